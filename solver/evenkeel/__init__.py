@@ -28,8 +28,8 @@
 True
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import typing as _typing
+from importlib import import_module as _import_module
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
@@ -38,10 +38,11 @@ from evenkeel.model.goals import Cost, Goals, Proportion
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Rule
-from evenkeel.model.runtime.logs import be_silent
-from evenkeel.showing import read_frames, show_snapshots
+from evenkeel.model.runtime.logs import be_silent as _be_silent
+from evenkeel.showing import read_frames as _read_frames
+from evenkeel.showing import show_snapshots as _show_snapshots
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from evenkeel.formats.folders.writing import write_plan_folder
     from evenkeel.formats.plans.reading import read_plan
     from evenkeel.formats.plans.writing import write_plan
@@ -73,9 +74,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-show_snapshots()
-read_frames()
-be_silent()
+_show_snapshots()
+_read_frames()
+_be_silent()
 
 __all__ = [
     "Changes",
@@ -171,15 +172,16 @@ _ROOMS = {
 """Rooms for people, imported when they are first used."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     if name in _ROOMS:
-        return import_module(_ROOMS[name])
+        return _import_module(_ROOMS[name])
     if name not in _LATER:
         raise AttributeError(f"module 'evenkeel' has no attribute {name!r}")
-    value = getattr(import_module(_LATER[name]), name)
+    value = getattr(_import_module(_LATER[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    special = [name for name in globals() if name.startswith("__")]
+    return sorted({*special, *__all__, *_ROOMS})

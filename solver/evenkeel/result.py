@@ -15,7 +15,7 @@ from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, explain
-from evenkeel.measure.levelness import Levelness, levelness
+from evenkeel.measure.levelness import Levelness, below_mean_said, levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
 from evenkeel.measure.wanted import has_leaders
@@ -411,11 +411,14 @@ class Result(Reported, Shown):
         if not self.audit.ok:
             after = zip(before, self.levelness.ratio, strict=True)
             lines += [f"  {name} {ratio:.4f}, was {before[name]:.4f}" for name, ratio in after]
+        lines += [f"  {text}" for text in [below_mean_said([self.levelness])] if text]
         lines.extend(f"  goal: {text}" for text in self.targets)
         waiting = waiting_replicas(self.cluster, self.placement)
+        broken = self.audit_before.soft, self.audit.soft
+        soft = f"soft {broken[0]:,} -> {broken[1]:,}, " if any(broken) else ""
         lines.append(
             f"  hard violations {self.audit_before.hard:,} -> {self.audit.hard:,}, "
-            f"unplaced {len(self.unplaced_replicas):,}"
+            f"{soft}unplaced {len(self.unplaced_replicas):,}"
             + (f", {waiting:,} wait on nodes that are down" if waiting else "")
         )
         lines.extend(f"  warning: {text}" for text in self.warnings)

@@ -1,6 +1,6 @@
 """The verdict on a solve: its status, why it stopped, and both in a sentence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
+from evenkeel.measure.bounds.floor import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.spending import most_out
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
@@ -214,8 +217,28 @@ def targets_said(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
             if cluster.partitions.load.unit[d] > 0.0:
                 above += ", rounded up to whole replicas"
             yield f"{name} at most {most:.2%} of capacity: {above}"
+    asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
+    if any(tolerance is not None for tolerance in asked):
+        placed = PlacementCounts.of(cluster, cluster.placement)
+        mean = floor_mean(placed, wanted_load(cluster), bounds.target)
+        yield from _floors_said(cluster, asked, mean.tolist())
     if goals.leaders is not None and bounds.leaders:
         yield f"leaders at most {goals.leaders:.2%} above each node's share, rounded up"
+
+
+def _floors_said(
+    cluster: Cluster, asked: Sequence[float | None], mean: Sequence[float]
+) -> Iterator[str]:
+    """Say the same of tolerances below the mean, dimension by dimension."""
+    for name, tolerance, of, unit in zip(
+        cluster.dimensions, asked, mean, cluster.partitions.load.unit, strict=True
+    ):
+        if tolerance is not None and 0.0 < (1.0 - tolerance) * of < np.inf:
+            below = f"the mean of {of:.2%} less {tolerance:.2%}"
+            if unit > 0.0:
+                below += ", rounded down to whole replicas"
+            least = f"{(1.0 - tolerance) * of:.2%} of capacity"
+            yield f"{name} at least {least} on nodes that take replicas: {below}"
 
 
 def above_what(bounds: Bounds, dimension: int) -> str:

@@ -193,8 +193,11 @@ class TestSolve:
         files = [str(FORMATS / f"kafka_{name}") for name in names]
         plan = tmp_path / "plan.json"
         assert main(["solve", *files, "-o", str(plan), "--json"]) == 0
-        written = json.loads(capsys.readouterr().out)["written"]
+        told = capsys.readouterr()
+        written = json.loads(told.out)["written"]
         assert written == [str(plan.with_suffix(end)) for end in KAFKA_FILES]
+        assert f"{plan.with_suffix('.rollback.json')} leaves out " in told.err
+        assert "moves: nothing is copied back to what is down (1001)" in told.err
         there, back = (json.loads(plan.with_suffix(end).read_text()) for end in KAFKA_FILES[:2])
         moved = [
             [(row["topic"], row["partition"]) for row in one["partitions"]] for one in (there, back)
@@ -296,6 +299,22 @@ class TestBadInput:
         assert any("capacity[0, 0]" in line for line in told)
         assert sum("load[" in line for line in told) > 1
         assert all(line.startswith("evenkeel: ") for line in told)
+
+    def test_a_thousand_faults_alike_take_a_few_lines(self, cluster_file, tmp_path, capsys):
+        other = tmp_path / "other.npz"
+        write(Cluster.from_arrays(
+            capacity=[[1.0]], load=[[0.0]] * 1000, placement=[[0]] * 1000, node_names=["n0"],
+            partition_names=[f"elsewhere-{i}" for i in range(1000)],
+        ), other)  # fmt: skip
+        for asked in (
+            ["diff", cluster_file, str(other)],
+            ["plan", cluster_file, "--target", str(other)],
+            ["convert", str(other), "--to", "cockroach", "-o", str(tmp_path / "x")],
+        ):
+            assert main(asked) == 2
+            told = capsys.readouterr().err.splitlines()
+            assert len(told) <= 22, asked
+            assert "more: " in told[-1]
 
     @pytest.mark.parametrize(
         ("extra", "says"),

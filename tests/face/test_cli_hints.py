@@ -38,6 +38,9 @@ def files(tmp_path):
     ("words", "hint"),
     [
         (["--levl", "0.1"], "did you mean '--level'?"),
+        (["--prove"], "--prove is an option of evenkeel solve\n"),
+        (["--lose=zone"], "--lose is an option of evenkeel sweep"),
+        (["--pin", "g0"], "is a group, whose partitions are meant by 'group=g0' (got"),
         (["--protocol", "kafk"], "did you mean 'kafka'?"),
         (["-o", "plan.txt"], "a file that ends in .json"),
     ],
@@ -121,7 +124,7 @@ def test_diff_pairs_who_left_with_who_joined(tmp_path, monkeypatch, capsys):
         Path(file).write_text(json.dumps({"version": 1, "partitions": told}))
     assert main(["diff", *rows]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("1 moves, 2 partitions that another node leads")
+    assert told.startswith("1 move, 2 partitions that another node leads")
     assert "t-0[1]  5 -> 2" in told
 
 
@@ -171,7 +174,7 @@ def test_brokers_that_only_racks_name_are_noted(tmp_path, capsys):
     [
         (["check", "--drain", "broker-22"], "did you mean 'broker-2'?"),
         (["check", "--pin", "ordrs-1"], "did you mean 'orders-1'?"),
-        (["check", "--pin", "orders"], "did you mean 'group=orders'?"),
+        (["check", "--pin", "orders"], "whose partitions are meant by 'group=orders'"),
         (["check", "--pin", "group=ordrs"], "did you mean 'orders'?"),
         (["explain", "ordrs-1"], "did you mean 'orders-1'?"),
     ],

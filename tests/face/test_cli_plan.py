@@ -97,9 +97,24 @@ class TestPlan:
         plan = tmp_path / "plan.json"
         asked = ["plan", now, "--target", wanted, "-o", str(plan)]
         assert main([*asked, "--moves", "1"]) == 1
-        assert "✗ the plan exceeds its limits: moves" in capsys.readouterr().out
+        told = capsys.readouterr().out
+        assert "✗ exceeds its limits: moves 2 above 1, but safe" in told.splitlines()[0]
+        assert told.endswith("nothing written\n")
         assert not plan.exists()
         assert main([*asked, "--moves", "2"]) == 0
+
+    def test_limits_that_a_plan_exceeds_head_its_check(self, swap_files, tmp_path, capsys):
+        now, wanted = swap_files()
+        plan = str(tmp_path / "plan.json")
+        assert main(["plan", now, "--target", wanted, "-o", plan, "-q"]) == 0
+        assert main(["check", plan, "--moves", "1"]) == 1
+        assert "✗ exceeds its limits: moves 2 above 1" in capsys.readouterr().out.splitlines()[0]
+        assert main(["check", plan, "--moves", "1", "--json"]) == 1
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["verdict"] == "the plan exceeds its limits: moves 2 above 1"
+        assert figures["exceeded"] == ["moves 2 above 1"]
+        assert main(["check", plan, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["verdict"] == ""
 
     def test_a_plan_file_without_its_steps_does_not_pass(self, swap_files, tmp_path, capsys):
         now, wanted = swap_files()
@@ -110,7 +125,7 @@ class TestPlan:
         plan.write_text(json.dumps(document))
         capsys.readouterr()
         assert main(["check", str(plan)]) == 3
-        assert "2 partitions do not reach their target" in capsys.readouterr().out
+        assert "2 partitions short of the target" in capsys.readouterr().out
         assert main(["check", str(plan), "--json"]) == 3
         assert not json.loads(capsys.readouterr().out)["complete"]
 

@@ -115,3 +115,10 @@ def test_a_start_on_nodes_that_there_are_not():
     larger = ek.Cluster.from_arrays(capacity=[[9.0]] * 9, load=[[1.0]] * 3, placement=[[7, 8]] * 3)
     with pytest.raises(ek.InvalidInput, match=r"start\.node: unknown node; there are 2 .*7, 8"):
         ek.solve(cluster, start=larger.placement)
+
+
+def test_the_face_shows_only_what_is_public():
+    shown = {name for name in dir(ek) if not name.startswith("_")}
+    assert shown == {*ek.__all__, "control", "simulate"}
+    rooms = {name for name in vars(ek) if name[0] != "_"} - shown
+    assert all(f"evenkeel.{name}" in sys.modules for name in rooms)

@@ -77,6 +77,37 @@ def test_tolerances_say_what_they_are_counted_from():
     assert said == "disk at most 66.00% of capacity: the proven floor of 60.00% plus 10.00%"
 
 
+def test_floors_are_told_like_other_tolerances():
+    result = ek.solve(CLUSTER, goals=ek.Goals(level=None, floor=0.3))
+    (said,) = result.targets
+    assert said == (
+        "disk at least 14.00% of capacity on nodes that take replicas: the mean of 20.00% less "
+        "30.00%, rounded down to whole replicas"
+    )
+    assert f"goal: {said}" in str(result)
+    both = ek.solve(CLUSTER, goals=ek.Goals(level=0.1, floor={"disk": 0.3}))
+    assert both.targets[1:] == result.targets
+    assert not ek.solve(CLUSTER, goals=ek.Goals(level=None, floor=1.0)).targets
+
+
+def test_what_only_soft_rules_miss_is_told():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 2, load=[[1.0]], placement=[[0, 1]], rule=[0],
+        domains={"zone": ["a", "a"]}, rules=[ek.Rule(spread={"zone": (1, "soft")})],
+    )  # fmt: skip
+    assert "hard violations 0 -> 0, soft 1 -> 1, unplaced 0" in str(ek.solve(cluster))
+    assert "soft" not in str(solved([0, 0, 1, 1, 2, 2]))
+
+
+def test_a_mean_above_the_fullest_node_is_explained():
+    """What a drained node still holds counts for the mean of the others, and it does not itself."""
+    cluster = CLUSTER.replace(accepts=[False, False, True])
+    result = solved([0, 0, 1, 1, 2, 2], cluster=cluster, goals=None)
+    assert result.levelness.ratio[0] < 1.0
+    assert "the fullest node is below the mean, which is what nodes that" in str(result)
+    assert "below the mean" not in str(solved([0, 0, 1, 1, 2, 2]))
+
+
 def test_as_many_are_unplaced_as_are_missing():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0, -1, -1, -1], [0, 1, 2, -1]],

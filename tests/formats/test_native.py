@@ -192,7 +192,7 @@ class TestArchive:
         assert found == {
             ("<bytes>: load[0, 0]", "must be a number"),
             ("<bytes>: load[1, 0]", "must not be negative"),
-            ("<bytes>: placement[1]", "must be a node or -1"),
+            ("<bytes>: placement[1][0]", "must be a node or -1"),
         }
 
     def test_unknown_members_and_pickles_are_refused(self):
@@ -345,7 +345,7 @@ class TestReplacementInstances:
         wrong = self.arrays(placement_before=np.array([[0, 9], [2, -1]]), rack=None)
         with pytest.raises(InvalidInput, match="rack: is missing"):
             registry.read(wrong)
-        with pytest.raises(InvalidInput, match=r"placement_before\[1\]: must be a node"):
+        with pytest.raises(InvalidInput, match=r"placement_before\[0\]\[1\]: must be a node"):
             registry.read(self.arrays(placement_before=np.array([[0, 9], [2, -1]])))
 
     def test_it_is_read_only(self, tmp_path):
@@ -437,11 +437,15 @@ class TestWriting:
         assert registry.write(kafka, path) == (path,)
         assert_same(registry.read(path), kafka)
 
-    def test_a_suffix_of_nobody_is_that_of_the_system_or_a_fault(self, kafka, tmp_path):
+    def test_no_suffix_is_that_of_the_system_and_one_of_nobody_a_fault(self, kafka, tmp_path):
         files = registry.write(kafka, tmp_path / "plan", placement=kafka.placement)
         assert [file.name for file in files] == ["plan", "plan.rollback.json", "plan.election.json"]
         with pytest.raises(InvalidInput, match=r"ends like no known format.*c\.txt"):
             registry.write(full_cluster(), tmp_path / "c.txt")
+        for name in ("out.pdf", "x.xyz"):
+            with pytest.raises(InvalidInput, match=r"ends like no known format: it takes one of"):
+                registry.write(kafka, tmp_path / name)
+            assert registry.write(kafka, tmp_path / name, format="kafka")
 
     @each_format
     def test_a_file_that_was_read_is_replaced_only_when_told_so(self, tmp_path, name):

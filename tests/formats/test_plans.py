@@ -124,6 +124,17 @@ def test_without_the_cluster_it_is_given_beside_the_file_and_compared():
     }
 
 
+def test_of_another_cluster_beside_the_file_only_that_is_said_and_its_name(tmp_path):
+    plan = small()
+    written = json.loads(encoded(plan, with_cluster=False))
+    (tmp_path / "plan.json").write_text(json.dumps(written | {"cluster_file": "cluster.npz"}))
+    ek.write(ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 9), tmp_path / "cluster.npz")
+    with pytest.raises(ek.InvalidInput) as caught:
+        ek.read_plan(tmp_path / "plan.json")
+    assert len(caught.value.faults) == 1
+    assert f"than {tmp_path / 'cluster.npz'} beside it: read" in str(caught.value)
+
+
 def test_what_a_cluster_says_is_in_its_fingerprint():
     cluster = small_cluster()
     marks = {
@@ -137,7 +148,9 @@ def test_what_a_cluster_says_is_in_its_fingerprint():
 def test_what_changes_the_cluster_within_is_seen():
     changed = document(small())
     changed["cluster"]["nodes"][0]["capacity"] = [7.0]
-    assert faults_of(changed) == {"fingerprint": "is of another cluster"}
+    assert faults_of(changed) == {
+        "fingerprint": "is of another cluster than the one within the file"
+    }
 
 
 def test_all_that_throttles_is_kept():

@@ -295,7 +295,7 @@ class TestHeadings:
         kafka = registry.read(places.DATA / "formats" / "kafka_describe.txt")
         files = registry.write(kafka, tmp_path / "c.csv")
         assert files[0].read_text().startswith("group,index,node,role,")
-        assert registry.read(*files).native is None
+        assert registry.read(*files).native == {"uncapped": ["replicas"]}
 
 
 def test_a_folder_is_refused_at_once_with_what_to_do(tmp_path, capsys, monkeypatch):
@@ -308,3 +308,24 @@ def test_a_folder_is_refused_at_once_with_what_to_do(tmp_path, capsys, monkeypat
         told = capsys.readouterr().err
         assert "is of no system" in told
         assert "plan -o plan.json --table steps.csv" in told
+
+
+def test_capacities_that_nobody_told_stay_unknown(tmp_path):
+    data = places.DATA / "formats"
+    cluster = registry.read(
+        *(data / f"kafka_{name}.txt" for name in ("describe_mendable", "racks"))
+    )
+    assert registry.uncapped_in(cluster) == ["replicas"]
+    files = registry.write(cluster, tmp_path / "c.csv")
+    back = registry.read(*files)
+    assert registry.uncapped_in(back) == ["replicas"]
+    assert any("no capacities of replicas" in one for one in registry.find("tables").left_out(back))
+    assert np.array_equal(back.nodes.capacity, cluster.nodes.capacity)
+    again = registry.write(back, tmp_path / "again.csv")
+    assert [one.read_bytes() for one in again] == [one.read_bytes() for one in files]
+    rules = files[-1].read_text()
+    files[-1].write_text(rules.replace('uncapped = ["replicas"]', ""))
+    assert registry.uncapped_in(registry.read(*files)) == ()
+    files[-1].write_text(rules.replace('["replicas"]', '["dsik"]'))
+    with pytest.raises(InvalidInput, match=r"uncapped: is not a dimension; known"):
+        registry.read(*files)

@@ -67,7 +67,7 @@ class TestReplace:
         [
             ({"capacity": [[-1.0, 1.0]] * 3}, "capacity[0, 0]"), ({"alive": [True]}, "alive"),
             ({"capacity": [[1.0, 1.0]] * 4}, "capacity"),
-            ({"placement": [[9, 0]] * 4}, "placement[0]"),
+            ({"placement": [[9, 0]] * 4}, "placement[0][0]"),
             ({"load": [[np.nan, 1.0]] * 4}, "load[0, 0]"), ({"rule": [0] * 4}, "rule[0]"),
             ({"spread": {"row": 1}}, "spread['row']"), ({"leader": [2] * 4}, "leader[0]"),
             ({"replicas": -1}, "replicas[0]"), ({"voters": 3}, "voters[0]"),
@@ -168,7 +168,7 @@ class TestFromArrays:
             ([[0], [1, True], [2], [0.5]], {"placement[1][1]", "placement[3][0]"}),
             ([["n0"]] * 3, {"placement"}), (["n0"] * 4, {"placement"}), ("n0", {"placement"}),
             ([[0, 1], 2, [0], [1]], {"placement"}), (np.ones((4, 2), bool), {"placement"}),
-            ([[False, True]] * 4, {"placement"}), ([[3], [0, 1], [], []], {"placement[0]"}),
+            ([[False, True]] * 4, {"placement"}), ([[3], [0, 1], [], []], {"placement[0][0]"}),
         ],
     )  # fmt: skip
     def test_placements_that_are_none(self, placement, paths):

@@ -87,6 +87,15 @@ class TestFaults:
     def test_shapes(self, name, value):
         assert "shape" in faults_of(**{name: value})[name].message
 
+    def test_a_list_for_a_table_is_one_column_and_a_number_has_no_rows(self):
+        with pytest.raises(InvalidInput) as caught:
+            Cluster.from_arrays(capacity=[1.0, 1.0, 1.0], load=[1.0, 1.0])
+        assert [str(one) for one in caught.value.faults] == [
+            "capacity: needs shape (3, 1) (got (3,))", "load: needs shape (2, 1) (got (2,))",
+        ]  # fmt: skip
+        with pytest.raises(InvalidInput, match=r"capacity: needs shape \(any, 2\) \(got \(\)\)"):
+            build().add_nodes(2)
+
     @pytest.mark.parametrize(
         ("name", "value", "path"),
         [
@@ -97,7 +106,8 @@ class TestFaults:
             ("replicas", [2, 2, 2**40, 2], "replicas[2]"),
             ("alive", [1, 2, 0], "alive[1]"),
             ("flags", [[70000, 0]] + [[0, 0]] * 3, "flags[0]"),
-            ("role", [[9, 0]] + [[0, 0]] * 3, "role[0]"),
+            ("role", [[0, 0]] + [[9, 0]] + [[0, 0]] * 2, "role[1][0]"),
+            ("placement", [[0], [1, 7], [], [2]], "placement[1][1]"),
         ],
     )
     def test_dtypes(self, name, value, path):
@@ -106,8 +116,8 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("changes", "path"),
         [
-            ({"placement": [[0, 3]] + [[0, 1]] * 3}, "placement[1]"),
-            ({"placement": [[0, -2]] + [[0, 1]] * 3}, "placement[1]"),
+            ({"placement": [[0, 3]] + [[0, 1]] * 3}, "placement[0][1]"),
+            ({"placement": [[0, -2]] + [[0, 1]] * 3}, "placement[0][1]"),
             ({"leader": [0, 2, 0, 0]}, "leader[1]"),
             ({"attached": [3, -1, -1, -1]}, "attached[0]"),
             ({"stands_for": [-1, 3, -1]}, "stands_for[1]"),
@@ -196,7 +206,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("changes", "path", "value"),
         [
-            ({"flags": [[0, 1 | 512]] + [[0, 0]] * 3}, "flags[1]", 513),
+            ({"flags": [[0, 1 | 512]] + [[0, 0]] * 3}, "flags[0][1]", 513),
             ({"since": [np.nan, np.inf, 0.0]}, "since[1]", np.inf),
             ({"since": [np.nan, 1.0, -1.0]}, "since[2]", -1.0),
             ({"max_replicas": [-1, -2, 0]}, "max_replicas[1]", -2),
@@ -275,6 +285,22 @@ class TestFaults:
             Cluster.from_arrays(capacity=[[1.0]], load=np.full((1000, 1), -1.0))
         assert len(str(caught.value).splitlines()) <= 25
         assert "990 more" in str(caught.value)
+
+    def test_faults_alike_are_counted_and_hide_no_other(self):
+        faults = [Fault(f"target: partitions[{i}]", i, "is no partition") for i in range(1500)]
+        faults.append(Fault("throttle", 3, "is unknown"))
+        said = str(InvalidInput(faults)).splitlines()
+        assert said[0] == "1,501 problems with the input:"
+        assert said[-2:] == [
+            "  ... and 1,481 more: is no partition", "  throttle: is unknown (got 3)",
+        ]  # fmt: skip
+        assert len(said) == 22
+        assert InvalidInput(faults).faults == tuple(faults)
+
+    def test_faults_all_unlike_are_counted_too(self):
+        said = str(InvalidInput([Fault("x", i, f"is not {i}") for i in range(50)])).splitlines()
+        assert len(said) == 22
+        assert said[-1] == "  ... and 30 more"
 
     def test_a_fault_says_where_what_and_why(self):
         fault = Fault("a.json:31", "x", "must be a number")

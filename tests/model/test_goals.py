@@ -84,6 +84,7 @@ class TestLimits:
         ("given", "meant"),
         [
             ("3TB", 3e12), ("2.5 TiB", 2.5 * 2**40), ("1kb", 1e3), ("7 B", 7.0), (" .5GB ", 5e8),
+            ("3 T", 3e12), ("18.58 G", 18.58e9), ("10M", 1e7), ("3k", 3e3),
             (0, 0.0), (1.5, 1.5), (np.int64(9), 9.0),
         ],
     )  # fmt: skip
@@ -91,7 +92,7 @@ class TestLimits:
         assert ek.Limits(bytes=given).bytes == meant
 
     @pytest.mark.parametrize(
-        "given", ["3", "TB", "3 T", "-3TB", "3TBs", "nan B", "", np.inf, np.nan, -1, True, [1.0]]
+        "given", ["3", "TB", "3 X", "-3TB", "3TBs", "nan B", "", np.inf, np.nan, -1, True, [1.0]]
     )
     def test_what_is_no_amount_of_data_is_refused(self, given):
         assert set(refused(lambda: ek.Limits(bytes=given))) == {"limits.bytes"}

@@ -347,6 +347,18 @@ def test_one_scenario_that_fails_leaves_the_others_alone(cluster, swept, method,
     assert "1 failed" in str(found)
 
 
+def test_what_fits_since_partitions_are_lost_is_counted_apart():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[6.0], [4.0], [4.0]], load=[[2.0]] * 3,
+        placement=[[0, 1], [0, 1], [2, -1]], replicas=[2, 2, 1],
+    )  # fmt: skip
+    found = ek.sweep(cluster, "node")
+    assert found.fits.tolist() == [False, True, True]
+    assert found.summary == (
+        "3 scenarios: 1 fit with nothing lost, 1 with partitions lost, 1 unfit with nothing lost"
+    )
+
+
 def test_workers_that_cannot_be_had_are_said_so(cluster):
     workers = ThreadPoolExecutor(1)
     workers.shutdown()
@@ -427,7 +439,7 @@ def test_tables_and_text_are_for_people(swept):
     keys = [(row.without_quorum, row.under_min_active, row.fullest, row.moves) for row in worst]
     assert keys == sorted(keys, reverse=True)
     lines = str(swept).splitlines()
-    assert "scenarios, " in lines[0] and "lost" in lines[1]
+    assert "scenarios: " in lines[0] and "lost" in lines[1]
     assert worst[0].scenario in lines[2]
     assert "more" in lines[-1]
     assert repr(swept) == f"<Sweep: {lines[0]}>"

@@ -217,7 +217,7 @@ def test_a_sweep_says_what_hurts_and_a_frontier_what_is_had_for_what():
         node_names=[f"{ODD}{n}" for n in range(12)],
     )  # fmt: skip
     told = read(ek.sweep(cluster, "node")._repr_html_())
-    assert "12 scenarios, 12 of them fit" in told
+    assert "12 scenarios: 10 fit with nothing lost, 2 with partitions lost" in told
     assert "… and 2 more scenarios" in told
     curve = ek.frontier(cluster, points=2)
     told = read(curve._repr_html_())

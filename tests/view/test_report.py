@@ -12,6 +12,8 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel.view.bars import EIGHTHS, HEIGHTS, MARK, axis, bar, histogram
+from evenkeel.view.notebook import result_html
+from evenkeel.view.page.result import result_page
 from evenkeel.view.report import NARROWEST, report, report_state
 from evenkeel.view.tables import moves_csv, moves_json
 
@@ -79,6 +81,15 @@ class TestReport:
         assert "1 capacity d0" in text
         assert "1 not alive" in text
         assert "... and 3 more" in text
+
+    def test_bounds_are_of_complete_placements_and_say_so_where_this_is_none(self, result):
+        cluster = expansion(partitions=500, nodes=30, zones=5, seed=3)
+        short = ek.solve(cluster, limits=ek.Limits(moves=1))
+        assert "if complete" in report(short).splitlines()[4]
+        assert row(report(short), "to the goals")[3] == f"{short.metrics['moves_at_least']:,}"
+        assert "if complete" not in report(result)
+        assert "if complete" in result_html(short) and "if complete" in result_page(short)
+        assert "at least" in result_html(result)
 
     def test_every_bound_is_shown_with_its_gap_and_what_binds(self, result):
         text = report(result)

@@ -27,7 +27,7 @@ from evenkeel.cli.output import complain
 from evenkeel.cli.settings import completion
 from evenkeel.cli.settings.config import parsed
 from evenkeel.cli.studies import frontier, simulate, size, sweep
-from evenkeel.model.errors import InvalidInput
+from evenkeel.model.errors import InvalidInput, fault_lines
 
 COMMANDS = (
     solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, size, simulate,
@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse has told what is wrong, or helped
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
     except InvalidInput as error:
-        for fault in error.faults:
-            complain(str(fault))
+        for line in fault_lines(error.faults):
+            complain(line)
         return BAD_INPUT
     except BrokenPipeError:
         # the reader has gone; what is still buffered must not be written as Python ends

@@ -148,12 +148,12 @@ def check_outputs(inputs: Sequence[str], outputs: Sequence[str | None], *, force
         raise InvalidInput(faults)
 
 
-def counted(counts: Mapping[str, int]) -> str:
+def kinds_said(counts: Mapping[str, int]) -> str:
     """Return how many of each kind there are, those of which there are any.
 
     Examples
     --------
-    >>> counted({"spread": 3, "capacity": 0, "on_dead": 1})
+    >>> kinds_said({"spread": 3, "capacity": 0, "on_dead": 1})
     '3 spread, 1 on_dead'
     """
     return ", ".join(f"{n:,} {kind}" for kind, n in counts.items() if n)

@@ -110,6 +110,9 @@ class Format:
     uncapped : callable
         ``uncapped(cluster) -> sequence of str``: the dimensions of which the files told no
         capacity, so that those of the cluster are made up.
+    keeps_mended : bool
+        Whether the way back that it writes leaves out partitions of which a replica left what is
+        down.
     stranded : str
         What to do about partitions that are stranded, in the system's words.
     hint : callable
@@ -132,6 +135,7 @@ class Format:
     no_carrier: str = ""
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
     uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
+    keeps_mended: bool = False
     stranded: str = "bring back what is down, and read again"
     hint: "Callable[[Document], str]" = _no_hint
 
@@ -278,8 +282,9 @@ def write(
         Where it goes. Every file is written aside and put in place when it is complete.
     format : str, optional
         Name of the format. By default that of the suffix: ``.npz`` is native, ``.rows.json`` native
-        rows; where several formats share a suffix, as with ``.json``, it is the one of the system
-        that the cluster came from, so that a cluster read from Kafka becomes a reassignment.
+        rows; where several formats share a suffix, as with ``.json``, or there is none, it is the
+        one of the system that the cluster came from, so that a cluster read from Kafka becomes a
+        reassignment.
     placement : Placement or Result, optional
         Where replicas should be; where they are now by default.
     overwrite : bool, optional
@@ -430,7 +435,7 @@ def _writer_for(cluster: Cluster, path: str) -> Format:
     if longest:
         fitting = [one for one, length in ends.items() if length == longest]
         return own if own in fitting else fitting[0]
-    if own in ends and own is not None:
+    if own in ends and own is not None and not (Path(path).suffix and own.suffixes):
         return own
     endings = sorted({suffix for one in ends for suffix in one.suffixes})
     names = sorted(one.name for one in ends)

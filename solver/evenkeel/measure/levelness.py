@@ -1,5 +1,6 @@
 """Levelness: how evenly a placement uses the nodes, per dimension and in leaders."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,9 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
+
+ROUNDING = 1e-9
+"""Sums of loads in another order agree within this share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +119,16 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
         deviation=read_only(deviation),
         leaders=read_only(leaders),
         leader_share=read_only(share),
+    )
+
+
+def below_mean_said(found: Iterable[Levelness]) -> str:
+    """Say why a fullest node is below the mean, where one is; else ``""``."""
+    if not any((level.ratio < 1.0 - ROUNDING).any() for level in found):
+        return ""
+    return (
+        "the fullest node is below the mean, which is what nodes that take replicas would carry: "
+        "others hold some of it"
     )
 
 

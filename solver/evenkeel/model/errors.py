@@ -1,12 +1,14 @@
 """How bad input is reported: every fault at once, each with its path and value."""
 
 import pickle
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evenkeel.model.runtime.printable import printable
 
 SHOWN_FAULTS = 20
-"""Faults spelled out in the message; all of them are in ``InvalidInput.faults``."""
+"""Faults spelled out for a person; all of them are in ``InvalidInput.faults``."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,53 @@ class InvalidInput(ValueError):
 
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = tuple(faults)
-        lines = [str(fault) for fault in faults[:SHOWN_FAULTS]]
+        lines = fault_lines(faults)
         if len(faults) > 1:
-            lines.insert(0, f"{len(faults)} problems with the input:")
-        if len(faults) > SHOWN_FAULTS:
-            lines.append(f"... and {len(faults) - SHOWN_FAULTS} more")
+            lines.insert(0, f"{len(faults):,} problems with the input:")
         super().__init__("\n  ".join(lines))
 
     def __reduce__(self) -> tuple[type["InvalidInput"], tuple[list[Fault]]]:
         """Pickle by the faults; a value that cannot be pickled is replaced by its ``repr``."""
         return type(self), ([_portable(fault) for fault in self.faults],)
+
+
+def fault_lines(faults: Sequence[Fault]) -> list[str]:
+    """Return lines that tell of faults: the first of each message, and how many more are alike.
+
+    Parameters
+    ----------
+    faults : sequence of Fault
+        All of them, in the order they were found.
+
+    Returns
+    -------
+    list of str
+        A line for each fault that is shown, and one for the rest of each message. Messages take
+        turns, so that none hides the others.
+
+    Examples
+    --------
+    >>> none = [Fault(f"names[{i}]", i, "must be a string") for i in range(1500)]
+    >>> fault_lines(none)[-2:]
+    ['names[19]: must be a string (got 19)', '... and 1,480 more: must be a string']
+    """
+    count: Counter[str] = Counter()
+    turns = []
+    for i, fault in enumerate(faults):
+        turns.append((count[fault.message], i))
+        count[fault.message] += 1
+    shown = sorted(i for _, i in sorted(turns)[:SHOWN_FAULTS])
+    last = {faults[i].message: i for i in shown}
+    lines = []
+    for i in shown:
+        message = faults[i].message
+        lines.append(str(faults[i]))
+        left = count[message] - turns[i][0] - 1
+        if i == last[message] and left:
+            lines.append(f"... and {left:,} more: {printable(message)}")
+    if unseen := sum(n for message, n in count.items() if message not in last):
+        lines.append(f"... and {unseen:,} more")
+    return lines
 
 
 def _portable(fault: Fault) -> Fault:

@@ -85,7 +85,7 @@ def sweep(
     ... )
     >>> with ThreadPoolExecutor(2) as threads:
     ...     print(ek.sweep(cluster, ["node", ek.WhatIf("Monday", load=2.0)], threads))
-    4 scenarios, 3 of them fit; none loses a partition
+    4 scenarios: 3 fit with nothing lost, 1 unfit with nothing lost
       scenario      status  broken  lost  quorum  short   level  fullest  moves
       Monday    infeasible       2     0       0      0  1.1250   150.0%      0
       ...

@@ -9,6 +9,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
+from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
 from evenkeel.session.held import HeldCluster
@@ -249,6 +250,20 @@ class Sweep(Reported, Shown):
         """
         return frame_of(columns_of(Row, self.rows()), backend)
 
+    @property
+    def summary(self) -> str:
+        """How many scenarios fit with nothing lost, and what becomes of the others."""
+        known = np.array([one.known for one in self.outlooks], bool)
+        loses, fits = self.lost[:, 0] > 0, self.fits
+        told = [f"{int((fits & ~loses).sum()):,} fit with nothing lost"]
+        for count, what in (
+            (int(loses.sum()), "with partitions lost"),
+            (int((known & ~fits & ~loses).sum()), "unfit with nothing lost"),
+            *((self.status.count(status), status) for status in ("failed", "not run")),
+        ):
+            told += [f"{count:,} {what}"] if count else []
+        return f"{counted(len(self.outlooks), 'scenario')}: {', '.join(told)}"
+
     def worst(self, count: int = 1) -> list[Row]:
         """Return the worst scenarios.
 
@@ -268,11 +283,11 @@ class Sweep(Reported, Shown):
         return sorted(self.rows(), key=harmlessness)[: max(count, 0)]
 
     def __repr__(self) -> str:
-        return f"<Sweep: {self._summary()}>"
+        return f"<Sweep: {self.summary}>"
 
     def __str__(self) -> str:
         worst = self.worst(SHOWN)
-        lines = [self._summary()]
+        lines = [self.summary]
         if not worst:
             return lines[0]
         timed = any(one.recovery is not None for one in worst)
@@ -284,16 +299,6 @@ class Sweep(Reported, Shown):
             lines.append("  ".join([f"  {first.ljust(widths[0])}", *numbers]))
         left = len(self.outlooks) - len(worst)
         return "\n".join([*lines, *([f"  ... and {left:,} more"] if left else [])])
-
-    def _summary(self) -> str:
-        total, fits = len(self.outlooks), int(self.fits.sum())
-        said = f"{total:,} scenario{'s' * (total != 1)}, {fits:,} of them fit"
-        losing = int((self.lost[:, 0] > 0).sum())
-        said += f"; {losing:,} lose partitions" if losing else "; none loses a partition"
-        for status in ("failed", "not run"):
-            count = self.status.count(status)
-            said += f"; {count:,} {status}" if count else ""
-        return said
 
     def _at(self, scenario: str | int) -> int:
         names = self.names

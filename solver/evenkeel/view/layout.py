@@ -1,7 +1,7 @@
 """Sections of a report: lines and tables below each other, in colour, in grey, or as plain text."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import told_stranded
@@ -29,6 +29,11 @@ def plain_table() -> "Table":
     return Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False
     )
+
+
+def least_said(result: Any) -> str:
+    """Return what heads bounds of levels: of a placement that lacks something they say nothing."""
+    return "at least" if result.audit.ok else "if complete"
 
 
 def marked_line(markup: str) -> "RenderableType":

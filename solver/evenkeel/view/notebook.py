@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.measure.audit.violations import KINDS
-from evenkeel.measure.levelness import Levelness, levelness
+from evenkeel.measure.levelness import Levelness, below_mean_said, levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
@@ -16,6 +16,7 @@ from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.figures import amount, percent, ratio
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.bars import histogram
+from evenkeel.view.layout import least_said
 from evenkeel.view.markup import Raw, box, heading, line, shortened, signs, table
 
 SHOWN_ROWS = 6
@@ -165,7 +166,7 @@ def result_html(result: Any) -> str:
     heads = (
         "",
         "max/mean",
-        "at least",
+        least_said(result),
         "fullest",
         f"nodes before, 0 to {top:.0%} full",
         "nodes after",
@@ -196,6 +197,7 @@ def result_html(result: Any) -> str:
             *(line(f"! {warning}") for warning in result.warnings),
             table(heads, rows),
             *_left_out(len(cluster.dimensions) - SHOWN_DIMENSIONS, "dimensions"),
+            *(line(said) for said in [below_mean_said([before, after])] if said),
             table(("rules", "broken", "what it means"), broken) or line("no rule was broken"),
             _unplaced(len(result.unplaced_replicas)),
         ]

@@ -1,10 +1,12 @@
 """The report of a plan, for a person to read: what happens when, how safe it is, what cannot."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenkeel.model.runtime.figures import duration, quantity
+from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.account.broken import told_losses
 from evenkeel.planning.account.by_waves import seconds_by_wave, wave_numbers
 from evenkeel.planning.account.held_to import held_to
@@ -38,9 +40,14 @@ BESIDE_BARS = 66
 
 
 def report_plan(
-    plan: Plan, certificate: Certificate, *, width: int = WIDTH, styled: bool = False
+    plan: Plan,
+    certificate: Certificate,
+    *,
+    beyond: Sequence[str] = (),
+    width: int = WIDTH,
+    styled: bool = False,
 ) -> str:
-    """Report a plan and what its check found.
+    """Report a plan, what its check found, and the limits that it is ``beyond``.
 
     Examples
     --------
@@ -52,9 +59,12 @@ def report_plan(
     """
     width = max(width, NARROWEST)
     sign = "[green]✓ safe at every step[/]" if certificate.ok else "[red]✗ not safe[/]"
-    blocked = f" · [yellow]{len(plan.blocked):,} moves blocked[/]" if plan.blocked else ""
+    if beyond:
+        safe = ", but safe at every step" if certificate.ok else ", and not safe"
+        sign = f"[red]✗ exceeds its limits: {escaped(', '.join(beyond))}[/]{safe}"
+    blocked = f" · [yellow]{counted(len(plan.blocked), 'move')} blocked[/]" if plan.blocked else ""
     if plan.astray:
-        blocked = f" · [red]{plan.astray:,} partitions do not reach their target[/]"
+        blocked = f" · [red]{counted(plan.astray, 'partition')} short of the target[/]"
     if plan.regressions:
         blocked += " · [red]its end breaks rules[/]"
     parts = [
@@ -84,8 +94,8 @@ def _amounts(plan: Plan) -> str:
     amount = ""
     if cluster.bytes_dimension >= 0:
         amount = f" ({quantity(plan.bytes)} of {cluster.dimensions[cluster.bytes_dimension]})"
-    waves = f"{len(plan.waves):,} {'wave' if len(plan.waves) == 1 else 'waves'}"
-    copies = f"{plan.copies:,} {'copy' if plan.copies == 1 else 'copies'}"
+    waves = counted(len(plan.waves), "wave")
+    copies = counted(plan.copies, "copy", "copies")
     total = sum(seconds_by_wave(plan))
     lasts = duration(plan.makespan)
     if plan.throttle.paces and len(plan.waves) > 1 and duration(total) != lasts:
@@ -93,7 +103,7 @@ def _amounts(plan: Plan) -> str:
     least = f"no order takes less than {duration(plan.bound.seconds)} ({plan.bound.term})"
     if not plan.throttle.paces:
         least += "; a copy counts as 1 s"
-    return f"{copies}{amount} in {len(plan):,} steps, {waves}: {lasts}; {least}."
+    return f"{copies}{amount} in {counted(len(plan), 'step')}, {waves}: {lasts}; {least}."
 
 
 def steps_table(plan: Plan) -> "Table":

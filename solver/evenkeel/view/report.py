@@ -1,13 +1,13 @@
 """The report of a result, for a person to read: in colour, in grey, or as plain text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS, Violation, Violations
-from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.levelness import Levelness, below_mean_said
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.figures import duration, number, quantity
 from evenkeel.model.runtime.printable import counted, some_of
@@ -19,6 +19,7 @@ from evenkeel.view.layout import (
     WIDEST_BAR,
     WIDTH,
     escaped,
+    least_said,
     marked_line,
     plain_table,
     rendered,
@@ -82,7 +83,7 @@ def report_state(
     True
     """
     width = max(width, NARROWEST)
-    verdict = "no hard rule is broken" if audited.ok else f"{audited.hard:,} hard violations"
+    verdict = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     waiting = waiting_replicas(cluster, cluster.placement)
     if audited.ok and waiting:
         verdict += f", but nodes that are down hold {counted(waiting, 'replica')}"
@@ -92,7 +93,7 @@ def report_state(
         marked_line(f"[dim]{_size(cluster, level)}[/]"),
         *_not_alive(cluster),
         *stranded_lines(cluster),
-        _dimensions(cluster, [("", level)], None, width),
+        *_dimensions(cluster, [("", level)], width),
         *_broken_rules([audited]),
         *_worst_rows(audited),
     ]
@@ -112,7 +113,7 @@ def _result_parts(result: Any, width: int) -> list["RenderableType"]:
         marked_line(f"{escaped(result.message)} [dim]Stopped by: {result.stop_reason}.[/]"),
         marked_line(f"[dim]{_size(cluster, result.levelness)}[/]"),
         *(marked_line(f"[yellow]! {escaped(warning)}[/]") for warning in result.warnings),
-        _dimensions(cluster, states, result.bounds.ratio, width),
+        *_dimensions(cluster, states, width, result),
         *(marked_line(f"[dim]goal: {escaped(text)}[/]") for text in result.targets),
         *_proven(result),
         *_movement(result, width),
@@ -147,10 +148,11 @@ def _not_alive(cluster: Cluster) -> list["RenderableType"]:
 def _dimensions(
     cluster: Cluster,
     states: Sequence[tuple[str, Levelness]],
-    floor: Any,
     width: int,
-) -> "Table":
+    result: Any = None,
+) -> Iterator["RenderableType"]:
     """Lay out how full the nodes are: a row per dimension and state, and one for the leaders."""
+    floor = None if result is None else result.bounds.ratio
     names = [_short(name) for name in cluster.dimensions]
     longest = max(map(len, [*names, "leaders"]))
     chart = max(10, min(width - BESIDE_CHART - longest, WIDEST_BAR))
@@ -158,7 +160,7 @@ def _dimensions(
     finite = np.concatenate([table[np.isfinite(table)] for table in seen])
     top = max(1.05, float(finite.max(initial=0.0)) * 1.02)
     table = plain_table()
-    bound = () if floor is None else ("at least",)
+    bound = () if result is None else (least_said(result),)
     for name in ("", "", "max/mean", *bound, "max", "min", "std", "over"):
         table.add_column(name, justify="right" if name else "left")
     table.add_column(axis(top, chart), no_wrap=True)
@@ -186,7 +188,9 @@ def _dimensions(
             )  # fmt: skip
             name = "leaders" if i == 0 else ""
             _state_row(table, name, label, figures, "", last=i == len(states) - 1)
-    return table
+    yield table
+    if said := below_mean_said(level for _, level in states):
+        yield marked_line(f"[dim]{said}[/]")
 
 
 def _state_row(
@@ -214,13 +218,14 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
     full = max(compared.moves, proven, mending, compared.forced, 1)
     chart = max(10, min(width - BESIDE_BARS, WIDEST_BAR))
     term = escaped(result.bounds.moves_term)
+    to_reach = "at least" if result.audit.ok and result.goals_reached else "to the goals"
     rows = [
         (
             "moves",
             compared.moves,
             f"{compared.moves / wanted:.1%} of the replicas, {_standing(result)}",
         ),
-        ("at least", proven, f"proven by {term}: the goals cannot be reached with fewer"),
+        (to_reach, proven, f"proven by {term}: the goals cannot be reached with fewer"),
         ("to mend", mending, "proven: rules cannot be kept with fewer"),
         ("forced", compared.forced, "had no node, or one that may not keep them"),
     ]

@@ -19,7 +19,7 @@ def sweep_html(found: Any) -> str:
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> "3 scenarios, 3 of them fit" in sweep_html(ek.sweep(c, "node"))
+    >>> "3 scenarios: 3 fit with nothing lost" in sweep_html(ek.sweep(c, "node"))
     True
     """
     rows = found.worst(SHOWN_ROWS)
@@ -37,9 +37,7 @@ def sweep_html(found: Any) -> str:
     heads = ("", "status", "broken", "lost", "no quorum", "short", "fullest", "moves")
     return box(
         [
-            heading(
-                "Sweep", f"{counted(count, 'scenario')}, {int(found.fits.sum()):,} of them fit"
-            ),
+            heading("Sweep", found.summary),
             table(heads, told),
             *([line(f"… and {count - len(rows):,} more scenarios")] if count > len(rows) else []),
         ]

@@ -24,10 +24,11 @@ from evenkeel.cli.commands.plan import (
 )
 from evenkeel.cli.commands.solve import files_of, note_left_out
 from evenkeel.cli.exits import DONE, LEFT_BROKEN
-from evenkeel.cli.output import counted, page, tell
+from evenkeel.cli.output import kinds_said, page, tell
 from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.runtime.printable import counted
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -103,11 +104,10 @@ def _check_plan(
     certificate = plan.check()
     beyond = beyond_limits(plan, arguments)
     verdict = verdict_of_plan(plan, certificate, beyond)
-    told = f"\n✗ {verdict}" if certificate.ok and beyond else ""
     return tell(
         arguments, LEFT_BROKEN if beyond else code_of_plan(plan, certificate),
-        figures=lambda: figures_of_plan(plan, certificate) | {"exceeded": beyond},
-        text=lambda: report_plan(plan, certificate, **page()) + told, verdict=verdict,
+        figures=lambda: figures_of_plan(plan, certificate, beyond),
+        text=lambda: report_plan(plan, certificate, beyond=beyond, **page()), verdict=verdict,
     )  # fmt: skip
 
 
@@ -142,6 +142,6 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     return tell(
         arguments, DONE if audited.ok and not held else LEFT_BROKEN, figures=figures,
         text=lambda: report_state(cluster, audited, level, **page()),
-        verdict=f"{audited.hard:,} hard violations: {counted(audited.counts)}"
+        verdict=f"{counted(audited.hard, 'hard violation')}: {kinds_said(audited.counts)}"
         if audited.hard else f"replicas that wait on nodes that are down: {held:,}",
     )  # fmt: skip

@@ -8,6 +8,7 @@ from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.commands.solve import STDIN
 from evenkeel.cli.exits import DONE, FELL_SHORT
 from evenkeel.cli.output import complain, print_json, say
+from evenkeel.model.runtime.printable import counted
 
 MOST_LISTED = 50
 """Differences that are told one by one."""
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             complain(line)
         if len(verdict.differences) > MOST_LISTED:
             more = len(verdict.differences) - MOST_LISTED
-            complain(f"and {more:,} differences more")
+            complain(f"and {counted(more, 'more difference')}")
     elif not arguments.quiet:
         say(str(verdict))
     return FELL_SHORT if differs else DONE

@@ -24,7 +24,7 @@ from evenkeel.cli.output import (
     check_report,
     check_table,
     complain,
-    counted,
+    kinds_said,
     page,
     tell,
     told_files,
@@ -33,6 +33,7 @@ from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean
+from evenkeel.model.runtime.printable import counted
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -129,9 +130,9 @@ def run(arguments: argparse.Namespace) -> int:
     verdict = verdict_of_plan(found, certificate, beyond) if placed else UNPLACED
 
     def text() -> str:
-        said = report_plan(found, certificate, **page())
+        said = report_plan(found, certificate, beyond=beyond, **page())
         if beyond:
-            return f"{said}\n✗ {verdict}; nothing written\n"
+            return f"{said}\nnothing written\n"
         if explained is not None:
             said += f"\n{explained}\n"
         return said + told_plan_files(
@@ -140,9 +141,9 @@ def run(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
 
     def figures() -> dict[str, Any]:
-        told = {} if explained is None else {"explained": str(explained).splitlines()}
-        told |= {"exceeded": beyond} if beyond else {}
-        return figures_of_plan(found, certificate) | told | {"written": [*map(str, written)]}
+        told: dict[str, Any] = {"verdict": verdict, "written": [*map(str, written)]}
+        told |= {} if explained is None else {"explained": str(explained).splitlines()}
+        return figures_of_plan(found, certificate, beyond) | told
 
     return tell(
         arguments, INTERRUPTED if stopping.asked else code, figures=figures, text=text,
@@ -167,14 +168,14 @@ def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
 def verdict_of_plan(plan: "Plan", certificate: "Certificate", beyond: Sequence[str]) -> str:
     """Return in a line what is wrong with a plan, which exceeds some limits."""
     if not certificate.ok:
-        return f"the plan is not safe: {counted(certificate.counts)}"
+        return f"the plan is not safe: {kinds_said(certificate.counts)}"
     if beyond:
         return f"the plan exceeds its limits: {', '.join(beyond)}"
     if plan.astray:
-        return f"the steps do not lead to the target: {plan.astray:,} partitions end elsewhere"
+        return f"the steps leave {counted(plan.astray, 'partition')} elsewhere than the target"
     if plan.regressions:
-        return f"its end breaks rules that the beginning keeps: {counted(plan.regressions)}"
-    return f"{len(plan.blocked):,} moves are blocked" if plan.blocked else ""
+        return f"its end breaks rules that the beginning keeps: {kinds_said(plan.regressions)}"
+    return f"blocked: {counted(len(plan.blocked), 'move')}" if plan.blocked else ""
 
 
 def told_plan_files(
@@ -187,13 +188,17 @@ def told_plan_files(
     return told_files(written, otherwise)
 
 
-def figures_of_plan(plan: "Plan", certificate: "Certificate") -> dict[str, Any]:
-    """Return what ``--json`` says of a plan."""
+def figures_of_plan(
+    plan: "Plan", certificate: "Certificate", beyond: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what ``--json`` says of a plan, which exceeds some limits."""
     from evenkeel.model.intake.stranded import stranded_names
     from evenkeel.planning.account.by_waves import seconds_by_wave
 
     return {
+        "verdict": verdict_of_plan(plan, certificate, beyond),
         "safe": certificate.ok,
+        "exceeded": [*beyond],
         "complete": plan.complete,
         "steps": len(plan),
         "waves": len(plan.waves),

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -98,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         written: list[Path] = []
         if arguments.output is not None:
             written += write_plan(result, arguments.output, arguments.to, arguments.force)
+            _note_one_way(arguments, result, written)
         if arguments.table is not None:
             written.append(write_table(result, arguments.table))
         if arguments.report is not None:
@@ -131,6 +132,19 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
         if count := len(stranded_names(cluster)):
             advice = find(cluster.native_format).stranded
             complain(f"note: nothing can mend {counted(count, 'partition')} now: {advice}")
+
+
+def _note_one_way(arguments: argparse.Namespace, result: "Result", written: Sequence[Path]) -> None:
+    """Say what a file of the way back that was written leaves out."""
+    from evenkeel.formats.one_way import one_way_said
+    from evenkeel.formats.registry import writer_of
+
+    ways_back = [one for one in written if {".rollback", ".undo"} & {*one.suffixes}]
+    if arguments.quiet or not ways_back:
+        return
+    keeps_mended = writer_of(result.cluster, arguments.output, arguments.to).keeps_mended
+    if keeps_mended and (said := one_way_said(result.cluster, result.placement)):
+        complain(f"note: {ways_back[0]} leaves out {said}")
 
 
 def note_wide(arguments: argparse.Namespace) -> None:

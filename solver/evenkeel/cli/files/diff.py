@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.commands.plan import note_left_alone
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import complain, counted, tell
+from evenkeel.cli.output import complain, kinds_said, tell
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.runtime.printable import some_of
+from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
     from evenkeel.measure.audit import Audit
@@ -97,7 +97,8 @@ def _lines(
     audits: "tuple[Audit, Audit]",
 ) -> list[str]:
     """Return what differs, the first of it one by one."""
-    said = [f"{len(moves):,} moves, {len(leaders):,} partitions that another node leads"]
+    led = counted(len(leaders), "partition")
+    said = [f"{counted(len(moves), 'move')}, {led} that another node leads"]
     said += [
         f"  {one.partition}[{one.slot}]  {one.source or 'nowhere'} -> {one.target}"
         for one in moves[:SHOWN]
@@ -109,5 +110,5 @@ def _lines(
     ]
     said += [f"  ... and {len(leaders) - SHOWN:,} more"] if len(leaders) > SHOWN else []
     for word, audited in zip(("before", "after"), audits, strict=True):
-        said.append(f"broken {word}: {counted(audited.counts) or 'nothing'}")
+        said.append(f"broken {word}: {kinds_said(audited.counts) or 'nothing'}")
     return said

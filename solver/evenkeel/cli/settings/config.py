@@ -51,12 +51,21 @@ def _all_known(
     name: str,
     given: Sequence[str],
 ) -> argparse.Namespace:
-    """Parse a command line; what the command does not know is told with the closest it does."""
+    """Parse a command line; of what the command does not know is told who does, or the closest."""
     arguments, rest = parser.parse_known_args(given)
     if rest:
-        known = [one for action in _options(commands[name]) for one in action.option_strings]
-        parser.error(f"unrecognized arguments: {' '.join(rest)}{did_you_mean(rest[0], known)}")
+        named = {one: _named(parser) for one, parser in commands.items()}
+        option = rest[0].partition("=")[0]
+        whose = [f"evenkeel {one}" for one, options in named.items() if option in options]
+        hint = f"; {option} is an option of {' and '.join(whose)}" if whose else ""
+        hint = hint or did_you_mean(option, named[name])
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     return arguments
+
+
+def _named(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the options of a command as they may be written."""
+    return [one for action in _options(parser) for one in action.option_strings]
 
 
 def _path(given: Sequence[str]) -> Path | None:

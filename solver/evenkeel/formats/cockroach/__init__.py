@@ -23,6 +23,7 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    keeps_mended=True,
     left_out=left_out,
     uncapped=uncapped,
     stranded="a range changes its replicas by a majority of its voters: bring back nodes that hold "

@@ -15,7 +15,7 @@ from evenkeel.formats.folders.script import settings_of
 from evenkeel.formats.folders.words import plain, shown
 from evenkeel.formats.registry import find
 from evenkeel.measure.audit import audit
-from evenkeel.measure.levelness import levelness
+from evenkeel.measure.levelness import below_mean_said, levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.stranded import stranded
@@ -266,12 +266,14 @@ def _why(plan: Plan) -> str:
         rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
     leads = [_ratio(one.leader_ratio) for one in level]
     rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
+    if said := below_mean_said(level):
+        rows += ["", f"Where that is less than 1, {said}."]
     return "\n".join(rows)
 
 
 def _ratio(value: float) -> str:
-    """Write how often a node has its share; one without a share that has any: without limit."""
-    return f"{value:.3f}" if np.isfinite(value) else "unlimited"
+    """Write how often a node has its share, or that one without a share has some."""
+    return f"{value:.3f}" if np.isfinite(value) else "some where no share is"
 
 
 def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
@@ -297,7 +299,8 @@ def _blocked(plan: Plan) -> str:
     if not plan.blocked:
         return ""
     names = some_of(plan.blocked, lacking)
-    return f"\n**{len(plan.blocked):,} moves have no safe order and are left out:** {names}.\n"
+    moves = counted(len(plan.blocked), "move")
+    return f"\n**{moves} without a safe order, left out:** {names}.\n"
 
 
 def _stranded(cluster: Cluster) -> str:

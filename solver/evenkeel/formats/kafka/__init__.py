@@ -21,6 +21,7 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    keeps_mended=True,
     left_out=left_out,
     uncapped=uncapped,
     stranded=(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evenkeel.formats.kafka.cluster import ANY
 from evenkeel.formats.kafka.documents import AssignedPartition
+from evenkeel.formats.one_way import one_way
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import stranded
@@ -65,9 +66,8 @@ def encode(
             if leads[p] != led[p] and then[p][:1] == [leads[p]] and not lost[p]
         ]
         # nothing is copied to a broker that is dead: what was mended stays as it is then
-        alive = cluster.nodes.alive
-        mended = {p for p in chosen if not alive[[n for n in now[p] if n not in then[p]]].all()}
-        back = entries({p: now[p] for p in chosen if p not in mended})
+        mended = one_way(cluster, target)
+        back = entries({p: now[p] for p in chosen if not mended[p]})
         files[path.with_suffix(".rollback.json")] = document(back, VERSION)
         files[path.with_suffix(".election.json")] = election(elected)
     return files

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -93,10 +94,17 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     elif cluster is None:
         cluster = _cluster_within(faults, document, found)
     if found.fingerprint and found.fingerprint != fingerprint(cluster):
-        message = "is of another cluster"
         if given:
-            message += " or another moment of it: evenkeel resume goes on from there"
+            message = "is of another cluster or another moment of it: "
+            message += "evenkeel resume goes on from there"
+        elif found.cluster_file:
+            message = f"is of another cluster than {_beside(document, found)} beside it: "
+            message += "read the plan where its folder is, or give its own cluster with it"
+        else:
+            message = "is of another cluster than the one within the file"
         faults.add(f"{name}: fingerprint", quoted(found.fingerprint), message)
+        # of names that another cluster lacks nothing can be said
+        raise InvalidInput(faults.faults)
     steps, change = arranged(faults, name, read, cluster)
     target, towards = (
         None if rows is None else _placement(faults, name, key, rows, cluster)
@@ -145,10 +153,14 @@ def _cluster_within(faults: FaultList, document: Document, found: PlanDocument) 
     raise InvalidInput(faults.faults + own.faults)
 
 
+def _beside(document: Document, found: PlanDocument) -> Path | None:
+    """Return where the cluster of a plan in a folder stands; None of a plan that is in no file."""
+    return None if document.path is None else document.path.parent / found.cluster_file
+
+
 def _cluster_beside(faults: FaultList, document: Document, found: PlanDocument) -> Cluster:
     """Return the cluster of a plan in a folder, as it is when the plan begins, or raise."""
-    at = f"{document.name}: cluster_file"
-    file = None if document.path is None else document.path.parent / found.cluster_file
+    at, file = f"{document.name}: cluster_file", _beside(document, found)
     if file is None or not file.is_file():
         faults.add(at, found.cluster_file, "is not there: read the plan where its folder is")
         raise InvalidInput(faults.faults)

@@ -20,6 +20,7 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    keeps_mended=True,
     stranded="a queue changes its members by a majority of them: bring back nodes that hold it, "
     "and read again",
 )

@@ -12,14 +12,15 @@ is missing the first replica leads), ``pinned``, ``flags``, ``size_NAME`` or ``l
 ``rule``, which are the partition's and the same in each of its rows.
 
 Rules: ``[[rule]]`` with the fields of ``evenkeel.Rule``, and ``groups`` or ``name``; one with
-neither binds all partitions that no other binds. ``bytes`` and ``transient`` name dimensions.
+neither binds all partitions that no other binds. ``bytes`` and ``transient`` name dimensions,
+and so does ``uncapped`` those whose capacities nobody knows: what the table has of them is made up.
 """
 
 import re
 
 from evenkeel.formats.documents import Document
 from evenkeel.formats.registry import Format
-from evenkeel.formats.tables.headings import read
+from evenkeel.formats.tables.headings import left_out, read, uncapped
 from evenkeel.formats.tables.reading import NAME, kind_of
 from evenkeel.formats.tables.writing import encode
 
@@ -41,6 +42,8 @@ FORMAT = Format(
     recognises=kind_of,
     read=read,
     encode=encode,
+    left_out=left_out,
+    uncapped=uncapped,
     hint=hint,
     no_carrier="is of no system whose commands could be written",
 )

@@ -3,11 +3,11 @@
 They travel in ``cluster.native`` where they are not those that are written anyway.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evenkeel.formats.csv_text import Table
-from evenkeel.formats.documents import Document
+from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.sources import largest
 from evenkeel.formats.tables.reading import (
     CAPACITY,
@@ -24,7 +24,7 @@ from evenkeel.model.cluster import Cluster
 Headings = Mapping[str, str]
 """What a column is called, by what it is written as where nobody called it anything."""
 
-KEY = "headings"
+KEY, UNCAPPED = "headings", "uncapped"
 
 
 class Both(NamedTuple):
@@ -44,13 +44,22 @@ def read(documents: Sequence[Document]) -> Cluster:
     """
     found = tables_in(documents)
     cluster = cluster_of(found, largest(documents))
-    return with_headings(cluster, found.nodes[0], found.replicas[0])
+    file, unknown = ("", []) if found.rules is None else (found.rules[0], found.rules[1].uncapped)
+    for name in unknown:
+        if name not in cluster.dimensions:
+            message = f"is not a dimension; known: {[*cluster.dimensions]}"
+            found.faults.add(f"{file}: {UNCAPPED}", quoted(name), message)
+    found.faults.raise_if_any()
+    return with_headings(cluster, found.nodes[0], found.replicas[0], unknown)
 
 
-def with_headings(cluster: Cluster, nodes: Table, replicas: Table) -> Cluster:
+def with_headings(
+    cluster: Cluster, nodes: Table, replicas: Table, unknown: Sequence[str] = ()
+) -> Cluster:
     """Return a cluster that remembers the headings of its tables, if they are not the usual ones.
 
-    These are what is always written, in any case: what more there is depends on the cluster.
+    These are what is always written, in any case: what more there is depends on the cluster. So it
+    does the dimensions of which nobody knows the capacities, and those of the table are made up.
     """
     dimensions, tiers = cluster.dimensions, cluster.topology.tiers
     found = Both(_of_nodes(nodes, dimensions), _of_replicas(replicas, dimensions))
@@ -64,17 +73,37 @@ def with_headings(cluster: Cluster, nodes: Table, replicas: Table) -> Cluster:
         and named <= found.replicas.keys()
         and (len(names) == 1 and "pinned" not in found.replicas)
     ):
-        return cluster
-    told = {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}
-    return cluster.replace(native={KEY: told}, native_format=NAME)
+        told: dict[str, Any] = {}
+    else:
+        told = {KEY: {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}}
+    told |= {UNCAPPED: [*unknown]} if unknown else {}
+    return cluster.replace(native=told, native_format=NAME) if told else cluster
+
+
+def uncapped(cluster: Cluster) -> Sequence[str]:
+    """Return the dimensions whose capacities were told to be made up."""
+    found: Sequence[str] = cluster.native.get(UNCAPPED, ()) if _remembers(cluster) else ()
+    return found
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what no file told, and what comes of that."""
+    if unknown := uncapped(cluster):
+        yield (
+            f"no capacities of {' and '.join(unknown)}: those of the table are made up, and "
+            f"percentages are of them; write the true ones, and take {UNCAPPED} out of the rules"
+        )
+
+
+def _remembers(cluster: Cluster) -> bool:
+    return cluster.native_format == NAME and isinstance(cluster.native, dict)
 
 
 def headings_of(cluster: Cluster) -> Both:
     """Return the headings that a cluster remembers."""
-    native: Any = cluster.native
-    if cluster.native_format != NAME or not isinstance(native, dict):
+    if not _remembers(cluster):
         return Both({}, {})
-    told = native.get(KEY, {})
+    told = cluster.native.get(KEY, {})
     return Both(told.get("nodes", {}), told.get("replicas", {}))
 
 

@@ -44,7 +44,9 @@ MOST = 2**15 - 1
 ALIKE = 0.8
 """How much a title may be like that of a known column before it cannot be that of a tier."""
 
-RULE = re.compile(rb"^\s*(?:\[\[\s*rule\s*\]\]|(?:tiers|transient)\s*=\s*\[)", re.MULTILINE)
+RULE = re.compile(
+    rb"^\s*(?:\[\[\s*rule\s*\]\]|(?:tiers|transient|uncapped)\s*=\s*\[)", re.MULTILINE
+)
 AT_LINE = re.compile(r"\(at line (\d+)")
 
 
@@ -62,6 +64,7 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
     bytes: str | None = None
     transient: list[str] = []
     tiers: list[str] = []
+    uncapped: list[str] = []
 
 
 class Partitions(NamedTuple):

@@ -13,6 +13,7 @@ from evenkeel.formats.csv_text import SPECIAL, encode_table
 from evenkeel.formats.documents import quoted
 from evenkeel.formats.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.formats.node_states import NODE_STATES, NodeState, names_of
+from evenkeel.formats.registry import uncapped_in
 from evenkeel.formats.tables.headings import Headings, headings_of, titled
 from evenkeel.formats.tables.reading import COUNTS, LOADS, OF_NODES, UNGROUPED, likely_column
 from evenkeel.model.cluster import Cluster
@@ -216,6 +217,8 @@ def _rules(cluster: Cluster, given: Arguments, groups: Mapping[int, Sequence[str
     Texts are quoted as JSON does, which TOML reads alike.
     """
     lines = [f"{name} = {_toml(given[name])}" for name in ("bytes", "transient") if name in given]
+    if unknown := uncapped_in(cluster):
+        lines.append(f"uncapped = {_toml([*unknown])}")
     if any(likely_column(tier, cluster.dimensions) for tier in cluster.topology.tiers):
         lines.append(f"tiers = {_toml(cluster.topology.tiers)}")
     for r, rule in enumerate(cluster.rules):

@@ -30,18 +30,13 @@ def floor_target(
     accept nothing, and where no floor is asked for. The mean is over what is wanted, less what
     nodes may go on holding that keep but accept nothing: no more than they may carry.
     """
-    nodes = cluster.nodes
-    floor = np.zeros(nodes.capacity.shape)
+    floor = np.zeros(cluster.nodes.capacity.shape)
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if all(tolerance is None for tolerance in asked):
         return floor
-    placed = PlacementCounts.of(cluster, cluster.placement)
+    placed, nodes = PlacementCounts.of(cluster, cluster.placement), cluster.nodes
     most = np.minimum(target, _standing_room(placed, partition_scope(cluster)))
-    keeps = nodes.may_hold & ~nodes.may_receive
-    if keeps.any():
-        held = placed.weighed(placed.heaviest.T, placed.seat)
-        wanted = np.maximum(wanted - np.minimum(held, target)[keeps].sum(0), 0.0)
-    mean = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
+    mean = floor_mean(placed, wanted, target)
     for d, unit in enumerate(cluster.partitions.load.unit):
         tolerance = asked[d]
         share = 0.0 if tolerance is None else max(1.0 - tolerance, 0.0) * float(mean[d])
@@ -53,6 +48,18 @@ def floor_target(
             least = np.floor(least / unit + WHOLE) * unit
         floor[:, d] = np.where(nodes.may_receive & np.isfinite(least), least, 0.0)
     return floor
+
+
+def floor_mean(
+    placed: PlacementCounts, wanted: NDArray[np.float64], target: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the mean utilisation that floors are counted from, (D,): see ``floor_target``."""
+    nodes = placed.cluster.nodes
+    keeps = nodes.may_hold & ~nodes.may_receive
+    if keeps.any():
+        held = placed.weighed(placed.heaviest.T, placed.seat)
+        wanted = np.maximum(wanted - np.minimum(held, target)[keeps].sum(0), 0.0)
+    return utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
 
 
 def arrivals(placed: PlacementCounts, floor: NDArray[np.float64]) -> NDArray[np.int64]:

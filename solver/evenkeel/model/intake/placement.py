@@ -47,7 +47,10 @@ def read_placement(
     given = _taken_apart(faults, given, sizes.partitions)
     rows = _rows(faults, given, sizes.partitions, names)
     known = not faults.about("placement", "first")
-    check_range(faults, "placement", rows.node, -1, sizes.nodes, "must be a node or -1")
+    check_range(
+        faults, "placement", rows.node, -1, sizes.nodes, "must be a node or -1",
+        rows.first if given.get("first") is None else None,
+    )  # fmt: skip
     replicas, voters = given.get("replicas"), given.get("voters")
     if base is not None:
         replicas = given.get("replicas", base.replicas)
@@ -62,9 +65,13 @@ def read_placement(
 
     length = len(rows.node) if known else None
     roles = _per_replica(faults, "role", given.get("role"), np.uint8, length)
-    check_range(faults, "role", roles, 0, len(Role), "must be a Role")
+    starts = {
+        name: rows.first if known and len(shape_of(given.get(name))) == 2 else None
+        for name in ("role", "flags")
+    }
+    check_range(faults, "role", roles, 0, len(Role), "must be a Role", starts["role"])
     marks = _per_replica(faults, "flags", given.get("flags"), np.uint16, length)
-    check_flags(faults, marks)
+    check_flags(faults, marks, starts["flags"])
     slots = np.maximum(width, wanted)
     leads = _leaders(faults, given.get("leader"), slots, known and counted)
     voting = column(faults, sizes.partitions, "voters", voters, np.int32, wanted)
@@ -101,10 +108,12 @@ def check_placement(faults: FaultList, placement: Placement, partitions: int, no
     check_flags(faults, placement.flags)
 
 
-def check_flags(faults: FaultList, flags: NDArray[np.uint16]) -> None:
-    """Note bits that are no ``Flag``."""
+def check_flags(
+    faults: FaultList, flags: NDArray[np.uint16], rows: NDArray[np.int64] | None = None
+) -> None:
+    """Note bits that are no ``Flag``, by row and slot where ``rows`` start."""
     unknown = flags & np.uint16(~EVERY_FLAG & 0xFFFF) != 0
-    list_entries(faults, "flags", flags, unknown, "has bits that are not a Flag")
+    list_entries(faults, "flags", flags, unknown, "has bits that are not a Flag", rows)
 
 
 def _leaders(

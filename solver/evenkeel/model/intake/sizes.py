@@ -48,8 +48,7 @@ def length(given: Sequence[object]) -> int:
 
 
 def _width(tables: Sequence[object], default: int) -> int:
-    """Return how many columns the first of some arguments has that is a table."""
-    for one in tables:
-        if one is not None and len(shape := shape_of(one)) == 2:
-            return shape[1]
-    return default
+    """Return how many columns the first of some arguments has that is a table; a list is one."""
+    shapes = [shape_of(one) for one in tables if one is not None]
+    flat = any(len(shape) == 1 and shape[0] > 0 for shape in shapes)
+    return next((shape[1] for shape in shapes if len(shape) == 2), default or int(flat))

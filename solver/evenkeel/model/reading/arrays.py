@@ -54,14 +54,22 @@ def writable(view: NDArray[Any]) -> NDArray[Any]:
 
 
 def list_entries(
-    faults: FaultList, path: str, array: NDArray[Any], bad: NDArray[np.bool_], message: str
+    faults: FaultList,
+    path: str,
+    array: NDArray[Any],
+    bad: NDArray[np.bool_],
+    message: str,
+    rows: NDArray[np.int64] | None = None,
 ) -> None:
-    """Note the entries of an array where ``bad`` is true."""
+    """Note the entries of an array where ``bad`` is true, by row and slot where ``rows`` start."""
     if not bad.any():
         return
     where = np.argwhere(bad)
     for index in where[:LISTED_FAULTS]:
         at = f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""
+        if rows is not None:
+            row = int(np.searchsorted(rows, index[0], side="right")) - 1
+            at = f"[{row}][{int(index[0] - rows[row])}]"
         faults.add(f"{path}{at}", array[tuple(index)].item(), message)
     if len(where) > LISTED_FAULTS:
         faults.add(path, f"{len(where) - LISTED_FAULTS} more entries", message)
@@ -124,7 +132,9 @@ def as_array(
     if given.ndim != len(shape) or any(
         n is not None and n != m for n, m in zip(shape, given.shape, strict=True)
     ):
-        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        # no array told how many rows there are where one was due and came as a number
+        untold = (None, 0) if given.ndim == 0 else (None,)
+        wanted = ", ".join("any" if n in untold else str(n) for n in shape)
         faults.add(path, given.shape, f"needs shape ({wanted})")
         return fallback
     if given.dtype == dtype and given.flags.c_contiguous:
@@ -208,8 +218,14 @@ def check_amounts(
 
 
 def check_range(
-    faults: FaultList, path: str, array: NDArray[Any], low: int, high: int, what: str
+    faults: FaultList,
+    path: str,
+    array: NDArray[Any],
+    low: int,
+    high: int,
+    what: str,
+    rows: NDArray[np.int64] | None = None,
 ) -> None:
-    """Note integer entries outside ``low <= entry < high``."""
+    """Note integer entries outside ``low <= entry < high``, as ``list_entries`` does."""
     if array.size and (array.min() < low or array.max() >= high):
-        list_entries(faults, path, array, (array < low) | (array >= high), what)
+        list_entries(faults, path, array, (array < low) | (array >= high), what, rows)

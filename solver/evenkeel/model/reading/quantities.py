@@ -12,8 +12,12 @@ from evenkeel.model.errors import FaultList
 BYTE_UNITS = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15, "EB": 10**18,
     "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60,
+    "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
 }  # fmt: skip
-"""Bytes in each unit: decimal prefixes count in thousands, binary ones (``Ki``) in 1,024s."""
+"""Bytes in each unit: decimal prefixes count in thousands, binary ones (``Ki``) in 1,024s.
+
+A prefix may stand alone, as amounts are printed.
+"""
 
 _UNIT_OF = {unit.lower(): unit for unit in BYTE_UNITS}
 
@@ -67,8 +71,8 @@ def read_bytes(faults: FaultList, path: str, given: Any) -> float | None:
 
     Examples
     --------
-    >>> read_bytes(FaultList(), "bytes", "3TB"), read_bytes(FaultList(), "bytes", "2.5 KiB")
-    (3000000000000.0, 2560.0)
+    >>> [read_bytes(FaultList(), "bytes", one) for one in ("3TB", "2.5 KiB", "183 G")]
+    [3000000000000.0, 2560.0, 183000000000.0]
     """
     if given is None:
         return None

@@ -78,10 +78,11 @@ def find_partitions(
             found += read_groups(faults, at, partitions, name, one)
         elif not is_whole(one):
             if isinstance(one, str) and one in partitions.group_names:
-                hint = f"; did you mean '{OF_GROUP}{one}'?"
+                message = f"is a group, whose partitions are meant by '{OF_GROUP}{one}'"
             else:
-                hint = meant_name(faults, one, partitions.names)
-            faults.add(at, one, f"unknown partition, and no group such as 'group=orders'{hint}")
+                message = "unknown partition, and no group such as 'group=orders'"
+                message += meant_name(faults, one, partitions.names)
+            faults.add(at, one, message)
         elif not 0 <= one < len(partitions):
             faults.add(at, one, f"must be a partition, 0 to {len(partitions) - 1}")
         else:

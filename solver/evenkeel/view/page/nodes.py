@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.levelness import Levelness, below_mean_said
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.figures import number, percent
+from evenkeel.view.layout import least_said
 from evenkeel.view.markup import Raw, shortened, text
 from evenkeel.view.page.charts import (
     Lineup,
@@ -66,10 +67,11 @@ def _dimensions(result: Any) -> str:
             )
         )
     heads = (
-        "dimension", "fullest ÷ mean", "at least", "fullest node", "emptiest node",
+        "dimension", "fullest ÷ mean", least_said(result), "fullest node", "emptiest node",
         "standard deviation", "nodes over capacity",
     )  # fmt: skip
-    said = "Utilisation is load as a share of the node's capacity, before → after."
+    said = "Utilisation is load as a share of the node's capacity, before → after"
+    said = f"{'; '.join(filter(None, [said, below_mean_said([was, now])]))}."
     return table(said, heads, rows, ())
 
 

@@ -65,7 +65,7 @@ def _lead(found: Any, rows: Sequence[Any]) -> list[str]:
     losing = sum(row.lost > 0 for row in rows)
     good = fits == len(rows) and not losing
     verdict = "✓ all survived" if good else "✗ not all survived"
-    said = repr(found).removeprefix("<Sweep: ").removesuffix(">") + "."
+    said = f"{found.summary}."
     if known:
         worst = known[0]
         said += (

@@ -1,0 +1,44 @@
+"""What has no way back: nothing is copied to a node that is down."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.compare import joined
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.printable import counted, some_of
+
+
+def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
+    """Return the partitions of which a replica leaves a node that is down, (P,) bool.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(
+    ...     capacity=[[1.0]] * 3, load=[[1.0]] * 2, placement=[[0], [1]], alive=[False, True, True])
+    >>> one_way(c, c.placement.replaced(np.array([2, 2], np.int32), c.placement.leader)).tolist()
+    [True, False]
+    """
+    now, nodes = cluster.placement, cluster.nodes
+    down = np.append(~nodes.alive | nodes.gone, False)
+    found = np.zeros(len(now), np.bool_)
+    for p in np.unique(now.owner[down[now.node]]).tolist():
+        rows = (one.node[one.first[p] : one.first[p + 1]] for one in (now, then))
+        was, will = ({*row.tolist()} for row in rows)
+        found[p] = any(down[n] for n in was - will)
+    return found
+
+
+def one_way_said(cluster: Cluster, then: Placement) -> str:
+    """Say how many moves a file of the way back leaves out, and why; "" where it has all."""
+    nodes, mended = cluster.nodes, one_way(cluster, then)
+    moved = then.owner[joined(cluster.placement, then)]
+    left = int(mended[moved].sum())
+    if not left:
+        return ""
+    lost = np.flatnonzero(~nodes.alive | nodes.gone).tolist()
+    down = some_of(lost, nodes.names.__getitem__)
+    return (
+        f"{left:,} of {counted(len(moved), 'move')}: nothing is copied back to what is down "
+        f"({down}), so that a partition that left it stays as it is then"
+    )
