@@ -128,7 +128,7 @@ def _aim(
     wanted = with_unreplaced(cluster, led_where_there_is_room(cluster, asked, proposed))
     waits = np.zeros(len(wanted.node), np.bool_)
     if protocol.names_all:
-        wanted, waits = unlisted(cluster, wanted)
+        wanted, waits = unlisted(cluster, wanted, asked)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
     lost = out_of_reach(cluster, wanted, waits, protocol)
@@ -389,10 +389,12 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
     moves = source != target
     down = moves & ~np.append(cluster.nodes.serves, True)[target]
     slot = lost - start.first[partition]
-    rises = aim.target.role[lost] == Role.VOTER
-    columns = (partition, slot, source, target, moves, down, aim.waits[lost], rises)
+    rises, recasts = aim.target.role[lost] == Role.VOTER, aim.target.role[lost] != start.role[lost]
+    words = np.where(recasts, np.where(rises, "promote", "demote"), "lead")
+    words[moves] = "move"
+    columns = (partition, slot, source, target, down, aim.waits[lost], words)
     found = []
-    for p, k, begin, end, moved, is_down, waits, rising in zip(
+    for p, k, begin, end, is_down, waits, word in zip(
         *(column.tolist() for column in columns), strict=True
     ):
         lacks = "turn: another change of the partition is blocked"
@@ -400,7 +402,6 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
             lacks = f"way to {nodes[end]}, which is down"
         elif waits:
             lacks = "list of its replicas that names nobody who is down"
-        word = "move" if moved else "promote" if rising else "demote"
         found.append(Blocked(partitions[p], k, nodes[begin], nodes[end], lacks, -1, word))
     return tuple(found)
 
