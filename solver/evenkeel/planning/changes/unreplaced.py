@@ -38,8 +38,8 @@ def unlisted(
     """Return a target for who can name no replica on a node that is down, and what waits, (K,).
 
     Where a change names all replicas of a partition, one that goes on listing such a replica, since
-    nobody takes its place, waits until somebody does; so does who was ``asked`` to lead it, as the list
-    says who that is. What only is to join such a node does not hold up the others.
+    nobody takes its place, waits until somebody does; so does who was ``asked`` to lead it, as the
+    list says who that is. What only is to join such a node does not hold up the others.
     """
     start = cluster.placement
     if cluster.nodes.serves.all():
