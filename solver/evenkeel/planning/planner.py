@@ -185,15 +185,35 @@ def _planned(
     protocol: Protocol,
     flights: Flights | None = None,
 ) -> Plan:
-    target, ends = aim.bound or aim.target, aim.ends
     blocked = _beyond_reach(cluster, aim)
-    if len(ends) == 0:
+    if len(aim.ends) == 0:
         none = np.zeros(0, np.int32)
         return Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked, aim.bound)
+    draft = _ordered(cluster, aim, throttle, protocol, flights)
+    if throttle.recovery_first:
+        if len(draft.stuck) and repairs(cluster, draft.acts).any():
+            # as a last resort what makes room for a repair goes before it
+            free = replace(throttle, recovery_first=False)
+            other = _ordered(cluster, aim, free, protocol, flights)
+            draft = min(draft, other, key=lambda one: one.left)
+        draft = draft.barred()
+    steps, change = draft.steps(throttle.windows)
+    blocked += _blocked(draft)
+    target, towards = draft.target, None
+    if aim.bound is not None:
+        target, towards = as_far(cluster, target, aim.bound, aim.target), target
+    return Plan(cluster, target, steps, throttle, protocol, change, blocked, towards)
+
+
+def _ordered(
+    cluster: Cluster, aim: _Aim, throttle: Throttle, protocol: Protocol, flights: Flights | None
+) -> Draft:
+    """Return the draft of what changes in which as little as can be waits in vain."""
 
     def acts_in(other: Ends) -> Acts:
         return acts_of(cluster, other, protocol, throttle.at_once)
 
+    target, ends = aim.bound or aim.target, aim.ends
     acts = acts_in(ends)
     if aim.free and acts.blocked.any():
         target, ends, acts = rematched(cluster, target, ends, acts, acts_in)
@@ -215,14 +235,7 @@ def _planned(
         draft = _unbarred(draft, throttle, protocol)
     if len(draft.stuck):
         draft = _unstuck(draft, throttle, protocol, trades=aim.free)
-    if throttle.recovery_first:
-        draft = draft.barred()
-    steps, change = draft.steps(throttle.windows)
-    blocked += _blocked(draft)
-    target, towards = draft.target, None
-    if aim.bound is not None:
-        target, towards = as_far(cluster, target, aim.bound, aim.target), target
-    return Plan(cluster, target, steps, throttle, protocol, change, blocked, towards)
+    return draft
 
 
 def _drafted(
