@@ -1,6 +1,8 @@
 """Planner: from a cluster and a target to a plan."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -310,10 +312,14 @@ def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bo
         best = _less_halves(best, throttle, protocol)
     if len(best.acts) > len(draft.acts) or len(best.stuck):
         # other orders may do without detours
-        other = _searched(draft, beginnings, throttle, protocol, orders=True, trades=trades)
-        while halfway(other).any():
-            other = _less_halves(other, throttle, protocol)
-        best = min(best, other, key=lambda one: (one.left, one.bytes))
+        for late in (False, True):
+            orders = partial(other_orders, trades=trades, late=late)
+            other = _searched(draft, beginnings, throttle, protocol, orders)
+            while halfway(other).any():
+                other = _less_halves(other, throttle, protocol)
+            best = min(best, other, key=lambda one: (one.left, one.bytes))
+            if len(best.stuck) == 0:
+                break
     return best
 
 
@@ -328,15 +334,13 @@ def _searched(
     beginnings: list[Draft],
     throttle: Throttle,
     protocol: Protocol,
-    *,
-    orders: bool = False,
-    trades: bool = False,
+    orders: Callable[[Draft, Throttle, Protocol], list[Draft]] | None = None,
 ) -> Draft:
     """Return a draft in the order that a search from one of its beginnings finds, or itself."""
     for begin in beginnings:
         if not searchable(begin):
             continue
-        others = other_orders(begin, throttle, protocol, trades=trades) if orders else ()
+        others = () if orders is None else orders(begin, throttle, protocol)
         found = searched(begin, protocol, others)
         if found is not None:
             acts, sequence = found
