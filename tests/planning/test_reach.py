@@ -51,6 +51,23 @@ def test_what_would_list_who_is_down_waits_and_is_told():
     assert ek.plan(cluster, to(cluster, [3, 1, 2], [0, 4, 5])).complete
 
 
+@pytest.mark.parametrize("dead", [0, 2])
+def test_a_hand_over_that_no_list_can_say_is_told(dead: int):
+    """Who leads comes first in Kafka's list, which may not name who is down."""
+    cluster = on_three(replicas=3).down([f"n{dead}"])
+    target = cluster.placement.replaced(cluster.placement.node, np.array([1, 0], np.int16))
+    plan = ek.plan(cluster, target, protocol="kafka")
+    assert [str(one) for one in plan.blocked] == [
+        "p0[1] lead on n1: no list of its replicas that names nobody who is down"
+    ]
+    assert plan.target.leader.tolist() == [1, 0]
+    assert len(plan) == 0
+    assert plan.check().ok
+    assert ek.plan(cluster, target).complete
+    nobody = cluster.placement.replaced(cluster.placement.node, np.array([-1, 0], np.int16))
+    assert ek.plan(cluster, nobody, protocol="kafka").complete
+
+
 def test_what_would_break_a_rule_alone_waits_with_what_cannot_go():
     """Slot 0 goes to the rack that slot 2 leaves for one whose node is down."""
     cluster = on_three(spread={"rack": 1})

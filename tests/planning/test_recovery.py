@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.placement import Flag
 from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
@@ -89,10 +90,11 @@ def behind_a_barrier(seed):
 
 
 def test_a_repair_holds_up_all_else_though_its_partition_is_blocked_later():
-    """Once p0 is repaired it can trade nodes with p1 no more; p2 waits for its repair alone."""
+    """p0 waits in vain for room of p1, which is pinned; p2 waits for its repair alone."""
     cluster = ek.Cluster.from_arrays(
         capacity=[[1.0]] * 3 + [[0.5]] * 2 + [[9.0]], load=[[1.0], [1.0], [0.5]],
         alive=[True] * 5 + [False], placement=[[0, 5], [1, -1], [4, -1]], replicas=[2, 1, 1],
+        flags=[[0, 0], [Flag.PINNED, 0], [0, 0]],
     )  # fmt: skip
     target = cluster.placement.replaced(
         np.array([1, 2, 0, -1, 3, -1], np.int32), cluster.placement.leader
@@ -101,6 +103,18 @@ def test_a_repair_holds_up_all_else_though_its_partition_is_blocked_later():
     assert {one.partition for one in plan.blocked} == {"p0", "p1"}
     start = {row.partition: row.start for row in plan.rows() if row.kind == "copy"}
     assert start == {"p0": 0.0, "p2": 1.0}
+    assert plan.check().ok
+
+
+def test_a_repair_waits_for_a_way_that_it_would_close():
+    """p0 and p1 trade nodes: p0 goes to the free one first, and what it lost is copied last."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1.0]] * 3 + [[9.0]], load=[[1.0]] * 2, alive=[True] * 3 + [False],
+        placement=[[0, 3], [1, -1]], replicas=[2, 1],
+    )  # fmt: skip
+    target = cluster.placement.replaced(np.array([1, 2, 0, -1], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target, throttle=ek.Throttle(recovery_first=True))
+    assert plan.complete
     assert plan.check().ok
 
 
@@ -116,6 +130,33 @@ def test_a_repair_waits_at_any_distance_for_what_makes_its_room():
     plan = ek.plan(cluster, target, throttle=ek.Throttle(recovery_first=True))
     assert plan.complete
     assert plan.check().ok
+
+
+def test_of_two_repairs_that_both_want_the_last_room_the_other_blocks_nothing():
+    """p3, p5 and p6 would empty n0, to which p1 and p2 come back from n1."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[17, 20, 14], [12, 12, 12], [17, 16, 16]], dimensions=["d0", "d1", "d2"],
+        transient=["d2"], placement=[[2], [1], [1], [0], [2], [0], [0], [0], [2]],
+        load=[[2, 3, 3], [1, 1, 2], [2, 1, 3], [3, 1, 2], [3, 3, 1], [2, 1, 1], [1, 3, 2],
+              [6, 9, 5], [7, 5, 7]],
+    ).down("n1")  # fmt: skip
+    node = np.array([0, 0, 0, 2, 0, 2, 2, 0, 2], np.int32)
+    target = cluster.placement.replaced(node, cluster.placement.leader)
+    plan = ek.plan(cluster, target, throttle=ek.Throttle(recovery_first=True))
+    assert plan.complete
+    assert plan.check().ok
+    start = {row.partition: row.start for row in plan.rows() if row.kind == "copy"}
+    assert start["p1"] == min(start.values())
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_no_more_is_blocked_than_without_a_barrier(batch):
+    for seed in range(batch * 20, (batch + 1) * 20):
+        plan = behind_a_barrier(seed)
+        free = replace(plan.throttle, recovery_first=False)
+        other = ek.plan(plan.cluster, plan.towards or plan.target, throttle=free,
+                        protocol=plan.protocol)  # fmt: skip
+        assert len(plan.blocked) <= len(other.blocked), seed
 
 
 def test_nothing_is_copied_from_where_a_replica_is_no_more():

@@ -1,6 +1,8 @@
 """Planner: from a cluster and a target to a plan."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -128,7 +130,7 @@ def _aim(
     wanted = with_unreplaced(cluster, led_where_there_is_room(cluster, asked, proposed))
     waits = np.zeros(len(wanted.node), np.bool_)
     if protocol.names_all:
-        wanted, waits = unlisted(cluster, wanted)
+        wanted, waits = unlisted(cluster, wanted, asked)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
     lost = out_of_reach(cluster, wanted, waits, protocol)
@@ -185,40 +187,21 @@ def _planned(
     protocol: Protocol,
     flights: Flights | None = None,
 ) -> Plan:
-    target, ends = aim.bound or aim.target, aim.ends
     blocked = _beyond_reach(cluster, aim)
     none = np.zeros(0, np.int32)
     idle = Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked, aim.bound)
-    if len(ends) == 0:
+    if len(aim.ends) == 0:
         return idle
-
-    def acts_in(other: Ends) -> Acts:
-        return acts_of(cluster, other, protocol, throttle.at_once)
-
-    acts = acts_in(ends)
-    if aim.free and acts.blocked.any():
-        target, ends, acts = rematched(cluster, target, ends, acts, acts_in)
-        if len(acts) == 0:  # replicas that are alike had but traded their slots
-            return replace(idle, target=target)
-    draft = _drafted(cluster, target, ends, acts, throttle, protocol, flights)
-    if ends.recasts.any() and len(draft.stuck):
-        # a replica without room in its new role may have it once it has moved
-        left = draft.acts.partition[np.isin(draft.acts.change, draft.stuck)]
-        other = replace(ends, late=np.isin(ends.partition, left))
-        way = _drafted(cluster, target, other, acts_in(other), throttle, protocol, flights)
-        draft = min(draft, way, key=lambda one: one.left)
-    draft = _otherwise(draft, throttle, protocol, flights)
-    draft = interleaved(draft, throttle, protocol)
-    ends, acts = draft.ends, draft.acts
-    if protocol.whole and len(draft.stuck):
-        # what finds no room at once may find it one by one
-        acts = apart(acts, draft.stuck)
-        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
-    if acts.recovers.any() and len(draft.stuck):
-        draft = _unbarred(draft, throttle, protocol)
-    if len(draft.stuck):
-        draft = _unstuck(draft, throttle, protocol, trades=aim.free)
+    way = _matched(cluster, aim, throttle, protocol)
+    if len(way.acts) == 0:  # replicas that are alike had but traded their slots
+        return replace(idle, target=way.target)
+    draft = _ordered(cluster, way, throttle, protocol, flights)
     if throttle.recovery_first:
+        if len(draft.stuck) and repairs(cluster, draft.acts).any():
+            # as a last resort what makes room for a repair goes before it
+            free = replace(throttle, recovery_first=False)
+            other = _ordered(cluster, way, free, protocol, flights)
+            draft = min(draft, other, key=lambda one: one.left)
         draft = draft.barred()
     if flights is not None:  # what has arrived where a replica waits on its way is there, too
         coming = flights.left(draft.acts.replica, draft.acts.target)
@@ -229,6 +212,54 @@ def _planned(
     if aim.bound is not None:
         target, towards = as_far(cluster, target, aim.bound, aim.target), target
     return Plan(cluster, target, steps, throttle, protocol, change, blocked, towards)
+
+
+class _Way(NamedTuple):
+    """A target, what changes on the way there, and by which acts; its slots may ``trade`` nodes."""
+
+    target: Placement
+    ends: Ends
+    acts: Acts
+    trades: bool
+
+
+def _matched(cluster: Cluster, aim: _Aim, throttle: Throttle, protocol: Protocol) -> _Way:
+    """Return the way to what is aimed at, slots taking other nodes of it where that opens one."""
+
+    def acts_in(other: Ends) -> Acts:
+        return acts_of(cluster, other, protocol, throttle.at_once)
+
+    target, ends, acts = aim.bound or aim.target, aim.ends, acts_in(aim.ends)
+    if aim.free and acts.blocked.any():
+        target, ends, acts = rematched(cluster, target, ends, acts, acts_in)
+    return _Way(target, ends, acts, aim.free)
+
+
+def _ordered(
+    cluster: Cluster, way: _Way, throttle: Throttle, protocol: Protocol, flights: Flights | None
+) -> Draft:
+    """Return the draft of what changes in which as little as can be waits in vain."""
+    target, ends, acts, trades = way
+    draft = _drafted(cluster, target, ends, acts, throttle, protocol, flights)
+    if ends.recasts.any() and len(draft.stuck):
+        # a replica without room in its new role may have it once it has moved
+        left = draft.acts.partition[np.isin(draft.acts.change, draft.stuck)]
+        other = replace(ends, late=np.isin(ends.partition, left))
+        acts = acts_of(cluster, other, protocol, throttle.at_once)
+        late = _drafted(cluster, target, other, acts, throttle, protocol, flights)
+        draft = min(draft, late, key=lambda one: one.left)
+    draft = _otherwise(draft, throttle, protocol, flights)
+    draft = interleaved(draft, throttle, protocol)
+    ends, acts = draft.ends, draft.acts
+    if protocol.whole and len(draft.stuck):
+        # what finds no room at once may find it one by one
+        acts = apart(acts, draft.stuck)
+        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
+    if acts.recovers.any() and len(draft.stuck):
+        draft = _unbarred(draft, throttle, protocol)
+    if len(draft.stuck):
+        draft = _unstuck(draft, throttle, protocol, trades=trades)
+    return draft
 
 
 def _drafted(
@@ -303,10 +334,14 @@ def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bo
         best = _less_halves(best, throttle, protocol)
     if len(best.acts) > len(draft.acts) or len(best.stuck):
         # other orders may do without detours
-        other = _searched(draft, beginnings, throttle, protocol, orders=True, trades=trades)
-        while halfway(other).any():
-            other = _less_halves(other, throttle, protocol)
-        best = min(best, other, key=lambda one: (one.left, one.bytes))
+        for late in (False, True):
+            orders = partial(other_orders, trades=trades, late=late)
+            other = _searched(draft, beginnings, throttle, protocol, orders)
+            while halfway(other).any():
+                other = _less_halves(other, throttle, protocol)
+            best = min(best, other, key=lambda one: (one.left, one.bytes))
+            if len(best.stuck) == 0:
+                break
     return best
 
 
@@ -321,15 +356,13 @@ def _searched(
     beginnings: list[Draft],
     throttle: Throttle,
     protocol: Protocol,
-    *,
-    orders: bool = False,
-    trades: bool = False,
+    orders: Callable[[Draft, Throttle, Protocol], list[Draft]] | None = None,
 ) -> Draft:
     """Return a draft in the order that a search from one of its beginnings finds, or itself."""
     for begin in beginnings:
         if not searchable(begin):
             continue
-        others = other_orders(begin, throttle, protocol, trades=trades) if orders else ()
+        others = () if orders is None else orders(begin, throttle, protocol)
         found = searched(begin, protocol, others)
         if found is not None:
             acts, sequence = found
@@ -395,10 +428,12 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
     moves = source != target
     down = moves & ~np.append(cluster.nodes.serves, True)[target]
     slot = lost - start.first[partition]
-    rises = aim.target.role[lost] == Role.VOTER
-    columns = (partition, slot, source, target, moves, down, aim.waits[lost], rises)
+    rises, recasts = aim.target.role[lost] == Role.VOTER, aim.target.role[lost] != start.role[lost]
+    words = np.where(recasts, np.where(rises, "promote", "demote"), "lead")
+    words[moves] = "move"
+    columns = (partition, slot, source, target, down, aim.waits[lost], words)
     found = []
-    for p, k, begin, end, moved, is_down, waits, rising in zip(
+    for p, k, begin, end, is_down, waits, word in zip(
         *(column.tolist() for column in columns), strict=True
     ):
         lacks = "turn: another change of the partition is blocked"
@@ -406,7 +441,6 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
             lacks = f"way to {nodes[end]}, which is down"
         elif waits:
             lacks = "list of its replicas that names nobody who is down"
-        word = "move" if moved else "promote" if rising else "demote"
         found.append(Blocked(partitions[p], k, nodes[begin], nodes[end], lacks, -1, word))
     return tuple(found)
 

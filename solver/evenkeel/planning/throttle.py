@@ -60,8 +60,9 @@ class Throttle:
         When copies may run; they pause outside. Always by default.
     recovery_first : bool, optional
         Whether nothing else begins before all partitions that lack live replicas have them, but for
-        those whose repair waits for room that others make, or finds none. By default they only go
-        first among what may begin, and a few wait where the whole ends sooner for it.
+        those whose repair waits for room that others make, or finds none: nothing is blocked for
+        it. By default they only go first among what may begin, and a few wait where the whole ends
+        sooner for it.
 
     Raises
     ------

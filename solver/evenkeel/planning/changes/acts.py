@@ -127,19 +127,21 @@ def acts_of(
     *,
     order: NDArray[np.intp] | None = None,
     lent: Lent | None = None,
+    late: bool = False,
 ) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together.
 
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
     detours by way of a node if both are among the ``full``. Slots change in the ``order (A, R)``,
-    if one is given, and none makes a detour; leaders may have ``lent`` the lead then.
+    if one is given, and none makes a detour; leaders may have ``lent`` the lead then, and the next
+    one may take over ``late``, when all have moved.
     """
     safety = Safety(cluster, ends, protocol)
     live = np.append(cluster.nodes.serves, False)
     turns = turns_of(cluster, ends, safety, protocol, live, unfit)
     detour, spare = np.full(len(ends), -1), np.full(len(ends), -1, np.int32)
     if order is not None:
-        turns = in_order(ends, safety, protocol, turns, order, lent=lent)
+        turns = in_order(ends, safety, protocol, turns, order, lent=lent, live=live, late=late)
     else:
         turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns, full)
     moves, front, current = turns.moves, turns.front, turns.current
@@ -197,7 +199,12 @@ def acts_of(
     blocked |= (moves & (before >= 0) & pinned[ends.replica]).any(1)
     blocked |= (moves & (after >= 0) & ~live[after]).any(1)
 
-    made = [_leads_only(ends, front), _moving_acts(ends, moves & ~ends.recasts, place)]
+    last = np.where(turns.late, ends.leads, -1)
+    made = [
+        _leads_only(front, -2),
+        _leads_only(last, NEVER),
+        _moving_acts(ends, moves & ~ends.recasts, place),
+    ]
     made += [_role_acts(ends, place, rises=True), _role_acts(ends, place, rises=False)]
     made.append(
         np.stack([away, detour[away], np.full(len(away), -1), np.full(len(away), Act.MOVE)])
@@ -254,10 +261,10 @@ def _shared(node: NDArray[np.int32], moves: NDArray[np.bool_]) -> NDArray[np.boo
     return np.asarray((own[:, 1:] == own[:, :-1]).any(1))
 
 
-def _leads_only(ends: Ends, front: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return acts (row, slot, place, act) of leadership alone, before all others."""
-    row = np.flatnonzero(front >= 0)
-    return np.stack([row, front[row], np.full(len(row), -2), np.full(len(row), Act.LEAD)])
+def _leads_only(slot: NDArray[np.int64], when: int) -> NDArray[np.int64]:
+    """Return acts (row, slot, place, act) of leadership alone, before or after all others."""
+    row = np.flatnonzero(slot >= 0)
+    return np.stack([row, slot[row], np.full(len(row), when), np.full(len(row), Act.LEAD)])
 
 
 def _moving_acts(
@@ -295,8 +302,9 @@ def _described(
     slots = ends.recasts.shape[1]
     current, deputy = turns.current, turns.deputy
     count = len(row)
-    is_front, is_role = act == Act.LEAD, act == Act.ROLE
-    source = ends.before[row, slot]
+    is_last = (act == Act.LEAD) & (when == NEVER)
+    is_front, is_role = (act == Act.LEAD) & ~is_last, act == Act.ROLE
+    source = np.where(is_last, ends.after[row, slot], ends.before[row, slot])
     target = np.where(is_front, source, ends.after[row, slot])
     target = np.where(when == -1, spare[row], target)
     source = np.where(when == NEVER - 1, spare[row], source)
@@ -316,7 +324,7 @@ def _described(
     ends_leading = ends.leads[row] == slot
     held = current[row] == slot
     led = ~is_front & held & (ends_leading | (ends.leads[row] < 0))
-    takes = ends_leading & ~held & ~is_front & (is_role | ~gains)
+    takes = ends_leading & ~held & ~is_front & (is_role | ~gains) & (is_last | ~turns.late[row])
     leads = is_front | takes | (led & ends_leading)
     heir = np.where(is_front, ends.led[row], np.where(takes, current[row], -1))
     lends = via[row] & (act == Act.MOVE) & held
@@ -327,7 +335,7 @@ def _described(
         return np.where(other >= 0, found, -1).astype(np.int32)
 
     own = np.ones(count, bool)
-    own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
+    own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1] | is_last[1:]
     own[1:] |= alone[row, slot][:-1]
     apart = ends.changes_roles[row[1:]] & ~atomic[row[1:]]
     own[1:] |= apart & ((is_role[1:] != is_role[:-1]) | ~is_role[1:])

@@ -48,6 +48,8 @@ class Turns:
         Disorderly rows in which one that does not change may lead in between.
     early : ndarray of bool, shape (A,)
         Rows of which the next leader, which moves as the leader does, may lead before that.
+    late : ndarray of bool, shape (A,)
+        Rows of which the next leader takes over last, not as it arrives.
     """
 
     moves: NDArray[np.bool_]
@@ -59,6 +61,7 @@ class Turns:
     deputes: NDArray[np.bool_]
     lends: NDArray[np.bool_]
     early: NDArray[np.bool_]
+    late: NDArray[np.bool_]
 
 
 def turns_of(
@@ -94,7 +97,8 @@ def turns_of(
     able = np.append(cluster.nodes.may_lead, False) & live
     early = led_moves & heir_votes & flag_at(moves & ends.votes, ends.leads)
     early &= able[at_slot(before, ends.leads)]
-    turns = Turns(moves, *found, deputy, deputes, np.zeros(len(ends), bool), early)
+    none = np.zeros(len(ends), bool)
+    turns = Turns(moves, *found, deputy, deputes, none, early, none)
     # where neither the old leader nor the new can lead in between, another does
     lends = turns.disorderly & (front < 0) & led_moves & deputes & heir_votes
     turns = _lent(ends, safety, protocol, turns, lends, deputy, usual)
@@ -113,20 +117,32 @@ def in_order(
     order: NDArray[np.intp],
     *,
     lent: Lent | None,
+    live: NDArray[np.bool_],
+    late: bool,
 ) -> Turns:
     """Return turns in which slots change in the order given; those changing come first there.
 
     Leaders that move may have ``lent`` the lead to a deputy before, or left it to the next leader.
+    That one may take over ``late``, once all have moved, from who is ``live (N + 1,)`` and stays.
     """
-    front, current = turns.front, turns.current
+    moves, front, current = turns.moves, turns.front, turns.current
+
+    def stays(slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether that slot may lead until the next leader takes over late."""
+        able = live[at_slot(ends.before, slot)] & ~flag_at(moves, slot) & ~ends.changes_roles
+        other = (slot >= 0) & (ends.leads >= 0) & (slot != ends.leads)
+        return np.asarray(late & other & able)
+
+    waits = (front == ends.leads) & stays(ends.led)
+    front, current = np.where(waits, -1, front), np.where(waits, ends.led, current)
     if lent is not None:
         to, fit = {"deputy": (turns.deputy, turns.deputes), "heir": (ends.leads, turns.early)}[lent]
-        rows = flag_at(turns.moves, current) & fit & (front < 0) & (ends.leads >= 0)
+        rows = (flag_at(moves, current) | stays(to)) & fit & (front < 0) & (ends.leads >= 0)
         front, current = (np.where(rows & (to != ends.led), to, one) for one in (front, current))
-    held = safety.admits(order, turns.moves, ends.leads, current, protocol)
+    held = safety.admits(order, moves, ends.leads, current, protocol)
     return replace(
         turns, order=order, front=front, current=current, disorderly=~held,
-        lends=np.zeros_like(turns.lends),
+        lends=np.zeros_like(turns.lends), late=stays(current),
     )  # fmt: skip
 
 

@@ -32,12 +32,14 @@ def with_unreplaced(cluster: Cluster, target: Placement) -> Placement:
     return replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
 
 
-def unlisted(cluster: Cluster, target: Placement) -> tuple[Placement, NDArray[np.bool_]]:
+def unlisted(
+    cluster: Cluster, target: Placement, asked: Placement
+) -> tuple[Placement, NDArray[np.bool_]]:
     """Return a target for who can name no replica on a node that is down, and what waits, (K,).
 
     Where a change names all replicas of a partition, one that goes on listing such a replica, since
-    nobody takes its place, waits until somebody does. What only is to join such a node does not
-    hold up the others.
+    nobody takes its place, waits until somebody does; so does who was ``asked`` to lead it, as the
+    list says who that is. What only is to join such a node does not hold up the others.
     """
     start = cluster.placement
     if cluster.nodes.serves.all():
@@ -45,8 +47,11 @@ def unlisted(cluster: Cluster, target: Placement) -> tuple[Placement, NDArray[np
     comes = np.append(~cluster.nodes.serves, False)[target.node] & (target.node != start.node)
     rest = replace(target, node=read_only(np.where(comes, start.node, target.node)))
     waits = lists_lost(cluster, rest)
-    leader = np.where(waits, start.leader, target.leader)
     changes = (target.node != start.node) | (target.role != start.role)
+    leads = waits & (target.leader == asked.leader) & (target.leader != start.leader)
+    leads &= target.leader_node >= 0
+    changes[target.leader_replica[leads]] = True
+    leader = np.where(waits & ~leads, start.leader, target.leader)
     return replace(target, leader=read_only(leader)), waits[start.owner] & changes
 
 

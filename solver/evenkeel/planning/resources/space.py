@@ -1,7 +1,7 @@
 """Space: what every act takes of nodes and domains from its start, and gives back at its finish."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,12 +23,12 @@ BLOCK = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """What E nodes carry of one partition before, at most during, and after a change; (E, D) each.
+    """What E nodes carry of one partition before, at most during, and after an act; (E, D) each.
 
     The last dimension counts replicas.
     """
 
-    change: NDArray[np.int32]
+    act: NDArray[np.intp]
     node: NDArray[np.int32]
     before: NDArray[np.float64]
     peak: NDArray[np.float64]
@@ -54,20 +54,18 @@ def charge_space(
     """Add to ``resources`` the room of nodes and domains, and what acts do to it; return that."""
     ends = [_carried(cluster, placement) for placement in (cluster.placement, target)]
     nodes = _add_nodes(resources, cluster, *ends)
-    alone = np.bincount(acts.change, minlength=resources.changes) == 1
-    plain = (acts.act == Act.MOVE) & ~split & (acts.heir < 0) & (acts.deputy < 0)
-    exact = np.zeros(resources.changes, bool)
-    exact[acts.change[plain]] = alone[acts.change[plain]]
     domains = [_add_domains(resources, cluster, tier, *ends)
                for tier in cluster.topology.tier_capacity]  # fmt: skip
     found = []
     for some in _blocks(acts):
-        effects = effects_of(cluster, acts.take(some))
-        nodes.charge(resources, effects.change, effects.node,
+        own = acts.take(some)
+        effects = effects_of(cluster, own)
+        change = own.change[effects.act]
+        nodes.charge(resources, change, effects.node,
                      effects.before, effects.peak, effects.after)  # fmt: skip
         for room, domain in domains:
-            _charge_domains(resources, cluster, room, domain, effects, exact)
-        found.append((effects.change, effects.node, (effects.after - effects.before)[:, :-1]))
+            _charge_domains(resources, cluster, room, domain, own, split[some])
+        found.append((change, effects.node, (effects.after - effects.before)[:, :-1]))
     return Shifts(*(np.concatenate(one) for one in zip(*found, strict=True)))
 
 
@@ -148,13 +146,17 @@ def _charge_domains(
     cluster: Cluster,
     room: Room,
     domain: NDArray[np.int32],
-    effects: Effects,
-    exact: NDArray[np.bool_],
+    acts: Acts,
+    split: NDArray[np.bool_],
 ) -> None:
-    """Charge the room that domains share; what stays inside is no load of them."""
+    """Charge the room that domains share; what stays inside is no load of them.
+
+    That goes for leads, too: they are handed over at one instant, so a domain has one at a time.
+    """
+    nobody = np.zeros(len(acts), bool)
+    effects = effects_of(cluster, replace(acts, led=nobody, leads=nobody), leads=False)
     inside = domain[effects.node] >= 0
-    change, where = effects.change[inside], domain[effects.node[inside]]
-    key = change.astype(np.int64) * len(room.free) + where
+    key = effects.act[inside] * len(room.free) + domain[effects.node[inside]]
     distinct, index = np.unique(key, return_inverse=True)
     sums = []
     for amount in (effects.before, effects.peak, effects.after):
@@ -162,19 +164,41 @@ def _charge_domains(
         np.add.at(total, index, amount[inside, :-1])
         sums.append(total)
     before, peak, after = sums
-    change, where = np.divmod(distinct, len(room.free))
-    at_once = exact[change][:, None] & ~cluster.transient
+    act, where = np.divmod(distinct, len(room.free))
+    at_once = ((acts.act == Act.MOVE) & ~split)[act][:, None] & ~cluster.transient
     peak = np.where(at_once, np.maximum(before, after), peak)
-    room.charge(resources, change, where, before, peak, after)
+    load = cluster.partitions.load
+    if load.leader is not load.voter:
+        lead = (load.leader - load.voter)[acts.partition[act]]
+        led, lent, leads = (
+            np.where((np.append(domain, -1)[holder[act]] == where)[:, None], lead, 0.0)
+            for holder in _holders(acts)
+        )
+        most = np.maximum(led, leads)
+        lends = (acts.deputy >= 0)[act][:, None]
+        peak += np.where(lends, np.maximum(most, lent), most)
+        before, after = before + led, after + leads
+    room.charge(resources, acts.change[act], where, before, peak, after)
 
 
-def effects_of(cluster: Cluster, acts: Acts) -> Effects:
-    """Return what acts do to nodes: joined, left, stood on, of who hands over, of who stands in."""
+def _holders(acts: Acts) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Return the nodes that lead before acts, in between by deputy, and after; -1 for no matter."""
+    none = np.int32(-1)
+    led = np.where(acts.led, acts.source, acts.heir_node)
+    return led, acts.deputy_node, np.where(acts.leads, acts.target, none)
+
+
+def effects_of(cluster: Cluster, acts: Acts, *, leads: bool = True) -> Effects:
+    """Return what acts do to nodes: joined, left, stood on, of who hands over, of who stands in.
+
+    The last two weigh what others do unless leads count.
+    """
     nothing, role, in_place = np.zeros(len(acts), bool), acts.role, acts.stays
     plain = _weights(cluster, acts.partition, role, nothing)
     led = _weights(cluster, acts.partition, acts.was, acts.led)
     settled = _weights(cluster, acts.partition, role, acts.leads)
-    leading = _weights(cluster, acts.partition, role, ~nothing)
+    voting = _weights(cluster, acts.partition, np.zeros_like(role), nothing)
+    leading = _weights(cluster, acts.partition, role, ~nothing) if leads else voting
     found = []
 
     def add(
@@ -189,11 +213,10 @@ def effects_of(cluster: Cluster, acts: Acts) -> Effects:
         one = none if before is None else before[rows]
         other = none if after is None else after[rows]
         peak = np.maximum(np.maximum(one, other), between[rows])
-        found.append((acts.change[rows], node[rows], one, peak, other))
+        found.append((rows, node[rows], one, peak, other))
 
     add(~in_place, acts.target, None, plain, settled)
     add(~in_place, acts.source, led, plain, None)
-    voting = _weights(cluster, acts.partition, np.zeros_like(role), nothing)
     add(in_place, acts.source, led, voting, settled)
     add(acts.heir >= 0, acts.heir_node, leading, voting, voting)
     add(acts.deputy >= 0, acts.deputy_node, voting, leading, voting)

@@ -6,8 +6,9 @@ from itertools import islice, permutations, zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
-from evenkeel.planning.changes.acts import acts_of
+from evenkeel.planning.changes.acts import Act, Acts, acts_of
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.matching import by_way, tradable, ways_of
 from evenkeel.planning.changes.safety import ORDERS
@@ -21,13 +22,15 @@ WAYS_TO_LEND: tuple[Lent | None, ...] = (None, "deputy", "heir")
 
 
 def other_orders(
-    draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bool
+    draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bool, late: bool
 ) -> list[Draft]:
     """Return drafts, not scheduled, in which stuck partitions change in all orders there are.
 
     Where slots may trade what they are to become, in those of all ``trades`` as well; leaders that
-    move lead on, or have lent the lead to one that stays, or left it to who leads next. Partitions
-    of which a copy is under way, or which others wait for, keep the order that they have.
+    move lead on, or have lent the lead to one that stays, or left it to who leads next. Where it
+    may be ``late``, it is also lent to any that stays, and who leads next may take over at the end
+    instead of as it arrives. Partitions of which a copy is under way, or which others wait for,
+    keep the order that they have.
     """
     acts, cluster = draft.acts, draft.cluster
     kept = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
@@ -40,10 +43,28 @@ def other_orders(
     some = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
     found = []
     for ends, order in islice(_ways(draft, some, trades=trades), ORDERS // 2):
-        for lent in WAYS_TO_LEND:
-            made = acts_of(cluster, ends, protocol, 0.0, order=order, lent=lent)
-            found.append(draft.of_acts(made, throttle, protocol))
+        made = [acts_of(cluster, ends, protocol, 0.0, order=order, lent=lent)
+                for lent in WAYS_TO_LEND]  # fmt: skip
+        if late:
+            made += _late(cluster, ends, protocol, order)
+        found += [draft.of_acts(acts, throttle, protocol) for acts in made]
     return found
+
+
+def _late(
+    cluster: Cluster, ends: Ends, protocol: Protocol, order: NDArray[np.intp]
+) -> Iterator[Acts]:
+    """Yield acts that end with leads handed over: lent to nobody before, then to each in turn."""
+    yield acts_of(cluster, ends, protocol, 0.0, order=order, late=True)
+    unfit = np.zeros(len(cluster.placement.node), bool)
+    while True:
+        made = acts_of(cluster, ends, protocol, 0.0, unfit, order=order, lent="deputy", late=True)
+        alone = made.act == Act.LEAD
+        lenders = np.intersect1d(made.replica[alone], made.heir[alone])
+        if len(lenders) == 0:
+            return
+        unfit[lenders] = True
+        yield made
 
 
 def _ways(draft: Draft, ends: Ends, *, trades: bool) -> Iterator[tuple[Ends, NDArray[np.intp]]]:
