@@ -63,8 +63,9 @@ def charge_space(
         change = own.change[effects.act]
         nodes.charge(resources, change, effects.node,
                      effects.before, effects.peak, effects.after)  # fmt: skip
+        bare = _without_leads(cluster, own, effects) if domains else effects
         for room, domain in domains:
-            _charge_domains(resources, cluster, room, domain, own, split[some])
+            _charge_domains(resources, cluster, room, domain, own, bare, split[some])
         found.append((change, effects.node, (effects.after - effects.before)[:, :-1]))
     return Shifts(*(np.concatenate(one) for one in zip(*found, strict=True)))
 
@@ -147,14 +148,14 @@ def _charge_domains(
     room: Room,
     domain: NDArray[np.int32],
     acts: Acts,
+    effects: Effects,
     split: NDArray[np.bool_],
 ) -> None:
     """Charge the room that domains share; what stays inside is no load of them.
 
-    That goes for leads, too: they are handed over at one instant, so a domain has one at a time.
+    That goes for leads, too, which are not among the effects: they are handed over at one instant,
+    so a domain has one at a time.
     """
-    nobody = np.zeros(len(acts), bool)
-    effects = effects_of(cluster, replace(acts, led=nobody, leads=nobody), leads=False)
     inside = domain[effects.node] >= 0
     key = effects.act[inside] * len(room.free) + domain[effects.node[inside]]
     distinct, index = np.unique(key, return_inverse=True)
@@ -179,6 +180,14 @@ def _charge_domains(
         peak += np.where(lends, np.maximum(most, lent), most)
         before, after = before + led, after + leads
     room.charge(resources, acts.change[act], where, before, peak, after)
+
+
+def _without_leads(cluster: Cluster, acts: Acts, effects: Effects) -> Effects:
+    """Return the effects of acts but for what those who lead weigh more or less."""
+    if cluster.partitions.load.leader is cluster.partitions.load.voter:
+        return effects
+    nobody = np.zeros(len(acts), bool)
+    return effects_of(cluster, replace(acts, led=nobody, leads=nobody), leads=False)
 
 
 def _holders(acts: Acts) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
