@@ -170,7 +170,7 @@ def test_a_node_that_elasticsearch_names_no_more_is_dead(tmp_path, capsys):
     assert main(["resume", str(folder / "plan.json"), str(now), "-o", rest]) == 3
     told = capsys.readouterr()
     assert "dead since the plan was made: d;" in told.err
-    assert "next: copy [0] c -> a of i/2\n" in told.out
+    assert "died since: d;" in told.out
     left = ek.read_plan(Path(rest, "plan.json"))
     assert [left.cluster.nodes.names[n] for n in left.steps.target[left.steps.kind == 0]] == ["a"]
 
