@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
-from evenkeel.measure.bounds import ROUNDING, Bounds
+from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.bounds.leaders import LeaderBound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts
-from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.model.cluster import Cluster
 
 REPLICAS_STAY = "for where replicas stay"

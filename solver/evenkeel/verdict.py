@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
-from evenkeel.measure.bounds import ROUNDING, Bounds, goals_met
+from evenkeel.measure.bounds import Bounds, goals_met
 from evenkeel.measure.bounds.floor import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
-from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.spending import most_out
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import wanted_load

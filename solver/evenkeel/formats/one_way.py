@@ -20,7 +20,7 @@ def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
     [True, False]
     """
     now, nodes = cluster.placement, cluster.nodes
-    down = np.append(~nodes.alive | nodes.gone, False)
+    down = np.append(~nodes.serves, False)
     found = np.zeros(len(now), np.bool_)
     for p in np.unique(now.owner[down[now.node]]).tolist():
         rows = (one.node[one.first[p] : one.first[p + 1]] for one in (now, then))
@@ -36,7 +36,7 @@ def one_way_said(cluster: Cluster, then: Placement) -> str:
     left = int(mended[moved].sum())
     if not left:
         return ""
-    lost = np.flatnonzero(~nodes.alive | nodes.gone).tolist()
+    lost = np.flatnonzero(~nodes.serves).tolist()
     down = some_of(lost, nodes.names.__getitem__)
     return (
         f"{left:,} of {counted(len(moved), 'move')}: nothing is copied back to what is down "

@@ -225,3 +225,8 @@ class Placed(Protocol):
     @property
     def placement(self) -> Placement:
         """Where replicas are, or should be."""
+
+
+def placement_of(given: Placement | Placed) -> Placement:
+    """Return the placement that is given, alone or as that of a result."""
+    return given.placement if hasattr(given, "placement") else given

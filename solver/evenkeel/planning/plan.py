@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import audit
 from evenkeel.measure.regressions import regressions
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.placement import Placed, Placement
+from evenkeel.model.placement import Placed, Placement, placement_of
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
@@ -25,7 +25,6 @@ from evenkeel.planning.account.recovery import short_until
 from evenkeel.planning.account.rows import PlanRow, rows_of
 from evenkeel.planning.account.waits import explained
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
-from evenkeel.planning.changes.ends import check_target, in_place
 from evenkeel.planning.curve import Curve, curve_of
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.protocols import Protocol
@@ -33,9 +32,9 @@ from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.stuck.blocked import Blocked
 from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.underway.copies import Cancelled, Settled, settled
+from evenkeel.planning.underway.copies import Cancelled
 from evenkeel.planning.underway.flights import Arrived, Flights
-from evenkeel.planning.underway.slots import as_described, in_slots
+from evenkeel.planning.underway.slots import in_slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +195,7 @@ class Plan(Reported, Shown):
         >>> [plan.after(done).node.tolist() for done in range(len(plan.waves) + 1)]
         [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]
         """
-        if not (is_whole(waves) and 0 <= waves <= len(self.waves)):
-            raise InvalidInput([Fault("waves", waves, f"must be 0 to {len(self.waves)}")])
+        _check_count("waves", waves, len(self.waves))
         some = np.sort(np.concatenate([*self.waves[:waves], np.zeros(0, np.intp)]))
         return outcome(self.cluster.placement, self.steps, self.target, some)
 
@@ -245,8 +243,7 @@ class Plan(Reported, Shown):
         InvalidInput
             If there are not so many steps.
         """
-        if not is_whole(count) or not 0 <= count <= len(self):
-            raise InvalidInput([Fault("count", count, f"must be 0 to {len(self)}")])
+        _check_count("count", count, len(self))
         while 0 < count < len(self) and self.change[count] == self.change[count - 1]:
             count -= 1
         steps = self.steps.first_ones(count)
@@ -296,8 +293,11 @@ class Plan(Reported, Shown):
         InvalidInput
             If other partitions or slots are observed, or ``arrived`` names what is not in flight.
         """
-        onwards = self._onwards(observed, self.target, arrived, self.towards)
-        return replace(onwards, goals=self.goals)
+        from evenkeel.planning.underway.onwards import onwards
+
+        return replace(
+            onwards(self, observed, self.target, arrived, self.towards), goals=self.goals
+        )
 
     def progress(
         self,
@@ -363,48 +363,12 @@ class Plan(Reported, Shown):
             If the target or what is observed is of other partitions or nodes, or there are not so
             many steps.
         """
-        wanted = target.placement if hasattr(target, "placement") else target
-        if observed is None and not (is_whole(done) and 0 <= done <= len(self)):
-            raise InvalidInput([Fault("done", done, f"must be 0 to {len(self)}")])
-        now = self.prefix(done).end if observed is None else observed
-        return self._onwards(now, wanted, arrived)
+        from evenkeel.planning.underway.onwards import onwards
 
-    def _onwards(
-        self,
-        observed: Cluster | Placement,
-        target: Placement,
-        arrived: Arrived | None = None,
-        towards: Placement | None = None,
-    ) -> "Plan":
-        """Plan from what is observed to a target, all of which may name slots in another order."""
-        from evenkeel.planning.planner import gone_on_with
-
-        faults = FaultList()
-        check_target(faults, self.cluster, target)
-        faults.raise_if_any()
-        now = in_slots(self.cluster, self.target, self.steps, observed)
-        cluster = replace(as_described(self.cluster, observed), placement=now)
-        flights = Flights.of(cluster, now, arrived)
-
-        def onwards_from(state: Settled) -> Plan:
-            found = gone_on_with(
-                replace(cluster, placement=state.begin), target, self.throttle, self.protocol,
-                state.flights, towards,
-            )  # fmt: skip
-            return replace(found, cancelled=state.cancelled)
-
-        came = self.cluster.placement, self.steps
-        alone = settled(cluster, came, flights, target)
-        wanted, _ = in_place(replace(cluster, placement=alone.begin), target, self.protocol)
-        state = settled(cluster, came, flights, wanted)
-        onwards = onwards_from(state)
-        if state.cancelled:
-            # a copy to where something waits on its way goes on, if that is its way again
-            again = settled(cluster, came, flights, wanted, onwards.steps)
-            other = onwards_from(again) if len(again.cancelled) < len(state.cancelled) else onwards
-            if again.first_to_arrive(other.steps) and len(other.blocked) <= len(onwards.blocked):
-                return other
-        return onwards
+        if observed is None:
+            _check_count("done", done, len(self))
+            observed = self.prefix(done).end
+        return onwards(self, observed, placement_of(target), arrived)
 
     def rows(self) -> list[PlanRow]:
         """Return every step with names.
@@ -494,3 +458,9 @@ class Plan(Reported, Shown):
             shown = "; ".join(str(one) for one in self.blocked[:3])
             text += f" {counted(len(self.blocked), 'move')} blocked: {shown}."
         return text + told_losses(self)
+
+
+def _check_count(path: str, count: int, most: int) -> None:
+    """Raise for what is no number of steps or waves that there are."""
+    if not (is_whole(count) and 0 <= count <= most):
+        raise InvalidInput([Fault(path, count, f"must be 0 to {most}")])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.placement import Placed, Placement, Role
+from evenkeel.model.placement import Placed, Placement, Role, placement_of
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.asked import as_far, in_bounds
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
@@ -81,7 +81,7 @@ def plan(
     ['copy', 'swap', 'remove']
     """
     faults = FaultList()
-    wanted = target.placement if hasattr(target, "placement") else target
+    wanted = placement_of(target)
     pace = Throttle() if throttle is None else throttle
     for name, given, kind in (
         ("cluster", cluster, Cluster), ("throttle", pace, Throttle),

@@ -109,7 +109,7 @@ def _by_role(placement: Placement) -> dict[Role, list[list[int]]]:
 
 def _down(cluster: Cluster) -> frozenset[int]:
     """Return the stores to which nothing can go back."""
-    return frozenset(np.flatnonzero(~cluster.nodes.alive | cluster.nodes.gone).tolist())
+    return frozenset(np.flatnonzero(~cluster.nodes.serves).tolist())
 
 
 def _statements(

@@ -41,7 +41,7 @@ def left_of_way_back(plan: Plan, back: Plan, ways_back: Sequence[Wave]) -> str:
 def _no_way_back(back: Plan) -> str:
     """Return which changes cannot be taken back, and why."""
     nodes = back.cluster.nodes
-    down = {nodes.names[n] for n in np.flatnonzero(~nodes.alive | nodes.gone).tolist()}
+    down = {nodes.names[n] for n in np.flatnonzero(~nodes.serves).tolist()}
     return some_of(
         back.blocked,
         lambda one: lacking(one, f"{shown(one.target)} is down" if one.target in down else ""),

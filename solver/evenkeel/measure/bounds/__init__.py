@@ -13,7 +13,7 @@ from evenkeel.measure.bounds.floor import arrivals, floor_target
 from evenkeel.measure.bounds.level import level_terms, whole_level
 from evenkeel.measure.bounds.moves import Shedding, keepable, shedding
 from evenkeel.measure.compare import forced_moves
-from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.node_states import usable
 from evenkeel.measure.tally import PlacementCounts
@@ -24,9 +24,6 @@ from evenkeel.model.reading.arrays import read_only
 
 WHOLE = 1e-9
 """What is this close to a whole number is taken for it before it is rounded up."""
-
-ROUNDING = 1e-9
-"""Sums of loads in another order agree within this share."""
 
 
 @dataclass(frozen=True, eq=False)

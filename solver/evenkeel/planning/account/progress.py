@@ -140,10 +140,9 @@ class Progress:
             if self.left_so_far is not None:
                 pace += f", {round(self.left_so_far, 2):,.12g} s at the pace so far"
             lines.append(pace)
-        for word, which in (
-            ("under way", np.flatnonzero(self.under_way)), ("next", self.ready),
-        ):  # fmt: skip
-            if len(which) and not (word == "next" and self.died):
+        to_come = self.ready[:0] if self.died else self.ready
+        for word, which in (("under way", np.flatnonzero(self.under_way)), ("next", to_come)):
+            if len(which):
                 rows = plan.rows_of(which[:SHOWN])
                 told = ", ".join(f"{way_of(row)} of {row.partition}" for row in rows)
                 lines.append(f"{word}: {told}{_more(len(which))}")

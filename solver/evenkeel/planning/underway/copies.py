@@ -1,6 +1,6 @@
 """Under way: what an observed state says of copies in flight, before a plan goes on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,44 +67,50 @@ class Settled:
         return not bool((goes_on[replica] & astray).any())
 
 
+def serving(start: Placement, steps: Steps, now: Placement) -> Placement:
+    """Return where the replicas of an observed placement serve; itself if nothing is on its way.
+
+    A replica that is flagged ``INCOMING`` serves where the steps, or else ``start``, had it before
+    they copied it there.
+    """
+    coming = np.flatnonzero((now.flags & Flag.INCOMING) != 0)
+    if len(coming) == 0:
+        return now
+    node, flags = now.node.copy(), now.flags.copy()
+    node[coming] = _homes(start, steps, coming, now.node)[coming]
+    flags[coming] &= ~np.uint16(Flag.INCOMING)
+    return Placement(now.first, read_only(node), now.role, read_only(flags), now.leader)
+
+
 def settled(
     cluster: Cluster,
-    plan: tuple[Placement, Steps],
+    at_home: Placement,
     flights: Flights,
     wanted: Placement,
     onwards: Steps | None = None,
 ) -> Settled:
-    """Say where the replicas of an observed cluster serve, and which copies to them go on.
+    """Say which copies to the replicas of an observed cluster go on from where these serve.
 
-    A replica that is flagged ``INCOMING`` serves where the ``plan``, the steps from a placement,
-    had it before they copied it there. Its copy goes on if a slot of its partition is to have that
-    node as ``wanted``, or is copied there first by the steps ``onwards``.
+    One goes on if a slot of its partition is to have its node as ``wanted``, or is copied there
+    first by the steps ``onwards``.
     """
     now = cluster.placement
-    start, steps = plan
-    coming = np.flatnonzero((now.flags & Flag.INCOMING) != 0)
-    if len(coming) == 0:
-        return Settled(now, flights, ())
-    home = _homes(start, steps, coming, now.node)
-    at_home, flags = now.node.copy(), now.flags.copy()
-    at_home[coming] = home[coming]
-    flags[coming] &= ~np.uint16(Flag.INCOMING)
+    home, flags = at_home.node, at_home.flags.copy()
     going = _first_copies(onwards, now)
-    node, left = at_home.copy(), np.ones(len(now.node))
+    node, left = home.copy(), np.ones(len(now.node))
     cancelled = []
     names, nodes = cluster.partitions.names, cluster.nodes.names
-    for k in coming[home[coming] != now.node[coming]].tolist():
+    for k in np.flatnonzero(now.node != home).tolist():
         p, n = int(now.owner[k]), int(now.node[k])
         mine = np.arange(now.first[p], now.first[p + 1])
-        fits = ((wanted.node[mine] == n) | (going[mine] == n)) & (at_home[mine] != n)
-        free = mine[fits & (node[mine] == at_home[mine])]
-        if len(free) and cluster.nodes.serves[n] and not (at_home[mine] == n).any():
+        free = mine[((wanted.node[mine] == n) | (going[mine] == n)) & (node[mine] == home[mine])]
+        if len(free) and cluster.nodes.serves[n] and not (home[mine] == n).any():
             j = k if k in free else int(free[0])
             node[j], left[j] = n, flights.coming[k]
             flags[j] |= np.uint16(Flag.INCOMING)
         else:
             cancelled.append(Cancelled(names[p], k - int(now.first[p]), nodes[n]))
-    begin = Placement(now.first, read_only(at_home), now.role, read_only(flags), now.leader)
+    begin = replace(at_home, flags=read_only(flags))
     return Settled(begin, Flights(read_only(node), read_only(left)), tuple(cancelled))
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.violations import KINDS
 from evenkeel.measure.bounds import goals_met
-from evenkeel.measure.levelness import levelness
+from evenkeel.measure.levelness import ROUNDING, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
@@ -30,9 +30,6 @@ from evenkeel.strategies.shared.scope import NONE, partition_scope
 
 MOST = 200
 """Steps that are tried in all: each is audited."""
-
-SLACK = 1e-9
-"""Sums of loads in another order agree within this share."""
 
 OF_PLACES = frozenset({"unassigned", "min_active", "leader", "leaderless", "surplus", "on_dead"})
 """What is broken where no replica stands in a place of its own accord."""
@@ -266,7 +263,7 @@ class _Steps:
         open_to[here[here >= 0]] = False
         weight = (load.voter if placement.role[k] == Role.VOTER else load.non_voter)[p]
         weight = np.minimum(weight, load.leader[p])
-        room = nodes.capacity * (1.0 + SLACK) - self._loads
+        room = nodes.capacity * (1.0 + ROUNDING) - self._loads
         fits = ((weight <= room) | (weight <= 0.0)).all(axis=1)
         found: list[int] = np.flatnonzero(open_to & fits).tolist()
         return found

@@ -1,0 +1,51 @@
+"""Onwards: a plan from a state on the way of another, its copies in flight going on."""
+
+from dataclasses import replace
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Placement
+from evenkeel.planning.changes.ends import check_target, in_place
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.planner import gone_on_with
+from evenkeel.planning.underway.copies import Settled, serving, settled
+from evenkeel.planning.underway.flights import Arrived, Flights
+from evenkeel.planning.underway.slots import as_described, in_slots
+
+
+def onwards(
+    plan: Plan,
+    observed: Cluster | Placement,
+    target: Placement,
+    arrived: Arrived | None = None,
+    towards: Placement | None = None,
+) -> Plan:
+    """Plan from what is observed to a target, all of which may name slots in another order."""
+    faults = FaultList()
+    check_target(faults, plan.cluster, target)
+    faults.raise_if_any()
+    now = in_slots(plan.cluster, plan.target, plan.steps, observed)
+    cluster = replace(as_described(plan.cluster, observed), placement=now)
+    flights = Flights.of(cluster, now, arrived)
+
+    def planned_from(state: Settled) -> Plan:
+        found = gone_on_with(
+            replace(cluster, placement=state.begin), target, plan.throttle, plan.protocol,
+            state.flights, towards,
+        )  # fmt: skip
+        return replace(found, cancelled=state.cancelled)
+
+    at_home = serving(plan.cluster.placement, plan.steps, now)
+    if at_home is now:  # nothing is on its way
+        return planned_from(Settled(now, flights, ()))
+    wanted, _ = in_place(replace(cluster, placement=at_home), target, plan.protocol)
+    state = settled(cluster, at_home, flights, wanted)
+    found = planned_from(state)
+    if state.cancelled:
+        # a copy to where something waits on its way goes on, if that is its way again
+        again = settled(cluster, at_home, flights, wanted, found.steps)
+        if len(again.cancelled) < len(state.cancelled):
+            other = planned_from(again)
+            if again.first_to_arrive(other.steps) and len(other.blocked) <= len(found.blocked):
+                return other
+    return found
