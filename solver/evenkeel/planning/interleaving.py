@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag
-from evenkeel.planning.changes.acts import Act, Acts, acts_of
+from evenkeel.planning.changes.acts import Act, Acts
 from evenkeel.planning.changes.ends import Ends
-from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.turns import turns_of
+from evenkeel.planning.changes.given_orders import GivenOrders
 from evenkeel.planning.draft import Draft, Leeway
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
@@ -70,12 +69,10 @@ def _reordered(
     """
     acts, cluster = draft.acts, draft.cluster
     ends = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
-    safety = Safety(cluster, ends, protocol)
-    live = np.append(cluster.nodes.serves, False)
-    turns = turns_of(cluster, ends, safety, protocol, live)
+    given = GivenOrders(cluster, ends, protocol, at_once)
     order = _slots_by_begin(ends, acts, begins)
-    order, _ = safety.orders(order, ends.moves, ends.leads, turns.current, protocol)
-    made = acts_of(cluster, ends, protocol, at_once, order=order)
+    order, _ = given.safety.orders(order, ends.moves, ends.leads, given.turns().current, protocol)
+    made = given.acts(order)
     worse = np.isin(made.partition, made.partition[made.blocked])
     for before, after in (
         (acts.partition, made.partition),

@@ -1,6 +1,6 @@
 """Planner: from a cluster and a target to a plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -334,14 +334,12 @@ def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bo
         best = _less_halves(best, throttle, protocol)
     if len(best.acts) > len(draft.acts) or len(best.stuck):
         # other orders may do without detours
-        for late in (False, True):
-            orders = partial(other_orders, trades=trades, late=late)
-            other = _searched(draft, beginnings, throttle, protocol, orders)
-            while halfway(other).any():
-                other = _less_halves(other, throttle, protocol)
-            best = min(best, other, key=lambda one: (one.left, one.bytes))
-            if len(best.stuck) == 0:
-                break
+        other = _searched(
+            draft, beginnings, throttle, protocol, partial(other_orders, trades=trades)
+        )
+        while halfway(other).any():
+            other = _less_halves(other, throttle, protocol)
+        best = min(best, other, key=lambda one: (one.left, one.bytes))
     return best
 
 
@@ -356,15 +354,16 @@ def _searched(
     beginnings: list[Draft],
     throttle: Throttle,
     protocol: Protocol,
-    orders: Callable[[Draft, Throttle, Protocol], list[Draft]] | None = None,
+    orders: Callable[[Draft, Throttle, Protocol], Iterable[list[Draft]]] | None = None,
 ) -> Draft:
     """Return a draft in the order that a search from one of its beginnings finds, or itself."""
     for begin in beginnings:
         if not searchable(begin):
             continue
-        others = () if orders is None else orders(begin, throttle, protocol)
-        found = searched(begin, protocol, others)
-        if found is not None:
+        for others in [[]] if orders is None else orders(begin, throttle, protocol):
+            found = searched(begin, protocol, others)
+            if found is None:
+                continue
             acts, sequence = found
             target, ends = as_led(draft.target, draft.ends, acts)
             way = Draft.of(draft.cluster, target, ends, acts, throttle, protocol, sequence)

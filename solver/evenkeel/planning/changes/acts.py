@@ -13,11 +13,9 @@ from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.turns import (
     NEVER,
-    Lent,
     Turns,
     at_slot,
     flag_at,
-    in_order,
     turns_of,
     with_detours,
 )
@@ -124,26 +122,33 @@ def acts_of(
     at_once: float,
     unfit: NDArray[np.bool_] | None = None,
     full: Collection[tuple[int, int]] = (),
-    *,
-    order: NDArray[np.intp] | None = None,
-    lent: Lent | None = None,
-    late: bool = False,
 ) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together.
 
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
-    detours by way of a node if both are among the ``full``. Slots change in the ``order (A, R)``,
-    if one is given, and none makes a detour; leaders may have ``lent`` the lead then, and the next
-    one may take over ``late``, when all have moved.
+    detours by way of a node if both are among the ``full``.
     """
     safety = Safety(cluster, ends, protocol)
-    live = np.append(cluster.nodes.serves, False)
-    turns = turns_of(cluster, ends, safety, protocol, live, unfit)
-    detour, spare = np.full(len(ends), -1), np.full(len(ends), -1, np.int32)
-    if order is not None:
-        turns = in_order(ends, safety, protocol, turns, order, lent=lent, live=live, late=late)
-    else:
-        turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns, full)
+    turns = turns_of(cluster, ends, safety, protocol, safety.live, unfit)
+    turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns, full)
+    return acts_by_turns(cluster, ends, safety, protocol, at_once, turns, detour, spare)
+
+
+def acts_by_turns(
+    cluster: Cluster,
+    ends: Ends,
+    safety: Safety,
+    protocol: Protocol,
+    at_once: float,
+    turns: Turns,
+    detour: NDArray[np.int64],
+    spare: NDArray[np.int32],
+) -> Acts:
+    """Say what every partition goes through in turns in which some slots ``detour``, -1 for none.
+
+    A slot that does waits on a ``spare`` node.
+    """
+    live = safety.live
     moves, front, current = turns.moves, turns.front, turns.current
     before, after = ends.before, ends.after
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]

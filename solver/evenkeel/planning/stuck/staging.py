@@ -1,8 +1,6 @@
 """Staging: moves that wait for one another in a circle are let loose through a spare node."""
 
-from collections.abc import Iterator
 from dataclasses import fields
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,28 +194,32 @@ class Room:
     def spare_node(self, act: int) -> int:
         """Return the roomiest node that a replica may wait on, -1 for none, and take its room."""
         weight = self._weight(act)
-        for n, left in self._open_nodes(act, weight):
-            if left < 0.0:
-                break
-            if self._admitted(act, n):
-                for free, domain in self.tables:
-                    if domain[n] >= 0:
-                        free[domain[n]] -= weight[: free.shape[1]]
-                return n
-        return -1
+        nodes, left = self._open_nodes(act, weight)
+        nodes = nodes[left >= 0.0]
+        nodes = nodes[self._admitted(act, nodes)]
+        if len(nodes) == 0:
+            return -1
+        n = int(nodes[0])
+        for free, domain in self.tables:
+            if domain[n] >= 0:
+                free[domain[n]] -= weight[: free.shape[1]]
+        return n
 
     def spare_nodes(self, act: int, most: int) -> list[int]:
         """Return nodes that a replica may wait on once they have room, the roomiest first."""
-        every = self._open_nodes(act, self._weight(act))
-        return list(islice((n for n, _ in every if self._admitted(act, n)), most))
+        nodes, _ = self._open_nodes(act, self._weight(act))
+        found: list[int] = nodes[self._admitted(act, nodes)][:most].tolist()
+        return found
 
     def _weight(self, act: int) -> NDArray[np.float64]:
         p, load = int(self.draft.acts.partition[act]), self.draft.cluster.partitions.load
         heaviest = np.maximum(load.leader[p], np.maximum(load.voter[p], load.non_voter[p]))
         return np.append(heaviest, 1.0)
 
-    def _open_nodes(self, act: int, weight: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
-        """Yield nodes that receive a partition, and what would be left there, roomiest first."""
+    def _open_nodes(
+        self, act: int, weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Return nodes that receive a partition, and what would be left there, roomiest first."""
         cluster, ends = self.draft.cluster, self.draft.ends
         p = int(self.draft.acts.partition[act])
         row = int(np.searchsorted(ends.partition, p))
@@ -234,8 +236,8 @@ class Room:
             left[domain < 0] = np.inf
             least = np.minimum(least, left.min(axis=1, initial=np.inf))
         nodes = np.flatnonzero(open_to)
-        for n in nodes[np.argsort(-least[nodes], kind="stable")][:CANDIDATES].tolist():
-            yield n, float(least[n])
+        nodes = nodes[np.argsort(-least[nodes], kind="stable")][:CANDIDATES]
+        return nodes, least[nodes]
 
     def _now(self, act: int, row: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return nodes and roles of a partition when it is an act's turn."""
@@ -247,21 +249,23 @@ class Room:
             node[slot], role[slot] = acts.target[i], acts.role[i]
         return node, role
 
-    def _admitted(self, act: int, n: int) -> bool:
-        """Whether rules let a replica stand on ``n`` in between, and get there and away."""
+    def _admitted(self, act: int, nodes: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether rules let a replica stand on each of ``nodes (n,)``, and get there and away."""
         acts, ends = self.draft.acts, self.draft.ends
         row = int(np.searchsorted(ends.partition, acts.partition[act]))
-        node, role = self._now(act, row)
+        now, role = self._now(act, row)
         slot = int(np.flatnonzero(ends.replica[row] == acts.replica[act])[0])
-        rows = np.array([row])
-        there = node.copy()
-        there[slot] = n
-        sets = [there]
+        count = len(nodes)
+        rows, twin = np.full(count, row), np.full(count, slot)
+        new = nodes.astype(np.int32)[:, None]
+        here = np.repeat(now[None], count, axis=0)
+        there = here.copy()
+        there[:, slot] = nodes
+        roles = np.repeat(role[None], count, axis=0)
+        fits = self.safety.keeps(rows, there, roles)
         if self.draft.split[act]:
-            sets += [np.append(node, n), np.append(there, acts.target[act])]
-        for one in sets:
-            roles = np.append(role, role[slot])[: len(one)]
-            twin = None if one is there else np.array([slot])
-            if not self.safety.keeps(rows, one[None].astype(np.int32), roles[None], twin)[0]:
-                return False
-        return bool(not acts.led[act] or self.draft.cluster.nodes.may_lead[n])
+            on = np.full((count, 1), acts.target[act], np.int32)
+            roles = np.hstack([roles, roles[:, slot, None]])
+            for both in (np.hstack([here, new]), np.hstack([there, on])):
+                fits &= self.safety.keeps(rows, both, roles, twin)
+        return fits & (not acts.led[act] or self.draft.cluster.nodes.may_lead[nodes])
