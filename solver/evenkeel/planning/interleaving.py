@@ -71,7 +71,7 @@ def _reordered(
     ends = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
     given = GivenOrders(cluster, ends, protocol, at_once)
     order = _slots_by_begin(ends, acts, begins)
-    order, _ = given.safety.orders(order, ends.moves, ends.leads, given.turns().current, protocol)
+    order, _ = given.safety.orders(order, ends.moves, ends.leads, given.turns().current)
     made = given.acts(order)
     worse = np.isin(made.partition, made.partition[made.blocked])
     for before, after in (

@@ -129,16 +129,12 @@ def acts_of(
     detours by way of a node if both are among the ``full``.
     """
     safety = Safety(cluster, ends, protocol)
-    turns = turns_of(cluster, ends, safety, protocol, safety.live, unfit)
-    turns, detour, spare = with_detours(cluster, ends, safety, protocol, turns, full)
-    return acts_by_turns(cluster, ends, safety, protocol, at_once, turns, detour, spare)
+    turns, detour, spare = with_detours(safety, turns_of(safety, unfit), full)
+    return acts_by_turns(safety, at_once, turns, detour, spare)
 
 
 def acts_by_turns(
-    cluster: Cluster,
-    ends: Ends,
     safety: Safety,
-    protocol: Protocol,
     at_once: float,
     turns: Turns,
     detour: NDArray[np.int64],
@@ -148,7 +144,7 @@ def acts_by_turns(
 
     A slot that does waits on a ``spare`` node.
     """
-    live = safety.live
+    cluster, ends, live, protocol = safety.cluster, safety.ends, safety.live, safety.protocol
     moves, front, current = turns.moves, turns.front, turns.current
     before, after = ends.before, ends.after
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.cluster import Cluster
-from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
 
 MOST = 2000
@@ -16,8 +14,6 @@ MOST = 2000
 
 
 def detours(
-    cluster: Cluster,
-    ends: Ends,
     safety: Safety,
     rows: NDArray[np.intp],
     order: NDArray[np.intp],
@@ -30,6 +26,7 @@ def detours(
     last, the others in the usual order between. The emptiest node that rules admit is taken, but
     none that is ``full`` for the partition.
     """
+    cluster, ends = safety.cluster, safety.ends
     slot_of = np.full(len(ends), -1)
     node_of = np.full(len(ends), -1, np.int32)
     if len(rows) == 0:
@@ -47,7 +44,7 @@ def detours(
         nodes = by_room[~np.isin(by_room, [*ends.before[row], *ends.after[row], *banned])]
         for slot in np.flatnonzero(free[row]).tolist():
             others = [one for one in order[row] if one != slot]
-            held = _holds(ends, safety, row, slot, others, nodes)
+            held = _holds(safety, row, slot, others, nodes)
             if held.any():
                 slot_of[row], node_of[row] = slot, nodes[np.argmax(held)]
                 break
@@ -55,7 +52,6 @@ def detours(
 
 
 def _holds(
-    ends: Ends,
     safety: Safety,
     row: int,
     slot: int,
@@ -63,6 +59,7 @@ def _holds(
     nodes: NDArray[np.int32],
 ) -> NDArray[np.bool_]:
     """Say for which of some nodes every state of a detour over it keeps the rules."""
+    ends = safety.ends
     rows = np.full(len(nodes), row)
     node = np.repeat(ends.before[row][None], len(nodes), axis=0)
     role = np.repeat(ends.role[row][None], len(nodes), axis=0)

@@ -20,21 +20,16 @@ class GivenOrders:
     def __init__(
         self, cluster: Cluster, ends: Ends, protocol: Protocol, at_once: float = 0.0
     ) -> None:
-        self.ends = ends
-        self.replicas = len(cluster.placement.node)
         self.safety = Safety(cluster, ends, protocol)
-        self._cluster = cluster
-        self._protocol = protocol
         self._at_once = at_once
         self._turns: dict[bytes, Turns] = {}
+        self._holds: dict[bytes, NDArray[np.bool_]] = {}
 
     def turns(self, unfit: NDArray[np.bool_] | None = None) -> Turns:
-        """Return the usual turns, in which replicas that are ``unfit (K,)`` stand in for nobody."""
+        """Return the usual turns; replicas that are ``unfit (K,)`` do not lead in between."""
         key = b"" if unfit is None else np.flatnonzero(unfit).tobytes()
         if key not in self._turns:
-            self._turns[key] = turns_of(
-                self._cluster, self.ends, self.safety, self._protocol, self.safety.live, unfit
-            )
+            self._turns[key] = turns_of(self.safety, unfit)
         return self._turns[key]
 
     def acts(
@@ -51,17 +46,14 @@ class GivenOrders:
         moved.
         """
         turns = in_order(
-            self.ends, self.safety, self._protocol, self.turns(unfit), order,
-            lent=lent, live=self.safety.live, late=late,
-        )  # fmt: skip
-        detour, spare = np.full(len(order), -1), np.full(len(order), -1, np.int32)
-        return acts_by_turns(
-            self._cluster,
-            self.ends,
-            self.safety,
-            self._protocol,
-            self._at_once,
-            turns,
-            detour,
-            spare,
+            self.safety, self.turns(unfit), order, self._holds_in(order), lent=lent, late=late
         )
+        detour, spare = np.full(len(order), -1), np.full(len(order), -1, np.int32)
+        return acts_by_turns(self.safety, self._at_once, turns, detour, spare)
+
+    def _holds_in(self, order: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether each partition keeps its rules whoever leads, (A,)."""
+        key = order.tobytes()
+        if key not in self._holds:
+            self._holds[key] = self.safety.holds(order)
+        return self._holds[key]

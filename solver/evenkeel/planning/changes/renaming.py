@@ -20,14 +20,13 @@ def renamed(cluster: Cluster, target: Placement, protocol: Protocol) -> tuple[Pl
     if not protocol.joint or len(ends) == 0:
         return target, ends
     node, leader = target.node.copy(), target.leader.copy()
-    live = np.append(cluster.nodes.serves, False)
     changed = False
     for tier in reversed(range(len(cluster.topology))):
         rows, circle = _circles(cluster, ends, tier)
         if len(rows) == 0:
             continue
         some = ends.take(rows)
-        turns = turns_of(cluster, some, Safety(cluster, some, protocol), protocol, live)
+        turns = turns_of(Safety(cluster, some, protocol))
         stuck = np.flatnonzero(turns.disorderly)
         if len(stuck) == 0:
             continue

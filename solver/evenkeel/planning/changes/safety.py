@@ -54,7 +54,6 @@ class Safety:
         changed: NDArray[np.bool_],
         leads: NDArray[np.int64],
         current: NDArray[np.int64],
-        protocol: Protocol,
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return an order of slots per row that keeps every rule, (A, R), where there is one.
 
@@ -62,8 +61,8 @@ class Safety:
         ``order`` comes in with the slots that change first, in the usual order.
         """
         count = changed.sum(1)
-        failing = np.flatnonzero(count > (1 if protocol.joint else 0))
-        failing = failing[~self._order_holds(failing, order, count, protocol)]
+        failing = np.flatnonzero(count > (1 if self.protocol.joint else 0))
+        failing = failing[~self._order_holds(failing, order, count)]
         order = order.copy()
         most = int(count[failing].max(initial=0))
         ways = np.array(list(islice(permutations(range(most)), ORDERS)), np.intp)
@@ -71,7 +70,7 @@ class Safety:
         left = [np.zeros(0, np.intp)]
         for begin in range(0, len(failing), size):
             rows = failing[begin : begin + size]
-            chosen, found = self._way(rows, order, ways, changed, leads, current, protocol)
+            chosen, found = self._way(rows, order, ways, changed, leads, current)
             order[rows] = chosen
             left.append(rows[~found])
         failing = np.concatenate(left)
@@ -79,18 +78,10 @@ class Safety:
         without[failing] = True
         return order, without
 
-    def admits(
-        self,
-        order: NDArray[np.intp],
-        changed: NDArray[np.bool_],
-        leads: NDArray[np.int64],
-        current: NDArray[np.int64],
-        protocol: Protocol,
-    ) -> NDArray[np.bool_]:
-        """Whether every row of the ends may change its slots in the order given, (A,)."""
+    def holds(self, order: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether every row keeps its rules as its slots change in the order given, (A,)."""
         rows = np.arange(len(order))
-        held = self._order_holds(rows, order, changed.sum(1), protocol)
-        return np.asarray(held & self._heir_first(rows, order, leads, current, changed))
+        return self._order_holds(rows, order, self.ends.moves.sum(1))
 
     def _way(
         self,
@@ -100,7 +91,6 @@ class Safety:
         changed: NDArray[np.bool_],
         leads: NDArray[np.int64],
         current: NDArray[np.int64],
-        protocol: Protocol,
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return for some rows the first way through their slots that keeps every rule, if any."""
         count = changed[rows].sum(1)
@@ -112,10 +102,10 @@ class Safety:
         admitted = ((ways < count[:, None, None]) == inside).all(2)
         row, way = np.nonzero(admitted)
         some, at = tried[row, way], rows[row]
-        fits = np.flatnonzero(self._heir_first(at, some, leads[at], current[at], changed[at]))
+        fits = np.flatnonzero(self.heir_first(at, some, leads[at], current[at], changed[at]))
         row, way, some, at = row[fits], way[fits], some[fits], at[fits]
         admitted[:] = False
-        admitted[row, way] = self._order_holds(at, some, count[row], protocol, given=True)
+        admitted[row, way] = self._order_holds(at, some, count[row], given=True)
         found = admitted.any(1)
         best = np.where(found, np.argmax(admitted, axis=1), 0)
         chosen = tried[np.arange(len(rows)), best]
@@ -178,7 +168,6 @@ class Safety:
         rows: NDArray[np.intp],
         order: NDArray[np.intp],
         count: NDArray[np.int64],
-        protocol: Protocol,
         given: bool = False,
     ) -> NDArray[np.bool_]:
         """Whether every state of an order keeps the rules."""
@@ -190,10 +179,10 @@ class Safety:
         for stage in range(int(count.max(initial=0))):
             slot = order[:, stage]
             recast = np.flatnonzero((stage < count) & ends.recasts[rows, slot])
-            if len(recast) and not protocol.joint:
+            if len(recast) and not self.protocol.joint:
                 held[recast] &= self._one_by_one(rows[recast], node[recast], role[recast])
             role[recast] = ends.becomes[rows[recast]]
-            if not protocol.joint:
+            if not self.protocol.joint:
                 old, new = ends.before[rows, slot], ends.after[rows, slot]
                 both = (stage < count) & (old != new) & (old >= 0) & (new >= 0)
                 both &= role[np.arange(len(rows)), slot] == Role.VOTER
@@ -219,7 +208,7 @@ class Safety:
                 held[some] &= self.keeps(rows[some], node[some], role[some])
         return held
 
-    def _heir_first(
+    def heir_first(
         self,
         rows: NDArray[np.intp],
         order: NDArray[np.intp],

@@ -12,7 +12,6 @@ from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.changes.detours import detours
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.protocols import Protocol
 
 NEVER = 99
 """Position of a slot that does not act."""
@@ -64,18 +63,9 @@ class Turns:
     late: NDArray[np.bool_]
 
 
-def turns_of(
-    cluster: Cluster,
-    ends: Ends,
-    safety: Safety,
-    protocol: Protocol,
-    live: NDArray[np.bool_],
-    unfit: NDArray[np.bool_] | None = None,
-) -> Turns:
-    """Order the changes of every partition, nodes being ``live (N + 1,)``.
-
-    Replicas that are ``unfit (K,)`` do not lead in between.
-    """
+def turns_of(safety: Safety, unfit: NDArray[np.bool_] | None = None) -> Turns:
+    """Order the changes of every partition; who is ``unfit (K,)`` does not lead in between."""
+    cluster, ends, live = safety.cluster, safety.ends, safety.live
     before, moves = ends.before, ends.moves
     led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
     heir_votes = flag_at(ends.becomes == Role.VOTER, ends.leads)
@@ -93,7 +83,7 @@ def turns_of(
     front = np.where(heir_stays, ends.leads, np.where(orphaned, deputy, -1))
     begun = (cluster.placement.flags[ends.replica] & Flag.INCOMING) != 0
     usual = _usual(ends, moves, live, begun)
-    found = _ordered(ends, safety, protocol, moves, front, usual)
+    found = _ordered(safety, moves, front, usual)
     able = np.append(cluster.nodes.may_lead, False) & live
     early = led_moves & heir_votes & flag_at(moves & ends.votes, ends.leads)
     early &= able[at_slot(before, ends.leads)]
@@ -101,30 +91,30 @@ def turns_of(
     turns = Turns(moves, *found, deputy, deputes, none, early, none)
     # where neither the old leader nor the new can lead in between, another does
     lends = turns.disorderly & (front < 0) & led_moves & deputes & heir_votes
-    turns = _lent(ends, safety, protocol, turns, lends, deputy, usual)
+    turns = _lent(safety, turns, lends, deputy, usual)
     # or the next leader leads before it moves
     soon = turns.disorderly & (turns.front < 0) & early
-    turns = _lent(ends, safety, protocol, turns, soon, ends.leads, usual)
+    turns = _lent(safety, turns, soon, ends.leads, usual)
     lends = turns.disorderly & (turns.front < 0) & led_moves & (least == 1) & heir_votes
     return replace(turns, lends=lends)
 
 
 def in_order(
-    ends: Ends,
     safety: Safety,
-    protocol: Protocol,
     turns: Turns,
     order: NDArray[np.intp],
+    holds: NDArray[np.bool_],
     *,
     lent: Lent | None,
-    live: NDArray[np.bool_],
     late: bool,
 ) -> Turns:
     """Return turns in which slots change in the order given; those changing come first there.
 
-    Leaders that move may have ``lent`` the lead to a deputy before, or left it to the next leader.
-    That one may take over ``late``, once all have moved, from who is ``live (N + 1,)`` and stays.
+    The states in between keep the rules of rows that it ``holds (A,)`` for. Leaders that move may
+    have ``lent`` the lead to a deputy before, or left it to the next leader. That one may take over
+    ``late``, once all have moved, from who lives and stays.
     """
+    ends, live = safety.ends, safety.live
     moves, front, current = turns.moves, turns.front, turns.current
 
     def stays(slot: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -139,20 +129,15 @@ def in_order(
         to, fit = {"deputy": (turns.deputy, turns.deputes), "heir": (ends.leads, turns.early)}[lent]
         rows = (flag_at(moves, current) | stays(to)) & fit & (front < 0) & (ends.leads >= 0)
         front, current = (np.where(rows & (to != ends.led), to, one) for one in (front, current))
-    held = safety.admits(order, moves, ends.leads, current, protocol)
+    fits = holds & safety.heir_first(np.arange(len(order)), order, ends.leads, current, moves)
     return replace(
-        turns, order=order, front=front, current=current, disorderly=~held,
+        turns, order=order, front=front, current=current, disorderly=~fits,
         lends=np.zeros_like(turns.lends), late=stays(current),
     )  # fmt: skip
 
 
 def with_detours(
-    cluster: Cluster,
-    ends: Ends,
-    safety: Safety,
-    protocol: Protocol,
-    turns: Turns,
-    full: Collection[tuple[int, int]],
+    safety: Safety, turns: Turns, full: Collection[tuple[int, int]]
 ) -> tuple[Turns, NDArray[np.int64], NDArray[np.int32]]:
     """Return turns in which disorderly rows detour, the slot that does, and its third node.
 
@@ -160,18 +145,19 @@ def with_detours(
     does not lead: one that stays does, until who is to lead has arrived. Partitions do not go by
     nodes that are ``full`` for them.
     """
-    lends = turns.lends & protocol.joint
+    ends = safety.ends
+    lends = turns.lends & safety.protocol.joint
     turns = replace(
         turns, front=np.where(lends, turns.deputy, turns.front),
         current=np.where(lends, turns.deputy, turns.current),
     )  # fmt: skip
-    third = turns.moves & (ends.before >= 0) & (ends.after >= 0) & protocol.joint
+    third = turns.moves & (ends.before >= 0) & (ends.after >= 0) & safety.protocol.joint
     third &= ends.role == ends.becomes
     slots = np.arange(turns.moves.shape[1])
     for slot in (turns.current, ends.leads, turns.deputy):
         third &= slots != slot[:, None]
     seeking = np.flatnonzero(turns.disorderly)
-    return turns, *detours(cluster, ends, safety, seeking, turns.order, third, full)
+    return turns, *detours(safety, seeking, turns.order, third, full)
 
 
 def _deputies(
@@ -193,14 +179,13 @@ def _deputies(
 
 
 def _ordered(
-    ends: Ends,
     safety: Safety,
-    protocol: Protocol,
     moves: NDArray[np.bool_],
     front: NDArray[np.int64],
     usual: NDArray[np.int64],
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
     """Return an order, whether there is none, ``front`` and who leads after it."""
+    ends = safety.ends
     current = np.where(front >= 0, front, ends.led)
     turn = usual.copy()
     late = (current >= 0) & (current != ends.leads)
@@ -214,13 +199,11 @@ def _ordered(
     turn[after_heir] = HEIR
     turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
-    return *safety.orders(order, moves, ends.leads, current, protocol), front, current
+    return *safety.orders(order, moves, ends.leads, current), front, current
 
 
 def _lent(
-    ends: Ends,
     safety: Safety,
-    protocol: Protocol,
     turns: Turns,
     lends: NDArray[np.bool_],
     deputy: NDArray[np.int64],
@@ -230,9 +213,7 @@ def _lent(
     if not lends.any():
         return turns
     front = np.where(lends, deputy, turns.front)
-    order, without, _, current = _ordered(
-        ends, safety, protocol, turns.moves & lends[:, None], front, usual
-    )
+    order, without, _, current = _ordered(safety, turns.moves & lends[:, None], front, usual)
     helped = lends & ~without
     return replace(
         turns, order=np.where(helped[:, None], order, turns.order),

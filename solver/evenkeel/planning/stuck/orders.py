@@ -41,7 +41,7 @@ def other_orders(
     stuck = np.isin(acts.change, draft.stuck)
     free = np.setdiff1d(acts.partition[stuck], acts.partition[kept])
     some = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
-    ways = []
+    ways: list[tuple[GivenOrders, NDArray[np.intp]]] = []
     for ends, orders in _ways(draft, some, trades=trades):
         given = GivenOrders(cluster, ends, protocol)
         ways += [(given, order) for order in islice(orders, ORDERS // 2 - len(ways))]
@@ -58,7 +58,7 @@ def other_orders(
 def _late(given: GivenOrders, order: NDArray[np.intp]) -> Iterator[Acts]:
     """Yield acts that end with leads handed over: lent to nobody before, then to each in turn."""
     yield given.acts(order, late=True)
-    unfit = np.zeros(given.replicas, bool)
+    unfit = np.zeros(len(given.safety.cluster.placement.node), bool)
     while True:
         made = given.acts(order, unfit, lent="deputy", late=True)
         alone = made.act == Act.LEAD
