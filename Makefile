@@ -21,7 +21,7 @@ READY := $(VENV)/.ready
 help:
 	@echo "make demo           place the replicas of a large cluster and show what came of it"
 	@echo "make test           every feature, in some minutes; the same examples every time"
-	@echo "make test-long      what takes longer: soaks, all golden files, all scenarios, more examples"
+	@echo "make test-long      what takes longer: soaks, all golden files, all scenarios, more seeds"
 	@echo "make explore        make test with fresh examples, ten times as many"
 	@echo "make versions       the oldest and the newest numba and numpy, Pythons at hand"
 	@echo "make lint           formatting, style, types, and which floor may import which"
@@ -63,11 +63,10 @@ demo:
 	$(PY) -m evenkeel demo
 
 test: $(READY)
-	HYPOTHESIS_PROFILE=few $(PY) -m pytest $(SPREAD) -m "not long and not notebook and not browser"
+	$(PY) -m pytest $(SPREAD) -m "not long and not notebook and not browser"
 
-# Property tests once more, with twice as many examples.
 test-long: $(READY)
-	$(PY) -m pytest $(SPREAD) -m "(long or hypothesis) and not notebook and not browser"
+	$(PY) -m pytest $(SPREAD) -m "long and not notebook and not browser"
 
 # Apart from all else: it installs Debian's and npm's packages and starts daemons on loopback.
 live: $(READY)

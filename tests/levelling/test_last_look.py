@@ -1,5 +1,6 @@
 """What one step would place, lead or drop is done on clusters beyond the reach of CP-SAT, too."""
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
@@ -41,3 +42,22 @@ def test_a_slot_kept_for_a_node_that_is_lost_is_filled():
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert result.audit.counts["unassigned"] == result.audit.counts["on_dead"] == 0
     assert result.audit.counts["place"] == count
+
+
+def test_where_all_weigh_the_same_those_that_fit_nowhere_find_room_all_the_same():
+    """Racks of unlike size, one node of the smaller ones lost: its rack has no room left."""
+    rng = np.random.default_rng(1)
+    rack = np.repeat([0, 1, 2, 3], [12, 16, 24, 12])
+    placement = [
+        [int(rng.choice(np.flatnonzero(rack == r))) for r in rng.permutation(4)[:3]]
+        for _ in range(800)
+    ]
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((64, 1), 46.0), load=np.ones((800, 1)), placement=placement,
+        domains={"rack": [f"r{r}" for r in rack]}, spread={"rack": 1},
+    )  # fmt: skip
+    level = ek.solve(cluster, goals=ek.Goals(level=0.05)).placement
+    result = ek.solve(cluster.with_placement(level).down("n0", "n1", "n2"),
+                      goals=ek.Goals(level=None))  # fmt: skip
+    assert result.audit.hard == 0
+    assert len(result.unplaced) == 0

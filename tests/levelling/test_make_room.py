@@ -218,25 +218,6 @@ def test_one_that_fits_nowhere_takes_over_from_one_that_fits_elsewhere(
             assert state.node[k] == before[i]
 
 
-def test_where_all_weigh_the_same_those_that_fit_nowhere_find_room_all_the_same() -> None:
-    """Racks of unlike size, one node of the smaller ones lost: its rack has no room left."""
-    rng = np.random.default_rng(1)
-    rack = np.repeat([0, 1, 2, 3], [12, 16, 24, 12])
-    placement = [
-        [int(rng.choice(np.flatnonzero(rack == r))) for r in rng.permutation(4)[:3]]
-        for _ in range(800)
-    ]
-    cluster = ek.Cluster.from_arrays(
-        capacity=np.full((64, 1), 46.0), load=np.ones((800, 1)), placement=placement,
-        domains={"rack": [f"r{r}" for r in rack]}, spread={"rack": 1},
-    )  # fmt: skip
-    level = ek.solve(cluster, goals=ek.Goals(level=0.05)).placement
-    result = ek.solve(cluster.with_placement(level).down("n0", "n1", "n2"),
-                      goals=ek.Goals(level=None))  # fmt: skip
-    assert result.audit.hard == 0
-    assert len(result.unplaced) == 0
-
-
 def test_room_is_made_beside_capacities_that_are_next_to_nothing() -> None:
     cluster = ek.Cluster.from_arrays(
         capacity=[[0.0, 2.3e-308], [0.0, np.inf], [0.0, 0.0]], load=[[0.0, 4.0]],

@@ -32,7 +32,7 @@ def asked(plan):
             "quorum": protocol.quorum}  # fmt: skip
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
 def test_plans_of_full_clusters_are_safe(batch):
     complete = transient = shared = 0
     for seed in range(batch * 50, (batch + 1) * 50):
@@ -50,7 +50,7 @@ def test_plans_of_full_clusters_are_safe(batch):
     assert shared > 0
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
 def test_what_is_blocked_is_blocked_in_every_order(batch):
     solved = 0
     for seed in range(batch * 25, (batch + 1) * 25):
@@ -65,7 +65,7 @@ def test_what_is_blocked_is_blocked_in_every_order(batch):
     assert solved > 10
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
 def test_what_is_blocked_of_several_replicas_is_blocked_in_every_order(batch):
     stuck = 0
     for seed in range(batch * 25, (batch + 1) * 25):
@@ -80,7 +80,7 @@ def test_what_is_blocked_of_several_replicas_is_blocked_in_every_order(batch):
     assert stuck < 15
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(12), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(8), (0,)))
 def test_swaps_on_full_nodes_take_few_extra_bytes(batch):
     for seed in range(batch * 10, (batch + 1) * 10):
         cluster, target = circles(seed)
@@ -96,7 +96,7 @@ def test_swaps_on_full_nodes_take_few_extra_bytes(batch):
             assert plan.bytes - direct <= 1.2 * (least - direct), seed
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
 def test_undoing_a_prefix_gives_the_placement_that_was(batch):
     back = 0
     for seed in range(batch * 25, (batch + 1) * 25):
@@ -173,7 +173,7 @@ def judged(onwards, observed, serving, seed):
     return len(late), int(useful.sum())
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
 def test_a_plan_is_gone_on_with_after_a_death(batch):
     late = useful = 0
     for seed in range(batch * 25, (batch + 1) * 25):
@@ -183,7 +183,7 @@ def test_a_plan_is_gone_on_with_after_a_death(batch):
     assert late <= 0.1 * useful
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
 def test_a_target_that_changes_on_the_way_is_merged(batch):
     for seed in range(batch * 25, (batch + 1) * 25):
         rng, plan, observed, serving = halfway(seed)
@@ -193,7 +193,7 @@ def test_a_target_that_changes_on_the_way_is_merged(batch):
         judged(plan.merge(target, observed=observed), observed, serving, seed)
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
 def test_a_step_that_is_tampered_with_is_found(batch):
     """Unless it does no harm, as the plain replay knows."""
     for seed in range(batch * 25, (batch + 1) * 25):

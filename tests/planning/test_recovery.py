@@ -46,7 +46,7 @@ def test_what_stays_lost_is_short_for_ever():
     assert ek.plan(plan.cluster, plan.cluster.placement).short_for == np.inf
 
 
-@pytest.mark.parametrize("seed", mostly_long(range(60), range(20)))
+@pytest.mark.parametrize("seed", mostly_long(range(40), range(20)))
 def test_it_is_what_is_seen_after_every_step(seed):
     cluster, plan = drawn(seed)
     live = np.append(cluster.nodes.alive & ~cluster.nodes.gone, False)
@@ -149,7 +149,7 @@ def test_of_two_repairs_that_both_want_the_last_room_the_other_blocks_nothing():
     assert start["p1"] == min(start.values())
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(6), (0,)))
 def test_no_more_is_blocked_than_without_a_barrier(batch):
     for seed in range(batch * 20, (batch + 1) * 20):
         plan = behind_a_barrier(seed)
@@ -166,7 +166,7 @@ def test_nothing_is_copied_from_where_a_replica_is_no_more():
     assert plan.check().ok
 
 
-@pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
+@pytest.mark.parametrize("batch", mostly_long(range(6), (0,)))
 def test_a_copy_that_jumps_the_barrier_is_found(batch):
     jumped = 0
     for seed in range(batch * 40, (batch + 1) * 40):

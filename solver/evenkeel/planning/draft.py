@@ -65,11 +65,25 @@ class Leeway:
             resources.borrow(base + own[loose], loose, np.ones(len(loose)))
             previous = previous.copy()
             previous[loose] = -1
+            heir, led = _handed_over(acts)
+            inside = np.isin(acts.partition[heir], self.loose)
+            previous[acts.change[led[inside]]] = acts.change[heir[inside]]
         if len(self.begins):
             rank = np.empty(len(by_rank), np.int32)
             rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
             by_rank = np.lexsort((rank, self.begins)).astype(np.int32)
         return previous, by_rank
+
+
+def _handed_over(acts: Acts) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return acts that take the lead from who changes later, and of each the act of that one."""
+    takes = np.flatnonzero(acts.heir >= 0)
+    act_of = np.full(int(max(acts.replica.max(initial=-1), acts.heir.max(initial=-1))) + 1, -1)
+    moves = np.flatnonzero(acts.act != Act.LEAD)
+    act_of[acts.replica[moves]] = moves
+    gives = act_of[acts.heir[takes]]
+    later = (gives >= 0) & (acts.change[gives] > acts.change[takes])
+    return takes[later], gives[later]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
 ROUNDS, WORK = 64, 64_000
 """Schedules that are tried for a shorter one, and changes in all of them."""
 
-NEAR = 1.02
-"""What is as close to the least is short enough."""
+NEAR, FAR = 1.02, 1.04
+"""What is as close to the least is short enough, and what is further is tried from elsewhere."""
 
 EARLY = 0.3
 """What a second counts by which a class before the last ends sooner, beside one of the makespan."""
@@ -103,6 +103,49 @@ def _hurried(
     by_rank: NDArray[np.int32],
     hurry: Hurry,
 ) -> Schedule:
+    """Return the best schedule that is found from the one made, or from the longest chains first.
+
+    The latter is tried where the former is far above the least.
+    """
+    if len(by_rank) == 0 or np.isnan(made.finish).any():
+        return made
+    best = _squeaked(changes, made, free, by_rank, hurry)
+    reached = hurry.ends(best.finish)
+    if reached[-1] <= hurry.least * FAR:
+        return best
+    longest = np.lexsort((-_tails(changes), hurry.rank, hurry.fixed)).astype(np.int32)
+    other = _in_order(changes, free, longest)
+    if np.isnan(other.finish).any():
+        return best
+    other = _squeaked(changes, other, free, longest, hurry)
+    return other if hurry.worth(hurry.ends(other.finish)) < hurry.worth(reached) else best
+
+
+def _tails(changes: Changes) -> NDArray[np.float64]:
+    """Return the seconds of each change and of all that follow it in its partition, (C,)."""
+    tails = changes.duration.copy()
+    for c in np.flatnonzero(changes.previous >= 0)[::-1].tolist():
+        tails[changes.previous[c]] += tails[c]
+    return tails
+
+
+def _in_order(changes: Changes, free: NDArray[np.float64], order: NDArray[np.int32]) -> Schedule:
+    """Return the schedule of changes that go in an order where they can."""
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    again = changes._replace(rank=rank)
+    made = fresh(again, free)
+    run_schedule(again, made, order)
+    return made
+
+
+def _squeaked(
+    changes: Changes,
+    made: Schedule,
+    free: NDArray[np.float64],
+    by_rank: NDArray[np.int32],
+    hurry: Hurry,
+) -> Schedule:
     """Return the best of some schedules in each of which what was late before comes earlier.
 
     That is squeaky wheel optimization (Joslin and Clements 1999): what ends late, and what comes
@@ -111,8 +154,6 @@ def _hurried(
     alone in the end should have begun sooner: what else claims it is moved up, too, if by less.
     """
     count = len(by_rank)
-    if count == 0 or np.isnan(made.finish).any():
-        return made
     key = np.empty(count)
     key[by_rank] = np.arange(count) / count
     best, current, due = made, made, hurry.ends(made.finish)
@@ -134,11 +175,7 @@ def _hurried(
             push[changes.previous[c]] = max(push[changes.previous[c]], push[c])
         key -= push
         order = np.lexsort((np.arange(count), key, hurry.fixed)).astype(np.int32)
-        rank = np.empty(count, np.int32)
-        rank[order] = np.arange(count, dtype=np.int32)
-        again = changes._replace(rank=rank)
-        tried = fresh(again, free)
-        run_schedule(again, tried, order)
+        tried = _in_order(changes, free, order)
         if np.isnan(tried.finish).any():
             break
         current, ends = tried, hurry.ends(tried.finish)

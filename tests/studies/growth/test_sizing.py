@@ -21,7 +21,7 @@ def two_tier(**changes):
     return ek.Cluster.from_arrays(**(arguments | changes))
 
 
-@pytest.mark.parametrize("seed", mostly_long(range(200), range(10)))
+@pytest.mark.parametrize("seed", mostly_long(range(100), range(10)))
 def test_prices_are_those_of_trying_every_number_of_nodes(seed):
     small = drawn(seed)
     survive = LOSSES[seed % 4] if seed % 8 < 6 else ""

@@ -62,7 +62,11 @@ class Safety:
         """
         count = changed.sum(1)
         failing = np.flatnonzero(count > (1 if self.protocol.joint else 0))
-        failing = failing[~self._order_holds(failing, order, count)]
+        held = self._order_holds(failing, order, count)
+        held &= self.heir_first(
+            failing, order[failing], leads[failing], current[failing], changed[failing]
+        )
+        failing = failing[~held]
         order = order.copy()
         most = int(count[failing].max(initial=0))
         ways = np.array(list(islice(permutations(range(most)), ORDERS)), np.intp)
