@@ -45,6 +45,8 @@ def other_orders(
     for ends, orders in _ways(draft, some, trades=trades):
         given = GivenOrders(cluster, ends, protocol)
         ways += [(given, order) for order in islice(orders, ORDERS // 2 - len(ways))]
+        if len(ways) == ORDERS // 2:
+            break
 
     def drafts(acts: Iterator[Acts]) -> list[Draft]:
         return [draft.of_acts(one, throttle, protocol) for one in acts]
