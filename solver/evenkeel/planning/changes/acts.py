@@ -1,6 +1,6 @@
 """Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
@@ -101,14 +101,16 @@ class Acts:
         """Return some of the acts."""
         return Acts(*(getattr(self, one.name)[rows] for one in fields(self)))
 
+    @classmethod
+    def joined(cls, parts: "Sequence[Acts]") -> "Acts":
+        """Return the acts of all parts, their changes numbered as they were."""
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts])
+                     for one in fields(cls)))  # fmt: skip
+
     def with_others(self, made: "Acts", partition: NDArray[np.int32]) -> "Acts":
         """Return the acts in which those of some partitions are others, or none at all."""
         kept = self.take(np.flatnonzero(~np.isin(self.partition, partition)))
-        both = {
-            one.name: np.concatenate([getattr(kept, one.name), getattr(made, one.name)])
-            for one in fields(self)
-        }
-        found = Acts(**both)
+        found = Acts.joined([kept, made])
         found = found.take(np.argsort(found.partition, kind="stable"))
         opens = np.append(True, (np.diff(found.change) != 0) | (np.diff(found.partition) != 0))
         change = np.cumsum(opens[: len(found)]) - 1

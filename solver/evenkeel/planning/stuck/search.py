@@ -5,7 +5,7 @@ change at a time is enough: what may run side by side may run one after another.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 
@@ -280,7 +280,7 @@ def _in_turn(draft: Draft, chosen: list[int], way: list[Transition]) -> tuple[Ac
     rest = draft.acts.take(np.flatnonzero(~np.isin(draft.acts.change, chosen)))
     turn = _numbered([one.acts for one in way])
     turn = replace(turn, change=turn.change + draft.acts.change[-1] + 1)
-    acts = _joined([rest, turn])
+    acts = Acts.joined([rest, turn])
     # what a partition has done already comes first
     acts = acts.take(np.argsort(acts.partition, kind="stable"))
     opens = np.diff(acts.change, prepend=-1) != 0
@@ -293,9 +293,4 @@ def _in_turn(draft: Draft, chosen: list[int], way: list[Transition]) -> tuple[Ac
 def _numbered(parts: list[Acts]) -> Acts:
     """Join acts, each part a change of its own."""
     change = np.repeat(np.arange(len(parts), dtype=np.int32), [len(one) for one in parts])
-    return replace(_joined(parts), change=change)
-
-
-def _joined(parts: list[Acts]) -> Acts:
-    return Acts(*(np.concatenate([getattr(part, one.name) for part in parts])
-                  for one in fields(Acts)))  # fmt: skip
+    return replace(Acts.joined(parts), change=change)
