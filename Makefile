@@ -119,10 +119,10 @@ package: $(READY)
 	.ci/package $(PY)
 
 small-bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest -m small
+	NUMBA_BOUNDSCHECK=1 $(PY) -m pytest $(SPREAD) -m small
 
 small-python: $(READY)
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m small
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest $(SPREAD) -m small
 
 replay: $(READY)
 	$(PY) -m tests.conformance tests/data/golden
