@@ -145,3 +145,12 @@ def test_what_waits_for_the_node_of_a_late_copy_comes_earlier_too(seed):
     plan = ek.plan(case.cluster, case.answer, throttle=case.throttle, protocol=case.protocol)
     assert plan.check().ok
     assert plan.makespan <= 1.15 * plan.bound.seconds
+
+
+@pytest.mark.parametrize("seed", [133, 286])
+def test_free_orders_know_who_leads_and_the_longest_chains_may_come_first(seed):
+    """In 286 the lead changes to one that would have been copied after who led."""
+    case = just_expanded(seed)
+    plan = ek.plan(case.cluster, case.answer, throttle=case.throttle, protocol=case.protocol)
+    assert plan.check().ok
+    assert plan.makespan <= 1.15 * plan.bound.seconds

@@ -57,8 +57,9 @@ class Safety:
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return an order of slots per row that keeps every rule, (A, R), where there is one.
 
-        The other array says for which rows there is none: they change at once, or not at all.
-        ``order`` comes in with the slots that change first, in the usual order.
+        In it the slot that ``leads`` in the end changes before the ``current`` one does. The other
+        array says for which rows there is none: they change at once, or not at all. ``order`` comes
+        in with the slots that change first, in the usual order.
         """
         count = changed.sum(1)
         failing = np.flatnonzero(count > (1 if self.protocol.joint else 0))
