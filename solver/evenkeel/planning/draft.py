@@ -19,7 +19,7 @@ from evenkeel.planning.resources.recovery import barred, charge_recovery, lackin
 from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.resources.turns import charge_turns
-from evenkeel.planning.scheduling import Hurry, Scheduled, chained, scheduled
+from evenkeel.planning.scheduling import Hurry, Scheduled, chained, rank_in, scheduled
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle
 from evenkeel.planning.ties import tied
@@ -69,9 +69,7 @@ class Leeway:
             inside = np.isin(acts.partition[heir], self.loose)
             previous[acts.change[led[inside]]] = acts.change[heir[inside]]
         if len(self.begins):
-            rank = np.empty(len(by_rank), np.int32)
-            rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
-            by_rank = np.lexsort((rank, self.begins)).astype(np.int32)
+            by_rank = np.lexsort((rank_in(by_rank), self.begins)).astype(np.int32)
         return previous, by_rank
 
 

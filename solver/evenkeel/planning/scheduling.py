@@ -131,9 +131,7 @@ def _tails(changes: Changes) -> NDArray[np.float64]:
 
 def _in_order(changes: Changes, free: NDArray[np.float64], order: NDArray[np.int32]) -> Schedule:
     """Return the schedule of changes that go in an order where they can."""
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    again = changes._replace(rank=rank)
+    again = changes._replace(rank=rank_in(order))
     made = fresh(again, free)
     run_schedule(again, made, order)
     return made
@@ -192,6 +190,13 @@ def chained(acts: Acts, changes: int) -> NDArray[np.int32]:
     return previous
 
 
+def rank_in(order: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the place of each change in an order of all, (C,)."""
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return rank
+
+
 def changes_of(
     resources: Resources,
     duration: NDArray[np.float64],
@@ -199,13 +204,11 @@ def changes_of(
     previous: NDArray[np.int32],
 ) -> Changes:
     """Return what the kernel reads."""
-    rank = np.empty(len(by_rank), np.int32)
-    rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
     following = np.full(len(previous), -1, np.int32)
     led = np.flatnonzero(previous >= 0)
     following[previous[led]] = led
     return Changes(
-        duration, rank, previous, following,
+        duration, rank_in(by_rank), previous, following,
         *resources.rows(resources.claims), *resources.rows(resources.gifts),
     )  # fmt: skip
 
