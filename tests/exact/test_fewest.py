@@ -140,5 +140,7 @@ def test_who_stands_on_a_node_that_accepts_nothing_may_trade_roles_there() -> No
     """The voter leaves its vote to another node: nobody joins, and fewer move (judge: 14)."""
     cluster, goals, limits = build(draw("roles", 980005))
     result = ek.solve(cluster, goals=goals, limits=limits)
-    assert (result.status, result.comparison.moves) == ("optimal", 14)
+    assert (result.audit.ok, result.comparison.moves) == (True, 14)
+    proven = ek.solve(cluster, goals=goals, limits=limits, time_limit=60.0)
+    assert (proven.status, proven.comparison.moves) == ("optimal", 14)
     assert not result.audit.hard

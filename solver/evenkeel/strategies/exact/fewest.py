@@ -29,7 +29,7 @@ LARGEST = 1_000
 FAR = 3
 """So many moves above those proven to be needed are too many."""
 
-EFFORT, AGAIN, LEADERS, LONGEST = 0.3, 0.7, 0.02, 1.0
+EFFORT, AGAIN, LEADERS, LONGEST = 0.1, 0.7, 0.02, 1.0
 """Deterministic seconds for the moves, for them where too many are left after all, for who leads
 after that, and for the moves where the caller says how long it may take."""
 
@@ -64,7 +64,8 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     made = compare(cluster, cluster.placement, stands).moves
     if unhurried or made - least < FAR or request.watch.reason is not None:
         return best
-    return _better_of(request, best, _fewest(request, stands, made, AGAIN))
+    other = replace(request, seed=request.seed + 1)  # the same seed would go the same way
+    return _better_of(request, best, _fewest(other, stands, made, AGAIN))
 
 
 def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:

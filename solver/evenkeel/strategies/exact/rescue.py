@@ -7,21 +7,21 @@ from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes
-from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing
+from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing, worth
 from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages
-from evenkeel.strategies.levelling.run import placed_and_led, searched, well_led
+from evenkeel.strategies.levelling.run import levelled, placed_and_led, searched, well_led
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel.strategies.shared.stopping import StopReason
 
-EFFORT, AGAIN, POLISH = 0.2, 0.8, 0.02
+EFFORT, AGAIN, WISHES = 0.05, 0.8, 0.01
 """Deterministic seconds, the same on every machine, for placing and mending, for placing all where
-that may well be, and for the rest."""
+that may well be, and for wishes after that."""
 
 FIRST = 0.4
 """The part of it for endangering the fewest."""
@@ -43,6 +43,11 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     before = Ills.of(request, outcome)
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
+    cluster = request.cluster
+    start = cluster.placement.replaced(outcome.node, outcome.leader)
+    if is_hopeless(cluster, request.limits, start, audit(cluster, start), before.is_endangered):
+        proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
+        return _proven_short(outcome, before) if proven else outcome
     asked = _asked_of_cp_sat(request, outcome, before)
     better = with_last_steps(request, asked)
     if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
@@ -54,10 +59,6 @@ def _asked_of_cp_sat(request: Request, outcome: Outcome, before: Ills) -> Outcom
     """Place and mend what CP-SAT can, if that may be any."""
     cluster = request.cluster
     start = cluster.placement.replaced(outcome.node, outcome.leader)
-    audited = audit(cluster, start)
-    if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
-        proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
-        return _proven_short(outcome, before) if proven else outcome
     watch = request.watch
     unhurried = watch.time_limit is not None or watch.work_limit is not None
     effort = LONGEST if unhurried else EFFORT
@@ -83,14 +84,23 @@ def _asked_of_cp_sat(request: Request, outcome: Outcome, before: Ills) -> Outcom
         if costs_others:  # more can be placed, but not without danger to others
             return outcome
         return _no_better(request, outcome, before, better, stages.found.proof)
-    search.effort = search.spent + (LONGEST if unhurried else POLISH)
-    stages.level_and_move()
-    level = _answered(request, outcome, stages.found)
-    if level is not None and is_better(request, outcome, level):
-        better = level
+    if unhurried:
+        better = _levelled_by_cp_sat(request, outcome, better, stages)
     if stages.certain != "optimal" and Ills.of(request, better):
         better = _searched_on(request, better)
+    if not unhurried:
+        better = _levelled_on(request, better)
     return _told(request, before, better, stages.found.proof)
+
+
+def _levelled_by_cp_sat(
+    request: Request, outcome: Outcome, mended: Outcome, stages: Stages
+) -> Outcome:
+    """Level what was mended with the fewest moves, with a proof if time allows."""
+    stages.search.effort = stages.search.spent + LONGEST
+    stages.level_and_move()
+    level = _answered(request, outcome, stages.found)
+    return mended if level is None or not is_better(request, outcome, level) else level
 
 
 def _searched_on(request: Request, outcome: Outcome) -> Outcome:
@@ -104,12 +114,21 @@ def _searched_on(request: Request, outcome: Outcome) -> Outcome:
     return best
 
 
+def _levelled_on(request: Request, outcome: Outcome) -> Outcome:
+    """Level from what CP-SAT mended, by search: that takes a quarter of what CP-SAT takes."""
+    start = request.cluster.placement.replaced(outcome.node, outcome.leader)
+    found = levelled(replace(request, start=start))
+    if Ills.of(request, found) > Ills.of(request, outcome) or harms(request, found):
+        return outcome
+    return found if worth(request, found) < worth(request, outcome) else outcome
+
+
 def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
     """Look for a placement that breaks nothing, which is found more easily than the best."""
     search.effort, search.linearization = search.spent + AGAIN, SOME
     stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
     stages.place_all()
-    search.effort, search.linearization = search.spent + POLISH, FULL
+    search.effort, search.linearization = search.spent + WISHES, FULL
     stages.minimise("wishes", sum(stages.wishes), 1)
     return stages
 
@@ -154,7 +173,7 @@ def _told(request: Request, before: Ills, better: Outcome, proof: Proof) -> Outc
     placement = cluster.placement.replaced(better.node, better.leader)
     met = goals_met(levelness(cluster, placement), request.bounds)
     stop: StopReason = "tolerance" if met else "exhausted"
-    if proof.status == "optimal" and (met or after):
+    if proof.status == "optimal" and proof.stages[-1].name == "moves" and (met or after):
         stop = "optimum"
     placed, mended = before.missing - after.missing, before.broken - after.broken
     told = "CP-SAT leaves fewer partitions endangered than the search did."
