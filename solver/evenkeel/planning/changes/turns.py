@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.changes.detours import detours
 from evenkeel.planning.changes.ends import Ends
@@ -74,15 +73,14 @@ def turns_of(safety: Safety, unfit: NDArray[np.bool_] | None = None) -> Turns:
     heir_stays &= ~flag_at(ends.role != ends.becomes, ends.leads)
     led_moves = flag_at(moves, ends.led)
     votes = ends.votes if unfit is None else ends.votes & ~unfit[ends.replica]
-    cost = _deputies(cluster, ends, moves, votes, live)
+    cost = _deputies(safety, votes)
     deputy = np.argmin(cost, axis=1) if cost.shape[1] else np.zeros(len(ends), np.int64)
     least = cost.min(axis=1, initial=NEVER)
     deputes = least < NEVER
     orphaned = (ends.led >= 0) & ~led_live & deputes & led_moves & heir_votes
     orphaned &= flag_at(moves, ends.leads)
     front = np.where(heir_stays, ends.leads, np.where(orphaned, deputy, -1))
-    begun = (cluster.placement.flags[ends.replica] & Flag.INCOMING) != 0
-    usual = _usual(ends, moves, live, begun)
+    usual = _usual(safety)
     found = _ordered(safety, moves, front, usual)
     able = np.append(cluster.nodes.may_lead, False) & live
     early = led_moves & heir_votes & flag_at(moves & ends.votes, ends.leads)
@@ -160,22 +158,17 @@ def with_detours(
     return turns, *detours(safety, seeking, turns.order, third, full)
 
 
-def _deputies(
-    cluster: Cluster,
-    ends: Ends,
-    moves: NDArray[np.bool_],
-    votes: NDArray[np.bool_],
-    live: NDArray[np.bool_],
-) -> NDArray[np.int64]:
+def _deputies(safety: Safety, votes: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the cost of each slot that may lead in between: a voter at both ends that lives."""
-    may_lead = np.append(cluster.nodes.may_lead, False) & live
+    ends = safety.ends
+    may_lead = np.append(safety.cluster.nodes.may_lead, False) & safety.live
     before, after = ends.before, ends.after
     slots = np.arange(before.shape[1])
     fit = votes & (slots != ends.led[:, None]) & (slots != ends.leads[:, None])
     fit &= may_lead[before] & may_lead[after]
     fit &= before != at_slot(before, ends.led)[:, None]
     fit &= after != at_slot(after, ends.leads)[:, None]
-    return np.where(fit, np.where(moves, 2, 1), NEVER)
+    return np.where(fit, np.where(ends.moves, 2, 1), NEVER)
 
 
 def _ordered(
@@ -222,14 +215,14 @@ def _lent(
     )  # fmt: skip
 
 
-def _usual(
-    ends: Ends, moves: NDArray[np.bool_], live: NDArray[np.bool_], begun: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _usual(safety: Safety) -> NDArray[np.int64]:
     """Return when each slot's turn is: what is under way, roles, what comes, what lost its node,
     and last what goes.
     """
+    ends, moves = safety.ends, safety.ends.moves
+    begun = (safety.cluster.placement.flags[ends.replica] & Flag.INCOMING) != 0
     turn = np.full(moves.shape, USUAL)
-    turn[moves & ~live[ends.before]] = EARLY
+    turn[moves & ~safety.live[ends.before]] = EARLY
     turn[ends.before < 0] = FIRST
     some = np.flatnonzero((ends.leads >= 0) & (ends.leads != ends.led))
     slot = ends.leads[some]
