@@ -20,12 +20,19 @@ from tests.support.effort import mostly_long
             ("finer_budgets", 1003),  # a leader where none may be
             ("anything", 1012),  # a surplus replica that led when others were dropped
             ("groups", 2004),  # a group that is broken either way, but more without a lost replica
+            ("overfull", 14200006),  # room for a replica, but not to lead
         ],
         [("roles", 1009)],
     ),
 )
 def test_nothing_is_left_that_one_step_would_do(case):
     tried = try_one(draw(*case, times=(6, 40)))
+    assert (tried.strikes, tried.findings) == (0, [])
+
+
+def test_a_surplus_replica_goes_only_if_who_stays_in_its_place_does():
+    """Its voter was to leave a draining node, and a budget kept it there: nothing was kept."""
+    tried = try_one(draw("anything", 14000006, times=(4, 10)))
     assert (tried.strikes, tried.findings) == (0, [])
 
 

@@ -8,6 +8,7 @@ from evenkeel.measure.audit.violations import KINDS
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.strategies.shared.replica_counts import missing_places
 from evenkeel.strategies.shared.scope import NONE, partition_scope
 
 OF_PLACES = frozenset({"unassigned", "on_dead", "not_kept", "min_active"})
@@ -48,14 +49,6 @@ def _stand_apart(cluster: Cluster) -> bool:
         if binding.kind == "spread" and binding.hard and binding.tier == "node":
             apart |= binding.amount == 1
     return bool(apart.all())
-
-
-def missing_places(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
-    """Count the replicas wanted of each partition that have no node which may hold them, (P,)."""
-    holds = np.append(cluster.nodes.may_hold, False)[placement.node]
-    placed = np.bincount(placement.owner[holds], minlength=len(placement))
-    missing: NDArray[np.int64] = np.maximum(cluster.partitions.replicas - placed, 0)
-    return missing
 
 
 def lacking_nodes(cluster: Cluster) -> NDArray[np.int64]:

@@ -15,9 +15,9 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.memoize import memoize
-from evenkeel.strategies.exact.hopeless import missing_places
 from evenkeel.strategies.exact.seats import DEEPEST
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.replica_counts import missing_places
 
 
 class Ills(NamedTuple):

@@ -23,9 +23,9 @@ from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.strategies.exact.hopeless import missing_places
 from evenkeel.strategies.exact.ills import endangered
 from evenkeel.strategies.registry import Outcome, Request
+from evenkeel.strategies.shared.replica_counts import missing_places
 from evenkeel.strategies.shared.scope import NONE, partition_scope
 
 MOST = 200

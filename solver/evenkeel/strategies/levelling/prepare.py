@@ -19,6 +19,7 @@ from evenkeel.strategies.shared.compile import compile_problem
 from evenkeel.strategies.shared.replica_counts import (
     may_be_dropped,
     may_be_spared,
+    missing_places,
     serving,
     slots_to_fill,
     surplus_replicas,
@@ -48,7 +49,8 @@ class Restraint(NamedTuple):
         """Leave alone what became worse than before, too; None if nothing did.
 
         What a surplus replica held up breaks where it is dropped, and where leaders weigh less than
-        followers a node may be too full while one leaves: neither is seen one move at a time.
+        followers a node may be too full while one leaves: neither is seen one move at a time. And
+        who was to take the place of one that is dropped may have found none.
         """
         cluster, partitions = run.request.cluster, run.problem.partitions
         lighter = (partitions.leader_load < partitions.voter_load).any()
@@ -57,7 +59,8 @@ class Restraint(NamedTuple):
             return None
         placement = cluster.placement.replaced(outcome.node, outcome.leader)
         worse = regressions(cluster, placement, audit(cluster, placement)).partitions
-        kept = run.dropped & worse[placement.owner] & ~self.kept
+        short = missing_places(cluster, placement) > missing_places(cluster, cluster.placement)
+        kept = run.dropped & (worse | short)[placement.owner] & ~self.kept
         cut = np.zeros(len(worse), bool)
         cut[placement.owner[kept]] = True
         pinned = worse & ~cut & ~self.pinned

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.regressions import regressions
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.placement import Role
 from evenkeel.strategies.levelling.make_room import make_room
 from evenkeel.strategies.levelling.prepare import drop, may_leave
@@ -51,8 +52,13 @@ def place_what_fits(run: Run) -> bool:
 
 def place(run: Run, order: NDArray[np.int64], stage: str) -> int:
     """Place what waits, in that order, each where it fits best; how many were placed."""
+    return _placed(run, order, stage, run.state.leader >= 0)
+
+
+def _placed(run: Run, order: NDArray[np.int64], stage: str, led: NDArray[np.bool_]) -> int:
+    """Place what waits, with room to lead where its partition is not ``led (P,)``."""
     problem, state, placed = run.problem, run.state, 0
-    scan, led = new_scan(problem, np.zeros(len(state.load))), state.leader >= 0
+    scan = new_scan(problem, np.zeros(len(state.load)))
     for begin, end in replica_slices(problem, order):
         placed += best_fit(problem, state, scan, order, run.forced, led, FAR, begin, end)
         if not run.look(stage):
@@ -98,7 +104,10 @@ def look_once_more(run: Run) -> None:
     for _ in range(ROUNDS):
         if run.stop is not None:
             break
-        found = [place_what_fits(run), _place_beside_terms(run), _appoint(run), _drop(run)]
+        found = [
+            place_what_fits(run), _place_beside_terms(run), _place_unled(run), _appoint(run),
+            _drop(run),
+        ]  # fmt: skip
         if not any(found):
             break
 
@@ -116,6 +125,16 @@ def _place_beside_terms(run: Run) -> bool:
     placed = place(run, most_endangered_first(run, nowhere), "repair") > 0
     run.problem = asked
     return placed
+
+
+def _place_unled(run: Run) -> bool:
+    """Place what has no node with the room to lead, of partitions that nobody leads in any case."""
+    nowhere = run.waiting & (run.state.node < 0)
+    nowhere &= (run.state.leader < 0)[run.problem.partitions.owner]
+    if not nowhere.any() or not has_leaders(run.request.cluster):
+        return False
+    every = np.ones(len(run.state.leader), bool)
+    return _placed(run, most_endangered_first(run, nowhere), "repair", every) > 0
 
 
 def _without_counted_terms(problem: Problem) -> Problem:

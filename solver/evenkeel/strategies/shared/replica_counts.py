@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Role
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.runtime.memoize import memoize
 
 
@@ -29,6 +29,15 @@ def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
 
 
+def missing_places(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+    """Count the replicas wanted of each partition that have no node which may hold them, (P,)."""
+    placed = np.bincount(
+        placement.owner[at_node(cluster.nodes.may_hold, placement.node)], minlength=len(placement)
+    )
+    missing: NDArray[np.int64] = np.maximum(cluster.partitions.replicas - placed, 0)
+    return missing
+
+
 def waits_in_place_of_another(
     cluster: Cluster, node: NDArray[np.int32], dropped: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
@@ -39,10 +48,9 @@ def waits_in_place_of_another(
     placement, nodes = cluster.placement, cluster.nodes
     waits = at_node(nodes.may_hold & ~nodes.alive, placement.node)
     found = np.flatnonzero(dropped & waits & (node < 0))
-    owner = placement.owner
-    placed = np.bincount(owner[at_node(nodes.may_hold, node)], minlength=len(cluster.partitions))
-    short = cluster.partitions.replicas - placed
-    return found[_rank_in_run(owner[found]) < short[owner[found]]]
+    owner = placement.owner[found]
+    short = missing_places(cluster, placement.replaced(node, placement.leader))
+    return found[_rank_in_run(owner) < short[owner]]
 
 
 def _wants_its_rows(cluster: Cluster) -> bool:
