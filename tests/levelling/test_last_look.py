@@ -36,6 +36,19 @@ def test_a_surplus_replica_goes_only_if_who_stays_in_its_place_does():
     assert (tried.strikes, tried.findings) == (0, [])
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("anything", 15000001),  # who stands where it may not leaves a place free
+        ("roles", 15000083),  # leaders that CP-SAT dealt out make room
+        ("states", 15000012),  # levelling was in the way
+    ],
+)
+def test_nothing_is_left_where_cp_sat_had_no_time(case):
+    tried = try_one(draw(*case, times=(4, 10)))
+    assert (tried.strikes, tried.findings) == (0, [])
+
+
 def test_a_slot_kept_for_a_node_that_is_lost_is_filled():
     count = 300  # replicas x nodes beyond what CP-SAT is asked about
     cluster = ek.Cluster.from_arrays(

@@ -1,5 +1,6 @@
 """The ``balance`` method: level to the goals or minimise a cost, with CP-SAT where search fails."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from evenkeel.measure.audit import audit
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
-from evenkeel.strategies.levelling.run import levelled, searched
+from evenkeel.strategies.levelling.run import levelled, placed_and_led, searched
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.size import SMALL, size_of
 
@@ -44,27 +45,45 @@ def balance(request: Request) -> Outcome:
 def _searched_on(request: Request, outcome: Outcome) -> Outcome:
     """Search on from what was found on a large cluster, for as long as that leaves less undone.
 
-    Where the nodes together lack the room for all, what was found stands.
+    What no search finds is placed at last without levelling, which may have been in the way. Where
+    the nodes together lack the room for all, what was found stands.
     """
     cluster = request.cluster
     if size_of(cluster) <= SMALL or (request.bounds.level > 1.0).any():
         return outcome
     for _ in range(AGAIN):
-        if outcome.stop_reason == "tolerance" and _is_led(cluster, outcome):
+        if _is_settled(cluster, outcome):
+            return outcome
+        found = _less_undone(request, outcome, searched)
+        if found is None:
             break
-        if outcome.stop_reason not in ("tolerance", "exhausted"):
-            break
-        from evenkeel.strategies.exact.ills import harms, worth
+        outcome = found
+    if _is_settled(cluster, outcome):
+        return outcome
+    return _less_undone(request, outcome, placed_and_led) or outcome
 
-        start = cluster.placement.replaced(outcome.node, outcome.leader)
-        found = searched(replace(request, start=start), work=outcome.work)
-        if harms(request, found) or worth(request, found) >= worth(request, outcome):
-            break
-        timings = dict(outcome.timings)
-        for stage, seconds in found.timings.items():
-            timings[stage] = timings.get(stage, 0.0) + seconds
-        outcome = replace(found, timings=timings)
-    return outcome
+
+def _is_settled(cluster: Cluster, outcome: Outcome) -> bool:
+    """Whether no search would go on: all is reached and led, or its time is over."""
+    if outcome.stop_reason == "tolerance":
+        return _is_led(cluster, outcome)
+    return outcome.stop_reason != "exhausted"
+
+
+def _less_undone(
+    request: Request, outcome: Outcome, search: Callable[..., Outcome]
+) -> Outcome | None:
+    """Return what a search makes of what was found, if that leaves less undone."""
+    from evenkeel.strategies.exact.ills import harms, worth
+
+    start = request.cluster.placement.replaced(outcome.node, outcome.leader)
+    found = search(replace(request, start=start), work=outcome.work)
+    if harms(request, found) or worth(request, found) >= worth(request, outcome):
+        return None
+    timings = dict(outcome.timings)
+    for stage, seconds in found.timings.items():
+        timings[stage] = timings.get(stage, 0.0) + seconds
+    return replace(found, timings=timings)
 
 
 def _is_led(cluster: Cluster, outcome: Outcome) -> bool:

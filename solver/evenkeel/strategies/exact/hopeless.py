@@ -18,6 +18,10 @@ OF_LEADERS = frozenset({"leader", "leaderless"})
 """What a leader elsewhere may mend, however few nodes there are."""
 
 
+OF_MASKS = frozenset({"require", "voters_require", "forbidden"})
+"""What is broken by replicas on nodes that are not open to them."""
+
+
 def is_hopeless(
     cluster: Cluster, limits: Limits, placement: Placement, audited: Audit, is_endangered: bool
 ) -> bool:
@@ -37,6 +41,8 @@ def is_hopeless(
             return True  # each of these took a move, and so would each of the others
     if any(one.kind in OF_LEADERS or (one.partition < 0).any() for one in broken):
         return False
+    if any(one.kind in OF_MASKS and (missing[one.partition] > 0).any() for one in broken):
+        return False  # who stands where it may not leaves the places of others free
     lacking = lacking_nodes(cluster)
     beyond = all((lacking[one.partition] > 0).all() for one in broken)
     return beyond and bool((missing <= lacking).all())

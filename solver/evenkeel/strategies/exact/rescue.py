@@ -52,7 +52,7 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     better = with_last_steps(request, asked)
     if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
         better = replace(better, message="")  # what it says of those left over holds no more
-    return outcome if better is outcome else well_led(request, better)
+    return outcome if better is outcome else _searched_on(request, well_led(request, better))
 
 
 def _asked_of_cp_sat(request: Request, outcome: Outcome, before: Ills) -> Outcome:

@@ -93,7 +93,7 @@ def searched(request: Request, parameters: Parameters = DEFAULT, *, work: int = 
     return outcome_after(phases, request, parameters, work)
 
 
-def placed_and_led(request: Request) -> Outcome:
+def placed_and_led(request: Request, *, work: int = 0) -> Outcome:
     """Place what waits, room being made for it, and let partitions be led; level nothing."""
 
     def phases(run: Run) -> None:
@@ -101,7 +101,7 @@ def placed_and_led(request: Request) -> Outcome:
         mend_leaders(run)
         complete(run)
 
-    return outcome_after(phases, request, DEFAULT)
+    return outcome_after(phases, request, DEFAULT, work)
 
 
 def outcome_after(
