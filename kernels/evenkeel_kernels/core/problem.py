@@ -151,7 +151,7 @@ class State(NamedTuple):
     role: NDArray[np.uint8]  # (K,) VOTER or NON_VOTER; who leads is ``leader`` alone
     leader: NDArray[np.int16]  # (P,) slot that leads, -1 none
     load: NDArray[np.float64]  # (D, N)
-    held: NDArray[np.float64]  # (D, N) transient load of replicas that left, as followers
+    held: NDArray[np.float64]  # (D, N) transient load of who left, as followers; 0 of dead nodes
     replicas: NDArray[np.int32]  # (N,)
     leaders: NDArray[np.int32]  # (N,)
     domain_load: NDArray[np.float64]  # (D, domains) on limited levels only

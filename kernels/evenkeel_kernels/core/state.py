@@ -247,7 +247,8 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
         state.leaders[n] += sign
     for d in range(state.load.shape[0]):
         state.load[d, n] += sign * load_of(partitions, state, k, d)
-        if problem.nodes.transient[d] and home == n:  # a leader hands over before it leaves
+        if problem.nodes.transient[d] and home == n and problem.budgets.source[n]:
+            # a leader hands over before it leaves; from a dead node nothing is copied
             state.held[d, n] -= sign * following_load(partitions, state, k, d)
     for i in range(domains.limited.shape[0]):
         where = domains.domain[domains.limited[i], n]
@@ -415,7 +416,7 @@ def settle(problem: Problem, state: State) -> None:
         any_transient |= problem.nodes.transient[d]
     for k in range(state.node.shape[0]):
         home = index(partitions.home[k])
-        if any_transient and home >= 0:
+        if any_transient and home >= 0 and problem.budgets.source[home]:
             for d in range(state.load.shape[0]):
                 if problem.nodes.transient[d]:
                     state.held[d, home] += following_load(partitions, state, k, d)

@@ -65,7 +65,8 @@ def recount(problem: Problem, state: State) -> dict[str, np.ndarray]:
                     where = problem.domains.domain[level, n]
                     if where >= 0:
                         counts["domain_load"][d, where] += load
-            if problem.nodes.transient[d] and home[k] >= 0 and n != home[k]:
+            left = problem.nodes.transient[d] and home[k] >= 0 and n != home[k]
+            if left and problem.budgets.source[home[k]]:  # nothing is copied from a dead node
                 counts["held"][d, home[k]] += following_loads(problem, state, k)[d]
         if n >= 0:
             counts["replicas"][n] += 1
