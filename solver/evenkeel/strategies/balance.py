@@ -34,7 +34,7 @@ def balance(request: Request) -> Outcome:
     ):
         from evenkeel.strategies.exact.rescue import rescued
 
-        outcome = rescued(request, outcome)
+        outcome = rescued(request, outcome, levelled)
     if outcome.stop_reason in SETTLED:
         from evenkeel.strategies.exact.fewest import with_fewest_moves
 

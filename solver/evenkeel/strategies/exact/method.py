@@ -31,7 +31,7 @@ def exact(request: Request) -> Outcome:
     faults = FaultList()
     check_size(faults, cluster, options)
     faults.raise_if_any()
-    begun = rescued(request, searched(replace(request, options=None)))
+    begun = rescued(request, searched(replace(request, options=None)), searched)
     hint = cluster.placement.replaced(begun.node, begun.leader)
     search = Search(options.workers, options.effort, request.seed, request.watch)
     tell(logger, "proving", logging.DEBUG, replicas=len(hint.node), effort=options.effort)

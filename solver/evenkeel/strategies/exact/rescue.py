@@ -1,5 +1,6 @@
 """The exact way out for ``balance``: what its search left without a node, on small clusters."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from evenkeel.measure.audit import audit
@@ -12,12 +13,15 @@ from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages
-from evenkeel.strategies.levelling.run import levelled, placed_and_led, searched, well_led
+from evenkeel.strategies.levelling.run import placed_and_led, searched, well_led
 from evenkeel.strategies.registry import Outcome, Request
 from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept
 from evenkeel.strategies.shared.size import SMALL, size_of
 from evenkeel.strategies.shared.stopping import StopReason
+
+SearchOn = Callable[[Request], Outcome]
+"""A search that begins where a request starts."""
 
 EFFORT, AGAIN, WISHES = 0.05, 0.8, 0.01
 """Deterministic seconds, the same on every machine, for placing and mending, for placing all where
@@ -33,10 +37,11 @@ PRECISION = 0.01
 """An excess over the targets this near to the least one is near enough."""
 
 
-def rescued(request: Request, outcome: Outcome) -> Outcome:
+def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     """Place and mend by CP-SAT what a search left over, if the cluster is small; then step by step.
 
-    Nothing more is tried once it is known that no more can be placed or mended in the time given.
+    What CP-SAT mends is ``levelled`` by a search that begins there. Nothing more is tried once it
+    is known that no more can be placed or mended in the time given.
     """
     if size_of(request.cluster) > SMALL:
         return outcome
@@ -48,14 +53,16 @@ def rescued(request: Request, outcome: Outcome) -> Outcome:
     if is_hopeless(cluster, request.limits, start, audit(cluster, start), before.is_endangered):
         proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
         return _proven_short(outcome, before) if proven else outcome
-    asked = _asked_of_cp_sat(request, outcome, before)
+    asked = _asked_of_cp_sat(request, outcome, before, levelled)
     better = with_last_steps(request, asked)
     if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
         better = replace(better, message="")  # what it says of those left over holds no more
     return outcome if better is outcome else _searched_on(request, well_led(request, better))
 
 
-def _asked_of_cp_sat(request: Request, outcome: Outcome, before: Ills) -> Outcome:
+def _asked_of_cp_sat(
+    request: Request, outcome: Outcome, before: Ills, levelled: SearchOn
+) -> Outcome:
     """Place and mend what CP-SAT can, if that may be any."""
     cluster = request.cluster
     start = cluster.placement.replaced(outcome.node, outcome.leader)
@@ -89,7 +96,7 @@ def _asked_of_cp_sat(request: Request, outcome: Outcome, before: Ills) -> Outcom
     if stages.certain != "optimal" and Ills.of(request, better):
         better = _searched_on(request, better)
     if not unhurried:
-        better = _levelled_on(request, better)
+        better = _levelled_on(request, better, levelled)
     return _told(request, before, better, stages.found.proof)
 
 
@@ -114,7 +121,7 @@ def _searched_on(request: Request, outcome: Outcome) -> Outcome:
     return best
 
 
-def _levelled_on(request: Request, outcome: Outcome) -> Outcome:
+def _levelled_on(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     """Level from what CP-SAT mended, by search: that takes a quarter of what CP-SAT takes."""
     start = request.cluster.placement.replaced(outcome.node, outcome.leader)
     found = levelled(replace(request, start=start))
