@@ -17,7 +17,6 @@ OF_PLACES = frozenset({"unassigned", "on_dead", "not_kept", "min_active"})
 OF_LEADERS = frozenset({"leader", "leaderless"})
 """What a leader elsewhere may mend, however few nodes there are."""
 
-
 OF_MASKS = frozenset({"require", "voters_require", "forbidden"})
 """What is broken by replicas on nodes that are not open to them."""
 

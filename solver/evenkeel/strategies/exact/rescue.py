@@ -57,7 +57,10 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     better = with_last_steps(request, asked)
     if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
         better = replace(better, message="")  # what it says of those left over holds no more
-    return outcome if better is outcome else _searched_on(request, well_led(request, better))
+    if better is outcome:
+        return outcome
+    better = well_led(request, better)
+    return _searched_on(request, better) if Ills.of(request, better) else better
 
 
 def _asked_of_cp_sat(
