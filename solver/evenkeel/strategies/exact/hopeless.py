@@ -33,9 +33,9 @@ def is_hopeless(
     if is_endangered and leaving[cluster.placement.node].any():
         return False
     broken = [one for one in audited.found if KINDS[one.kind].hard and one.count]
-    missing = missing_places(cluster, placement)
+    missing = missing_places(cluster, placement.node)
     if limits.moves is not None and not is_endangered and {one.kind for one in broken} <= OF_PLACES:
-        placed = int((missing_places(cluster, cluster.placement) - missing).sum())
+        placed = int((missing_places(cluster, cluster.placement.node) - missing).sum())
         if placed >= limits.moves and _stand_apart(cluster):
             return True  # each of these took a move, and so would each of the others
     if any(one.kind in OF_LEADERS or (one.partition < 0).any() for one in broken):

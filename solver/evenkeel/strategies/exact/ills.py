@@ -77,10 +77,10 @@ def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[tuple[int, ..
 
 def _broken(request: Request, outcome: Outcome) -> int:
     """How often hard rules are broken."""
-    return _audited(request, outcome)[1].hard
+    return audited_answer(request, outcome)[1].hard
 
 
-def _audited(request: Request, outcome: Outcome) -> tuple[Placement, Audit]:
+def audited_answer(request: Request, outcome: Outcome) -> tuple[Placement, Audit]:
     """Return an answer's placement and its audit, made once: each is asked for many times."""
     cluster = request.cluster
 
@@ -94,7 +94,7 @@ def _audited(request: Request, outcome: Outcome) -> tuple[Placement, Audit]:
 def missing(request: Request, outcome: Outcome) -> int:
     """Replicas wanted that have no node which may hold them, and partitions that nobody leads."""
     cluster = request.cluster
-    lacking = missing_places(cluster, cluster.placement.replaced(outcome.node, outcome.leader))
+    lacking = missing_places(cluster, outcome.node)
     unled = (outcome.leader < 0) & (lacking < cluster.partitions.replicas)
     return int(lacking.sum()) + int(unled.sum()) * has_leaders(cluster)
 
@@ -102,7 +102,7 @@ def missing(request: Request, outcome: Outcome) -> int:
 def harms(request: Request, outcome: Outcome) -> bool:
     """Whether a violation has increased, or a budget is exceeded."""
     cluster = request.cluster
-    placement, audited = _audited(request, outcome)
+    placement, audited = audited_answer(request, outcome)
     if exceeded(cluster, placement, request.limits):
         return True
     return bool(regressions(cluster, placement, audited))
@@ -115,7 +115,7 @@ def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, flo
     worst comes first, and then all together.
     """
     cluster = request.cluster
-    placement, audited = _audited(request, outcome)
+    placement, audited = audited_answer(request, outcome)
     excess = _excesses(levelness(cluster, placement), request.bounds)
     worst, all_of_them = float(excess.max(initial=0.0)), float(excess.sum())
     moves = compare(cluster, cluster.placement, placement).moves

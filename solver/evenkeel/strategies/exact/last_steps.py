@@ -62,7 +62,7 @@ class _Standing:
     @classmethod
     def of(cls, cluster: Cluster, placement: Placement) -> "_Standing":
         audited = audit(cluster, placement)
-        waiting = int(missing_places(cluster, placement).sum())
+        waiting = int(missing_places(cluster, placement.node).sum())
         undone = (*endangered(cluster, placement.node), audited.hard, waiting)
         return cls(placement, audited, undone)
 
@@ -140,7 +140,7 @@ class _Steps:
     def _ill(self) -> NDArray[np.int64]:
         """Partitions that lack something, or that a broken rule is about."""
         cluster, placement = self.cluster, self.now.placement
-        ill = missing_places(cluster, placement) > 0
+        ill = missing_places(cluster, placement.node) > 0
         for one in self.now.audited.found:
             if KINDS[one.kind].hard and one.count:
                 ill[one.partition[one.partition >= 0]] = True

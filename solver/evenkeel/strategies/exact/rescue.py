@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes
-from evenkeel.strategies.exact.ills import Ills, harms, is_better, missing, worth
+from evenkeel.strategies.exact.ills import Ills, audited_answer, harms, is_better, missing, worth
 from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof
@@ -49,8 +48,8 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
     cluster = request.cluster
-    start = cluster.placement.replaced(outcome.node, outcome.leader)
-    if is_hopeless(cluster, request.limits, start, audit(cluster, start), before.is_endangered):
+    start, audited = audited_answer(request, outcome)
+    if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
         proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
         return _proven_short(outcome, before) if proven else outcome
     asked = _asked_of_cp_sat(request, outcome, before, levelled)

@@ -59,7 +59,9 @@ class Restraint(NamedTuple):
             return None
         placement = cluster.placement.replaced(outcome.node, outcome.leader)
         worse = regressions(cluster, placement, audit(cluster, placement)).partitions
-        short = missing_places(cluster, placement) > missing_places(cluster, cluster.placement)
+        short = missing_places(cluster, outcome.node) > missing_places(
+            cluster, cluster.placement.node
+        )
         kept = run.dropped & (worse | short)[placement.owner] & ~self.kept
         cut = np.zeros(len(worse), bool)
         cut[placement.owner[kept]] = True

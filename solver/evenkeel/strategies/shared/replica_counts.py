@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.placement import Flag, Role
 from evenkeel.model.runtime.memoize import memoize
 
 
@@ -29,11 +29,10 @@ def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where((node < 0) & short[owner], cluster.placement.node, node).astype(np.int32)
 
 
-def missing_places(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+def missing_places(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
     """Count the replicas wanted of each partition that have no node which may hold them, (P,)."""
-    placed = np.bincount(
-        placement.owner[at_node(cluster.nodes.may_hold, placement.node)], minlength=len(placement)
-    )
+    holding = cluster.placement.owner[at_node(cluster.nodes.may_hold, node)]
+    placed = np.bincount(holding, minlength=len(cluster.partitions))
     missing: NDArray[np.int64] = np.maximum(cluster.partitions.replicas - placed, 0)
     return missing
 
@@ -49,7 +48,7 @@ def waits_in_place_of_another(
     waits = at_node(nodes.may_hold & ~nodes.alive, placement.node)
     found = np.flatnonzero(dropped & waits & (node < 0))
     owner = placement.owner[found]
-    short = missing_places(cluster, placement.replaced(node, placement.leader))
+    short = missing_places(cluster, node)
     return found[_rank_in_run(owner) < short[owner]]
 
 
