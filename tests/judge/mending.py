@@ -117,9 +117,14 @@ def _leader(world: World, p: int, after: Standing, budget: _Budget) -> Iterator[
 
 
 def _missing(world: World, p: int, after: Standing, budget: _Budget) -> Iterator[Finding]:
-    """A wanted replica stands nowhere, or on a node that is not kept, and a node would take it."""
+    """A wanted replica stands nowhere, or on a node that is not kept, and a node would take it.
+
+    Nothing is missing where as many live as are wanted, be they on draining nodes: another would
+    mend no rule while these may not leave.
+    """
     row = after.rows[p]
-    if sum(n >= 0 and world.may_hold[n] for n in row) >= world.wanted[p]:
+    stay = sum(n >= 0 and world.may_hold[n] for n in row)
+    if max(stay, world.live(row)) >= world.wanted[p]:
         return
     for slot, at in enumerate(row):
         if at >= 0 and (world.may_hold[at] or world.serves[at]):
