@@ -76,8 +76,7 @@ def _less_undone(
     """Return what a search makes of what was found, if that leaves less undone."""
     from evenkeel.strategies.exact.ills import harms, worth
 
-    start = request.cluster.placement.replaced(outcome.node, outcome.leader)
-    found = search(replace(request, start=start), work=outcome.work)
+    found = search(request.resumed_from(outcome), work=outcome.work)
     if harms(request, found) or worth(request, found) >= worth(request, outcome):
         return None
     timings = dict(outcome.timings)
@@ -99,6 +98,5 @@ def _mended_then_minimised(request: Request) -> Outcome:
     mended = searched(request)
     if mended.stop_reason in ("time", "interrupted"):
         return mended
-    start = request.cluster.placement.replaced(mended.node, mended.leader)
-    found = reassign(replace(request, start=start))
+    found = reassign(request.resumed_from(mended))
     return replace(found, node=np.where(found.node < 0, mended.node, found.node))

@@ -1,7 +1,7 @@
 """Which methods there are, and what every strategy takes and returns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
@@ -37,6 +37,10 @@ class Request:
     watch: Watch
     seed: int
     proven: Bounds | None = None
+
+    def resumed_from(self, outcome: "Outcome") -> "Request":
+        """Return the same request, begun where an outcome ends."""
+        return replace(self, start=self.cluster.placement.replaced(outcome.node, outcome.leader))
 
     @cached_property
     def bounds(self) -> Bounds:

@@ -53,8 +53,8 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
         return outcome
     if missed and out_of_reach(cluster, levelness(cluster, stands), request.bounds.target):
         return outcome
-    unhurried = _is_unhurried(request)
-    found = _fewest(request, stands, None if missed else made, LONGEST if unhurried else EFFORT)
+    effort = LONGEST if request.watch.has_limit else EFFORT
+    found = _fewest(request, stands, None if missed else made, effort)
     proven = [int(one.bound) for one in found.proof.stages if one.name == "moves"]
     better, least = _better_of(request, outcome, found), max([request.bounds.moves_level, *proven])
     if better is outcome and missed:
@@ -62,7 +62,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     best = _refined(request, better, least)
     stands = cluster.placement.replaced(best.node, best.leader)
     made = compare(cluster, cluster.placement, stands).moves
-    if unhurried or made - least < FAR or request.watch.reason is not None:
+    if request.watch.has_limit or made - least < FAR or request.watch.reason is not None:
         return best
     other = replace(request, seed=request.seed + 1)  # the same seed would go the same way
     return _better_of(request, best, _fewest(other, stands, made, AGAIN))
@@ -86,21 +86,16 @@ def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
     return worth(request, one) < worth(request, other) and not harms(request, one)
 
 
-def _is_unhurried(request: Request) -> bool:
-    """Whether the caller says how long it may take."""
-    return request.watch.time_limit is not None or request.watch.work_limit is not None
-
-
 def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
     """Refine what is far above the ``least`` moves, again and again from the best: fewer may do."""
     cluster, best = request.cluster, outcome
-    for again in range(1 if _is_unhurried(request) else ROUNDS):
+    for again in range(1 if request.watch.has_limit else ROUNDS):
         if request.watch.reason is not None:
             break
         start = cluster.placement.replaced(best.node, best.leader)
         if compare(cluster, cluster.placement, start).moves - least < FAR:
             break
-        found = levelled(replace(request, start=start, seed=request.seed + again))
+        found = levelled(replace(request.resumed_from(best), seed=request.seed + again))
         better = replace(best, node=found.node, leader=found.leader)
         if _is_worth_more(request, better, best):
             best = better

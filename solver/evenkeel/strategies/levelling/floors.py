@@ -25,7 +25,7 @@ def fill_to_floors(run: Run) -> None:
     """Let nodes below their floor take replicas that others can spare, or trade them for others."""
     if run.stop is not None or floors_met(run):
         return
-    tally = np.array([0, UNLIMITED if run.may_take_long else PAIRS], np.int64)
+    tally = np.array([0, UNLIMITED if run.has_limit else PAIRS], np.int64)
     with run.timed("floors"):
         for _ in range(ROUNDS):
             before = int(tally[0])

@@ -34,7 +34,7 @@ def place_and_level(run: Run, *, in_brief: bool = False) -> None:
     height = level, _ = np.inf, np.inf
     before = run.work
     parameters, targets = run.parameters, run.targets
-    if not run.may_take_long and (in_brief or len(run.state.node) <= parameters.brief_replicas):
+    if not run.has_limit and (in_brief or len(run.state.node) <= parameters.brief_replicas):
         parameters = replace(parameters, walk_per_replica=parameters.brief_walk)
     if in_brief:
         parameters = replace(parameters, few_replicas=0)

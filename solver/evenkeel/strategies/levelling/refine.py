@@ -43,7 +43,7 @@ def refine_small(run: Run) -> bool:
         return harmed or not regressions(cluster, placement, found)
 
     steps, patience, ways = UNLIMITED, UNLIMITED, UNLIMITED
-    if not run.may_take_long:
+    if not run.has_limit:
         steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster))
         patience, ways = BRIEF_PATIENCE, BRIEF_WAYS
     refining = Refining(

@@ -78,17 +78,16 @@ class Run:
         return self.request.cluster.placement.replaced(self.state.node, self.state.leader)
 
     @property
-    def may_take_long(self) -> bool:
+    def has_limit(self) -> bool:
         """Whether the caller says how long it may take; small clusters take long for little."""
-        watch = self.request.watch
-        return watch.time_limit is not None or watch.work_limit is not None
+        return self.request.watch.has_limit
 
     @property
     def has_walked_enough(self) -> bool:
         """Whether the steps of all walks are as many as there shall be without a limit."""
         parameters = self.parameters
         most = max(parameters.most_steps, parameters.steps_per_partition * len(self.state.leader))
-        return self.work >= most and not self.may_take_long
+        return self.work >= most and not self.has_limit
 
     def restart_from(self, node: NDArray[np.int32], leader: NDArray[np.int16]) -> None:
         """Go to a placement."""

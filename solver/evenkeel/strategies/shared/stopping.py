@@ -58,6 +58,11 @@ class Watch:
         self.started = self._told_at = self.clock()
 
     @property
+    def has_limit(self) -> bool:
+        """Whether the caller says how long it may take; without, little is worth little time."""
+        return self.time_limit is not None or self.work_limit is not None
+
+    @property
     def seconds(self) -> float:
         """Seconds since the watch was made that count."""
         return self.clock() - self.started - self.excluded
