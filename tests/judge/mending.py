@@ -73,7 +73,8 @@ class _Budget:
 def _harmless(world: World, p: int, after: Standing, row: list[int], leader: int) -> bool:
     """Whether another row of a partition breaks nothing that the result does not break.
 
-    Nor what it only breaks because of replicas that nothing keeps where they are.
+    Nor what it only breaks because of replicas that nothing keeps where they are. A hard spread
+    limit may stay as broken as it came, be it by replicas elsewhere.
     """
     rows, leaders = list(after.rows), list(after.leaders)
     rows[p], leaders[p] = row, leader
@@ -88,8 +89,15 @@ def _harmless(world: World, p: int, after: Standing, row: list[int], leader: int
         return found
 
     was, bare = all_of(after), all_of(_without_dead(world, p, after))
+    came = {
+        key: amount
+        for key, amount in of_partition(world, p, world.came.rows[p], world.came.leaders[p])
+        if key[0] == "spread"
+    }
     return all(
-        not is_hard(key[0]) or amount <= min(was.get(key, 0.0), bare.get(key, 0.0)) * (1 + 1e-12)
+        not is_hard(key[0])
+        or amount
+        <= max(min(was.get(key, 0.0), bare.get(key, 0.0)), came.get(key, 0.0)) * (1 + 1e-12)
         for key, amount in all_of(then).items()
     )
 

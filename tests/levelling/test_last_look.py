@@ -82,3 +82,21 @@ def test_where_all_weigh_the_same_those_that_fit_nowhere_find_room_all_the_same(
                       goals=ek.Goals(level=None))  # fmt: skip
     assert result.audit.hard == 0
     assert len(result.unplaced) == 0
+
+
+@pytest.mark.parametrize("copies", [1, 400])  # with CP-SAT at hand, and beyond it
+@pytest.mark.parametrize(("lost", "ill"), [("down", "on_dead"), ("drain", "not_kept")])
+@pytest.mark.parametrize("node", ["n0", "n3"])
+def test_a_spread_that_came_broken_may_be_broken_in_another_zone(copies, lost, ill, node):
+    """Three replicas in two zones: one stands too many wherever they stand."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9000.0]] * 6, load=[[1.0]] * (3 * copies),
+        placement=[[0, 1, 3], [1, 2, 4], [3, 4, 0]] * copies,
+        domains={"zone": [*"aaabbb"]}, spread={"zone": 1},
+    )  # fmt: skip
+    cluster = getattr(cluster, lost)(node)
+    result = ek.solve(cluster, goals=ek.Goals(level=None))
+    assert result.audit.counts["unassigned"] == result.audit.counts[ill] == 0
+    assert result.audit.counts["spread"] == result.audit_before.counts["spread"] == 3 * copies
+    assert (len(result.unplaced), result.regressions) == (0, {})
+    assert "no node" not in result.message

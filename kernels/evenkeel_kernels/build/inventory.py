@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numba
@@ -96,6 +97,9 @@ def on_compile(
 def told_of_preparing(spent: Callable[[float], object]) -> Iterator[None]:
     """Be told, within the context, of the seconds in which this thread compiles or loads kernels.
 
+    Threads count, too, that run in a copy of this thread's context (``contextvars``); what several
+    prepare at the same time counts once.
+
     Parameters
     ----------
     spent : callable
@@ -115,32 +119,44 @@ def told_of_preparing(spent: Callable[[float], object]) -> Iterator[None]:
     []
     """
     listener = _Outermost(spent)
-    with (
-        event.install_listener("numba:compile", listener),
-        event.install_listener(backend.LOADING, listener),
-    ):
-        yield
+    before = _OUTERMOST.set((*_OUTERMOST.get(), listener))
+    try:
+        with (
+            event.install_listener("numba:compile", listener),
+            event.install_listener(backend.LOADING, listener),
+        ):
+            yield
+    finally:
+        _OUTERMOST.reset(before)
 
 
 class _Outermost(event.Listener):
-    """Takes the time of what is prepared in the thread that made it, nested parts not apart."""
+    """Takes the time in which anything is prepared in its context, nested parts not apart."""
 
     def __init__(self, spent: Callable[[float], object]) -> None:
         self._spent = spent
-        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
         self._depth, self._began = 0, 0.0
 
     def on_start(self, told: Any) -> None:
-        if threading.get_ident() == self._thread:
+        if self not in _OUTERMOST.get():
+            return
+        with self._lock:
             self._depth += 1
             if self._depth == 1:
                 self._began = time.perf_counter()
 
     def on_end(self, told: Any) -> None:
-        if threading.get_ident() == self._thread:
+        if self not in _OUTERMOST.get():
+            return
+        with self._lock:
             self._depth -= 1
             if self._depth == 0:
                 self._spent(time.perf_counter() - self._began)
+
+
+_OUTERMOST: ContextVar[tuple[_Outermost, ...]] = ContextVar("outermost", default=())
+"""Who is told of what is prepared in this context."""
 
 
 class _Listener(event.Listener):

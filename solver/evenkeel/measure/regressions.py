@@ -181,6 +181,22 @@ def baselines_of(cluster: Cluster) -> list[Audit]:
     return found
 
 
+def spread_excess(cluster: Cluster, audited: Audit) -> NDArray[np.int64]:
+    """Count the replicas beyond hard spread limits, per tier and partition, (tiers, P)."""
+    found = np.zeros((len(cluster.topology.domain_with_nodes), len(cluster.partitions)), np.int64)
+    for one in audited.found:
+        if one.kind == "spread":
+            np.add.at(found, (one.tier, one.partition), one.amount.astype(np.int64))
+    return found
+
+
+def spread_excess_before(cluster: Cluster) -> NDArray[np.int64]:
+    """Count how many replicas of each partition may stand beyond its limits: as many as came so."""
+    found = [spread_excess(cluster, audited) for audited in baselines_of(cluster)]
+    excess: NDArray[np.int64] = np.maximum.reduce(found)
+    return excess
+
+
 def _lost(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
     """Tell which partitions have fewer live replicas than they had, or than they want."""
     serves, wanted = cluster.nodes.serves, cluster.partitions.replicas

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.regressions import spread_excess_before
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
@@ -59,7 +60,8 @@ def _stand_apart(cluster: Cluster) -> bool:
 def lacking_nodes(cluster: Cluster) -> NDArray[np.int64]:
     """Count the replicas wanted of each partition that find no node whatever is moved, (P,).
 
-    A partition is looked at by itself, and only its mask, its bans and its hard spread limits.
+    A partition is looked at by itself, and only its mask, its bans and its hard spread limits,
+    which may stay broken as far as they came.
     """
     placement, nodes, scope = cluster.placement, cluster.nodes, partition_scope(cluster)
     wanted = cluster.partitions.replicas.astype(np.int64)
@@ -70,16 +72,18 @@ def lacking_nodes(cluster: Cluster) -> NDArray[np.int64]:
     open_to[owner, node] |= by_rule[owner, node]
     open_to[tuple(cluster.forbidden.T)] = False
     most = wanted.copy()
+    excess = spread_excess_before(cluster)
     for binding in scope.bindings:
         if binding.kind != "spread" or not binding.hard:
             continue
-        domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(binding.tier)]
+        row = cluster.topology.tier_index(binding.tier)
+        domain = cluster.topology.domain_with_nodes[row]
         if (domain < 0).any():
             continue
         inside = domain[:, None] == np.unique(domain)
         reached = (open_to.astype(np.int64) @ inside.astype(np.int64) > 0).sum(axis=1)
         bound = binding.amount != NONE
-        most[bound] = np.minimum(most, reached * binding.amount)[bound]
+        most[bound] = np.minimum(most, reached * binding.amount + excess[row])[bound]
     most[placement.owner[(placement.flags & Flag.PINNED) != 0]] = wanted.max(initial=0)
     lacking: NDArray[np.int64] = np.maximum(wanted - most, 0)
     return lacking

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
-from evenkeel.measure.regressions import regressions
+from evenkeel.measure.regressions import regressions, spread_excess, spread_excess_before
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.placement import Role
 from evenkeel.strategies.levelling.make_room import make_room
@@ -39,6 +39,7 @@ def repair(run: Run) -> None:
         return
     place(run, most_endangered_first(run, run.waiting), "repair")
     make_room(problem, state, run.waiting, run.most_moves, lambda: run.look("make room"))
+    _place_beside_spread(run)
     replace_leaders(problem, state, scan)
     run.forced &= run.waiting
 
@@ -105,8 +106,8 @@ def look_once_more(run: Run) -> None:
         if run.stop is not None:
             break
         found = [
-            place_what_fits(run), _place_beside_terms(run), _place_unled(run), _appoint(run),
-            _drop(run),
+            place_what_fits(run), _place_beside_terms(run), _place_beside_spread(run),
+            _place_unled(run), _appoint(run), _drop(run),
         ]  # fmt: skip
         if not any(found):
             break
@@ -127,6 +128,47 @@ def _place_beside_terms(run: Run) -> bool:
     return placed
 
 
+def _place_beside_spread(run: Run) -> bool:
+    """Place what waits where its partition breaks its hard spread limits no more than it came.
+
+    While levelling, a domain is given no more than its limit, be another relieved of as much. As
+    a last resort, slots that have no node are not kept free for terms, either.
+    """
+    if not run.waiting.any() or not (run.problem.rules.limit[:, 1] >= 0).any():
+        return False
+    came = spread_excess_before(run.request.cluster)
+    stuck = (came.sum(axis=0) > 0)[run.request.cluster.placement.owner]
+    asked = run.problem
+    placed = _placed_beyond(run, came, run.waiting & stuck)
+    run.problem = _without_counted_terms(asked)
+    placed += _placed_beyond(run, came, run.waiting & stuck & (run.state.node < 0))
+    run.problem = asked
+    return placed > 0
+
+
+def _placed_beyond(run: Run, came: NDArray[np.int64], waiting: NDArray[np.bool_]) -> int:
+    """Place a replica of each partition that may break its limits by one more; how many were.
+
+    One replica breaks a limit by no more than one, wherever it goes.
+    """
+    if not waiting.any():
+        return 0
+    cluster, asked = run.request.cluster, run.problem
+    owner, placed = cluster.placement.owner, 0
+    order = most_endangered_first(run, waiting)
+    order = order[np.sort(np.unique(owner[order], return_index=True)[1])]
+    node = run.state.node.copy()
+    node[order] = -1
+    without = cluster.placement.replaced(node, run.state.leader)
+    spare = (came > spread_excess(cluster, audit(cluster, without)))[:, owner[order]]
+    for tiers in np.unique(spare, axis=1).T:
+        if tiers.any():
+            run.problem = _without_spread(asked, np.flatnonzero(tiers))
+            placed += place(run, order[np.all(spare == tiers[:, None], axis=0)], "repair")
+    run.problem = asked
+    return placed
+
+
 def _place_unled(run: Run) -> bool:
     """Place what has no node with the room to lead, of partitions that nobody leads in any case."""
     nowhere = run.waiting & (run.state.node < 0)
@@ -142,6 +184,13 @@ def _without_counted_terms(problem: Problem) -> Problem:
     term = problem.rules.term.copy()
     term[:, 0] = np.minimum(term[:, 0], 0)
     return problem._replace(rules=problem.rules._replace(term=term))
+
+
+def _without_spread(problem: Problem, tiers: NDArray[np.intp]) -> Problem:
+    """Return the problem with any number of a partition's replicas in a domain of some tiers."""
+    limit = problem.rules.limit.copy()
+    limit[np.isin(limit[:, 0], tiers), 1] = -1
+    return problem._replace(rules=problem.rules._replace(limit=limit))
 
 
 def _appoint(run: Run) -> bool:

@@ -143,7 +143,8 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
 def search(run: Run) -> None:
     """Repair, mend, place and level, as far as clock, work and caller allow."""
     run.broken = rules_broken(run, run.request.start)
-    if run.problem.budgets.binds:
+    # what waits goes before rules, which would else take all of a budget, the time or the work
+    if run.problem.budgets.binds or (run.broken and run.has_limit):
         with run.timed("repair"):
             repair(run)
     if run.broken:
