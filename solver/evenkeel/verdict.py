@@ -43,7 +43,7 @@ CUT_SHORT: Mapping[str, str] = {
     "work": "the work limit was reached",
     "interrupted": "it was interrupted",
 }
-"""Why goals are missed, by the reason to stop."""
+"""Why something is left undone, by the reason to stop."""
 
 CLOSEST = "Proven: no placement comes closer to the goals."
 """What is said of them where a method proves no more than that it could do no better."""
@@ -80,7 +80,8 @@ def verdict(
     said = outcome.message
     if found.audit.hard:
         broken = ", ".join(f"{n:,} {kind}" for kind, n in found.audit.counts.items() if n)
-        said = said or f"What fits is placed; still broken: {broken}."
+        done = f"Cut short, since {CUT_SHORT[stop]}" if stop in CUT_SHORT else "What fits is placed"
+        said = said or f"{done}; still broken: {broken}."
         if used_up and stop == "limits":
             said = f"{said} Used up: {' and '.join(used_up)}."
         too_much = _too_much(request.cluster, found.bounds)

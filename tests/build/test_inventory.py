@@ -2,9 +2,14 @@
 
 import os
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
+import numba
 import pytest
 
+from evenkeel_kernels.build.inventory import told_of_preparing
 from tests.support import places
 from tests.support.processes import fresh
 
@@ -54,3 +59,20 @@ def test_what_is_compiled_is_told_kept_and_not_compiled_again(tmp_path):
     before, again, told = run(tmp_path)
     assert before == again == after
     assert told == "[] []\n"
+
+
+def test_threads_that_compile_at_once_are_counted_once_and_strangers_not_at_all():
+    together = threading.Barrier(2)
+
+    def compiled() -> None:
+        together.wait()
+        numba.njit(lambda x: x + 1)(1)
+
+    spent: list[float] = []
+    with ThreadPoolExecutor(2) as pool, told_of_preparing(spent.append):
+        for one in [pool.submit(compiled) for _ in range(2)]:
+            one.result()
+        assert spent == []
+        for one in [pool.submit(copy_context().run, compiled) for _ in range(2)]:
+            one.result()
+    assert spent and min(spent) > 0.0

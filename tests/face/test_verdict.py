@@ -139,3 +139,13 @@ def test_what_found_no_node_is_explained_where_no_node_is_in_a_zone():
     )  # fmt: skip
     (replica,) = ek.solve(cluster).unplaced
     assert replica.partition == "p0"
+
+
+def test_what_is_left_when_time_is_over_is_not_said_to_fit_nowhere():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]] * 9, placement=[[0, 1]] * 9
+    ).down("n0")  # fmt: skip
+    result = ek.solve(cluster, time_limit=0.0)
+    assert result.stop_reason == "time" and result.audit.hard
+    assert "the time limit was reached" in result.message or "no time" in result.message
+    assert "What fits" not in result.message

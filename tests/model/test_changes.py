@@ -396,3 +396,14 @@ class TestErrors:
     def test_a_limit_that_is_no_number(self):
         found = refused(lambda: ek.solve(build(), time_limit="1", work_limit=True))
         assert set(found) == {"time_limit", "work_limit"}
+
+    @pytest.mark.parametrize(
+        ("which", "paths"),
+        [
+            (("b1", "b2"), {"down[0]", "down[1]"}),
+            ((["b1", "n0"], "x"), {"down[0][0]", "down[1][0]"}),
+            ((["b1", "n0", "q"],), {"down[0]", "down[2]"}),
+        ],
+    )
+    def test_each_unknown_node_has_its_place(self, which, paths):
+        assert set(refused(lambda: build().down(*which))) == paths

@@ -1,6 +1,6 @@
 """Changes to a cluster as a person names them, as arguments that make another cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -19,6 +19,7 @@ from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only, shape_of
 from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import Which, find_nodes, find_partitions, read_groups
 from evenkeel.model.topology import Topology, read_labels
 
@@ -185,7 +186,7 @@ class Changeable:
 def _in_state(nodes: Nodes, topology: Topology, state: str, which: Sequence[Which]) -> Arguments:
     """Return the flags of nodes after some of them went into a state."""
     faults = FaultList()
-    found = [find_nodes(faults, state, nodes, topology, _listed(one)) for one in which]
+    found = [find_nodes(faults, at, nodes, topology, one) for at, one in _arguments(state, which)]
     faults.raise_if_any()
     flags: Arguments = {}
     for name, value in STATES[state].items():
@@ -206,8 +207,8 @@ def _pinned(
     """Return a placement in which all replicas of some partitions are pinned."""
     faults = FaultList()
     held = np.zeros(len(partitions), bool)
-    for one in which:
-        held[find_partitions(faults, "pin", partitions, _listed(one))] = True
+    for at, one in _arguments("pin", which):
+        held[find_partitions(faults, at, partitions, one)] = True
     for path, groups in (("group", group), ("topic", topic)):
         for one in () if groups is None else _listed(groups):
             held[read_groups(faults, path, partitions, one, one)] = True
@@ -217,6 +218,16 @@ def _pinned(
     return Placement(
         placement.first, placement.node, placement.role, read_only(flags), placement.leader
     )
+
+
+def _arguments(path: str, which: Sequence[Which]) -> Iterator[tuple[str, Any]]:
+    """Yield each argument with its path; names and numbers alone make one list."""
+    if all(isinstance(one, str) or is_whole(one) for one in which):
+        yield path, list(which)
+    elif len(which) == 1:
+        yield path, _listed(which[0])
+    else:
+        yield from ((f"{path}[{i}]", _listed(one)) for i, one in enumerate(which))
 
 
 def _listed(which: Any) -> Any:
