@@ -220,7 +220,9 @@ class TestSolve:
         assert main(["solve", cluster_file, "--method", name, "-o", str(placed)]) == 130
         told = capsys.readouterr()
         assert "stopping with the best so far" in told.err
-        assert "Stopped by: interrupted" in " ".join(told.out.split())  # lines are wrapped
+        said = " ".join(told.out.split())  # lines are wrapped
+        assert "Stopped by: interrupted" in said
+        assert "Cut short, since it was interrupted; still broken" in said
         assert np.array_equal(read(placed).placement.node, read(cluster_file).placement.node)
 
     @pytest.mark.usefixtures("interruptible")

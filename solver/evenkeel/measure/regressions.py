@@ -21,6 +21,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.memoize import memoize
 
 BY_LIFE = {"unassigned", "min_active", "leaderless", "leader"}
 """Kinds that are judged by the live replicas and leaders instead."""
@@ -192,9 +193,13 @@ def spread_excess(cluster: Cluster, audited: Audit) -> NDArray[np.int64]:
 
 def spread_excess_before(cluster: Cluster) -> NDArray[np.int64]:
     """Count how many replicas of each partition may stand beyond its limits: as many as came so."""
-    found = [spread_excess(cluster, audited) for audited in baselines_of(cluster)]
-    excess: NDArray[np.int64] = np.maximum.reduce(found)
-    return excess
+
+    def counted() -> NDArray[np.int64]:
+        found = [spread_excess(cluster, audited) for audited in baselines_of(cluster)]
+        excess: NDArray[np.int64] = np.maximum.reduce(found)
+        return excess
+
+    return memoize(cluster, "spread excess before", counted)
 
 
 def _lost(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
