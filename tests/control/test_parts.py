@@ -188,6 +188,12 @@ class TestCoverage:
         assert not breaks_nothing(before, assignment([[0, 2], [1]]), one)  # the same zone
         assert breaks_nothing(before, assignment([[0], [1, 2]]), one)
 
+    def test_what_is_over_full_takes_no_more(self):
+        one = cluster([[1], [1], [0]], 3, capacity=np.array([[9.0], [1.0], [9.0]]), replicas=2)
+        before = assignment([[1], [1], [0]])
+        assert not breaks_nothing(before, assignment([[1], [1], [0, 1]]), one)
+        assert breaks_nothing(before, assignment([[1, 2], [1], [0, 2]]), one)
+
 
 class TestMetrics:
     def test_divergence(self):

@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 
 from evenkeel.control.stores.binding import Bound
 from evenkeel.measure.audit import audit
+from evenkeel.measure.regressions import breaks_more
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.memoize import memoize
 
-BROKEN_BY_ADDING = (
+BROKEN_BY_ADDING = frozenset({
     "not_accepted", "forbidden", "require", "place", "same_node", "spread", "max_domains",
     "capacity", "tier_capacity", "max_replicas",
-)  # fmt: skip
+})  # fmt: skip
 """Hard rules that a replica too many can break."""
 
 
@@ -87,13 +88,12 @@ def covered(
 
 
 def breaks_nothing(before: Assignment, after: Assignment, view: Cluster) -> bool:
-    """Tell whether what was added breaks no hard rule that was kept before."""
-    now = audit(view, after.as_placement).counts
-    broken = [kind for kind in BROKEN_BY_ADDING if now[kind] > 0]
-    if not broken:
+    """Tell whether what was added breaks no hard rule anew, nor one further than before."""
+    now = audit(view, after.as_placement)
+    if not any(now.counts[kind] for kind in BROKEN_BY_ADDING):
         return True
-    was = audit(view, before.as_placement).counts
-    return all(now[kind] <= was[kind] for kind in broken)
+    was = audit(view, before.as_placement)
+    return not breaks_more(view, was, now, BROKEN_BY_ADDING)
 
 
 def only(assignment: Assignment, rows: NDArray[np.bool_]) -> Assignment:

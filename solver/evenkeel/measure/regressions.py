@@ -5,7 +5,7 @@ rule that only a dead replica satisfied did not hold. What is short of replicas 
 judged by what lives, since a replica that is given up and one on a dead node are equally lost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -97,17 +97,41 @@ def regressions(
     if not hard:
         return found
     found_before = baselines_of(cluster) if baselines is None else baselines()
-    for rule in dict.fromkeys(rule for one in hard for rule in _rules(one)):
-        worse_rows = _Rows.of(rule, hard).worse_than(
-            [_Rows.of(rule, each.found) for each in found_before], cluster
-        )
-        if len(worse_rows):
-            kind = rule[0]
-            found.counts[kind] = found.counts.get(kind, 0) + len(worse_rows)
-            found.partitions[:] |= changed & _concerned(cluster, after, worse_rows)
+    for kind, worse_rows in _worse_places(cluster, hard, found_before):
+        found.counts[kind] = found.counts.get(kind, 0) + len(worse_rows)
+        found.partitions[:] |= changed & _concerned(cluster, after, worse_rows)
     if "capacity" in found.counts:
         found.partitions[:] |= changed & _leaving(cluster, audited)
     return found
+
+
+def breaks_more(cluster: Cluster, before: Audit, after: Audit, kinds: frozenset[str]) -> bool:
+    """Tell whether rules of some kinds are broken in a place, or by an amount, that is new.
+
+    The two audited placements need not have the same slots.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[2.0]] * 2, placement=[[0], [-1]])
+    >>> found = [audit(c, c.placement.replaced(np.array(nodes, np.int32), c.placement.leader))
+    ...          for nodes in ([0, -1], [1, -1], [0, 0])]
+    >>> [breaks_more(c, found[0], after, frozenset({"capacity"})) for after in found]
+    [False, True, True]
+    """
+    broken = [one for one in after.found if one.kind in kinds]
+    return any(True for _ in _worse_places(cluster, broken, [before]))
+
+
+def _worse_places(
+    cluster: Cluster, found: list[Violations], baselines: list[Audit]
+) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Go through the rules that are broken; give the places where more is than in any baseline."""
+    for rule in dict.fromkeys(rule for one in found for rule in _rules(one)):
+        worse = _Rows.of(rule, found).worse_than(
+            [_Rows.of(rule, each.found) for each in baselines], cluster
+        )
+        if len(worse):
+            yield rule[0], worse
 
 
 class _Rows(NamedTuple):
