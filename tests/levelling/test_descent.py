@@ -239,7 +239,7 @@ def test_a_descent_keeps_every_rule_at_every_piece(seed: int) -> None:
     problem, state = small.arrays()
     forced = must_relocate(problem, state, np.array(small.accepts))
     for pieces, _ in enumerate(
-        descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, seed)
+        descend(problem, state, state.leader.copy(), forced, no_leader_limit(small), NO_LIMIT, seed)
     ):
         check_rules(small, state)
         if pieces == 3:
@@ -254,7 +254,9 @@ def test_an_expanded_cluster_gets_level_with_few_moves(seed: int) -> None:
     problem, state = small.arrays()
     alive = np.array(small.accepts)
     forced = must_relocate(problem, state, alive)
-    stages = list(descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, 0))
+    stages = list(
+        descend(problem, state, state.leader.copy(), forced, no_leader_limit(small), NO_LIMIT, 0)
+    )
     assert stages[-1].stage == "level"
     assert (state.load[:, alive] <= problem.nodes.watermark[:, alive] * (1 + 1e-9)).all()
     check_counts(problem, state)
@@ -276,7 +278,7 @@ def test_the_same_seed_gives_the_same_bits_and_no_leader_limit_is_passed() -> No
     for _ in range(2):
         problem, state = small.arrays()
         forced = must_relocate(problem, state, np.array(small.accepts))
-        stages = list(descend(problem, state, forced, most, NO_LIMIT, 7))
+        stages = list(descend(problem, state, state.leader.copy(), forced, most, NO_LIMIT, 7))
         ends.append((state.node.tolist(), state.leader.tolist(), stages))
     assert ends[0] == ends[1]
     assert ends[0][2][-1].stage == "level"
@@ -290,7 +292,7 @@ def test_a_budget_of_moves_is_kept_and_repairs_do_not_count_against_it() -> None
         problem, state = small.arrays()
         forced = must_relocate(problem, state, np.array(small.accepts))
         for pieces, _ in enumerate(
-            descend(problem, state, forced, no_leader_limit(small), budget, 0)
+            descend(problem, state, state.leader.copy(), forced, no_leader_limit(small), budget, 0)
         ):
             if pieces == 6:
                 break
@@ -319,7 +321,9 @@ def test_a_level_cluster_is_left_alone() -> None:
     small.watermark[:] = 1e9
     problem, state = small.arrays()
     forced = must_relocate(problem, state, np.array(small.accepts))
-    stages = list(descend(problem, state, forced, no_leader_limit(small), NO_LIMIT, 0))
+    stages = list(
+        descend(problem, state, state.leader.copy(), forced, no_leader_limit(small), NO_LIMIT, 0)
+    )
     assert [s.stage for s in stages] == ["redistribute", "level"]
     assert (state.node == problem.partitions.home).all()
     assert state.leader.tolist() == small.leader
@@ -338,7 +342,17 @@ def test_few_alike_replicas_get_level_though_no_single_move_would_do(seed: int) 
     small.capacity[:] = np.inf
     small.watermark[:] = [7.0, 5.0]
     problem, state = small.arrays()
-    stages = list(descend(problem, state, np.zeros(30, bool), no_leader_limit(small), NO_LIMIT, 0))
+    stages = list(
+        descend(
+            problem,
+            state,
+            state.leader.copy(),
+            np.zeros(30, bool),
+            no_leader_limit(small),
+            NO_LIMIT,
+            0,
+        )
+    )
     assert stages[-1].stage == "level"
     assert (state.load.max(axis=1) <= [7.0, 5.0]).all()
     check_counts(problem, state)
@@ -348,7 +362,17 @@ def test_few_alike_replicas_get_level_though_no_single_move_would_do(seed: int) 
         array[...] = 0
     settle(problem, again)
     problem.partitions.home[:] = state.node
-    list(descend(problem, again, np.zeros(30, bool), no_leader_limit(small), NO_LIMIT, 1))
+    list(
+        descend(
+            problem,
+            again,
+            again.leader.copy(),
+            np.zeros(30, bool),
+            no_leader_limit(small),
+            NO_LIMIT,
+            1,
+        )
+    )
     assert again.node.tolist() == state.node.tolist()
     assert again.leader.tolist() == state.leader.tolist()
 

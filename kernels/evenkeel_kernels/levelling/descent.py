@@ -74,6 +74,7 @@ class Progress(NamedTuple):
 def descend(
     problem: Problem,
     state: State,
+    was: NDArray[np.int16],
     forced: NDArray[np.bool_],
     most_leaders: NDArray[np.float64],
     most_moves: int,
@@ -82,8 +83,9 @@ def descend(
 ) -> Generator[Progress]:
     """Repair and level the cluster, piece by piece; the caller may stop after any of them.
 
-    ``forced (K,)``, ``most_leaders (N,)`` and ``most_moves`` are those of `placed_anew`, the first
-    piece, which comes after slices of it, "place"; ``seed`` starts the walks. Every
+    ``was (P,)`` are the slots that led before any change; ``forced (K,)``, ``most_leaders (N,)``
+    and ``most_moves`` are those of `placed_anew`, the first piece, which comes after slices of it,
+    "place"; ``seed`` starts the walks. Every
     piece leaves a state that breaks no rule that it did not break before. The pieces depend on
     nothing but the arguments: whoever takes the same number of them has the same bits.
 
@@ -93,7 +95,6 @@ def descend(
         After each piece. The last one is "level", unless the cluster cannot be brought there by
         these means.
     """
-    was = state.leader.copy()
     targets = new_targets(problem, most_leaders, 1.0)
     if problem.budgets.leader_changes < UNLIMITED:
         for _ in ration_leaders(problem, state, targets, False):  # before moves spend the budget
@@ -116,15 +117,25 @@ def descend(
     if highest(state, targets) <= 1.0:
         send_home(problem, state, targets, forced, np.zeros_like(state.load))
         restore_leaders(problem, state, targets, was)
-        if steps > 0:
-            homes = by_node(problem.partitions.home, state.load.shape[1])
-            looks = walk_length(problem, parameters)
-            for _ in recall(
-                problem, state, targets, was, parameters.sweeps,
-                lambda: broken_out(problem, state, targets, homes, looks, parameters.chunk),
-            ):  # fmt: skip
-                yield Progress("leaders", highest(state, targets), steps)
         yield Progress("level", highest(state, targets), steps)
+
+
+def recalled(
+    problem: Problem,
+    state: State,
+    most_leaders: NDArray[np.float64],
+    was: NDArray[np.int16],
+    parameters: Parameters = DEFAULT,
+) -> Generator[int]:
+    """Choose leaders anew where walks handed leads on; yields the partitions looked at."""
+    targets = new_targets(problem, most_leaders, 1.0)
+    targets = targets._replace(knee=knee(problem, state, parameters.walk_knee))
+    homes = by_node(problem.partitions.home, state.load.shape[1])
+    looks = walk_length(problem, parameters)
+    yield from recall(
+        problem, state, targets, was, parameters.sweeps,
+        lambda: broken_out(problem, state, targets, homes, looks, parameters.chunk),
+    )  # fmt: skip
 
 
 def walked(

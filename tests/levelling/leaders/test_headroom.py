@@ -80,7 +80,7 @@ def test_one_dimension_gets_level_at_once_with_few_moves(seed: int) -> None:
     problem, state = small.arrays()
     forced = must_relocate(problem, state, np.array(small.accepts))
     most = np.full(len(small.zone), np.inf)
-    stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
+    stages = list(descend(problem, state, state.leader.copy(), forced, most, NO_LIMIT, 0))
     assert stages[-1].stage == "level"
     assert stages[-1].steps < 100_000  # what moved first was enough; else walks begin
     moves = int((state.node != problem.partitions.home).sum())

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.levelling.descent import descend
+from evenkeel_kernels.levelling.descent import descend, recalled
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders
 from evenkeel_kernels.levelling.leaders.transport import (
     LATE,
@@ -111,14 +111,21 @@ def test_a_trade_is_the_best_of_all_and_never_makes_it_worse(seed: int) -> None:
     assert traded or plain.cost() == pytest.approx(before)
 
 
+def level_and_recall(problem, state, forced, most):
+    """Level, and choose leaders anew after the walk."""
+    was = state.leader.copy()
+    stages = list(descend(problem, state, was, forced, most, NO_LIMIT, 0))
+    assert stages[-1].stage == "level"
+    list(recalled(problem, state, most, was))
+
+
 def changed_and_fewest(seed: int, tolerance: float) -> tuple[int, float]:
     """Level a cluster; how many leaders changed, and how many the linear program says must."""
     small = level_case(seed, partitions=2400, nodes=36, tolerance=tolerance)
     problem, state = small.arrays()
     forced = must_relocate(problem, state, np.array(small.accepts))
     most = no_leader_limit(small)
-    stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
-    assert stages[-1].stage == "level"
+    level_and_recall(problem, state, forced, most)
     came = np.array([row[s] for row, s in zip(small.placement, small.leader, strict=True)])
     now = state.node[problem.partitions.first[:-1] + state.leader]
     return int((came != now).sum()), fewest_changes(small, state.node, most)
@@ -139,8 +146,7 @@ def test_numbers_of_leaders_are_levelled_with_few_changes(seed: int) -> None:
     problem, state = small.arrays()
     forced = must_relocate(problem, state, np.array(small.accepts))
     most = np.where(small.leads, np.ceil(1.1 * 2400 / np.sum(small.leads)), np.inf)
-    stages = list(descend(problem, state, forced, most, NO_LIMIT, 0))
-    assert stages[-1].stage == "level"
+    level_and_recall(problem, state, forced, most)
     assert (state.leaders <= most).all()
     came = np.array([row[s] for row, s in zip(small.placement, small.leader, strict=True)])
     now = state.node[problem.partitions.first[:-1] + state.leader]

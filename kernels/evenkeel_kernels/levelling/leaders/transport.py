@@ -37,8 +37,9 @@ SOFT, STIFFER = 10, 1.25
 """Sweeps that find the prices, and by how much stiffness grows with each."""
 HARD, HARDER = 5, 3.0
 """Sweeps after these, which end what is nearly within targets, and the same for them."""
-ROUNDS, SOFT_AGAIN = 3, 3
-"""How often both are done, where prices lead nearly there; and soft sweeps from then on."""
+ROUNDS, KEPT_ROUNDS, SOFT_AGAIN = 2, 3, 3
+"""How often both are done, where prices lead nearly there; the same from who led before, when few
+others can end what is left; and soft sweeps from then on."""
 TRADES, FEW_OVERFULL, STIFFEST = 4, 16, 1e3
 """Trades of one node at the end of a round, if no more than one node in so many is overfull; and
 how much stiffer charges are then."""
@@ -375,7 +376,7 @@ def transport_leaders(
         return
     near = mean.max() * len(charges.scale)  # a mean lead's target ratio on every node
     try:
-        for turn in range(ROUNDS):
+        for turn in range(KEPT_ROUNDS if keep else ROUNDS):
             soft = SOFT if turn == 0 else SOFT_AGAIN
             for sweep in range(soft + HARD):
                 if sweep == soft:

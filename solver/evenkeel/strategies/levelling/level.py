@@ -15,7 +15,7 @@ from evenkeel.strategies.levelling.pair_moves import move_pairs
 from evenkeel.strategies.levelling.rest import at_rest, excess, highest_of
 from evenkeel.strategies.levelling.run_state import Run, seated
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.levelling.descent import SLICES, descend
+from evenkeel_kernels.levelling.descent import SLICES, descend, recalled
 from evenkeel_kernels.levelling.idle_moves import take_back_idle
 from evenkeel_kernels.levelling.penalty import highest
 
@@ -39,8 +39,8 @@ def place_and_level(run: Run, *, in_brief: bool = False) -> None:
     if in_brief:
         parameters = replace(parameters, few_replicas=0)
     pieces = descend(
-        run.problem, run.state, run.forced, run.most_leaders, run.most_moves, run.request.seed,
-        parameters,
+        run.problem, run.state, run.led, run.forced, run.most_leaders, run.most_moves,
+        run.request.seed, parameters,
     )  # fmt: skip
     for piece in pieces:
         if piece.stage in SLICES:
@@ -100,6 +100,20 @@ def level_the_others(run: Run) -> None:
             run.restart_from(*stood)
             break
     run.problem, run.most_leaders = problem, most_leaders
+
+
+def recall_leaders(run: Run) -> None:
+    """Choose leaders anew where walks levelled all: they hand on leads that need not change.
+
+    Not after a walk of fewer steps than there are partitions, which hands on few.
+    """
+    if run.stop is not None or run.work < len(run.led) or run.ratio > 1.0:
+        return
+    choosing = recalled(run.problem, run.state, run.most_leaders, run.led, run.parameters)
+    for _ in choosing:
+        if not run.look("leaders"):
+            break
+    choosing.close()  # what was halfway takes effect, or is taken back
 
 
 def take_back_idle_moves(run: Run) -> None:

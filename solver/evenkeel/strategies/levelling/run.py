@@ -14,7 +14,8 @@ Budgets bind all of it: they are among the rules that admit a move.
 5. *Pairs*: two replicas of a partition move at once, to mend it, or where single moves did not
    level all. Where goals are missed still, the highest nodes are let be and the others levelled;
    and where soft rules shall yield to goals, they do. Moves that bring missed goals no nearer are
-   taken back: under budgets they would be made in vain, run after run.
+   taken back: under budgets they would be made in vain, run after run. Where walks levelled all,
+   leaders are chosen anew, beside those that led at first.
 6. *Refine*: where replicas are few, what was found is refined. Where the gain is negligible,
    everything stays.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them, or trade some for
@@ -36,6 +37,7 @@ from evenkeel.strategies.levelling.level import (
     level_pairs,
     level_the_others,
     place_and_level,
+    recall_leaders,
     take_back_idle_moves,
 )
 from evenkeel.strategies.levelling.mending import (
@@ -165,6 +167,8 @@ def search(run: Run) -> None:
     with run.timed("soft rules"):
         level_past_soft_rules(run)
     take_back_idle_moves(run)
+    with run.timed("recall"):
+        recall_leaders(run)
 
 
 def mended_late(run: Run) -> bool:

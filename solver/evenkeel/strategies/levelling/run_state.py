@@ -25,7 +25,8 @@ class Run:
     """What is solved, where the search stands, and what was decided before it.
 
     ``forced (K,)`` replicas must get another node, those that had to at the start are ``due (K,)``,
-    ``dropped (K,)`` ones are too many, and no node shall lead more than ``most_leaders (N,)``.
+    ``dropped (K,)`` ones are too many, and no node shall lead more than ``most_leaders (N,)``. At
+    the start, the slots ``led (P,)`` lead.
     ``work`` counts the candidates looked at, by this run and those before it in the same solve.
     """
 
@@ -41,9 +42,11 @@ class Run:
     work: int = 0
     stop: StopReason | None = None
     due: NDArray[np.bool_] = field(init=False)
+    led: NDArray[np.int16] = field(init=False)
 
     def __post_init__(self) -> None:
         self.due = self.forced.copy()
+        self.led = self.state.leader.copy()
 
     @property
     def targets(self) -> Targets:
