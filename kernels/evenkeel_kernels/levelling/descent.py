@@ -127,7 +127,10 @@ def recalled(
     was: NDArray[np.int16],
     parameters: Parameters = DEFAULT,
 ) -> Generator[int]:
-    """Choose leaders anew where walks handed leads on; yields the partitions looked at."""
+    """Choose leaders anew where walks handed leads on, of which the slots ``was (P,)`` led.
+
+    ``most_leaders (N,)`` is that of `placed_anew`. Yields the partitions looked at.
+    """
     targets = new_targets(problem, most_leaders, 1.0)
     targets = targets._replace(knee=knee(problem, state, parameters.walk_knee))
     homes = by_node(problem.partitions.home, state.load.shape[1])

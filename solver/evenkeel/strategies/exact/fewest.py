@@ -139,9 +139,9 @@ def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
     for floor in stages.floors:
         seats.reasons.hold(floor.reading >= floor.least, "floor")
     for swapped, most in zip(seats.swapped, _swapped(seats.cluster, reached), strict=True):
-        seats.model.add(swapped <= int(most))
+        seats.model.add(swapped.amount <= int(most))
     if len(stages.wishes) > len(seats.swapped):
-        stages.minimise("wishes", sum(stages.wishes), 1)
+        stages.fulfil_wishes()
 
 
 def _swapped(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
+from evenkeel.measure.soft_cost import soft_cost
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
@@ -108,8 +109,8 @@ def harms(request: Request, outcome: Outcome) -> bool:
     return bool(regressions(cluster, placement, audited))
 
 
-def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, float, int]:
-    """Say what is undone, soft rules broken, how far from the goals nodes are, and the moves.
+def worth(request: Request, outcome: Outcome) -> tuple[int, int, float, float, float, int]:
+    """Say what is undone, what soft rules cost, how far from the goals nodes are, and the moves.
 
     Undone are places and leaders that are missing, and hard rules that are broken; of nodes, the
     worst comes first, and then all together.
@@ -120,7 +121,8 @@ def worth(request: Request, outcome: Outcome) -> tuple[int, int, int, float, flo
     worst, all_of_them = float(excess.max(initial=0.0)), float(excess.sum())
     moves = compare(cluster, cluster.placement, placement).moves
     undone = missing(request, outcome), audited.hard
-    return *undone, audited.soft, round(worst, 9), round(all_of_them, 9), moves
+    soft = round(soft_cost(cluster, audited), 9)
+    return *undone, soft, round(worst, 9), round(all_of_them, 9), moves
 
 
 def _excesses(level: Levelness, bounds: Bounds) -> NDArray[np.float64]:

@@ -134,7 +134,7 @@ def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
     stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
     stages.place_all()
     search.effort, search.linearization = search.spent + WISHES, FULL
-    stages.minimise("wishes", sum(stages.wishes), 1)
+    stages.fulfil_wishes()
     return stages
 
 

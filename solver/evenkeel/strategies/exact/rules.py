@@ -10,17 +10,17 @@ import numpy as np
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Limit, Rule
-from evenkeel.strategies.exact.seats import Seats
+from evenkeel.strategies.exact.seats import Seats, Wish
 from evenkeel.strategies.shared.scope import Scope, group_scope, partition_scope
 
 Count = Callable[[int], Any]
 """From a node to how many replicas of the member in question it holds."""
 
 
-def bind(seats: Seats) -> list[Any]:
+def bind(seats: Seats) -> list[Wish]:
     """Add every rule but those of single nodes."""
     cluster = seats.cluster
-    wishes: list[Any] = []
+    wishes: list[Wish] = []
     scope = partition_scope(cluster)
     rules, rule_of = bound_rules(cluster)
     for p in range(len(cluster.partitions)):
@@ -38,10 +38,10 @@ def bind(seats: Seats) -> list[Any]:
     return wishes
 
 
-def _bind_groups(seats: Seats) -> list[Any]:
+def _bind_groups(seats: Seats) -> list[Wish]:
     cluster = seats.cluster
     scope = group_scope(cluster)
-    wishes: list[Any] = []
+    wishes: list[Wish] = []
     for g in np.flatnonzero(cluster.partitions.group_rule >= 0).tolist():
         members = np.flatnonzero(cluster.partitions.group == g).tolist()
         wanted = int(cluster.partitions.replicas[members].sum())
@@ -56,7 +56,7 @@ def _bind_groups(seats: Seats) -> list[Any]:
 
 def _limit(
     seats: Seats, scope: Scope, q: int, limit: Limit, members: list[int], whose: tuple[int, int]
-) -> list[Any]:
+) -> list[Wish]:
     """Add one limit on the replicas of some partitions together: ``whose`` number, how many."""
     cluster, model = seats.cluster, seats.model
     row = cluster.topology.tier_index(limit.tier)
@@ -96,7 +96,9 @@ def _limit(
             seats.reasons.hold(sum(used) + slack >= limit.amount, name)
         else:
             seats.reasons.hold(sum(used) <= limit.amount + slack, name)
-    return [] if limit.hard else [slack]
+    if limit.hard:
+        return []
+    return [Wish(slack, max(wanted, int(limit.amount)), limit.weight)]
 
 
 def _domain_name(cluster: Cluster, row: int, where: int) -> str:
@@ -140,12 +142,12 @@ def _terms(seats: Seats, rule: Rule, members: list[int], whose: tuple[str, int])
             seats.reasons.hold(count + slack >= least, f"{kind} {text!r} {least}")
 
 
-def _best_led(seats: Seats, p: int, lead: list[str]) -> list[Any]:
+def _best_led(seats: Seats, p: int, lead: list[str]) -> list[Wish]:
     """Let nobody lead whose node is ranked behind that of a voter which could.
 
     That is a wish where what came broken is to be mended as far as can be.
     """
-    wishes: list[Any] = []
+    wishes: list[Wish] = []
     if not lead or not seats.leads[p]:
         return wishes
     rank = np.full(len(seats.cluster.nodes), len(lead))
@@ -161,7 +163,7 @@ def _best_led(seats: Seats, p: int, lead: list[str]) -> list[Any]:
             behind: Any = 0
             if seats.leeway.mends:
                 behind = seats.model.new_bool_var("")
-                wishes.append(behind)
+                wishes.append(Wish(behind, 1))
             seats.reasons.hold(sum(worse) + there <= 1 + behind, f"lead {lead}")
     return wishes
 

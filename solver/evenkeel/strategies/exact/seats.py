@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 DEEPEST = 3
 """Partitions so many live replicas short of ``min_active``, or more, are equally endangered."""
+
+PARTS, HEAVIEST = 100, 10_000
+"""Of the lightest weight: how fine others are told apart, if they are no multiples of it; and the
+most that any counts, be it in whole ones or in such parts."""
 
 
 @dataclass
@@ -43,6 +47,22 @@ class Reasons:
             added.only_enforce_if(self.switches[name])
 
 
+class Wish(NamedTuple):
+    """What is better small, but never at the cost of a place or a hard rule."""
+
+    amount: Any
+    most: int
+    weight: float = 1.0
+
+
+def in_parts(weights: list[float]) -> list[int]:
+    """Return weights as whole numbers, in proportion but for one that is far above all others."""
+    least = min(weights, default=1.0)
+    ratios = [weight / least for weight in weights]
+    parts = 1 if all(ratio == round(ratio) for ratio in ratios) else PARTS
+    return [min(round(parts * ratio), HEAVIEST) for ratio in ratios]
+
+
 @dataclass
 class Seats:
     """The unknowns of a cluster. P partitions, N nodes."""
@@ -58,7 +78,7 @@ class Seats:
     unled: list[Any] = field(default_factory=list)
     few: list[list[Any]] = field(default_factory=list)
     no_quorum: list[Any] = field(default_factory=list)
-    swapped: list[Any] = field(default_factory=list)
+    swapped: list[Wish] = field(default_factory=list)
     alike: list[list[int]] = field(default_factory=list)
     _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict, init=False)
 
@@ -167,7 +187,7 @@ def seat(
         swapped = model.new_int_var(0, wanted, "")
         model.add(sum(by_kind[0].values()) <= ballots + swapped)
         model.add(sum(by_kind[1].values()) <= wanted - ballots + swapped)
-        seats.swapped.append(swapped)
+        seats.swapped.append(Wish(swapped, wanted))
         seats.voters.append(by_kind[0])
         seats.others.append(by_kind[1])
         seats.leads.append(_leader(seats, p) if led and wanted else {})

@@ -30,7 +30,7 @@ from evenkeel.strategies.exact.loads import (
 )
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
-from evenkeel.strategies.exact.seats import Reasons, Seats, seat, stuck
+from evenkeel.strategies.exact.seats import Reasons, Seats, Wish, in_parts, seat, stuck
 from evenkeel.strategies.exact.twins import in_order, order_twins
 from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
 
@@ -144,7 +144,7 @@ class Stages:
 
     seats: Seats
     search: Search
-    wishes: list[Any]
+    wishes: list[Wish]
     gauges: list[Targets]
     floors: list[Floor]
     joins: list[Join]
@@ -204,10 +204,11 @@ class Stages:
     def place(self) -> None:
         """Place and lead as much as can be; then endanger the fewest, then meet the most wishes."""
         danger, most = self.danger
-        wish = 1 + len(self.wishes)
+        wished, many_wishes = self.wished
+        wish = 1 + many_wishes
         many = 1 + 1000 * wish * most
         missing = sum(self.seats.missing) + sum(self.seats.unled)
-        self.minimise("missing", many * missing + wish * danger + sum(self.wishes), many)
+        self.minimise("missing", many * missing + wish * danger + wished, many)
 
     def endanger_least(self) -> None:
         """Leave the fewest short of ``min_active``, then the fewest partitions without a quorum."""
@@ -228,13 +229,25 @@ class Stages:
             total, most = total + most * sum(few), most * (1 + len(few))
         return total, most
 
+    @property
+    def wished(self) -> tuple[Any, int]:
+        """What is wished for in vain, by weight, and the most it can be."""
+        parts = in_parts([wish.weight for wish in self.wishes])
+        both = list(zip(parts, self.wishes, strict=True))
+        return sum(n * one.amount for n, one in both), sum(n * one.most for n, one in both)
+
+    def fulfil_wishes(self) -> None:
+        """Leave as few wishes open as can be, by weight."""
+        self.minimise("wishes", self.wished[0], 1)
+
     def mend(self) -> None:
         """Place the most, then break the fewest rules, then the fewest wishes."""
         seats = self.seats
-        wish = 1 + len(self.wishes) + sum(map(len, seats.voters))
+        wished, many_wishes = self.wished
+        wish = 1 + many_wishes
         broken = sum(seats.unled) + sum(seats.leeway.broken)
         many = wish * (1 + len(seats.unled) + sum(seats.leeway.came.values()))
-        lacking = many * sum(seats.missing) + wish * broken + sum(self.wishes)
+        lacking = many * sum(seats.missing) + wish * broken + wished
         self.minimise("missing", lacking, many)
 
     def place_all(self) -> None:
