@@ -89,6 +89,8 @@ class Result(Reported, Shown):
         How many things would have been worse than before, had the guard not put them back.
     limits : Limits
         The budgets of moves.
+    goals_asked : bool
+        Whether the goals bind: somebody gave them, or the method works towards those by default.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class Result(Reported, Shown):
     native: Any = None
     guard: int = 0
     limits: Limits = NO_LIMITS
+    goals_asked: bool = True
 
     @property
     def seconds(self) -> float:
@@ -189,8 +192,12 @@ class Result(Reported, Shown):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What each tolerance of the goals comes to, and what it is counted from, in words."""
-        return tuple(targets_said(self.cluster, self.goals, self.bounds))
+        """What each tolerance of the goals comes to, and what it is counted from, in words.
+
+        Nothing where no goals were asked for.
+        """
+        asked = self.goals if self.goals_asked else Goals(level=None)
+        return tuple(targets_said(self.cluster, asked, self.bounds))
 
     @cached_property
     def cost(self) -> CostParts | None:
@@ -296,7 +303,7 @@ class Result(Reported, Shown):
         fewest = self.comparison.moves <= lifted.moves_level
         if (
             self.status == "feasible" and isinstance(self.goals, Goals)
-            and self.goals_reached and fewest
+            and self.goals_asked and self.goals_reached and fewest
         ):  # fmt: skip
             return replace(self, bounds=lifted, status="optimal", message=FEWEST_MOVES)
         return replace(self, bounds=lifted)
@@ -390,14 +397,13 @@ class Result(Reported, Shown):
         lines = [f"{self.method}: {self.status}. {self.message}"]
         compared = self.comparison
         changes = f"{compared.forced:,} forced, leader changes {compared.leader_changes:,}"
-        if self.cost is not None or (self.goals_reached and self.audit.ok):
-            lines.append(f"  moves {compared.moves:,}, {changes}")
-        else:
-            short = "rules are still broken" if not self.audit.ok else "the goals were not reached"
-            lines.append(
-                f"  moves {compared.moves:,}, {changes}; {short}: "
-                f"the goals take at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
+        short = "" if self.audit.ok else "; rules are still broken"
+        if self.cost is None and self.goals_asked and not (self.goals_reached and self.audit.ok):
+            short = short or "; the goals were not reached"
+            short += (
+                f": the goals take at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
             )
+        lines.append(f"  moves {compared.moves:,}, {changes}{short}")
         before = dict(
             zip(
                 (f"level of {name}" for name in self.cluster.dimensions),
