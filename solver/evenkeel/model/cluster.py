@@ -311,7 +311,9 @@ class Cluster(Changeable, Shown):
         names : sequence of str, optional
             Counted on where the cluster's own names are counted.
         domains : mapping of str to array_like, shape (n,), optional
-            Label of each new node per tier; labels may be new. None in tiers left out.
+            Label of each new node per tier of the cluster; labels may be new. None in tiers left
+            out, which may not be those that rules limit and in which every node has a domain:
+            nodes outside of these would escape the limits.
         tags, attributes : mapping of str to array_like, shape (n,), optional
             As ``from_arrays`` takes them; a new node carries no tag that is left out.
         watermark, weight, lead_weight, max_replicas, stands_for : array_like, optional
