@@ -24,6 +24,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.planning.plan import Plan
@@ -267,6 +268,7 @@ class Result(Reported, Shown):
             "work": self.work,
         }
 
+    @known_keywords
     def proved(self, time_limit: float | None = 60.0) -> "Result":
         """Return the same result with bounds lifted as far as a relaxation can; it takes seconds.
 
@@ -308,6 +310,7 @@ class Result(Reported, Shown):
             return replace(self, bounds=lifted, status="optimal", message=FEWEST_MOVES)
         return replace(self, bounds=lifted)
 
+    @known_keywords
     def plan(self, *, throttle: Throttle | None = None, protocol: str | Protocol = "plain") -> Plan:
         """Return the steps that lead from the cluster's placement to this one, safe at every one.
 
@@ -332,6 +335,7 @@ class Result(Reported, Shown):
 
         return plan(self.cluster, self, throttle=throttle, protocol=protocol)
 
+    @known_keywords
     def to_frame(self, table: str = "moves", backend: str | None = None) -> Frame:
         """Return one of the tables of this result as a frame.
 

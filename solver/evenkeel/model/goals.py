@@ -8,7 +8,7 @@ from evenkeel.model.cost_tables import GroupTable, NodeTable, check_tables
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import MOST_IN_ALL
 from evenkeel.model.reading.containers import items_of
-from evenkeel.model.reading.keywords import known_fields, known_keywords
+from evenkeel.model.reading.keywords import known_arguments, known_fields
 from evenkeel.model.reading.quantities import (
     check_number,
     check_text,
@@ -73,7 +73,7 @@ class Goals:
     floor: float | Mapping[str, float | None] | None = field(hash=False)
     soft_yield: bool
 
-    @known_keywords
+    @known_arguments
     def __init__(
         self,
         level: Tolerance | Mapping[str, Tolerance] = 0.05,

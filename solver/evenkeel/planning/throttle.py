@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.keywords import known_keywords, meant_name
+from evenkeel.model.reading.keywords import known_arguments, meant_name
 from evenkeel.model.reading.quantities import (
     check_truth,
     is_real,
@@ -91,7 +91,7 @@ class Throttle:
     windows: Windows | None
     recovery_first: bool
 
-    @known_keywords
+    @known_arguments
     def __init__(
         self,
         node_in: int | None = None,

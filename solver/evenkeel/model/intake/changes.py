@@ -20,6 +20,7 @@ from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only, shape_of
 from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import Which, find_nodes, find_partitions, read_groups
 from evenkeel.model.topology import Topology, read_labels
@@ -144,6 +145,7 @@ class Changeable:
         """
         return self.replace(**_in_state(self.nodes, self.topology, "drain", which))
 
+    @known_keywords
     def pin(
         self,
         *which: Which,
