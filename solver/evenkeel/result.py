@@ -136,8 +136,11 @@ class Result(Reported, Shown):
     def regressions(self) -> Mapping[str, int]:
         """What the placement breaks that the one that came in did not, by kind.
 
-        Always empty for methods that promise to make nothing worse. Those that answer bit for bit
-        as another system does return what that returns, and this says what it costs.
+        A rule that only replicas on dead nodes satisfied did not hold: what is placed elsewhere in
+        their stead may break it, as ``place`` or ``min_domains`` where a zone is lost, and is among
+        the ``violations`` and not here. Always empty for methods that promise to make nothing
+        worse. Those that answer bit for bit as another system does return what that returns, and
+        this says what it costs.
         """
         return dict(regressions(self.cluster, self.placement, self.audit).counts)
 
