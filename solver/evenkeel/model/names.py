@@ -11,7 +11,6 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.containers import items_of
 
-
 SHOWN = 6
 """Names up to which all are shown; of more the first and the last."""
 
