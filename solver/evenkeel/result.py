@@ -24,6 +24,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.planning.plan import Plan
@@ -89,6 +90,8 @@ class Result(Reported, Shown):
         How many things would have been worse than before, had the guard not put them back.
     limits : Limits
         The budgets of moves.
+    goals_asked : bool
+        Whether the goals bind: somebody gave them, or the method works towards those by default.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class Result(Reported, Shown):
     native: Any = None
     guard: int = 0
     limits: Limits = NO_LIMITS
+    goals_asked: bool = True
 
     @property
     def seconds(self) -> float:
@@ -132,8 +136,11 @@ class Result(Reported, Shown):
     def regressions(self) -> Mapping[str, int]:
         """What the placement breaks that the one that came in did not, by kind.
 
-        Always empty for methods that promise to make nothing worse. Those that answer bit for bit
-        as another system does return what that returns, and this says what it costs.
+        A rule that only replicas on dead nodes satisfied did not hold: what is placed elsewhere in
+        their stead may break it, as ``place`` or ``min_domains`` where a zone is lost, and is among
+        the ``violations`` and not here. Always empty for methods that promise to make nothing
+        worse. Those that answer bit for bit as another system does return what that returns, and
+        this says what it costs.
         """
         return dict(regressions(self.cluster, self.placement, self.audit).counts)
 
@@ -189,8 +196,12 @@ class Result(Reported, Shown):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """What each tolerance of the goals comes to, and what it is counted from, in words."""
-        return tuple(targets_said(self.cluster, self.goals, self.bounds))
+        """What each tolerance of the goals comes to, and what it is counted from, in words.
+
+        Nothing where no goals were asked for.
+        """
+        asked = self.goals if self.goals_asked else Goals(level=None)
+        return tuple(targets_said(self.cluster, asked, self.bounds))
 
     @cached_property
     def cost(self) -> CostParts | None:
@@ -260,6 +271,7 @@ class Result(Reported, Shown):
             "work": self.work,
         }
 
+    @known_keywords
     def proved(self, time_limit: float | None = 60.0) -> "Result":
         """Return the same result with bounds lifted as far as a relaxation can; it takes seconds.
 
@@ -296,11 +308,12 @@ class Result(Reported, Shown):
         fewest = self.comparison.moves <= lifted.moves_level
         if (
             self.status == "feasible" and isinstance(self.goals, Goals)
-            and self.goals_reached and fewest
+            and self.goals_asked and self.goals_reached and fewest
         ):  # fmt: skip
             return replace(self, bounds=lifted, status="optimal", message=FEWEST_MOVES)
         return replace(self, bounds=lifted)
 
+    @known_keywords
     def plan(self, *, throttle: Throttle | None = None, protocol: str | Protocol = "plain") -> Plan:
         """Return the steps that lead from the cluster's placement to this one, safe at every one.
 
@@ -325,6 +338,7 @@ class Result(Reported, Shown):
 
         return plan(self.cluster, self, throttle=throttle, protocol=protocol)
 
+    @known_keywords
     def to_frame(self, table: str = "moves", backend: str | None = None) -> Frame:
         """Return one of the tables of this result as a frame.
 
@@ -390,14 +404,13 @@ class Result(Reported, Shown):
         lines = [f"{self.method}: {self.status}. {self.message}"]
         compared = self.comparison
         changes = f"{compared.forced:,} forced, leader changes {compared.leader_changes:,}"
-        if self.cost is not None or (self.goals_reached and self.audit.ok):
-            lines.append(f"  moves {compared.moves:,}, {changes}")
-        else:
-            short = "rules are still broken" if not self.audit.ok else "the goals were not reached"
-            lines.append(
-                f"  moves {compared.moves:,}, {changes}; {short}: "
-                f"the goals take at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
+        short = "" if self.audit.ok else "; rules are still broken"
+        if self.cost is None and self.goals_asked and not (self.goals_reached and self.audit.ok):
+            short = short or "; the goals were not reached"
+            short += (
+                f": the goals take at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
             )
+        lines.append(f"  moves {compared.moves:,}, {changes}{short}")
         before = dict(
             zip(
                 (f"level of {name}" for name in self.cluster.dimensions),

@@ -102,6 +102,10 @@ class Judged(Protocol):
         """Whether all goals are met."""
 
     @property
+    def goals_asked(self) -> bool:
+        """Whether they bind."""
+
+    @property
     def cost(self) -> CostParts | None:
         """What the placement costs, if a cost was minimised."""
 
@@ -139,10 +143,11 @@ def proven_of(result: Judged, gap: Gap) -> Iterator[Proven]:
     if result.cost is not None and bounds.cost is not None and gap.cost is not None:
         least = bounds.cost
         yield Proven("cost", result.cost.total, least.total, gap.cost, least.term)
-    elif result.goals_reached:
+    elif result.goals_reached and result.goals_asked:
         moves, fewest = result.comparison.moves, bounds.moves_level
         yield Proven("moves", moves, fewest, gap.moves, bounds.moves_term)
-    if result.leader_bound is not None and result.comparison.leader_changes:
+    told = result.goals_asked and result.comparison.leader_changes > 0
+    if told and result.leader_bound is not None:
         changes, fewest = result.comparison.leader_changes, result.leader_bound.changes
         term = result.leader_bound.term
         gap_here = _over(changes, fewest)

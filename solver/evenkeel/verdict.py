@@ -88,14 +88,14 @@ def verdict(
         return Verdict("infeasible" if too_much else "partial", f"{too_much}{said}", stop)
     if isinstance(request.goals, Cost):
         return Verdict("feasible", said or "No hard rule is broken.", stop)
-    if stop == "optimum" and (met or not goals_given):
+    if stop == "optimum" and (met or not judged):
         return Verdict("optimal", said or "Proven: no placement is better.", stop)
-    if not met and judged:
-        return Verdict("missed", _missed(method, request, stop, used_up, found, said), stop)
-    if not met:
+    if not judged:
         return Verdict("feasible", said or "No hard rule is broken; no goals were asked for.", stop)
+    if not met:
+        return Verdict("missed", _missed(method, request, stop, used_up, found, said), stop)
     if found.comparison.moves <= found.bounds.moves_level:
-        return Verdict("optimal", said or FEWEST_MOVES, stop)
+        return Verdict("optimal", f"{said} {FEWEST_MOVES}".lstrip(), stop)
     return Verdict("feasible", said or GOALS_MET, stop)
 
 

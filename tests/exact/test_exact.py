@@ -207,8 +207,48 @@ def test_a_replica_that_finds_no_better_node_leads_where_it_stays() -> None:
     )  # fmt: skip
     result = ek.solve(cluster, "exact", goals=ek.Goals(level=None))
     assert result.placement.leader_node.tolist() == [1]
-    assert "find no node where they may be" in result.message
+    assert "find no node without breaking a hard rule" in result.message
     assert not try_one(draw("anything", 990001), "exact").findings
+
+
+TWO_ZONES = ek.Cluster.from_arrays(
+    capacity=[[10.0]] * 5, load=[[1.0]] * 3, domains={"zone": [*"aabbb"]},
+    placement=[[0, 1, 2]] * 3, spread={"zone": 1},
+)  # fmt: skip
+"""Three replicas in two zones, so that the spread is broken whatever is moved."""
+
+
+@pytest.mark.parametrize("state", ["down", "drain"])
+def test_what_stands_where_a_rule_came_broken_is_not_said_to_have_no_node(state):
+    result = ek.solve(getattr(TWO_ZONES, state)("n0"), "exact", goals=ek.Goals(level=None))
+    assert not result.unplaced and result.audit.counts["spread"] == 3
+    assert "at least 3 replicas or leaders find no node without breaking a hard" in result.message
+    assert result.message.endswith("All are placed, and no rule is broken further than it came.")
+
+
+@pytest.mark.parametrize("limits", [{"node_in": 1}, {"moves": 1}, {"partition_moves": 0}])
+def test_what_only_limits_leave_undone_is_proven_of_them(limits):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 4, load=[[1.0]] * 4, placement=[[0, 1]] * 4
+    ).down("n0")  # fmt: skip
+    result = ek.solve(cluster, "exact", goals=ek.Goals(level=None), limits=ek.Limits(**limits))
+    assert result.unplaced
+    assert "whatever is moved within the limits." in result.message
+    assert "All are placed" not in result.message
+
+
+def test_what_keeps_a_rule_only_beyond_the_limits_is_proven_of_them():
+    full = ek.Cluster.from_arrays(
+        capacity=[[2.0], [9.0]], load=[[1.0]] * 3, placement=[[0]] * 3
+    )  # fmt: skip
+    result = ek.solve(full, "exact", limits=ek.Limits(moves=0))
+    assert result.audit.hard == 1
+    assert "within the limits" in result.message
+    level = ek.solve(full, "exact", limits=ek.Limits(moves=1), goals=ek.Goals(level=None))
+    assert (
+        level.message == "Proven: none within the limits is more level, and none as level "
+        "moves less."
+    )
 
 
 def test_a_surplus_replica_goes_though_others_find_no_place() -> None:

@@ -251,3 +251,32 @@ def test_help_begins_with_a_line_and_examples(capsys):
     told = capsys.readouterr().out
     assert told.startswith("usage: evenkeel solve [OPTION ...] FILE [FILE ...]\n\n")
     assert told.index("examples:") < told.index("positional arguments:") < told.index("--level X")
+
+
+def test_everything_wrong_with_the_options_is_told(broken_file, capsys):
+    asked = ["solve", broken_file, "--level", "abc", "--moves", "x", "--seed", "q", "--nope"]
+    assert main(asked) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].startswith("usage: evenkeel solve ...")
+    assert [re.sub(r".*argument (--[a-z]+).*", r"\1", line) for line in told[1:]] == [
+        "--level", "--moves", "--seed",
+    ]  # fmt: skip
+    assert main(["solve", "--moves", "x"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert "argument --moves" in told[1] and "are required: FILE" in told[2]
+    assert main(["solve", broken_file, "--moves", "x"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("command", ["solve", "check", "plan", "explain", "sweep"])
+def test_a_standard_input_that_is_closed_is_told(command, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", None)
+    more = {"explain": ["p0"], "sweep": ["--lose", "node"]}.get(command, [])
+    assert main([command, "-", *more]) == 2
+    assert "FILE: is the standard input, which is closed (got '-')" in capsys.readouterr().err
+
+
+def test_a_guard_tells_that_its_standard_input_is_closed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["guard", str(tmp_path), "-"]) == 2
+    assert "which is closed" in capsys.readouterr().err

@@ -163,3 +163,16 @@ def test_who_may_not_lead_is_no_better_than_nobody():
     assert result.metrics["guard"] == 1
     result = solved(cluster, [[0, 4], [1, 3], [2, 4], [3, 5]], [-1, 0, 0, 0])
     assert result.metrics["guard"] == 0
+
+
+@pytest.mark.parametrize("rule", [{"place": {"zone=a": 1}}, {"min_domains": {"zone": 2}}])
+def test_what_only_a_dead_replica_satisfied_is_broken_and_no_regression(rule):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1], [1, 0]],
+        domains={"zone": [*"abb"]}, rules=[ek.Rule(**rule)],
+    ).down("n0")  # fmt: skip
+    result = ek.solve(cluster)
+    (kind,) = rule
+    assert result.audit_before.counts[kind] == 0
+    assert result.audit.counts[kind] == 2
+    assert not result.unplaced and result.regressions == {}

@@ -42,6 +42,12 @@ MISTAKES = {
     "a result in place of a cluster": (lambda: ek.write(level(), "placed.npz"), "cluster"),
     "nothing to read": (lambda: ek.read(None), "source"),
     "a file without a name": (lambda: ek.read(""), "source"),
+    "a word of pin": (lambda: cluster().pin(topics="t"), "topics"),
+    "a word of new nodes": (lambda: cluster().add_nodes([[1.0]], domain={"a": ["b"]}), "domain"),
+    "a word of a plan": (lambda: ek.plan(cluster(), level(), throtle=2), "throtle"),
+    "a word of changes": (lambda: ek.Changes(dwn="n0"), "dwn"),
+    "a word of a frontier": (lambda: ek.frontier(cluster(), goal=ek.Goals()), "goal"),
+    "a word of a way on": (lambda: level().plan().resume(0, arived={}), "arived"),
 }
 
 
@@ -51,6 +57,42 @@ def test_a_tier_has_a_name_that_rules_can_write(tier):
         ek.Cluster.from_arrays(
             capacity=[[4.0]] * 2, load=[[1.0]], placement=[[0, 1]], domains={tier: ["a", "b"]}
         )
+
+
+def test_an_unknown_word_hides_nothing_else_that_is_wrong():
+    for make, paths in (
+        (lambda: ek.Cluster.from_arrays(capacity=[[-1.0]], load=[[1.0]], placment=[[0]]),
+         ["placment", "capacity[0, 0]"]),
+        (lambda: ek.Cluster.from_arrays(capcity=[[1.0]]), ["capcity"]),
+        (lambda: cluster().replace(capacity=[[-1.0]] * 3, acepts=[True] * 3),
+         ["acepts", "capacity[0, 0]", "capacity[1, 0]", "capacity[2, 0]"]),
+        (lambda: cluster().add_nodes([[-1.0]], nmaes=["x"]), ["nmaes", "capacity[3, 0]"]),
+        (lambda: ek.Goals(levl=1, leaders=-1), ["levl", "goals.leaders"]),
+        (lambda: ek.Cost(move=1, distance="far"), ["move", "goals.distance"]),
+        (lambda: ek.options.Exact(larges=1, workers=0), ["larges", "options.workers"]),
+    ):  # fmt: skip
+        with pytest.raises(ek.InvalidInput) as raised:
+            make()
+        assert [fault.path for fault in raised.value.faults] == paths
+
+
+def test_a_value_is_told_in_a_line_however_long_it_is():
+    with pytest.raises(ek.InvalidInput) as raised:
+        ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], placment=[[0, 1, 2]] * 25_000)
+    assert len(str(raised.value)) < 400
+    assert str(raised.value).endswith("characters more)")
+    assert len(raised.value.faults[0].value) == 25_000
+    with pytest.raises(ek.InvalidInput) as raised:
+        ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], placment=np.zeros((50, 3)))
+    assert "\n" not in str(raised.value)
+
+
+def test_of_many_names_that_are_none_a_few_are_told():
+    with pytest.raises(ek.InvalidInput) as raised:
+        cluster().down(*[f"x{i}" for i in range(950)])
+    assert len(raised.value.faults) == 950
+    assert str(raised.value).splitlines()[-1].startswith("  ... and 930 more: unknown node")
+    assert len(str(raised.value).splitlines()) == 22
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

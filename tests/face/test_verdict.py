@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.view.report import report
 from tests.support.toy_methods import answering
 
 CLUSTER = ek.Cluster.from_arrays(
@@ -61,6 +62,38 @@ def test_who_works_towards_no_goals_is_judged_by_those_that_are_asked_for():
         asked = ek.solve(CLUSTER, name, goals=GOALS)
     assert asked.status == "missed"
     assert "does not work towards goals" in asked.message
+
+
+def test_goals_that_nobody_asked_for_are_not_told_beside_a_proof():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 6, placement=[[0, 1]] * 5 + [[0, 2]]
+    )  # fmt: skip
+    result = ek.solve(cluster, "leaders")
+    assert (result.status, result.goals_reached, result.goals_asked) == ("optimal", False, False)
+    assert result.targets == ()
+    for text in (str(result), report(result), result._repr_html_()):
+        assert "not reached" not in text and "goal:" not in text and "to the goals" not in text
+    asked = ek.solve(cluster, "leaders", goals=ek.Goals())
+    assert asked.status == "missed" and asked.goals_asked
+    assert "the goals were not reached" in str(asked)
+
+
+def test_goals_by_default_bind_whoever_works_towards_them():
+    stays = ek.Limits(moves=0)
+    found = [ek.solve(CLUSTER, "exact", goals=one, limits=stays) for one in (None, ek.Goals())]
+    assert [one.status for one in found] == ["missed"] * 2
+    assert found[0].message == found[1].message
+
+
+def test_what_nobody_asked_for_is_not_proven():
+    """By chance it meets the goals by default, and moves nothing."""
+    level = CLUSTER.replace(placement=[[0], [0], [1], [1], [2], [2]])
+    with answering([[n] for n in (0, 0, 1, 1, 2, 2)], goals=()) as name:
+        result = ek.solve(level, name)
+        assert (result.status, result.goals_reached) == ("feasible", True)
+        assert result.proved().status == "feasible"
+        assert not [one for one in result.proven if one.name == "moves"]
+        assert ek.solve(level, name, goals=GOALS).status == "optimal"
 
 
 def test_tolerances_say_what_they_are_counted_from():

@@ -131,6 +131,13 @@ class TestDescription:
             ("<bytes>:4", "one"),
         ]
 
+    def test_a_line_that_cannot_be_read_contradicts_no_other(self):
+        text = (
+            "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\n"
+            "\tTopic: a\tPartition: x\tLeader: 1\tReplicas: 1,q\tIsr: 1,3\n"
+        )
+        assert faults_of(text.encode()) == [("<bytes>:2", "x"), ("<bytes>:2", "q")]
+
 
 class TestSizes:
     def test_the_largest_replica_tells_the_size(self):

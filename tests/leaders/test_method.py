@@ -159,5 +159,33 @@ def test_who_led_nothing_before_is_no_change():
     )
     result = ek.solve(cluster, "leaders")
     changes = result.comparison.leader_changes
-    assert f"none as level change fewer than {changes}." in result.message
+    assert f"none as level change fewer than {changes}. 1 partition had no" in result.message
     assert result.native.changes == changes
+
+
+@pytest.mark.parametrize("by", ["number", "load"])
+@pytest.mark.parametrize("state", ["down", "drain"])
+def test_it_tells_as_many_changes_as_the_result_counts(by, state):
+    rng = np.random.default_rng(3)
+    rows = [rng.choice(6, 3, replace=False).tolist() for _ in range(60)]
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[999.0]] * 6, load=[[1.0]] * 60, leader_load=rng.integers(2, 9, (60, 1)),
+        placement=rows,
+    )  # fmt: skip
+    result = ek.solve(getattr(cluster, state)(0), "leaders", options=ek.options.Leaders(by=by))
+    changes, lost = result.comparison.leader_changes, sum(row[0] == 0 for row in rows)
+    assert result.native.changes == changes
+    told = f"fewer than {changes}." if by == "number" else f"{changes} leaders changed."
+    assert told in result.message
+    over = f"{lost} partitions had no leader that lives."
+    assert (over in result.message) == (state == "down")
+
+
+def test_what_is_proven_of_changes_is_proven_from_where_the_search_began():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[1.0]] * 4, placement=[[0, 1]] * 4
+    )  # fmt: skip
+    start = cluster.with_placement(ek.solve(cluster, "leaders").placement).placement
+    result = ek.solve(cluster, "leaders", start=start)
+    assert result.comparison.leader_changes == 2
+    assert "change fewer than 0 of where the search began." in result.message

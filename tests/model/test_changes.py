@@ -285,7 +285,8 @@ class TestNewNodes:
         if cluster.topology.tier_distance.ndim == 2:
             return
         count = len(cluster.nodes)
-        wide = cluster.add_nodes(np.ones((1, len(cluster.dimensions))))
+        homes = {tier: ["new"] for tier in cluster.topology.tiers}
+        wide = cluster.add_nodes(np.ones((1, len(cluster.dimensions))), domains=homes)
         assert len(wide.nodes) == count + 1
         for field in ("capacity", "alive", "weight", "stands_for"):
             np.testing.assert_array_equal(
@@ -323,6 +324,35 @@ class TestNewNodes:
     def test_what_is_no_node(self, capacity, more, path):
         found = refused(lambda: build().add_nodes(capacity, **more))
         assert found and all(one.startswith(path) for one in found)
+
+    def test_a_tier_that_the_cluster_does_not_have_is_a_slip(self):
+        found = refused(
+            lambda: build(**ZONES).add_nodes([[-1.0, 1.0]], domains={"zonne": ["a"]}, weight=-1.0)
+        )
+        assert set(found) == {"capacity[3, 0]", "weight[3]", "domains['zonne']"}
+        told = found["domains['zonne']"].message
+        assert told == "unknown tier; known: ['zone']; did you mean 'zone'?"
+
+    @pytest.mark.parametrize(
+        "rule",
+        [{"spread": {"zone": 1}}, {"min_domains": {"zone": (1, "soft")}}, {"skew": {"zone": 1}}],
+    )
+    @pytest.mark.parametrize("domains", [None, {}, {"rack": ["x", "y"]}, {"zone": ["a", None]}])
+    def test_nobody_joins_outside_of_what_rules_count_by(self, rule, domains):
+        cluster = build(
+            domains={"zone": ["a", "b", "b"], "rack": ["x", "y", None]}, rules=[ek.Rule(**rule)]
+        )
+        found = refused(lambda: cluster.add_nodes([[5.0, 6.0]] * 2, domains=domains))
+        strays = [1] if domains and "zone" in domains else [0, 1]
+        assert {path: one.value for path, one in found.items()} == {"domains['zone']": strays}
+        joined = ek.Changes(nodes={"capacity": [[5.0, 6.0]] * 2, "domains": domains})
+        session = ek.Session(cluster)
+        assert set(refused(lambda: session.apply(joined))) == {"nodes.domains['zone']"}
+
+    def test_who_stands_outside_of_tiers_that_no_rule_counts_by_may_join(self):
+        cluster = build(domains={"zone": ["a", "b", "b"], "rack": ["x", "y", None]},
+                        rules=[ek.Rule(spread={"rack": 1})])  # fmt: skip
+        assert cluster.add_nodes([[5.0, 6.0]]).topology.label[:, 3].tolist() == [-1, -1]
 
 
 class TestNoHole:

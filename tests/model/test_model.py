@@ -235,6 +235,14 @@ class TestPlacement:
 
 
 class TestNamesAndTopology:
+    def test_names_are_shown_as_such(self):
+        assert repr(Names(["x", "y'"], 2, "")) == """<Names: 'x', "y'">"""
+        assert repr(Names(None, 0, "n")) == "<Names: none>"
+        many = repr(Names(None, 10**9, "n"))
+        assert (
+            many == "<Names: 'n0', 'n1', 'n2', 'n3', 'n4', ... 'n999999999', 1,000,000,000 in all>"
+        )
+
     def test_counted_names_are_not_stored_but_found(self):
         names = Names(None, 10**9, "n")
         assert names[-1] == "n999999999" and len(names) == 10**9

@@ -28,7 +28,9 @@ def step(rng, cluster, kind, result):
         return ek.Changes(**{kind: rng.integers(0, nodes, 2).tolist() if nodes else ()})
     if kind == "nodes":
         capacity = rng.integers(1, 90, (2, len(cluster.dimensions)))
-        return ek.Changes(nodes={"capacity": capacity, "names": [f"new{nodes}", f"new{nodes + 1}"]})
+        names = [f"new{nodes}", f"new{nodes + 1}"]
+        homes = dict.fromkeys(cluster.topology.tiers, names)
+        return ek.Changes(nodes={"capacity": capacity, "names": names, "domains": homes})
     if kind == "drop":
         return ek.Changes(drop=rng.integers(0, partitions, 2).tolist() if partitions else ())
     if kind == "partitions":

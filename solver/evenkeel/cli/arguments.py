@@ -54,14 +54,37 @@ class Parser(argparse.ArgumentParser):
 
     endings: Sequence[Callable[[], str]] = ()
     examples: Sequence[str] = ()
+    unread: tuple[str, ...] = ()
+    """What was wrong with the values of options so far."""
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Read the values of an option; go on where one is wrong, so that all can be told."""
+        try:
+            return super()._get_values(action, arg_strings)
+        except argparse.ArgumentError as error:
+            if action.nargs == argparse.PARSER:  # of an unknown command nobody knows the options
+                raise
+            self.unread = (*self.unread, str(error))
+            return argparse.SUPPRESS
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse what is known; say everything that is wrong with it, and leave."""
+        self.unread = ()
+        parsed = super().parse_known_args(args, namespace)
+        if self.unread:
+            *others, last = self.unread
+            self.unread = tuple(others)
+            self.error(last)
+        return parsed
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong with the arguments, and leave."""
-        if (word := UNKNOWN.match(message)) is not None:
-            known = re.findall(r"'([^']*)'", word[2])
-            message += did_you_mean(word[1], known)
-        usage = f"usage: {self.prog} ... (--help lists what it takes)"
-        self.exit(BAD_INPUT, f"{usage}\n{self.prog}: error: {printable(message)}\n")
+        """Say what is wrong with the arguments, each in a line, and leave."""
+        lines = [f"usage: {self.prog} ... (--help lists what it takes)"]
+        for said in (*self.unread, message):
+            known = re.findall(r"'([^']*)'", word[2]) if (word := UNKNOWN.match(said)) else []
+            hint = did_you_mean(word[1], known) if word else ""
+            lines.append(f"{self.prog}: error: {printable(said + hint)}")
+        self.exit(BAD_INPUT, "\n".join([*lines, ""]))
 
     def format_help(self) -> str:
         """Write the help: a line of usage, examples, the options, the endings as they are."""

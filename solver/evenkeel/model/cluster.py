@@ -18,7 +18,7 @@ from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
-from evenkeel.model.reading.keywords import check_keywords, known_keywords
+from evenkeel.model.reading.keywords import check_keywords, known_arguments
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.frames import frame_reader
 from evenkeel.model.runtime.shown import Shown
@@ -83,7 +83,7 @@ class Cluster(Changeable, Shown):
     native_format: str = ""
 
     @staticmethod
-    @known_keywords
+    @known_arguments
     def from_arrays(
         *,
         capacity: ArrayLike,
@@ -282,12 +282,13 @@ class Cluster(Changeable, Shown):
         given: dict[str, Any] = dict(changes)
         faults = FaultList()
         check_keywords(faults, given, Arguments.__annotations__)
-        faults.raise_if_any()
+        given = {name: one for name, one in given.items() if name in Arguments.__annotations__}
         parts = read_changes(faults, given, self._parts())
         faults.raise_if_any()
         vouch_for(parts)
         return replace(self, **parts)
 
+    @known_arguments
     def add_nodes(
         self,
         capacity: ArrayLike,
@@ -311,7 +312,9 @@ class Cluster(Changeable, Shown):
         names : sequence of str, optional
             Counted on where the cluster's own names are counted.
         domains : mapping of str to array_like, shape (n,), optional
-            Label of each new node per tier; labels may be new. None in tiers left out.
+            Label of each new node per tier of the cluster; labels may be new. None in tiers left
+            out, which may not be those that rules limit and in which every node has a domain:
+            nodes outside of these would escape the limits.
         tags, attributes : mapping of str to array_like, shape (n,), optional
             As ``from_arrays`` takes them; a new node carries no tag that is left out.
         watermark, weight, lead_weight, max_replicas, stands_for : array_like, optional
@@ -347,7 +350,7 @@ class Cluster(Changeable, Shown):
         return replace(self, **parts)
 
     @staticmethod
-    @known_keywords
+    @known_arguments
     def from_frames(
         nodes: Frame,
         replicas: Frame,

@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.arrays import MOST_IN_ALL, as_array, read_only, shape_of
+from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.keywords import known_fields, meant_name
+from evenkeel.model.reading.quantities import check_number, check_text
 
 RISING, FALLING = 1.0, -1.0
 """Sign of a hinge: load above a point costs, or load missing below it."""
@@ -89,8 +91,11 @@ class NodeTable:
 
     def __post_init__(self) -> None:
         faults = FaultList()
-        points = np.asarray(self.at, np.float64)
-        prices = np.asarray(self.slope, np.float64)
+        check_text(faults, "table.dimension", self.dimension)
+        check_number(faults, "table.below", self.below, -MOST_IN_ALL, MOST_IN_ALL)
+        points = _numbers(faults, "table.at", self.at)
+        prices = _numbers(faults, "table.slope", self.slope)
+        faults.raise_if_any()
         if prices.ndim != 1 or len(prices) == 0:
             faults.add("table.slope", prices.shape, "must be one row of at least one price")
         elif points.ndim not in (1, 2) or points.shape[-1] != len(prices):
@@ -205,7 +210,12 @@ class GroupTable:
 
     def __post_init__(self) -> None:
         faults = FaultList()
-        rows = np.asarray(self.cost, np.float64)
+        check_text(faults, "table.tier", self.tier)
+        rows = _numbers(faults, "table.cost", self.cost)
+        groups = () if self.groups is None else items_of(faults, "table.groups", self.groups)
+        for i, name in enumerate(groups):
+            check_text(faults, f"table.groups[{i}]", name)
+        faults.raise_if_any()
         if rows.ndim not in (1, 2) or rows.shape[-1] < 2 or rows.shape[0] == 0:
             faults.add("table.cost", rows.shape, "must be rows of at least two costs")
         elif not np.isfinite(rows).all():
@@ -256,6 +266,12 @@ class GroupTable:
         return np.array(sorted({place[name] for name in self.groups}), np.int64)
 
 
+def _numbers(faults: FaultList, path: str, given: ArrayLike) -> NDArray[np.float64]:
+    """Take in numbers of any shape."""
+    shape: tuple[None, ...] = (None,) * len(shape_of(given))
+    return as_array(faults, path, given, np.float64, shape)
+
+
 def check_tables(
     faults: FaultList, cluster: Cluster, tables: Sequence[NodeTable | GroupTable]
 ) -> None:
@@ -271,10 +287,8 @@ def check_tables(
             if table.points.ndim == 2 and len(table.points) != len(cluster.nodes):
                 wanted = f"must have a row for each of {len(cluster.nodes)} nodes"
                 faults.add(f"{path}.at", table.points.shape, wanted)
-        elif isinstance(table, GroupTable):
-            _check_groups(faults, cluster, table, path)
         else:
-            faults.add(path, type(table).__name__, "must be a NodeTable or a GroupTable")
+            _check_groups(faults, cluster, table, path)
 
 
 def _check_groups(faults: FaultList, cluster: Cluster, table: GroupTable, path: str) -> None:

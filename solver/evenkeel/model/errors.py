@@ -10,6 +10,9 @@ from evenkeel.model.runtime.printable import printable
 SHOWN_FAULTS = 20
 """Faults spelled out for a person; all of them are in ``InvalidInput.faults``."""
 
+SHOWN_VALUE = 200
+"""Characters of a value that are written; ``Fault.value`` has all of it."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -35,7 +38,7 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
-        return f"{printable(self.path)}: {printable(self.message)} (got {self.value!r})"
+        return f"{printable(self.path)}: {printable(self.message)} (got {_shown(self.value)})"
 
 
 class InvalidInput(ValueError):
@@ -102,6 +105,15 @@ def fault_lines(faults: Sequence[Fault]) -> list[str]:
     if unseen := sum(n for message, n in count.items() if message not in last):
         lines.append(f"... and {unseen:,} more")
     return lines
+
+
+def _shown(value: object) -> str:
+    """Write a value, in one line of so many characters at most."""
+    text = repr(value)
+    if not isinstance(value, str) and "\n" in text:
+        text = " ".join(text.split())
+    left = len(text) - SHOWN_VALUE
+    return text if left <= 0 else f"{text[:SHOWN_VALUE]}... and {left:,} characters more"
 
 
 def _portable(fault: Fault) -> Fault:

@@ -3,13 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.cost_tables import GroupTable, NodeTable
+from evenkeel.model.cost_tables import GroupTable, NodeTable, check_tables
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.keywords import known_fields, known_keywords
-from evenkeel.model.reading.quantities import read_tolerance, read_tolerances
+from evenkeel.model.reading.arrays import MOST_IN_ALL
+from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.keywords import known_arguments, known_fields
+from evenkeel.model.reading.quantities import (
+    check_number,
+    check_text,
+    check_truth,
+    read_tolerance,
+    read_tolerances,
+)
 
 Tolerance = float | str | None
 """A share such as 0.05, the same as a text, ``"5%"``, or None where nothing is asked."""
@@ -67,7 +73,7 @@ class Goals:
     floor: float | Mapping[str, float | None] | None = field(hash=False)
     soft_yield: bool
 
-    @known_keywords
+    @known_arguments
     def __init__(
         self,
         level: Tolerance | Mapping[str, Tolerance] = 0.05,
@@ -80,8 +86,7 @@ class Goals:
         object.__setattr__(self, "leaders", read_tolerance(faults, "goals.leaders", leaders))
         object.__setattr__(self, "floor", read_tolerances(faults, "goals.floor", floor, 1.0))
         object.__setattr__(self, "soft_yield", soft_yield)
-        if not isinstance(soft_yield, bool | np.bool_):
-            faults.add("goals.soft_yield", soft_yield, "must be True or False")
+        check_truth(faults, "goals.soft_yield", soft_yield)
         faults.raise_if_any()
 
     def tolerance(self, dimension: str) -> float | None:
@@ -120,6 +125,11 @@ class Proportion:
     weight : float
         Cost of each missing unit of b.
 
+    Raises
+    ------
+    InvalidInput
+        If a dimension is no text, or a number is negative, none or infinite.
+
     Examples
     --------
     >>> Proportion("cpu", "disk", ratio=2.0, weight=10.0).to
@@ -130,6 +140,14 @@ class Proportion:
     to: str
     ratio: float
     weight: float
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        for name in ("of", "to"):
+            check_text(faults, f"proportion.{name}", getattr(self, name))
+        for name in ("ratio", "weight"):
+            check_number(faults, f"proportion.{name}", getattr(self, name), greatest=MOST_IN_ALL)
+        faults.raise_if_any()
 
 
 @known_fields
@@ -152,6 +170,11 @@ class Cost:
     tables : sequence of NodeTable or GroupTable
         Goals of one's own: what nodes pay for load, and groups for sharing a domain.
 
+    Raises
+    ------
+    InvalidInput
+        If a price is negative, no number or infinite, or a list holds something else.
+
     References
     ----------
     ROADEF/EURO challenge 2012, problem statement, objective.
@@ -169,6 +192,23 @@ class Cost:
     distance: float = 0.0
     tables: Sequence[NodeTable | GroupTable] = ()
 
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        priced = {"goals.watermark": self.watermark}
+        if isinstance(self.watermark, Mapping):
+            priced = {f"goals.watermark[{name!r}]": one for name, one in self.watermark.items()}
+        for at, price in priced.items():
+            check_number(faults, at, price, greatest=MOST_IN_ALL)
+        for name in ("moves", "group_moves", "distance"):
+            check_number(faults, f"goals.{name}", getattr(self, name), greatest=MOST_IN_ALL)
+        for i, one in enumerate(items_of(faults, "goals.proportion", self.proportion)):
+            if not isinstance(one, Proportion):
+                faults.add(f"goals.proportion[{i}]", one, "must be a Proportion")
+        for i, one in enumerate(items_of(faults, "goals.tables", self.tables)):
+            if not isinstance(one, NodeTable | GroupTable):
+                faults.add(f"goals.tables[{i}]", one, "must be a NodeTable or a GroupTable")
+        faults.raise_if_any()
+
     def watermark_weight(self, dimension: str) -> float:
         """Return the cost of one unit above the watermark in one dimension.
 
@@ -185,3 +225,16 @@ class Cost:
         if isinstance(self.watermark, Mapping):
             return float(self.watermark.get(dimension, 0.0))
         return float(self.watermark)
+
+
+def check_cost(faults: FaultList, cluster: Cluster, cost: Cost) -> None:
+    """Note what a cost names that the cluster does not have."""
+    known = f"unknown dimension; known: {list(cluster.dimensions)}"
+    for name in cost.watermark if isinstance(cost.watermark, Mapping) else ():
+        if name not in cluster.dimensions:
+            faults.add("goals.watermark", name, known)
+    for pair in cost.proportion:
+        for name in (pair.of, pair.to):
+            if name not in cluster.dimensions:
+                faults.add("goals.proportion", name, known)
+    check_tables(faults, cluster, cost.tables)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.keywords import known_arguments
 from evenkeel.model.reading.quantities import read_bytes, read_count, read_tier_counts
 
 COUNTS = ("moves", "node_in", "node_out", "partition_moves", "leader_changes")
@@ -56,7 +56,7 @@ class Limits:
     domain_out: Mapping[str, int] = field(hash=False)
     leader_changes: int | None
 
-    @known_keywords
+    @known_arguments
     def __init__(
         self,
         moves: int | None = None,

@@ -11,6 +11,9 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.containers import items_of
 
+SHOWN = 6
+"""Names up to which all are shown; of more the first and the last."""
+
 
 class Names(Sequence[str]):
     """The names of nodes, partitions, groups or domains, looked up both ways.
@@ -29,6 +32,8 @@ class Names(Sequence[str]):
     >>> names = Names(None, 3, "n")
     >>> names[2], names.index("n1"), len(names)
     ('n2', 1, 3)
+    >>> names, Names(None, 2_000, "p")
+    (<Names: 'n0', 'n1', 'n2'>, <Names: 'p0', 'p1', 'p2', 'p3', 'p4', ... 'p1999', 2,000 in all>)
     """
 
     def __init__(self, given: Sequence[str] | None, count: int, prefix: str) -> None:
@@ -115,6 +120,12 @@ class Names(Sequence[str]):
         if self._given is not None:
             return iter(self._given)
         return (f"{self._prefix}{i}" for i in range(self._count))
+
+    def __repr__(self) -> str:
+        if self._count <= SHOWN:
+            return f"<Names: {', '.join(map(repr, self)) or 'none'}>"
+        first = ", ".join(map(repr, self[: SHOWN - 1]))
+        return f"<Names: {first}, ... {self[-1]!r}, {self._count:,} in all>"
 
     def __contains__(self, name: object) -> bool:
         return name in self._places

@@ -1,13 +1,16 @@
 """Newcomers: more nodes like those that a cluster has."""
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.intake.changes import joined
+from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.names import Names
 
 COLUMNS = ("watermark", "weight", "lead_weight", "max_replicas")
@@ -56,6 +59,19 @@ def more_alike(cluster: Cluster, count: int) -> Cluster:
         for key, (codes, meaning) in nodes.attributes.items()
     }
     return cluster.add_nodes(nodes.capacity[like], names=names, **given)
+
+
+def with_unhoused(cluster: Cluster, capacity: ArrayLike, **given: Any) -> Cluster:
+    """Return a cluster with more nodes as ``add_nodes`` does, though nobody knows their domains.
+
+    For nodes that others have described, or that stand for many: what a person adds has a home.
+    """
+    faults = FaultList()
+    parts = {one.name: getattr(cluster, one.name) for one in fields(cluster)}
+    made = joined(faults, parts, {"capacity": capacity, **given})
+    faults.raise_if_any()
+    vouch_for(made)
+    return replace(cluster, **made)
 
 
 def _names(known: Names, count: int) -> list[str]:

@@ -14,6 +14,7 @@ from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, placement_of
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.figures import quantity
@@ -267,6 +268,7 @@ class Plan(Reported, Shown):
         cluster = replace(self.cluster, placement=self.end)
         return planned(cluster, self.cluster.placement, self.throttle, self.protocol)
 
+    @known_keywords
     def resume(self, observed: Cluster | Placement, *, arrived: Arrived | None = None) -> "Plan":
         """Return the plan from a state on the way, or beside it, to the same target.
 
@@ -299,6 +301,7 @@ class Plan(Reported, Shown):
             onwards(self, observed, self.target, arrived, self.towards), goals=self.goals
         )
 
+    @known_keywords
     def progress(
         self,
         observed: Cluster | Placement,
@@ -331,6 +334,7 @@ class Plan(Reported, Shown):
         nodes = observed.nodes if isinstance(observed, Cluster) else self.cluster.nodes
         return progress_of(self, now, elapsed, Flights.of(self.cluster, now, arrived), nodes.alive)
 
+    @known_keywords
     def merge(
         self,
         target: Placement | Placed,
@@ -401,6 +405,7 @@ class Plan(Reported, Shown):
         """
         return explained(self, partition_index(self.cluster.partitions.names, partition))
 
+    @known_keywords
     def to_frame(self, backend: str | None = None) -> Frame:
         """Return the steps as a frame of pandas, polars or pyarrow, a row for each.
 

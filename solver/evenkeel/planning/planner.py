@@ -12,6 +12,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, Role, placement_of
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
 from evenkeel.planning.changes.asked import as_far, in_bounds
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
@@ -35,6 +36,7 @@ from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.planning.underway.flights import Flights
 
 
+@known_keywords
 def plan(
     cluster: Cluster,
     target: Placement | Placed,

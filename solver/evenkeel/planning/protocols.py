@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.keywords import did_you_mean, known_fields
+from evenkeel.model.reading.quantities import check_text, check_truth
 
 
 @known_fields
@@ -43,6 +44,13 @@ class Protocol:
     quorum: bool = True
     roles: bool = True
     names_all: bool = False
+
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        check_text(faults, "protocol.name", self.name)
+        for name in ("joint", "whole", "quorum", "roles", "names_all"):
+            check_truth(faults, f"protocol.{name}", getattr(self, name))
+        faults.raise_if_any()
 
     @staticmethod
     def named(name: str) -> "Protocol":

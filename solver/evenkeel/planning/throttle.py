@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.keywords import known_keywords, meant_name
+from evenkeel.model.reading.keywords import known_arguments, meant_name
 from evenkeel.model.reading.quantities import (
+    check_truth,
     is_real,
     read_bytes,
     read_count,
@@ -90,7 +91,7 @@ class Throttle:
     windows: Windows | None
     recovery_first: bool
 
-    @known_keywords
+    @known_arguments
     def __init__(
         self,
         node_in: int | None = None,
@@ -131,8 +132,7 @@ class Throttle:
         object.__setattr__(self, "recovery_first", recovery_first)
         if not isinstance(windows, Windows | None):
             faults.add("throttle.windows", windows, "must be a Windows, or None")
-        if not isinstance(recovery_first, bool):
-            faults.add("throttle.recovery_first", recovery_first, "must be True or False")
+        check_truth(faults, "throttle.recovery_first", recovery_first)
         for name in (*COUNTS, *RATES, "group_copies"):
             if getattr(self, name) == 0:
                 faults.add(f"throttle.{name}", 0, "would never let anything move")

@@ -18,7 +18,7 @@ from evenkeel.model.nodes import Nodes
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only, shape_of
 from evenkeel.model.reading.containers import entries_of
-from evenkeel.model.reading.keywords import check_keywords
+from evenkeel.model.reading.keywords import check_keywords, known_fields
 from evenkeel.model.reading.selection import Which, find_nodes, find_partitions
 from evenkeel.model.rules import Rule
 
@@ -81,6 +81,7 @@ class NewPartitions(TypedDict, total=False):
     attached: ArrayLike
 
 
+@known_fields
 @dataclass(frozen=True, eq=False)
 class Changes:
     """What happens to a cluster, all of it at once.

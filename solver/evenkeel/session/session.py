@@ -15,6 +15,7 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.result import Result
 from evenkeel.session.answer import answered
 from evenkeel.session.changes import Changes, changed, lost_nodes, without_nodes
@@ -116,6 +117,7 @@ class Session:
             self._held, self._lost = HeldCluster(self._now), np.zeros(0, np.int32)
         return self
 
+    @known_keywords
     def solve(
         self,
         method: str = "balance",

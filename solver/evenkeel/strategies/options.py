@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
+from evenkeel.model.reading.quantities import (
+    check_number,
+    check_text,
+    check_truth,
+    check_whole,
+    is_real,
+    is_whole,
+)
 
 if TYPE_CHECKING:
     from evenkeel.strategies.cockroach.settings import Cockroach as Cockroach
@@ -72,6 +81,10 @@ class States(Options):
     def __post_init__(self) -> None:
         faults = FaultList()
         _check_states(faults, "options.states", self.states)
+        for name in ("mended", "force_converge", "merge"):
+            check_truth(faults, f"options.{name}", getattr(self, name, True))
+        if (zone := getattr(self, "zone", None)) is not None:
+            check_text(faults, "options.zone", zone)
         if self.replicas not in (None, ANY_LIVEINSTANCE):
             faults.add("options.replicas", self.replicas, f"must be {ANY_LIVEINSTANCE!r} or None")
         self._check(faults)
@@ -82,10 +95,12 @@ class States(Options):
 
 
 def _check_states(faults: FaultList, path: str, states: Mapping[str, int | str]) -> None:
-    if not states:
+    listed = entries_of(faults, path, states)
+    if not listed and not faults.about(path):
         faults.add(path, states, "names no state")
-    for name, count in states.items():
-        if not (isinstance(count, int) or count in ("R", "N")):
+    for name, count in listed.items():
+        counted = is_whole(count) and int(count) >= 0
+        if not counted and not (isinstance(count, str) and count in ("R", "N")):
             faults.add(f"{path}[{name!r}]", count, "must be a number, 'R' or 'N'")
 
 
@@ -203,8 +218,8 @@ class Auto(States):
     most: int | None = None
 
     def _check(self, faults: FaultList) -> None:
-        if self.most is not None and self.most < 1:
-            faults.add("options.most", self.most, "must be at least 1")
+        if self.most is not None:
+            check_whole(faults, "options.most", self.most, 1)
 
 
 @known_fields
@@ -280,22 +295,25 @@ class Waged(States):
             if not isinstance(given, Assignment | Placement | None):
                 message = "must be an Assignment or a Placement"
                 faults.add(f"options.{name}", type(given).__name__, message)
-        for change in self.changes:
+        for change in items_of(faults, "options.changes", self.changes):
             if change not in ("cluster", "nodes", "groups"):
                 faults.add("options.changes", change, "must be 'cluster', 'nodes' or 'groups'")
         for name in ("evenness", "less_movement"):
-            factor = getattr(self, name)
-            if not (isinstance(factor, int) and 0 <= factor <= 1000):
-                faults.add(f"options.{name}", factor, "must be a whole number from 0 to 1000")
-        for name, states in self.group_states.items():
+            check_whole(faults, f"options.{name}", getattr(self, name), 0, 1000)
+        for name, given in (
+            ("changed_groups", self.changed_groups), ("scoring_keys", self.scoring_keys),
+        ):  # fmt: skip
+            for i, one in enumerate(() if given is None else items_of(
+                faults, f"options.{name}", given
+            )):  # fmt: skip
+                check_text(faults, f"options.{name}[{i}]", one)
+        for name, states in entries_of(faults, "options.group_states", self.group_states).items():
             _check_states(faults, f"options.group_states[{name!r}]", states)
         limits = self.max_per_group
         for name, most in (limits if isinstance(limits, Mapping) else {"": limits}).items():
             path = f"options.max_per_group[{name!r}]" if name else "options.max_per_group"
-            if most is not None and not isinstance(most, int):
-                faults.add(path, most, "must be a whole number")
-            elif most is not None and most < 0:
-                faults.add(path, most, "must not be negative")
+            if most is not None:
+                check_whole(faults, path, most)
 
 
 @known_fields
@@ -325,10 +343,9 @@ class Exact(Options):
     def __post_init__(self) -> None:
         faults = FaultList()
         for name in ("largest", "workers"):
-            if not getattr(self, name) >= 1:
-                faults.add(f"options.{name}", getattr(self, name), "must be at least 1")
-        if not self.effort > 0.0:
-            faults.add("options.effort", self.effort, "must be above 0")
+            check_whole(faults, f"options.{name}", getattr(self, name), 1)
+        if not is_real(self.effort) or not self.effort > 0.0:
+            faults.add("options.effort", self.effort, "must be a number above 0")
         faults.raise_if_any()
 
 
@@ -376,6 +393,11 @@ class CephCrush(Options):
 
     upmaps: bool = True
 
+    def __post_init__(self) -> None:
+        faults = FaultList()
+        check_truth(faults, "options.upmaps", self.upmaps)
+        faults.raise_if_any()
+
 
 @known_fields
 @dataclass(frozen=True, kw_only=True)
@@ -404,10 +426,9 @@ class Upmap(Options):
 
     def __post_init__(self) -> None:
         faults = FaultList()
-        if not self.deviation >= 0.5:
-            faults.add("options.deviation", self.deviation, "must be at least 0.5")
-        if not self.spare >= 0.0:
-            faults.add("options.spare", self.spare, "must not be negative")
+        check_number(faults, "options.deviation", self.deviation, 0.5)
+        check_number(faults, "options.spare", self.spare)
+        check_truth(faults, "options.primaries", self.primaries)
         faults.raise_if_any()
 
 

@@ -14,9 +14,8 @@ import numpy as np
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.bounds import Bounds
 from evenkeel.model.cluster import Cluster, require_cluster
-from evenkeel.model.cost_tables import check_tables
 from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Cost, Goals, check_goals
+from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
 from evenkeel.model.intake.stranded import stranded, told_stranded
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Placement
@@ -242,17 +241,12 @@ def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None)
 
 def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost) -> None:
     """Note goals that the cluster has no dimensions for, or that the method cannot pursue."""
-    known = f"unknown dimension; known: {list(cluster.dimensions)}"
     if not isinstance(goals, Goals | Cost):
         faults.add("goals", goals, "must be Goals or a Cost")
     elif isinstance(goals, Cost):
         if not chosen.minimises:
             faults.add("goals", "Cost", f"{chosen.name} takes Goals; balance minimises a Cost")
-        for pair in goals.proportion:
-            for name in (pair.of, pair.to):
-                if name not in cluster.dimensions:
-                    faults.add("goals.proportion", name, known)
-        check_tables(faults, cluster, goals.tables)
+        check_cost(faults, cluster, goals)
     else:
         check_goals(faults, cluster, goals)
         for name in ASKED_APART:

@@ -12,6 +12,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.logs import tell
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
@@ -118,6 +119,7 @@ class Frontier(Reported, Shown):
         return best
 
 
+@known_keywords
 def frontier(
     cluster: Cluster,
     points: int = 10,

@@ -9,6 +9,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.frames import Frame, columns_of, frame_of
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
@@ -230,6 +231,7 @@ class Sweep(Reported, Shown):
             for change, one in zip(self.changes, self.outlooks, strict=True)
         ]  # fmt: skip
 
+    @known_keywords
     def to_frame(self, backend: str | None = None) -> Frame:
         """Return the rows as a frame of pandas, polars or pyarrow.
 
@@ -264,6 +266,7 @@ class Sweep(Reported, Shown):
             told += [f"{count:,} {what}"] if count else []
         return f"{counted(len(self.outlooks), 'scenario')}: {', '.join(told)}"
 
+    @known_keywords
     def worst(self, count: int = 1) -> list[Row]:
         """Return the worst scenarios.
 

@@ -207,6 +207,8 @@ def result_html(result: Any) -> str:
 def _short_of_goals(result: Any) -> list[str]:
     if result.cost is not None or (result.goals_reached and result.audit.ok):
         return []
+    if not result.goals_asked:
+        return [] if result.audit.ok else [line("Rules are still broken")]
     least, term = result.bounds.moves_level, result.bounds.moves_term
     short = "The goals were not reached" if result.audit.ok else "Rules are still broken"
     takes = f"; the goals take at least {counted(least, 'move')}, by {term}" if least else ""

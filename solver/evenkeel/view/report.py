@@ -229,7 +229,7 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
         ("to mend", mending, "proven: rules cannot be kept with fewer"),
         ("forced", compared.forced, "had no node, or one that may not keep them"),
     ]
-    if result.cost is not None:
+    if result.cost is not None or not result.goals_asked:
         del rows[1]  # no goals to reach
     table = plain_table()
     table.add_column("movement")
@@ -260,6 +260,8 @@ def _standing(result: Any) -> str:
         return "priced, not counted"
     if not result.audit.ok:
         return "rules are still broken"
+    if not result.goals_asked:
+        return "no goals were asked for"
     if not result.goals_reached:
         return "the goals were not reached"
     return "proven best" if result.gap.moves <= 0 else f"{result.gap.moves:.1%} above the bound"

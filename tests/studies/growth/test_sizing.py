@@ -178,3 +178,19 @@ def test_the_same_question_has_the_same_answer():
     first, again = (ek.size(small.cluster, 1.5, small.node_types) for _ in range(2))
     assert first.nodes == again.nodes
     assert str(first) == str(again)
+
+
+def test_new_nodes_stand_where_rules_count_them():
+    """Racks hold several nodes each, and rules count by rack, which is not the widest tier."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 8, load=[[1.0]] * 30, replicas=2, spread={"rack": 1},
+        domains={"zone": [*"aaaabbbb"], "rack": [*"rrsstuut"]},
+        placement=[[0, 4]] * 15 + [[2, 5]] * 15,
+    )  # fmt: skip
+    found = ek.size(cluster, 1.5)
+    assert found.status in ("optimal", "feasible") and len(found.cluster.nodes) > 8
+    assert (found.cluster.topology.label >= 0).all()
+    nowhere = ek.NodeType("n", [10.0], places=["a", {"zone": "b", "rack": "t"}])
+    with pytest.raises(ek.InvalidInput, match="must name a domain of rack") as error:
+        ek.size(cluster, 1.5, [nowhere])
+    assert [one.path for one in error.value.faults] == ["node_types[0].places"]

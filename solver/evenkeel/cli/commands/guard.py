@@ -1,11 +1,10 @@
 """``evenkeel guard``: whether a live system is where the plan of a folder expects it."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
-from evenkeel.cli.commands.solve import STDIN
+from evenkeel.cli.commands.solve import STDIN, standard_input
 from evenkeel.cli.exits import DONE, FELL_SHORT
 from evenkeel.cli.output import complain, print_json, say
 from evenkeel.model.runtime.printable import counted
@@ -38,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.formats.documents import Document
     from evenkeel.formats.folders.guarding import guard
 
-    documents = [Document.load(sys.stdin.buffer if f == STDIN else f) for f in arguments.files]
+    documents = [Document.load(standard_input() if f == STDIN else f) for f in arguments.files]
     folder = Path(arguments.folder)
     verdict = guard(folder, documents, arguments.wave, recording=arguments.record)
     differs = verdict.word == "differs"

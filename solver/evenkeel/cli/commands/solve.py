@@ -165,7 +165,14 @@ def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | Bina
     waiting.doing(f"reading {', '.join(arguments.files)}")
     if arguments.files.count(STDIN) > 1:
         raise InvalidInput([Fault("FILE", STDIN, "is the standard input, and can be read once")])
-    return [sys.stdin.buffer if one == STDIN else one for one in arguments.files]
+    return [standard_input() if one == STDIN else one for one in arguments.files]
+
+
+def standard_input() -> BinaryIO:
+    """Return the standard input; ``InvalidInput`` where it is closed, as by ``<&-``."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise InvalidInput([Fault("FILE", STDIN, "is the standard input, which is closed")])
+    return sys.stdin.buffer
 
 
 def solved(

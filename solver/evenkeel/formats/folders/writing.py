@@ -22,6 +22,7 @@ from evenkeel.formats.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.formats.registry import find, is_known
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.collecting import collector_held
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
@@ -30,6 +31,7 @@ CLUSTER: Literal["cluster.npz"] = "cluster.npz"
 """The cluster, once for both ways."""
 
 
+@known_keywords
 def write_plan_folder(
     plan: Plan,
     folder: str | os.PathLike[str],

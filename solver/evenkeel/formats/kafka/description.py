@@ -65,24 +65,22 @@ def _read_configs(findings: Findings, at: str, topic: str, configs: str) -> None
 
 
 def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> None:
+    before = len(findings.faults.faults)
     number = _whole(findings, at, "Partition", fields["Partition"])
     leader = -1
     if fields["Leader"].lower() not in NO_LEADER:
         leader = _whole(findings, at, "Leader", fields["Leader"])
-    findings.add_partition(
-        TopicPartition(fields["Topic"], number),
-        Replicas(
-            _brokers(findings, at, "Replicas", fields["Replicas"]),
-            at,
-            findings.documents,
-            leader=leader,
-            in_sync=_brokers(findings, at, "Isr", fields["Isr"]),
-            adding=_brokers(findings, at, "Adding Replicas", fields.get("Adding Replicas", "")),
-            removing=_brokers(
-                findings, at, "Removing Replicas", fields.get("Removing Replicas", "")
-            ),
-        ),
+    said = Replicas(
+        _brokers(findings, at, "Replicas", fields["Replicas"]),
+        at,
+        findings.documents,
+        leader=leader,
+        in_sync=_brokers(findings, at, "Isr", fields["Isr"]),
+        adding=_brokers(findings, at, "Adding Replicas", fields.get("Adding Replicas", "")),
+        removing=_brokers(findings, at, "Removing Replicas", fields.get("Removing Replicas", "")),
     )
+    if len(findings.faults.faults) == before:  # a line that cannot be read contradicts no other
+        findings.add_partition(TopicPartition(fields["Topic"], number), said)
 
 
 def _brokers(findings: Findings, at: str, name: str, text: str) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.ends import check_target
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.plan import Plan
@@ -33,6 +34,7 @@ from evenkeel.planning.underway.copies import Cancelled
 from evenkeel.planning.windows import Windows
 
 
+@known_keywords
 def read_plan(source: Source, cluster: Cluster | None = None) -> Plan:
     """Read a plan from a JSON file, whichever tool wrote it.
 

@@ -28,6 +28,7 @@ from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
@@ -37,6 +38,7 @@ Encode = Callable[[Cluster, Placement | None, Path], Mapping[Path, bytes]]
 """What writes a cluster in one of our own formats."""
 
 
+@known_keywords
 def write_plan(plan: Plan, path: str | os.PathLike[str], *, with_cluster: bool = True) -> Path:
     """Write a plan to a JSON file, which ``read_plan`` reads back bit for bit.
 

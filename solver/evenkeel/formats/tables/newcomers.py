@@ -9,6 +9,7 @@ from evenkeel.formats.documents import Document, Source
 from evenkeel.formats.tables.reading import CAPACITY, NODE, node_columns, of_nodes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.homes import kept_apart
 
 
 def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[str, float]]:
@@ -52,7 +53,7 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
     faults.raise_if_any()
     given = node_columns(faults, table, cluster.dimensions, ())
     domains = {tiers[name.lower()]: column for name, column in given.get("domains", {}).items()}
-    for tier in _kept_apart(cluster):
+    for tier in kept_apart(cluster.rules, cluster.topology):
         labels = domains.get(tier, [""] * len(given["node_names"]))
         strays = [n for n, label in zip(given["node_names"], labels, strict=True) if not label]
         if strays:
@@ -71,17 +72,6 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
         max_replicas=given.get("max_replicas"),
     )
     return grown, alike
-
-
-def _kept_apart(cluster: Cluster) -> list[str]:
-    """List the tiers that rules set limits on and that every node has a domain of."""
-    limited = {limit.tier for rule in cluster.rules for limit in rule.limits()}
-    topology = cluster.topology
-    return [
-        tier
-        for row, tier in enumerate(topology.tiers)
-        if tier in limited and (topology.label[row] >= 0).all()
-    ]
 
 
 def _range(cluster: Cluster, d: int) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.arguments import Arguments
+from evenkeel.model.intake.homes import check_homes
 from evenkeel.model.intake.nodes import COLUMNS, check_nodes, read_nodes
 from evenkeel.model.intake.rules import check_rules
 from evenkeel.model.intake.sizes import Given, Sizes, length
@@ -19,6 +20,7 @@ from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only, shape_of
 from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import Which, find_nodes, find_partitions, read_groups
 from evenkeel.model.topology import Topology, read_labels
@@ -143,6 +145,7 @@ class Changeable:
         """
         return self.replace(**_in_state(self.nodes, self.topology, "drain", which))
 
+    @known_keywords
     def pin(
         self,
         *which: Which,
@@ -236,7 +239,13 @@ def _listed(which: Any) -> Any:
 
 
 def added(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """Return the parts of a cluster with more nodes after those of another."""
+    """Return the parts of a cluster with more nodes after those of another, each in its domains."""
+    check_homes(faults, parts, given, length([given["capacity"]]))
+    return joined(faults, parts, given)
+
+
+def joined(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """Return the same where nodes may be in no domain, as far as anybody knows."""
     old, topology, dimensions = parts["nodes"], parts["topology"], len(parts["dimensions"])
     more = length([given["capacity"]])
     labels = _joined_labels(faults, "domains", labels_by_tier(topology), given, len(old), more)

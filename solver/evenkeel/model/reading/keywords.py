@@ -1,12 +1,13 @@
 """Keywords: a word that a function does not know is an ``InvalidInput`` that names the closest."""
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Collection
 from difflib import SequenceMatcher
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from evenkeel.model.errors import FaultList
+from evenkeel.model.errors import FaultList, InvalidInput
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -73,7 +74,7 @@ def check_keywords(faults: FaultList, given: dict[str, object], known: Collectio
 
 def known_fields(kind: type[Kind]) -> type[Kind]:
     """Make a class refuse keywords that are none of its fields; goes above ``dataclass``."""
-    kind.__init__ = known_keywords(kind.__init__)  # type: ignore[method-assign]
+    kind.__init__ = known_arguments(kind.__init__)  # type: ignore[method-assign]
     return kind
 
 
@@ -89,7 +90,7 @@ def known_keywords(function: Callable[Given, Answer]) -> Callable[Given, Answer]
     Traceback (most recent call last):
     evenkeel.model.errors.InvalidInput: hight: unknown argument; did you mean 'height'? (got 3.0)
     """
-    known = tuple(inspect.signature(function).parameters)
+    known = _names(function)
 
     @functools.wraps(function)
     def checked(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
@@ -99,3 +100,42 @@ def known_keywords(function: Callable[Given, Answer]) -> Callable[Given, Answer]
         return function(*args, **kwargs)
 
     return checked
+
+
+def known_arguments(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Make what only reads its arguments refuse such keywords with all else that is wrong.
+
+    Examples
+    --------
+    >>> from evenkeel.model.limits import Limits
+    >>> Limits(moves=-1, byts=3)
+    Traceback (most recent call last):
+    evenkeel.model.errors.InvalidInput: 2 problems with the input:
+      byts: unknown argument; did you mean 'bytes'? (got 3)
+      limits.moves: must be a whole number, 0 or more (got -1)
+    """
+    known, signature = _names(function), inspect.signature(function)
+
+    @functools.wraps(function)
+    def checked(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        faults = FaultList()
+        check_keywords(faults, kwargs, known)
+        if not faults:
+            return function(*args, **kwargs)
+        told: dict[str, Any] = {name: value for name, value in kwargs.items() if name in known}
+        with contextlib.suppress(TypeError):  # without what must be given, nothing can be read
+            signature.bind(*args, **told)
+            try:
+                function(*args, **told)
+            except InvalidInput as error:
+                faults.faults.extend(error.faults)
+        raise InvalidInput(faults.faults)
+
+    return checked
+
+
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """List the parameters that a keyword may name."""
+    several = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    given = inspect.signature(function).parameters.values()
+    return tuple(one.name for one in given if one.kind not in several)

@@ -47,6 +47,46 @@ def is_real(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == value
 
 
+def check_number(
+    faults: FaultList, path: str, given: Any, least: float = 0.0, greatest: float = np.inf
+) -> None:
+    """Note what is no number, or is out of its range.
+
+    Examples
+    --------
+    >>> faults = FaultList()
+    >>> for value in (2, "2", True, float("nan")):
+    ...     check_number(faults, "goals.moves", value)
+    >>> [one.value for one in faults.faults]
+    ['2', True, nan]
+    """
+    number = float(given) if isinstance(given, np.floating) else given
+    if not is_real(given) or not least <= number <= greatest:
+        upper = "or more" if np.isinf(greatest) else f"to {greatest:g}"
+        faults.add(path, given, f"must be a number, {least:g} {upper}")
+
+
+def check_whole(
+    faults: FaultList, path: str, given: Any, least: int = 0, greatest: int = EXACT
+) -> None:
+    """Note what is no whole number, or is out of its range."""
+    if not is_whole(given) or not least <= given <= greatest:
+        upper = "or more" if greatest == EXACT else f"to {greatest}"
+        faults.add(path, given, f"must be a whole number, {least} {upper}")
+
+
+def check_truth(faults: FaultList, path: str, given: Any) -> None:
+    """Note what is neither true nor false."""
+    if not isinstance(given, bool | np.bool_):
+        faults.add(path, given, "must be True or False")
+
+
+def check_text(faults: FaultList, path: str, given: Any) -> None:
+    """Note what is no text."""
+    if not isinstance(given, str):
+        faults.add(path, given, "must be a string")
+
+
 def check_time_limit(faults: FaultList, given: Any) -> None:
     """Note what is wrong with the seconds that something may take; None is for any."""
     if given is not None and (not is_real(given) or given < 0.0):

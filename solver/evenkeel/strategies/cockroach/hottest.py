@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.reading.keywords import known_keywords
 
 
 class Hottest(NamedTuple):
@@ -39,6 +40,7 @@ class Hottest(NamedTuple):
     names: tuple[str, ...]
 
 
+@known_keywords
 def hottest(
     cluster: Cluster,
     node: int | str,

@@ -10,6 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS, as_array, list_entries, shape_of
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.strategies.cockroach.compile import FORMAT, CockroachMap
 from evenkeel.strategies.cockroach.equivalence_classes import Tiers
@@ -35,6 +36,7 @@ LOADS = ("cpu", "qps", "writes", "bytes", "replicas")
 """Dimensions, in the order in which the cluster has them."""
 
 
+@known_keywords
 def cockroach_cluster(
     *,
     localities: Sequence[str],

@@ -5,6 +5,7 @@ from typing import Literal
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import known_fields
+from evenkeel.model.reading.quantities import check_number, check_whole
 from evenkeel.strategies.options import Options
 
 MODES = ("off", "leases", "leases and replicas")
@@ -56,8 +57,6 @@ class Cockroach(Options):
         if self.objective not in (None, *OBJECTIVES):
             faults.add("options.objective", self.objective, "must be 'qps', 'cpu' or None")
         for name in ("load_threshold", "range_threshold", "lease_threshold", "aggressiveness"):
-            if not getattr(self, name) >= 0.0:
-                faults.add(f"options.{name}", getattr(self, name), "must not be negative")
-        if not self.max_passes >= 1:
-            faults.add("options.max_passes", self.max_passes, "must be at least 1")
+            check_number(faults, f"options.{name}", getattr(self, name))
+        check_whole(faults, "options.max_passes", self.max_passes, 1)
         faults.raise_if_any()

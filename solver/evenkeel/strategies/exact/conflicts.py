@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.loads import weigh
 from evenkeel.strategies.exact.rules import bind
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
 
+@known_keywords
 def conflicts(cluster: Cluster, options: Exact | None = None) -> tuple[str, ...] | None:
     """Find hard rules that cannot hold together while every replica wanted has a node.
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.logs import tell
-from evenkeel.strategies.exact.ills import harms, worth
+from evenkeel.strategies.exact.ills import harms, missing, worth
 from evenkeel.strategies.exact.last_steps import with_last_steps
-from evenkeel.strategies.exact.proof import Proof
+from evenkeel.strategies.exact.proof import Proof, within_limits
 from evenkeel.strategies.exact.rescue import rescued
 from evenkeel.strategies.exact.stages import Search, in_stages
 from evenkeel.strategies.levelling.run import searched, well_led
@@ -45,19 +45,19 @@ def exact(request: Request) -> Outcome:
         effort=found.proof.effort,
     )  # fmt: skip
     if found.node is None or found.leader is None:
-        return replace(begun, native=found.proof, message=_said(found.proof))
+        return replace(begun, native=found.proof, message=_said(request, begun, found.proof))
     node = kept(cluster, found.node)
     answer = Outcome(
         node=node,
         leader=leading_slots(cluster, node, found.leader),
         stop_reason=stop_reason,
-        message=_said(found.proof),
         work=begun.work,
         timings=begun.timings,
         native=found.proof,
     )
     # CP-SAT counts what stays where it may not be as missing: that may lead, or be a surplus one
     answer = well_led(request, with_last_steps(request, answer))
+    answer = replace(answer, message=_said(request, answer, found.proof))
     best = found.proof.status == "optimal" or worth(request, answer) <= worth(request, begun)
     if best and not harms(request, answer):
         return answer
@@ -68,17 +68,20 @@ def _cut_short(search: Search) -> StopReason:
     return search.stopped or search.watch.reason or "work"
 
 
-def _said(proof: Proof) -> str:
-    """Say in a sentence what is proven."""
+def _said(request: Request, answer: Outcome, proof: Proof) -> str:
+    """Say in a sentence what is proven, of what limits admit and where no hard rule is broken."""
+    within = within_limits(request)
     if proof.status == "infeasible":
-        return "Proven: no placement keeps the hard rules."
+        return f"Proven: no placement{within} keeps the hard rules."
     if proof.status == "unknown":
         return "Nothing was proven in the time given."
-    missing = int(proof.stages[0].bound)
-    if missing:
-        where = "where they may be, whatever is moved"
-        return f"Proven: at least {missing} replicas or leaders find no node {where}."
+    lacking = int(proof.stages[0].bound)
+    if lacking:
+        told = f"find no node without breaking a hard rule, whatever is moved{within}."
+        if missing(request, answer) == 0:  # rules may stay as broken as they came
+            told += " All are placed, and no rule is broken further than it came."
+        return f"Proven: at least {lacking:,} replicas or leaders {told}"
     if proof.status == "optimal":
-        return "Proven: none is more level, and none as level moves less."
+        return f"Proven: none{within} is more level, and none as level moves less."
     gaps = ", ".join(f"{stage.name} within {stage.gap:.4g}" for stage in proof.stages)
     return f"Cut short: {gaps} of the proven least."

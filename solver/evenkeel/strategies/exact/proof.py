@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from evenkeel.model.limits import Limits
+from evenkeel.strategies.registry import Request
+
 Certainty = Literal["optimal", "feasible", "infeasible", "unknown"]
 """*optimal*: every stage is proven; *feasible*: some stage was cut short; *infeasible*: proven that
 no placement exists; *unknown*: nothing was found in the time given."""
@@ -29,3 +32,8 @@ class Proof:
     status: Certainty
     stages: tuple[Stage, ...] = ()
     effort: float = 0.0
+
+
+def within_limits(request: Request) -> str:
+    """Say that a proof is of what limits admit, where any are set; "" where none are."""
+    return "" if request.limits == Limits() else " within the limits"

@@ -10,7 +10,7 @@ from evenkeel.strategies.exact.hopeless import is_hopeless, lacking_nodes
 from evenkeel.strategies.exact.ills import Ills, audited_answer, harms, is_better, missing, worth
 from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.leeway import Leeway
-from evenkeel.strategies.exact.proof import Proof
+from evenkeel.strategies.exact.proof import Proof, within_limits
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages
 from evenkeel.strategies.levelling.run import placed_and_led, searched, well_led
 from evenkeel.strategies.registry import Outcome, Request
@@ -51,7 +51,7 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     start, audited = audited_answer(request, outcome)
     if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
         proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
-        return _proven_short(outcome, before) if proven else outcome
+        return _proven_short(outcome, before, "") if proven else outcome
     asked = _asked_of_cp_sat(request, outcome, before, levelled)
     better = with_last_steps(request, asked)
     if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
@@ -161,14 +161,17 @@ def _no_better(
     least = Ills.of(request, other)
     # where endangering fewer came first, each of those is short of one replica at least
     alone = not before.is_endangered or least.missing <= least.no_quorum
-    return _proven_short(outcome, before) if alone and before.missing == least.missing else outcome
+    if not alone or before.missing != least.missing:
+        return outcome
+    return _proven_short(outcome, before, within_limits(request))
 
 
-def _proven_short(outcome: Outcome, ills: Ills) -> Outcome:
-    """Say of what is short of a live replica that it must be."""
+def _proven_short(outcome: Outcome, ills: Ills, within: str) -> Outcome:
+    """Say of what is short of a live replica that it must be, ``within`` limits or whatever."""
     if not ills.missing:
         return outcome
-    told = f"Proven: whatever is moved, the last {ills.missing:,} of the replicas find no node."
+    told = f"the last {ills.missing:,} of the replicas find no node."
+    told = f"Proven: whatever is moved{within}, {told}"
     return replace(outcome, message=outcome.message or told)
 
 

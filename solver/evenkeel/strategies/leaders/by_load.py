@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import node_loads
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.heartbeat import beat
+from evenkeel.strategies.leaders.changes import Handed
 from evenkeel.strategies.leaders.flow import Arcs, arcs_of, least_within, stays
 from evenkeel.strategies.leaders.room import (
     lead_loads,
@@ -53,7 +54,7 @@ class LoadProof:
         The bound's certificate: prices of levels, 1 in all. Each partition led where that costs
         least, what nodes carry costs the bound.
     changes : int
-        Leadership changes.
+        Leaders that lived and lead no more.
     leaderless : int
         Partitions that nobody can lead, or has room to.
     """
@@ -107,12 +108,13 @@ def level_loads(request: Request) -> Outcome:
     replica = arcs.replica[taken]
     owner = start.owner[replica]
     leader[owner] = (replica - start.first[owner]).astype(np.int16)
+    handed = Handed.of(request, leader)
     proof = LoadProof(
         level=level,
         bound=bound.level,
         binding=bound.binding,
         price=bound.price,
-        changes=int(np.count_nonzero(leader != start.leader)),
+        changes=handed.on,
         leaderless=int((cluster.partitions.replicas > 0).sum()) - arcs.count,
     )
     return Outcome(
@@ -121,7 +123,8 @@ def level_loads(request: Request) -> Outcome:
         stop_reason=stop,
         message=f"Level {quantity(proof.level)} of the fullest node, at least "
         f"{quantity(proof.bound)} ({proof.binding or 'leading changes no load'}), "
-        f"gap {100 * proof.gap:.3g} %; {proof.changes:,} leaders changed.",
+        f"gap {round(100 * proof.gap, 9):.3g} %; {proof.changes:,} leaders changed."
+        f"{handed.said_over()}",
         work=work,
         warnings=left_as_they_came(begin.left),
         native=proof,

@@ -17,6 +17,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.figures import quantity
+from evenkeel.strategies.leaders.changes import Handed
 from evenkeel.strategies.leaders.flow import Arcs, arcs_of, least_within, stays
 from evenkeel.strategies.leaders.room import left_as_they_came, overflows, room_of, seated
 from evenkeel.strategies.leaders.search import OUT_OF_REACH, Bound, Levels, Search
@@ -38,7 +39,7 @@ class LeadersProof:
     most : ndarray of int64, shape (N,)
         Leaders that each node may have at that ratio.
     changes : int
-        Leadership changes; nobody needs fewer for ``ratio`` where nodes have room.
+        Leaders that lived and lead no more; nobody needs fewer for ``ratio`` where nodes have room.
     leaderless : int
         Partitions that nobody can lead, or has room to.
     """
@@ -114,21 +115,22 @@ def _fewest(request: Request) -> Outcome:
         taken = arcs.replica[chosen]
         owner = start.owner[taken]
         leader[owner] = (taken - start.first[owner]).astype(np.int16)
-    changes = int(np.count_nonzero((leader != start.leader) & (start.leader >= 0)))
+    handed = Handed.of(request, leader)
+    from_where = "" if start is cluster.placement else " of where the search began"
     leaderless = int((cluster.partitions.replicas > 0).sum()) - arcs.count
     return Outcome(
         node=start.node,
         leader=leader,
         stop_reason=stop,
         message=f"Proven: no other leaders are more level, and none as level change fewer than "
-        f"{changes:,}."
+        f"{handed.on:,}{from_where}.{handed.said_over()}"
         if stop == "optimum"
         else f"Nodes have no room for the most level leaders. The node that leads most leads "
         f"{quantity(ratio)} times its share, no less than {quantity(bound)}; "
-        f"{changes:,} leaders changed.",
+        f"{handed.on:,} leaders changed.{handed.said_over()}",
         work=work,
         warnings=left_as_they_came(left),
-        native=LeadersProof(ratio, bound, _most(share, ratio), changes, leaderless),
+        native=LeadersProof(ratio, bound, _most(share, ratio), handed.on, leaderless),
     )
 
 

@@ -7,11 +7,13 @@ Longhorn, settings reference; enhancement "Automatic Replica Rebalance", 2021.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from math import inf
 from typing import Any, Literal
 
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import MOST_IN_ALL
+from evenkeel.model.reading.containers import entries_of
 from evenkeel.model.reading.keywords import known_fields
+from evenkeel.model.reading.quantities import check_number
 from evenkeel.strategies.options import Options
 
 AUTO_BALANCE = ("disabled", "least-effort", "best-effort")
@@ -254,9 +256,11 @@ class Longhorn(Options):
         if self.scope not in ("volume", "cluster"):
             faults.add("options.scope", self.scope, "must be volume or cluster")
         for name in ("evenness", "most_copied"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and 0 <= value < inf):
-                faults.add(f"options.{name}", value, "must be a number, 0 or more")
+            if (value := getattr(self, name)) is not None:
+                check_number(faults, f"options.{name}", value, greatest=MOST_IN_ALL)
+        costs = {} if self.load is None else entries_of(faults, "options.load", self.load)
+        for name, value in costs.items():
+            check_number(faults, f"options.load[{name!r}]", value, greatest=MOST_IN_ALL)
         faults.raise_if_any()
 
     def kept_of(self, limits: tuple[str, ...]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import check_time_limit
 from evenkeel.model.runtime.logs import tell
 from evenkeel.strategies.relaxation.cost_lp import relaxed_cost
@@ -37,6 +38,7 @@ from evenkeel.strategies.shared.stopping import Watch
 logger = logging.getLogger("evenkeel.relaxation")
 
 
+@known_keywords
 def relaxation(
     cluster: Cluster,
     goals: Goals | Cost | None = None,

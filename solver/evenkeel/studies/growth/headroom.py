@@ -15,6 +15,7 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import number
 from evenkeel.model.runtime.logs import tell
@@ -140,6 +141,7 @@ class Headroom:
     losses: tuple[Reach, ...]
     domains: tuple[Filling, ...]
 
+    @known_keywords
     def reach(self, grows: str = ALL, loss: str = "") -> Reach:
         """Return how far loads may grow in one way.
 
@@ -197,6 +199,7 @@ class Headroom:
         return "\n".join(lines)
 
 
+@known_keywords
 def headroom(
     cluster: Cluster,
     *,

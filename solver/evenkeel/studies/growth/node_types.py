@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.intake.homes import kept_apart
+from evenkeel.model.newcomers import with_unhoused
 from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.reading.quantities import is_real, is_whole
@@ -37,9 +39,10 @@ class NodeType:
     price : float
         Of one node, in any unit; with 1 for all, the fewest nodes are the cheapest.
     places : sequence of (str, or mapping of str to str), or None
-        Where such nodes can stand: domains of the widest tier, or labels by tier. None: in every
-        domain of the widest tier in which a node accepts replicas. A node has a domain of its own
-        in tiers that its place leaves out and in which every other node has one, such as hosts.
+        Where such nodes can stand: domains of the widest tier, or labels by tier, those by which
+        rules count replicas among them. None: in every domain of these and of the widest tier in
+        which a node accepts replicas. A node has a domain of its own in tiers that its place leaves
+        out and in which every other node has one, such as hosts.
     most : int or None
         Nodes that there are at most in each place; None for any number.
     tags : sequence of str
@@ -146,6 +149,7 @@ def _kinds(faults: FaultList, path: str, cluster: Cluster, given: NodeType) -> l
     tags = items_of(faults, f"{path}.tags", given.tags)
     attributes = entries_of(faults, f"{path}.attributes", given.attributes)
     places = _places(faults, f"{path}.places", cluster, given.places)
+    _check_homes(faults, f"{path}.places", cluster, places)
     if faults.about(path):
         return []
     return [
@@ -211,17 +215,42 @@ def _places(
     return found
 
 
+def _check_homes(
+    faults: FaultList, path: str, cluster: Cluster, places: Sequence[tuple[str, dict[str, str]]]
+) -> None:
+    """Note places outside of the tiers by which rules count replicas; hosts come by themselves."""
+    for tier in _counted_by(cluster):
+        without = [place or "anywhere" for place, labels in places if tier not in labels]
+        if without:
+            message = f"must name a domain of {tier}, by which rules count replicas"
+            faults.add(path, without, message)
+
+
 def _present(cluster: Cluster) -> list[tuple[str, dict[str, str]]]:
-    """Return every domain of the widest tier in which a node accepts replicas."""
+    """Return every domain of the widest tier, and of those that rules count by, that accepts."""
     topology = cluster.topology
     if not topology.tiers:
         return [("", {})]
     codes = np.unique(topology.label[0][cluster.nodes.may_receive])
     if len(codes) > MOST_DOMAINS and _one_each(topology.label[0]):
         return [("", {})]
-    names = [topology.label_names[0][code] for code in codes.tolist() if code >= 0]
-    labels = [{topology.tiers[0]: name} for name in names]
+    counted = {topology.tiers.index(tier) for tier in _counted_by(cluster)}
+    rows = sorted({0, *counted})
+    found = np.unique(topology.label[rows][:, cluster.nodes.may_receive].T, axis=0)
+    labels = [
+        {
+            topology.tiers[row]: topology.label_names[row][code]
+            for row, code in zip(rows, codes, strict=True)
+        }
+        for codes in found[(found >= 0).all(axis=1)].tolist()
+    ]
     return [(_said(one), one) for one in labels] or [("", {})]
+
+
+def _counted_by(cluster: Cluster) -> list[str]:
+    """List the tiers by which rules count replicas, but for hosts and the like."""
+    own = own_tiers(cluster)
+    return [one for one in kept_apart(cluster.rules, cluster.topology) if one not in own]
 
 
 def _said(labels: Mapping[str, str]) -> str:
@@ -261,9 +290,10 @@ def with_nodes(
     }
     keys = dict.fromkeys(key for kind in each for key in kind.attributes)
     tags = dict.fromkeys(tag for kind in each for tag in kind.tags)
-    return cluster.add_nodes(
+    return with_unhoused(
+        cluster,
         np.array([kind.capacity for kind in each]),
-        names=names,
+        node_names=names,
         domains=domains,
         tags={tag: np.array([tag in kind.tags for kind in each]) for tag in tags},
         attributes={key: [kind.attributes.get(key) for kind in each] for key in keys},

@@ -13,6 +13,7 @@ from evenkeel.measure.bounds.needs import needs
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
@@ -166,6 +167,7 @@ class Sizing:
         return "\n".join(lines)
 
 
+@known_keywords
 def size(
     cluster: Cluster,
     forecast: Forecast | Factor | Cluster | None = None,

@@ -15,6 +15,7 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
+from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
@@ -36,6 +37,7 @@ FEWEST = 300
 """Replicas of a part on a node, on average; with fewer, what does not come out even costs moves."""
 
 
+@known_keywords
 def solve_in_parts(
     cluster: Cluster,
     parts: int | None = None,

@@ -99,6 +99,8 @@ def _figures(result: Any, wanted: int) -> list[tuple[str, str, str]]:
         ),
         ("unplaced", f"{len(result.unplaced_replicas):,}", "replicas without a node"),
     ]  # fmt: skip
+    if not result.goals_asked:
+        found[2] = ("goals", "none", "none were asked for")
     if result.cost is not None:
         found[2] = ("cost", f"{result.cost.total:,.0f}", "what was to be least")
     if cluster.bytes_dimension >= 0:

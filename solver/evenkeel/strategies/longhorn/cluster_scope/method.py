@@ -107,11 +107,9 @@ def _checked(request: Request, options: Longhorn, system: System) -> Goals:
     """Raise everything that keeps the plan from being made, together; return the goals."""
     faults = FaultList()
     known = set(system.volumes.names)
-    for name, value in (options.load or {}).items():
+    for name in options.load or ():
         if name not in known:
             faults.add("options.load", name, "unknown volume")
-        elif not 0.0 <= value < np.inf:
-            faults.add(f"options.load[{name!r}]", value, "must be a number, 0 or more")
     faults.raise_if_any()
     assert isinstance(request.goals, Goals)
     return DATA if request.goals == Goals() else request.goals
