@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
+from evenkeel.measure.audit.soft_cost import soft_cost
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import regressions
-from evenkeel.measure.soft_cost import soft_cost
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
