@@ -61,10 +61,10 @@ def more_alike(cluster: Cluster, count: int) -> Cluster:
     return cluster.add_nodes(nodes.capacity[like], names=names, **given)
 
 
-def with_unhoused(cluster: Cluster, capacity: ArrayLike, **given: Any) -> Cluster:
+def with_unknown_domains(cluster: Cluster, capacity: ArrayLike, **given: Any) -> Cluster:
     """Return a cluster with more nodes as ``add_nodes`` does, though nobody knows their domains.
 
-    For nodes that others have described, or that stand for many: what a person adds has a home.
+    For nodes that others have described, or that stand for many: what a person adds has domains.
     """
     faults = FaultList()
     parts = {one.name: getattr(cluster, one.name) for one in fields(cluster)}

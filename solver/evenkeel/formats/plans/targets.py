@@ -9,7 +9,7 @@ from evenkeel.formats.registry import uncapped_in
 from evenkeel.measure.rows import rows_alone
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.newcomers import with_unhoused
+from evenkeel.model.newcomers import with_unknown_domains
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import meant_name
@@ -63,7 +63,7 @@ def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]
         row = other.topology.tiers.index(tier)
         labels = (*other.topology.label_names[row], "")
         domains[tier] = [labels[code] for code in other.topology.label[row, new].tolist()]
-    return with_unhoused(cluster, capacity, node_names=names, domains=domains or None), names
+    return with_unknown_domains(cluster, capacity, node_names=names, domains=domains or None), names
 
 
 def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False) -> Cluster:

@@ -9,7 +9,7 @@ from evenkeel.formats.documents import Document, Source
 from evenkeel.formats.tables.reading import CAPACITY, NODE, node_columns, of_nodes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake.homes import kept_apart
+from evenkeel.model.intake.limited_tiers import limited_tiers
 
 
 def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[str, float]]:
@@ -53,7 +53,7 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
     faults.raise_if_any()
     given = node_columns(faults, table, cluster.dimensions, ())
     domains = {tiers[name.lower()]: column for name, column in given.get("domains", {}).items()}
-    for tier in kept_apart(cluster.rules, cluster.topology):
+    for tier in limited_tiers(cluster.rules, cluster.topology):
         labels = domains.get(tier, [""] * len(given["node_names"]))
         strays = [n for n, label in zip(given["node_names"], labels, strict=True) if not label]
         if strays:

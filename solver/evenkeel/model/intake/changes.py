@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.arguments import Arguments
-from evenkeel.model.intake.homes import check_homes
+from evenkeel.model.intake.limited_tiers import check_domains_given
 from evenkeel.model.intake.nodes import COLUMNS, check_nodes, read_nodes
 from evenkeel.model.intake.rules import check_rules
 from evenkeel.model.intake.sizes import Given, Sizes, length
@@ -240,7 +240,7 @@ def _listed(which: Any) -> Any:
 
 def added(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[str, Any]:
     """Return the parts of a cluster with more nodes after those of another, each in its domains."""
-    check_homes(faults, parts, given, length([given["capacity"]]))
+    check_domains_given(faults, parts, given, length([given["capacity"]]))
     return joined(faults, parts, given)
 
 

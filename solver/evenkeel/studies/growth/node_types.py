@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.intake.homes import kept_apart
-from evenkeel.model.newcomers import with_unhoused
+from evenkeel.model.intake.limited_tiers import limited_tiers
+from evenkeel.model.newcomers import with_unknown_domains
 from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.reading.quantities import is_real, is_whole
@@ -149,7 +149,7 @@ def _kinds(faults: FaultList, path: str, cluster: Cluster, given: NodeType) -> l
     tags = items_of(faults, f"{path}.tags", given.tags)
     attributes = entries_of(faults, f"{path}.attributes", given.attributes)
     places = _places(faults, f"{path}.places", cluster, given.places)
-    _check_homes(faults, f"{path}.places", cluster, places)
+    _check_domains_given(faults, f"{path}.places", cluster, places)
     if faults.about(path):
         return []
     return [
@@ -215,7 +215,7 @@ def _places(
     return found
 
 
-def _check_homes(
+def _check_domains_given(
     faults: FaultList, path: str, cluster: Cluster, places: Sequence[tuple[str, dict[str, str]]]
 ) -> None:
     """Note places outside of the tiers by which rules count replicas; hosts come by themselves."""
@@ -250,7 +250,7 @@ def _present(cluster: Cluster) -> list[tuple[str, dict[str, str]]]:
 def _counted_by(cluster: Cluster) -> list[str]:
     """List the tiers by which rules count replicas, but for hosts and the like."""
     own = own_tiers(cluster)
-    return [one for one in kept_apart(cluster.rules, cluster.topology) if one not in own]
+    return [one for one in limited_tiers(cluster.rules, cluster.topology) if one not in own]
 
 
 def _said(labels: Mapping[str, str]) -> str:
@@ -290,7 +290,7 @@ def with_nodes(
     }
     keys = dict.fromkeys(key for kind in each for key in kind.attributes)
     tags = dict.fromkeys(tag for kind in each for tag in kind.tags)
-    return with_unhoused(
+    return with_unknown_domains(
         cluster,
         np.array([kind.capacity for kind in each]),
         node_names=names,

@@ -1,4 +1,4 @@
-"""Homes: that nodes which join stand in a domain of every tier by which rules count replicas.
+"""Tiers that rules limit: nodes which join have to be in a domain of each.
 
 A node without a domain is outside of all of them: no limit of a tier counts what stands on it.
 """
@@ -18,7 +18,7 @@ LISTED = 10
 """Nodes without a domain that are listed; the others are counted."""
 
 
-def kept_apart(rules: Sequence[Rule], topology: Topology) -> list[str]:
+def limited_tiers(rules: Sequence[Rule], topology: Topology) -> list[str]:
     """List the tiers that rules set limits on and that every node has a domain of.
 
     Examples
@@ -27,7 +27,7 @@ def kept_apart(rules: Sequence[Rule], topology: Topology) -> list[str]:
     >>> c = ek.Cluster.from_arrays(
     ...     capacity=[[9.0]] * 2, load=[], domains={"zone": ["a", "b"], "rack": ["x", None]},
     ...     rules=[Rule(spread={"zone": 1, "rack": 1})])
-    >>> kept_apart(c.rules, c.topology)
+    >>> limited_tiers(c.rules, c.topology)
     ['zone']
     """
     limited = {limit.tier for rule in rules for limit in rule.limits()}
@@ -38,7 +38,9 @@ def kept_apart(rules: Sequence[Rule], topology: Topology) -> list[str]:
     ]
 
 
-def check_homes(faults: FaultList, parts: Mapping[str, Any], given: Given, more: int) -> None:
+def check_domains_given(
+    faults: FaultList, parts: Mapping[str, Any], given: Given, more: int
+) -> None:
     """Note tiers that the cluster does not have, and new nodes that rules would not count."""
     topology: Topology = parts["topology"]
     told = given.get("domains")
@@ -48,7 +50,7 @@ def check_homes(faults: FaultList, parts: Mapping[str, Any], given: Given, more:
             known = list(topology.tiers)
             message = f"unknown tier; known: {known}{did_you_mean(tier, known)}"
             faults.add(f"domains[{tier!r}]", tier, message)
-    for tier in kept_apart(parts["rules"], topology):
+    for tier in limited_tiers(parts["rules"], topology):
         inside = FaultList()
         codes, _ = read_labels(inside, "", told.get(tier, [None] * more), more)
         strays = [] if inside else np.flatnonzero(codes < 0).tolist()
