@@ -21,7 +21,7 @@ from tests.naive.cost import annealing as naive_search
 from tests.support.random_problems import random_problem
 
 SEEDS = st.integers(0, 2**32 - 1)
-GENEROUS = settings(deadline=None, max_examples=60)
+GENEROUS = settings(deadline=None, max_examples=30)
 
 
 @jit

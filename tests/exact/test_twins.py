@@ -30,11 +30,11 @@ def alike(rng):
     )
 
 
-@pytest.mark.parametrize("seed", mostly_long(range(8), [0]))
+@pytest.mark.parametrize("seed", mostly_long(range(16), [0]))
 def test_an_order_among_twins_loses_no_answer(seed):
     rng = np.random.default_rng(seed)
     tried = 0
-    for _ in range(10):
+    for _ in range(5):
         cluster, goals = alike(rng), ek.Goals(level=float(rng.choice([0.0, 0.1])))
         best = naive.best(cluster, bounds(cluster, goals))
         if best is None or len(same_partitions(cluster)) == len(cluster.partitions):
@@ -44,7 +44,7 @@ def test_an_order_among_twins_loses_no_answer(seed):
         assert result.native.status == "optimal"
         loads = result.levelness.loads
         assert naive.measured(loads, result.bounds, result.comparison.moves) == best
-    assert tried > 3
+    assert tried > 1
 
 
 def test_a_dozen_partitions_alike_are_proven_with_little_effort():
