@@ -272,3 +272,26 @@ print([name for name in sys.modules if name.startswith("evenkeel.strategies.exac
 def test_balance_loads_nothing_of_it_for_a_large_cluster():
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["optimal", "[]"]
+
+
+def test_a_model_that_takes_longer_than_there_is_time_for_is_not_finished() -> None:
+    """The caller is asked while it is made, and what the search before it found stands."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[1e6]] * 20,
+        load=[[float(1 + p % 7)] for p in range(2_000)],
+        placement=[[p % 10, 10 + p % 10] for p in range(2_000)],
+        domains={"zone": [n % 5 for n in range(20)]},
+        spread={"zone": 1},
+    )
+    largest = ek.options.Exact(largest=1 << 40)
+    asked: list[str] = []
+
+    def stop(progress):
+        asked.append(progress.stage)
+        if len(asked) > 2:
+            raise StopIteration
+
+    result = ek.solve(cluster, "exact", options=largest, callback=stop)
+    assert result.native.status == "unknown"
+    assert result.message.startswith("CP-SAT proved nothing in the time given.")
+    assert len(asked) == 3

@@ -24,18 +24,26 @@ def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[
     if limits.leader_changes is not None:
         model.add(sum(changes) <= limits.leader_changes)
     if limits.partition_moves is not None:
-        for p in {p for _, p, _ in joins}:
-            model.add(sum(count for count, q, _ in joins if q == p) <= limits.partition_moves)
+        for counts in _each(joins, 1).values():
+            model.add(sum(counts) <= limits.partition_moves)
     if limits.bytes is not None:
         _hold_bytes(seats, limits.bytes, joins)
     if limits.node_in is not None:
-        for n in {n for _, _, n in joins}:
-            model.add(sum(count for count, _, m in joins if m == n) <= limits.node_in)
+        for counts in _each(joins, 2).values():
+            model.add(sum(counts) <= limits.node_in)
     if limits.node_out is not None:
         _hold_leaving(seats, limits.node_out)
     for tier in {*limits.domain_in, *limits.domain_out}:
         domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)]
         _hold_passing(seats, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))
+
+
+def _each(joins: list[Join], which: int) -> dict[int, list[Any]]:
+    """Gather the counts of each partition, 1, or of each node, 2."""
+    found: dict[int, list[Any]] = {}
+    for join in joins:
+        found.setdefault(join[which], []).append(join[0])
+    return found
 
 
 def _hold_bytes(seats: Seats, most: float, joins: list[Join]) -> None:

@@ -16,6 +16,8 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.strategies.exact.ills import Ills, endangered, harms, worth
+from evenkeel.strategies.exact.proof import Proof
+from evenkeel.strategies.exact.seats import CutShort
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages
 from evenkeel.strategies.levelling.run import levelled, well_led
 from evenkeel.strategies.registry import Outcome, Request
@@ -108,7 +110,10 @@ def _fewest(request: Request, stands: Placement, made: int | None, effort: float
     Where nothing within them is known yet, any is looked for first: that is found more easily.
     """
     search = Search(1, effort, request.seed, request.watch)
-    stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
+    try:
+        stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
+    except CutShort:
+        return Found(None, None, Proof("unknown"))
     _hold_what_is_reached(stages, stands)
     moves = sum(count for count, _, _ in stages.joins)
     if made is None:

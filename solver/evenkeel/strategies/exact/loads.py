@@ -155,6 +155,7 @@ def _loads(seats: Seats, d: int, scale: Scale) -> list[Any]:
     load = seats.cluster.partitions.load
     on: list[Any] = [0] * len(seats.cluster.nodes)
     for alike in seats.alike:
+        seats.reasons.look()
         p = alike[0]
         voter, other = scale.up(load.voter[p, d]), scale.up(load.non_voter[p, d])
         more = scale.up(load.leader[p, d]) - voter
@@ -242,6 +243,7 @@ def moved(seats: Seats) -> list[tuple[Any, int, int]]:
     homes = _homes(seats.cluster)
     found = []
     for p, n in seats.all():
+        seats.reasons.look()
         if n not in homes[p]:
             found.append((seats.count(p, n), p, n))
     return found

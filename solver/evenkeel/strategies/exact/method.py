@@ -74,7 +74,7 @@ def _said(request: Request, answer: Outcome, proof: Proof) -> str:
     if proof.status == "infeasible":
         return f"Proven: no placement{within} keeps the hard rules."
     if proof.status == "unknown":
-        return "Nothing was proven in the time given."
+        return "CP-SAT proved nothing in the time given."
     lacking = int(proof.stages[0].bound)
     if lacking:
         told = f"find no node without breaking a hard rule, whatever is moved{within}."

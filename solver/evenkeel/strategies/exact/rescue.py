@@ -11,6 +11,7 @@ from evenkeel.strategies.exact.ills import Ills, audited_answer, harms, is_bette
 from evenkeel.strategies.exact.last_steps import with_last_steps
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.proof import Proof, within_limits
+from evenkeel.strategies.exact.seats import CutShort
 from evenkeel.strategies.exact.stages import FULL, SOME, Found, Search, Stages
 from evenkeel.strategies.levelling.run import placed_and_led, searched, well_led
 from evenkeel.strategies.registry import Outcome, Request
@@ -52,7 +53,10 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
         proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
         return _proven_short(outcome, before, "") if proven else outcome
-    asked = _asked_of_cp_sat(request, outcome, before, levelled)
+    try:
+        asked = _asked_of_cp_sat(request, outcome, before, levelled)
+    except CutShort:
+        asked = outcome
     better = with_last_steps(request, asked)
     if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
         better = replace(better, message="")  # what it says of those left over holds no more

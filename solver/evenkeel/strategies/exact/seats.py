@@ -16,6 +16,7 @@ from evenkeel.model.placement import Flag, Role
 from evenkeel.strategies.exact.leeway import Leeway
 from evenkeel.strategies.exact.twins import same_partitions
 from evenkeel.strategies.shared.scope import partition_scope
+from evenkeel.strategies.shared.stopping import Watch
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -29,15 +30,31 @@ PARTS, HEAVIEST = 100, 10_000
 most that any counts, be it in whole ones or in such parts."""
 
 
+class CutShort(Exception):
+    """The time for a model is over before there is one."""
+
+
 @dataclass
 class Reasons:
-    """Names of constraints, so that a set of them that cannot hold together can be told."""
+    """Names of constraints, so that a set of them that cannot hold together can be told.
+
+    A ``watch`` ends the making of a model that takes too long.
+    """
 
     model: CpModel
     switches: dict[str, Any] | None = None
+    watch: Watch | None = None
+
+    def look(self) -> None:
+        """Let clock and caller say whether to go on; ``CutShort`` if not."""
+        if self.watch is not None:
+            self.watch.hear()
+            if self.watch.reason is not None:
+                raise CutShort
 
     def hold(self, constraint: Any, name: str) -> None:
         """Add a constraint under a name."""
+        self.look()
         if isinstance(constraint, bool | np.bool_):
             constraint = self.model.new_constant(int(constraint)) >= 1
         added = self.model.add(constraint)
@@ -130,6 +147,7 @@ def seat(
     banned = {(int(p), int(n)) for p, n in cluster.forbidden}
     led = has_leaders(cluster)
     for p in range(len(cluster.partitions)):
+        reasons.look()
         q = int(rule_of[p])
         wanted = int(cluster.partitions.replicas[p])
         ballots = min(int(cluster.partitions.voters[p]), wanted)

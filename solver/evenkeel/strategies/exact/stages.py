@@ -30,7 +30,7 @@ from evenkeel.strategies.exact.loads import (
 )
 from evenkeel.strategies.exact.proof import Certainty, Proof, Stage
 from evenkeel.strategies.exact.rules import bind
-from evenkeel.strategies.exact.seats import Reasons, Seats, Wish, in_parts, seat, stuck
+from evenkeel.strategies.exact.seats import CutShort, Reasons, Seats, Wish, in_parts, seat, stuck
 from evenkeel.strategies.exact.twins import in_order, order_twins
 from evenkeel.strategies.shared.stopping import Progress, StopReason, Watch
 
@@ -132,7 +132,10 @@ def in_stages(
     cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
 ) -> Found:
     """Place as many replicas as can be, then level, then move as little as possible."""
-    stages = Stages.of(cluster, bounds, limits, hint, search)
+    try:
+        stages = Stages.of(cluster, bounds, limits, hint, search)
+    except CutShort:
+        return Found(None, None, Proof("unknown"))
     stages.place()
     stages.level_and_move()
     return stages.found
@@ -167,16 +170,17 @@ class Stages:
     ) -> Stages:
         """Model a cluster, its rules and its budgets, and start from a placement.
 
-        ``leeway`` says how far rules may be broken.
-
-        What loading CP-SAT takes is left out of the time limit, as what compiling takes.
+        ``leeway`` says how far rules may be broken. What loading CP-SAT takes is left out of the
+        time limit, as what compiling takes. Raises ``CutShort`` if the time is over before the
+        model is made.
         """
         began = search.watch.clock()
         from ortools.sat.python import cp_model
 
         search.watch.exclude(search.watch.clock() - began)
         model = cp_model.CpModel()
-        seats = seat(cluster, model, Reasons(model), leeway(cluster, model), may_miss=True)
+        reasons = Reasons(model, watch=search.watch)
+        seats = seat(cluster, model, reasons, leeway(cluster, model), may_miss=True)
         wishes = [*bind(seats), *seats.swapped]
         gauges, floors = weigh(seats, bounds)
         order_twins(seats)
@@ -184,6 +188,7 @@ class Stages:
         hold_budgets(seats, limits, joins, changes)
         stages = cls(seats, search, wishes, gauges, floors, joins, changes, late_leaders(seats))
         stages.start_from(hint)
+        reasons.watch = None  # from here on CP-SAT is stopped
         return stages
 
     def start_from(self, placement: Placement) -> None:

@@ -60,6 +60,7 @@ def twins(seats: Seats) -> list[list[int]]:
 def order_twins(seats: Seats) -> None:
     """Look at one order of each set of twins only."""
     for alike in twins(seats):
+        seats.reasons.look()
         sums = [sum((n + 1) * seats.count(p, n) for n in seats.nodes(p)) for p in alike]
         for one, other in pairwise(sums):
             if not isinstance(one, int) and not isinstance(other, int):
