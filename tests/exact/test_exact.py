@@ -295,3 +295,10 @@ def test_a_model_that_takes_longer_than_there_is_time_for_is_not_finished() -> N
     assert result.native.status == "unknown"
     assert result.message.startswith("CP-SAT proved nothing in the time given.")
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("seed", [23000000, 23000006])
+def test_what_its_model_forbids_but_came_broken_takes_no_place_away(seed: int) -> None:
+    """Its model keeps a spread that came broken; the search had placed a replica beside it."""
+    tried = try_one(draw("lost_zone", seed), "exact")
+    assert (tried.strikes, tried.findings) == (0, [])
