@@ -170,10 +170,10 @@ def test_completing_mends_within_so_many_moves_and_else_changes_nothing(seed, mo
         assert faults == naive.faults_of(problem, state, course, p)
 
 
-@pytest.mark.parametrize("first", mostly_long(range(0, 400, 50), [0]))
+@pytest.mark.parametrize("first", mostly_long(range(0, 400, 100), [0]))
 def test_completing_finds_most_of_what_there_is(first):
     missed = possible = 0
-    for seed in range(first, first + 50):
+    for seed in range(first, first + 100):
         problem, state, aim, course, best = begun(tiny_case(seed))
         worths = [
             naive.worth(problem, one, aim, course)
@@ -187,7 +187,7 @@ def test_completing_finds_most_of_what_there_is(first):
         missed += not complete(
             problem, state, aim, course, best, new_trail(state), least, effort
         )  # fmt: skip
-    assert possible > 5
+    assert possible > 10
     assert missed <= 0.1 * possible
 
 
