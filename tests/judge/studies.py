@@ -11,7 +11,7 @@ from evenkeel.control.background.executors import InlineWorkers
 from evenkeel.control.pipeline import Pipeline
 from tests.judge.case import Case, build
 from tests.judge.mending import left_undone
-from tests.judge.verdict import Finding, judged, standing_of, worse
+from tests.judge.verdict import Finding, but_wishes, judged, standing_of, worse
 from tests.judge.world import NON_VOTER, Standing, World
 
 SCENARIOS = 3
@@ -113,7 +113,10 @@ def _at_rest(pipeline: Pipeline, case: Case, when: str) -> tuple[Standing | None
         for p in _beyond_need(world, node, first):
             found.append(Finding(beyond, f"{when}: partition {p}"))
         return None, found
-    return after, [*found, *(_said(one, f"{when}: {one.where}") for one in worse(world, after))]
+    return after, [
+        *found,
+        *(_said(one, f"{when}: {one.where}") for one in but_wishes(world, worse(world, after))),
+    ]
 
 
 def _moved(case: Case, after: Standing) -> Case:

@@ -67,12 +67,12 @@ def judged(world: World, result: ek.Result, *, claims_only: bool = False) -> lis
     after = standing_of(result.placement)
     found = list(claims(world, after, result))
     if not claims_only:
-        found += _but_wishes(world, worse(world, after))
+        found += but_wishes(world, worse(world, after))
         found += exceeded(world, after)
     return found
 
 
-def _but_wishes(world: World, found: Iterator[Finding]) -> Iterator[Finding]:
+def but_wishes(world: World, found: Iterator[Finding]) -> Iterator[Finding]:
     """Leave out wishes that may have yielded to mending: something hard was broken."""
     mended = any(is_hard(kind) for kind, *_ in everything(world, world.came))
     return (f for f in found if not (mended and f.kind.startswith("wish dropped")))
