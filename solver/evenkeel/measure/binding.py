@@ -82,14 +82,16 @@ class Scope:
     def bindings(self) -> "tuple[Binding, ...]":
         """What binds the members, one kind of limit on one tier at a time."""
         amounts: dict[tuple[str, LimitKind, bool], NDArray[np.int32]] = {}
+        weights: dict[tuple[str, LimitKind, bool], NDArray[np.float64]] = {}
         for q, demands in enumerate(self.demands):
             for limit in demands.limits:
                 key = (limit.tier, limit.kind, limit.hard)
                 none = np.full(len(self.demands), NONE, np.int32)
                 amounts.setdefault(key, none)[q] = limit.amount
+                weights.setdefault(key, np.zeros(len(self.demands)))[q] = limit.weight
         return tuple(
-            Binding(tier, kind, hard, by_class.take(self.rule))
-            for (tier, kind, hard), by_class in amounts.items()
+            Binding(*key, amount.take(self.rule), weights[key].take(self.rule))
+            for key, amount in amounts.items()
         )
 
 
@@ -107,12 +109,15 @@ class Binding:
         As in ``Limit``.
     amount : ndarray of int32, shape (E,)
         The number that each member is held to; -1 where it is not bound.
+    weight : ndarray of float64, shape (E,)
+        What each unit beyond it costs where it is soft; 0 where it is not bound.
     """
 
     tier: str
     kind: LimitKind
     hard: bool
     amount: NDArray[np.int32]
+    weight: NDArray[np.float64]
 
     @property
     def violation(self) -> str:

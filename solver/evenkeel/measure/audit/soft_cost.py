@@ -41,11 +41,7 @@ def soft_cost(cluster: Cluster, audited: Audit) -> float:
 
 def _weights(scope: Scope, kind: str, tier: str) -> NDArray[np.float64]:
     """Return the weight of each member's soft limit of a kind on a tier, (E,)."""
-    found = np.zeros(len(scope.demands))
-    for q, demands in enumerate(scope.demands):
-        for limit in demands.limits:
-            of_node = (limit.kind, limit.tier) == ("spread", "node")
-            name = "soft_same_node" if of_node else f"soft_{limit.kind}"
-            if not limit.hard and (name, limit.tier) == (kind, tier):
-                found[q] = limit.weight
-    return found.take(scope.rule)
+    for binding in scope.bindings:
+        if (binding.violation, binding.tier) == (kind, tier):
+            return binding.weight
+    return np.zeros(len(scope.rule))

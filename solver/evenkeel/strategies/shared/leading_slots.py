@@ -21,8 +21,7 @@ def leading_slots(
     may_lead = np.append(cluster.nodes.may_lead, False)
     if len(node) and leader.min() >= 0 and may_lead.take(node.take(was.first[:-1] + leader)).all():
         return leader.astype(np.int16)
-    led = np.where(leader >= 0, was.first[:-1] + leader, -1)
-    at = np.append(node, np.int32(-1))[led]
+    at = was.replaced(node, leader).leader_node
     unled = ~may_lead[at]
     handed = np.where(unled & (at != was.leader_node), -1, leader)
     # of the voters on that node the slot that led comes first, and so is written last
