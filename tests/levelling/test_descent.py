@@ -41,6 +41,12 @@ walks = pytest.mark.skipif(
 )
 
 
+def begun(small, problem, state, forced, most_moves=NO_LIMIT, seed=0):
+    """Descend from where a state stands, with as many leaders on a node as may be."""
+    was = state.leader.copy()
+    return descend(problem, state, was, forced, no_leader_limit(small), most_moves, seed)
+
+
 @no_alloc
 def let_second_lead(problem, state):
     """Hand every leadership to the second slot."""
@@ -238,9 +244,7 @@ def test_a_descent_keeps_every_rule_at_every_piece(seed: int) -> None:
     small = random_small(seed)
     problem, state = small.arrays()
     forced = must_relocate(problem, state, np.array(small.accepts))
-    for pieces, _ in enumerate(
-        descend(problem, state, state.leader.copy(), forced, no_leader_limit(small), NO_LIMIT, seed)
-    ):
+    for pieces, _ in enumerate(begun(small, problem, state, forced, seed=seed)):
         check_rules(small, state)
         if pieces == 3:
             break
@@ -254,9 +258,7 @@ def test_an_expanded_cluster_gets_level_with_few_moves(seed: int) -> None:
     problem, state = small.arrays()
     alive = np.array(small.accepts)
     forced = must_relocate(problem, state, alive)
-    stages = list(
-        descend(problem, state, state.leader.copy(), forced, no_leader_limit(small), NO_LIMIT, 0)
-    )
+    stages = list(begun(small, problem, state, forced))
     assert stages[-1].stage == "level"
     assert (state.load[:, alive] <= problem.nodes.watermark[:, alive] * (1 + 1e-9)).all()
     check_counts(problem, state)
@@ -291,9 +293,7 @@ def test_a_budget_of_moves_is_kept_and_repairs_do_not_count_against_it() -> None
     for budget in (0, 5):
         problem, state = small.arrays()
         forced = must_relocate(problem, state, np.array(small.accepts))
-        for pieces, _ in enumerate(
-            descend(problem, state, state.leader.copy(), forced, no_leader_limit(small), budget, 0)
-        ):
+        for pieces, _ in enumerate(begun(small, problem, state, forced, budget)):
             if pieces == 6:
                 break
         moved = state.node != problem.partitions.home
@@ -321,9 +321,7 @@ def test_a_level_cluster_is_left_alone() -> None:
     small.watermark[:] = 1e9
     problem, state = small.arrays()
     forced = must_relocate(problem, state, np.array(small.accepts))
-    stages = list(
-        descend(problem, state, state.leader.copy(), forced, no_leader_limit(small), NO_LIMIT, 0)
-    )
+    stages = list(begun(small, problem, state, forced))
     assert [s.stage for s in stages] == ["redistribute", "level"]
     assert (state.node == problem.partitions.home).all()
     assert state.leader.tolist() == small.leader
@@ -342,17 +340,7 @@ def test_few_alike_replicas_get_level_though_no_single_move_would_do(seed: int) 
     small.capacity[:] = np.inf
     small.watermark[:] = [7.0, 5.0]
     problem, state = small.arrays()
-    stages = list(
-        descend(
-            problem,
-            state,
-            state.leader.copy(),
-            np.zeros(30, bool),
-            no_leader_limit(small),
-            NO_LIMIT,
-            0,
-        )
-    )
+    stages = list(begun(small, problem, state, np.zeros(30, bool)))
     assert stages[-1].stage == "level"
     assert (state.load.max(axis=1) <= [7.0, 5.0]).all()
     check_counts(problem, state)
@@ -362,17 +350,7 @@ def test_few_alike_replicas_get_level_though_no_single_move_would_do(seed: int) 
         array[...] = 0
     settle(problem, again)
     problem.partitions.home[:] = state.node
-    list(
-        descend(
-            problem,
-            again,
-            again.leader.copy(),
-            np.zeros(30, bool),
-            no_leader_limit(small),
-            NO_LIMIT,
-            1,
-        )
-    )
+    list(begun(small, problem, again, np.zeros(30, bool), seed=1))
     assert again.node.tolist() == state.node.tolist()
     assert again.leader.tolist() == state.leader.tolist()
 
