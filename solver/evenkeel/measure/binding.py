@@ -90,7 +90,7 @@ class Scope:
                 amounts.setdefault(key, none)[q] = limit.amount
                 weights.setdefault(key, np.zeros(len(self.demands)))[q] = limit.weight
         return tuple(
-            Binding(*key, amount.take(self.rule), weights[key].take(self.rule))
+            Binding(*key, amount.take(self.rule), self.rule, weights[key])
             for key, amount in amounts.items()
         )
 
@@ -109,15 +109,23 @@ class Binding:
         As in ``Limit``.
     amount : ndarray of int32, shape (E,)
         The number that each member is held to; -1 where it is not bound.
-    weight : ndarray of float64, shape (E,)
-        What each unit beyond it costs where it is soft; 0 where it is not bound.
+    rule : ndarray of int32, shape (E,)
+        Class of each member.
+    weight_of : ndarray of float64, shape (Q,)
+        What each unit beyond it costs a member of each class where it is soft; 0 for no limit.
     """
 
     tier: str
     kind: LimitKind
     hard: bool
     amount: NDArray[np.int32]
-    weight: NDArray[np.float64]
+    rule: NDArray[np.int32]
+    weight_of: NDArray[np.float64]
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """What each unit beyond it costs each member, (E,) float64; 0 where it is not bound."""
+        return self.weight_of.take(self.rule)
 
     @property
     def violation(self) -> str:

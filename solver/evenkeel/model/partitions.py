@@ -45,9 +45,9 @@ class Loads:
                 least = np.minimum(least, other)
         return read_only(least)
 
-    @cached_property
+    @property
     def lightest_by_dimension(self) -> NDArray[np.float64]:
-        """The same, each dimension in one stretch of memory, (D, P) float64."""
+        """The same, each dimension in one stretch of memory, (D, P) float64; a copy, not kept."""
         return read_only(np.ascontiguousarray(self.lightest.T))
 
     @cached_property

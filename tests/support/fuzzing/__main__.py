@@ -9,8 +9,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.support.fuzzing.fuzz import fuzz
-from tests.support.fuzzing.samples import readers
+from tests.support.fuzzing.fuzz import Report, fuzz
+from tests.support.fuzzing.samples import Reader, readers
 
 
 def main() -> int:
@@ -28,16 +28,21 @@ def main() -> int:
             continue
         report = fuzz(reader, arguments.mutants, arguments.seed, seconds=arguments.seconds)
         escaped += len(report.escapes)
-        told = f"{report.outcomes.total():,} of {reader.name}: {dict(report.outcomes)}"
-        print(f"{told}, slowest {report.slowest:.3f} s", flush=True)
-        for wrong, number in Counter(wrong for wrong, _ in report.escapes).most_common(12):
-            print(f"  {number} {wrong}")
-        if arguments.keep:
-            arguments.keep.mkdir(parents=True, exist_ok=True)
-            (arguments.keep / f"{reader.name}-slowest").write_bytes(report.slow[0])
-            for i, (_, files) in enumerate(report.escapes[:20]):
-                (arguments.keep / f"{reader.name}-{i}").write_bytes(files[0])
+        tell(reader, report, arguments.keep)
     return 1 if escaped else 0
+
+
+def tell(reader: Reader, report: Report, keep: Path | None) -> None:
+    """Print what became of a reader's files, and keep those that escaped."""
+    told = f"{report.outcomes.total():,} of {reader.name}: {dict(report.outcomes)}"
+    print(f"{told}, slowest {report.slowest:.3f} s", flush=True)
+    for wrong, number in Counter(wrong for wrong, _ in report.escapes).most_common(12):
+        print(f"  {number} {wrong}")
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+        (keep / f"{reader.name}-slowest").write_bytes(report.slow[0])
+        for i, (_, files) in enumerate(report.escapes[:20]):
+            (keep / f"{reader.name}-{i}").write_bytes(files[0])
 
 
 if __name__ == "__main__":

@@ -64,19 +64,26 @@ def fuzz(
         for files in reader.samples:  # what is loaded or compiled first is no damaged file's doing
             reader.read(files, Path(folder))
         for files in mutated(reader, mutants, seed):
-            held, began = _peak(), time.process_time()
-            if began > last:
+            if time.process_time() > last:
                 break
-            outcome, wrong = _outcome(reader, files, Path(folder))
-            seconds = time.process_time() - began
-            if _peak() - held > most_memory:
-                wrong = f"took {(_peak() - held) >> 20} MiB ({outcome})"
-            report.outcomes[outcome] += 1
-            if wrong:
-                report.escapes.append((wrong, files))
-            if seconds > report.slowest:
-                report.slowest, report.slow = seconds, files
+            judge(report, reader, files, Path(folder), most_memory)
     return report
+
+
+def judge(
+    report: Report, reader: Reader, files: Files, folder: Path, most_memory: int = 100 << 20
+) -> None:
+    """Read files, and add to the report what became of them."""
+    held, began = _peak(), time.process_time()
+    outcome, wrong = _outcome(reader, files, folder)
+    seconds = time.process_time() - began
+    if _peak() - held > most_memory:
+        wrong = f"took {(_peak() - held) >> 20} MiB ({outcome})"
+    report.outcomes[outcome] += 1
+    if wrong:
+        report.escapes.append((wrong, files))
+    if seconds > report.slowest:
+        report.slowest, report.slow = seconds, files
 
 
 def mutated(reader: Reader, mutants: int, seed: int) -> Iterator[Files]:
