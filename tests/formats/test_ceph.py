@@ -132,7 +132,7 @@ class TestCrushText:
         text = Document("crush.txt", decompiled(document).encode())
         found = read_crush_text(faults, text)
         faults.raise_if_any()
-        got = crush_map_of(faults, "crush.txt", found, 0, len(text.data))
+        got = crush_map_of(faults, "crush.txt", found, 0, len(text.data), set())
         faults.raise_if_any()
         own = {b.id: (b.name, b.type, list(b.items)) for b in got.buckets}
         for bucket in expected.buckets:
@@ -148,6 +148,34 @@ class TestCrushText:
         (args,) = registry.read(DUMP, text.encode()).native.crush.choose_args["-1"]
         assert args.weights == [[65536, 131072, 32768], [65536] * 3]
         assert args.ids == [-30, -31, -32]
+
+    def test_what_version_19_adds_is_no_hindrance_where_no_pool_uses_it(self):
+        rule = (
+            "rule wide {\n id 7\n type msr_indep\n step set_msr_descents 50\n step take default\n"
+            " step choosemsr 4 type host\n step choosemsr 2 type osd\n step emit\n}\n"
+        )
+        text = "tunable msr_descents 100\ntunable msr_collision_tries 100\n" + TEXT.read_text()
+        dump = json.loads(JSON.read_bytes())
+        dump["tunables"] |= {"msr_descents": 100, "msr_collision_tries": 100}
+        steps = [
+            {"op": "set_msr_descents", "num": 50},
+            {"op": "take", "item": -1, "item_name": "default"},
+            {"op": "choosemsr", "num": 4, "type": "host"},
+            {"op": "emit"},
+        ]
+        dump["rules"].append({"rule_id": 7, "rule_name": "wide", "type": 5, "steps": steps})
+        plain = registry.read(DUMP, JSON)
+        for map_of in ((text + rule).encode(), json.dumps(dump).encode()):
+            found = registry.read(DUMP, map_of)
+            assert found.native.crush.rules == plain.native.crush.rules
+            assert found.placement.nodes.tolist() == plain.placement.nodes.tolist()
+            assert found.rules == plain.rules
+
+            def uses_it(document):
+                document["pools"][0]["crush_rule"] = 7
+
+            found = faults_of(changed(DUMP, uses_it), map_of)
+            assert {value for _, value in found} == {"set_msr_descents", "choosemsr"}
 
     def test_everything_wrong_is_named_with_its_line(self):
         text = TEXT.read_text()

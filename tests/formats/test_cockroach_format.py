@@ -11,6 +11,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.formats import registry
+from evenkeel.formats.cockroach import FORMAT
 from evenkeel.formats.cockroach.flow import parse_flow
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Role
@@ -108,6 +109,35 @@ class TestReading:
         csv.writer(table).writerows([["target", "raw_config_sql"], *(["x", one] for one in rows)])
         table.write("RANGE liveness,NULL\n")
         assert_same(registry.read(RANGES, NODES, table.getvalue().encode()), cluster)
+
+    def test_without_a_column_the_database_is_the_one_that_has_zones(self):
+        ranges = (
+            b"range_id,schema_name,table_name,replicas,voting_replicas\n"
+            b'70,public,users,"{1,2,3}","{1,2,3}"\n71,public,rides,"{1,2,3}","{1,2,3}"\n'
+        )
+
+        def wanted(*zones):
+            statements = [
+                f"ALTER {target} CONFIGURE ZONE USING num_replicas = {count};"
+                for target, count in zones
+            ]
+            found = registry.read(ranges, "\n".join(statements).encode(), format="cockroach")
+            told = [text for text in FORMAT.left_out(found) if "database" in text]
+            return found.partitions.replicas.tolist(), len(told)
+
+        # every cluster has zones of its own tables: they are nobody else's
+        own = ("DATABASE system", 5), ("TABLE system.public.tenant_usage", 7)
+        assert wanted(*own) == ([3, 3], 0)
+        assert wanted(*own, ("DATABASE movr", 5)) == ([5, 5], 1)
+        assert wanted(*own, ("TABLE movr.public.users", 5)) == ([5, 3], 1)
+        assert wanted(("INDEX movr.public.users@x", 5), ("DATABASE movr", 4)) == ([4, 4], 1)
+        # a zone of a table that is not among them tells that its database is another
+        others = ("DATABASE other", 7), ("TABLE other.public.trips", 9)
+        assert wanted(*others, ("TABLE movr.public.users", 5)) == ([5, 3], 1)
+        with pytest.raises(InvalidInput, match=r"no database_name \(got \['movr', 'other'\]\)"):
+            wanted(*others, ("DATABASE movr", 5))
+        with pytest.raises(InvalidInput, match=r"no database_name \(got \['movr', 'other'\]\)"):
+            wanted(("TABLE other.public.users", 7), ("TABLE movr.public.users", 5))
 
     def test_one_zone_alone_is_everybodys(self):
         zone = b"num_replicas: 5\nconstraints: {+region=us-east1: 2}\nrange_max_bytes: 9\n"

@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
-from evenkeel.formats import registry
-from evenkeel.formats.documents import FREE_GROWTH, Document
+from evenkeel.formats import documents, registry
+from evenkeel.formats.documents import FREE_GROWTH, LARGE, Document
 from evenkeel.formats.kafka.rows import CHUNK
 from evenkeel.model.errors import InvalidInput
 from tests.support import places
@@ -149,6 +149,36 @@ def test_a_long_description_takes_less_than_twice_itself_and_its_arrays():
     arrays = sum(a.nbytes for part in parts for a in vars(part).values() if hasattr(a, "nbytes"))
     # what is taken apart at a time is no part of what grows
     assert peak < 2 * (len(data) + arrays) - len(data) + 12 * CHUNK
+
+
+def test_a_large_stranger_is_not_read_to_its_end(tmp_path):
+    file = tmp_path / "disk.img"
+    with file.open("wb") as image:
+        image.truncate(LARGE + 1)  # sparse
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match=r"disk\.img.* is in no known format"):
+        registry.read(file)
+    with pytest.raises(InvalidInput, match=r"disk\.img.* no known format; known: \['kafka'\]"):
+        registry.read(*FILES, file, format="kafka")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < LARGE // 16
+
+
+def test_a_large_file_that_is_known_is_read(monkeypatch, together):
+    monkeypatch.setattr(documents, "LARGE", 100)
+    monkeypatch.setattr(documents, "BEGINNING", 1000)
+    assert_same(registry.read(FILES), together)
+
+
+def test_what_memory_does_not_hold_is_refused_by_name(monkeypatch):
+    def load(source):
+        raise MemoryError
+
+    monkeypatch.setattr(Document, "load", load)
+    size = FILES[0].stat().st_size
+    with pytest.raises(InvalidInput, match=rf"takes more memory than there is.*{size} bytes"):
+        registry.read(FILES[0])
 
 
 def test_no_file_at_all_is_refused():

@@ -35,7 +35,7 @@ def compiled(folder: Path, text: str) -> Path:
 
 
 def read_map(dump: CrushDump, faults: FaultList, size: int) -> CrushMap:
-    crush = crush_map_of(faults, "crush", dump, 0, size)
+    crush = crush_map_of(faults, "crush", dump, 0, size, set())
     faults.raise_if_any()
     return crush
 

@@ -71,6 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         told = error.strerror and f"{error.filename}: {error.strerror}"
         complain(told if told and error.filename is not None else str(error))
         return BAD_INPUT
+    except MemoryError:
+        complain("there is not enough memory for this")
+        return BAD_INPUT
     except KeyboardInterrupt:
         print("evenkeel: interrupted, nothing was written", file=sys.stderr)
         return INTERRUPTED

@@ -26,6 +26,9 @@ FREE_GROWTH = 2**22
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 
+LARGE, BEGINNING = 2**28, 2**20
+"""Bytes of a file that is looked into before all of it is read, and how many of them."""
+
 SHOWN = 60
 """Characters of a text that are quoted in a fault."""
 
@@ -71,6 +74,20 @@ class Document:
         if data.startswith(GZIP_MAGIC):
             data = _unpacked(name, data)
         return cls(name, data.removeprefix(BYTE_ORDER_MARK), path)
+
+    @classmethod
+    def beginning(cls, source: Source) -> "Document | None":
+        """Return the first bytes of a large file that nothing packed; None for any other."""
+        if not isinstance(source, str | os.PathLike):
+            return None
+        path = Path(source)
+        if not path.is_file() or path.stat().st_size <= LARGE:
+            return None
+        with path.open("rb") as file:
+            head = file.read(BEGINNING)
+        if head.startswith((GZIP_MAGIC, ZIP_MAGIC)):
+            return None
+        return cls(os.fspath(source), head.removeprefix(BYTE_ORDER_MARK), path)
 
     def inside(self) -> "tuple[Document, ...]":
         """Return the files in a folder or a zip archive, by name; of a plain file, itself."""

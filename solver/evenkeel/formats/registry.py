@@ -248,12 +248,17 @@ def read(
         source, str | bytes | bytearray | memoryview
     )
     sources: Sequence[Any] = [*source, *more] if several else [source, *more]  # type: ignore[misc]
-    with collector_held():
-        documents = [Document.load(one) for one in sources]
-        chosen, documents = _recognise(documents, None if format is None else find(format))
-        if chosen.read is None:
-            raise InvalidInput([Fault("format", chosen.name, "is written only")])
-        cluster = chosen.read(documents, **options)
+    asked = None if format is None else find(format)
+    _refuse_large_strangers(filter(None, map(Document.beginning, sources)), asked)
+    try:
+        with collector_held():
+            documents = [Document.load(one) for one in sources]
+            chosen, documents = _recognise(documents, asked)
+            if chosen.read is None:
+                raise InvalidInput([Fault("format", chosen.name, "is written only")])
+            cluster = chosen.read(documents, **options)
+    except MemoryError:
+        raise InvalidInput([*map(_too_large, sources)]) from None
     note_sources(*(one.path for one in documents if one.path is not None))
     return cluster
 
@@ -371,6 +376,25 @@ def _recognise(
         if parts and all(map(one.recognises, parts)):
             return one, parts
     raise InvalidInput(_strangers(parts, there) or [_mixed(parts or documents, there)])
+
+
+def _too_large(source: "Source") -> Fault:
+    """Return the fault of a file that memory was too small for, alone or with others."""
+    message = "takes more memory than there is, alone or with the other files"
+    if not isinstance(source, str | os.PathLike):
+        return Fault("<bytes>", type(source).__name__, message)
+    return Fault(os.fspath(source), f"{Path(source).stat().st_size} bytes", message)
+
+
+def _refuse_large_strangers(beginnings: "Iterable[Document]", asked: Format | None) -> None:
+    """Raise for large files whose beginning no format knows, before all of them is read."""
+    faults = FaultList()
+    for one in beginnings:
+        there = [load() for load in known().values()] if asked is None else [asked]
+        if not any(room.recognises(one) for room in there):
+            message = f"is in no known format; known: {[room.name for room in there]}"
+            faults.add(one.name, one.data[:40], message)
+    faults.raise_if_any()
 
 
 def taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "list[Document]":

@@ -9,6 +9,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.formats import registry
+from evenkeel.formats.elasticsearch import FORMAT
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.solving import solve
@@ -134,6 +135,49 @@ class TestReading:
         assert cluster.rules[cluster.partitions.group_rule[group]].spread == {"node": 3}
 
     @pytest.mark.parametrize(
+        ("settings_of", "on", "allowed"),
+        [
+            ({}, "hot", "110"), ({}, "frozen", "001"), ({}, None, "110"),
+            ({"index.routing.allocation.total_shards_per_node": "5"}, "hot", "110"),
+            ({"index.routing.allocation.total_shards_per_node": "5"}, "frozen", "110"),
+            ({"index.store.snapshot.partial": "true"}, "frozen", "111"),
+            (
+                {
+                    "index.store.snapshot.partial": "true",
+                    "index.routing.allocation.include._tier_preference": "data_frozen",
+                },
+                "frozen", "011",
+            ),
+        ],
+    )  # fmt: skip
+    def test_a_node_for_frozen_indices_takes_no_others(self, settings_of, on, allowed):
+        roles = {"hot": ["data_hot", "ingest"], "both": ["data_content", "data_frozen"],
+                 "frozen": ["data_frozen"]}  # fmt: skip
+        nodes = text(
+            {
+                "nodes": {
+                    name: {"name": name, "transport_address": "x", "roles": own}
+                    for name, own in roles.items()
+                }
+            }
+        )
+        given = text({"i": {"settings": settings_of}})
+        cluster = registry.read(text([shard(node=on)]), nodes, given)
+        order = [cluster.nodes.names.index(name) for name in roles]
+        require = cluster.rules[0].require
+        mask = cluster.nodes.tags[require[0][1:]] if require else np.ones(3, bool)
+        assert "".join(str(int(one)) for one in mask[order]) == allowed
+
+    def test_what_no_answer_tells_is_said(self):
+        told = [*FORMAT.left_out(registry.read(text([shard()])))]
+        named = ["_nodes", "_settings", "_cluster/settings", "_cat/allocation"]
+        assert [
+            one for one in named if any(text.endswith(one) or f"{one}?" in text for text in told)
+        ] == named
+        assert len(told) == len(named)
+        assert [*FORMAT.left_out(read())] == []
+
+    @pytest.mark.parametrize(
         ("name", "value", "allowed"),
         [
             ("include._name", "x," * 40 + "a*,c", "101"), ("exclude._ip", "10.0.0.1", "101"),
@@ -193,6 +237,16 @@ class TestText:
         assert cluster.partitions.load.voter[:, 1].tolist() == [GB, 1.5 * GB, 208]
         moving = cluster.placement.flags & Flag.INCOMING > 0
         assert moving.tolist() == [False, False, True, True, False, False]
+
+    def test_addresses_that_a_provider_hides(self):
+        told = "".join(
+            f"movies 0 {kind} STARTED 5000 1.5mb x.x.x.x {name}\n"
+            for kind, name in (("p", "57be2b"), ("r", "9a1b2c"))
+        )
+        for header in ("index shard prirep state docs store ip node\n", ""):
+            cluster = registry.read((header + told).encode())
+            assert list(cluster.nodes.names) == ["57be2b", "9a1b2c"]
+            assert cluster.placement.nodes.tolist() == [[0, 1]]
 
     def test_it_says_what_json_says(self):
         rows = registry.read(SHARDS.encode()).native["shards"]

@@ -69,6 +69,20 @@ class TestReading:
         assert nodes.since[4:].tolist() == [1780000005.0, 1780000000.0]
         assert nodes.max_replicas.tolist() == [40] * 6
 
+    def test_an_instance_that_the_cluster_disables_is_as_one_that_disables_itself(self, tmp_path):
+        shutil.copytree(DATA, tmp_path / "dump")
+        file = tmp_path / "dump" / "CONFIGS" / "CLUSTER" / "books"
+        cluster = json.loads(file.read_bytes())
+        # the fourth is evacuating, which is more than to be disabled
+        stamps = dict.fromkeys(["h1_12913", "h4_12913"], "1780000020000")
+        cluster["mapFields"]["DISABLED_INSTANCES"] = stamps
+        file.write_text(json.dumps(cluster))
+        nodes = registry.read(tmp_path / "dump").nodes
+        assert nodes.alive.tolist() == [False, *read().nodes.alive.tolist()[1:]]
+        assert nodes.keeps.tolist() == [False, *read().nodes.keeps.tolist()[1:]]
+        assert nodes.since[0] == 1780000020.0
+        assert registry.read(tmp_path / "dump", now=1780000050.0).nodes.keeps[0]
+
     def test_within_their_delay_window_nodes_keep_their_places(self):
         # a minute: the sixth was disabled five seconds before the fifth went
         assert read(now=1780000059.0).nodes.keeps.tolist() == [True] * 3 + [False, True, True]

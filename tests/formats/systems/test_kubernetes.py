@@ -87,6 +87,19 @@ class TestReading:
             [3.92 - daemon[0] - 0.4, 15 * GI - daemon[1], 108]
         )
 
+    def test_what_a_pod_asks_for_as_a_whole_stands_for_its_containers(self):
+        heavy = {"resources": {"requests": {"cpu": "3", "memory": "1Gi"}}}
+        pods = [
+            pod("p-1", containers=[heavy, heavy], resources={"requests": {"cpu": "2500m"}}),
+            pod("q-1", owner="q", resources={"requests": {"cpu": "1"}}, overhead={"cpu": "0.5"}),
+        ]
+        load = registry.read(listed(node(), *pods)).partitions.load.voter
+        assert load.tolist() == [[2.5, 2 * GI, 1], [1.5, 0, 1]]
+        wrong = pod(resources={"requests": {"cpu": "much"}})
+        assert faults_of(listed(node(), wrong)) == [
+            ("items[1]: spec.resources.requests.cpu", "much")
+        ]
+
     def test_states_of_nodes(self):
         nodes = read().nodes
         assert nodes.alive.tolist() == [True] * 6 + [False]

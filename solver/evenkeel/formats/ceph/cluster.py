@@ -77,7 +77,8 @@ def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
     (document, osd_map), (crush_document, crush_dump) = found.map, found.crush
     size = sum(len(one.data) for one in documents)
     devices = _devices(faults, document, osd_map, size)
-    crush = crush_map_of(faults, crush_document.name, crush_dump, devices, size)
+    used = {pool.crush_rule for pool in osd_map.pools}
+    crush = crush_map_of(faults, crush_document.name, crush_dump, devices, size, used)
     pools = _pools(faults, document, osd_map, crush)
     items = _items(found, document, osd_map, pools)
     _check_trees(found, {one.osd for one in osd_map.osds})

@@ -1,6 +1,7 @@
 """A CRUSH map of the model out of the documents that say it, with everything at its place."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from evenkeel.formats.ceph.documents import BucketDump, CrushDump, RuleDump
 from evenkeel.model.errors import FaultList, InvalidInput
@@ -25,9 +26,12 @@ WITHOUT_RANGE = {
 
 
 def crush_map_of(
-    faults: FaultList, name: str, found: CrushDump, devices: int, size: int
+    faults: FaultList, name: str, found: CrushDump, devices: int, size: int, used: AbstractSet[int]
 ) -> CrushMap | None:
-    """Build the map; None after noting what is wrong with it. ``size`` bounds the ids used."""
+    """Build the map; None after noting what is wrong with it. ``size`` bounds the ids used.
+
+    MSR rules, which Ceph has since version 19, are left out unless they are ``used``.
+    """
     before = len(faults.faults)
     most = max(FREE_IDS, size)
     for kind, ids in (
@@ -58,7 +62,7 @@ def crush_map_of(
             max(known, devices),
             {one.name: one.type_id for one in found.types},
             [_bucket(one) for one in found.buckets],
-            [_rule(one) for one in found.rules],
+            [_rule(one) for one in found.rules if one.rule_id in used or not _is_msr(one)],
             tunables,
             {
                 key: [
@@ -84,6 +88,11 @@ def _bucket(one: BucketDump) -> Bucket:
     if not any(weight for _, weight in items):
         items = []
     return Bucket(one.id, one.name, one.type_name, items, one.alg, one.hash)
+
+
+def _is_msr(one: RuleDump) -> bool:
+    """Whether a rule chooses in many steps at once and tries all of them again."""
+    return any("msr" in step.op for step in one.steps)
 
 
 def _rule(one: RuleDump) -> CrushRule:

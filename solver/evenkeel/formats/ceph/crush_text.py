@@ -35,7 +35,7 @@ DEFAULT_ARGS = str(2**64 - 1)
 
 SETTINGS = {"set_choose_tries", "set_chooseleaf_tries", "set_choose_local_tries",
             "set_choose_local_fallback_tries", "set_chooseleaf_vary_r",
-            "set_chooseleaf_stable"}  # fmt: skip
+            "set_chooseleaf_stable", "set_msr_descents", "set_msr_collision_tries"}  # fmt: skip
 SHADOW = "~"
 FREE_SHADOWS = 2**14
 """Shadows that even the smallest file may have."""
@@ -253,6 +253,10 @@ class _Reader:
             rule.steps.append(
                 StepDump(f"{kind}_{how}", num=number, type=self.word("a type of buckets"))
             )
+        elif kind == "choosemsr":
+            number = self.whole("a number of items", -1000, 1000)
+            self.take("type")
+            rule.steps.append(StepDump(kind, num=number, type=self.word("a type of buckets")))
         elif kind in SETTINGS:
             rule.steps.append(StepDump(kind, num=self.whole(kind, 0, 1000)))
         elif kind == "emit":

@@ -233,7 +233,7 @@ def kind_of(document: Document) -> Kind:
 
 
 def _kind_of_json(head: bytes) -> Kind:
-    if b'"pg_stats"' in head or b'"pg_map"' in head or head.lstrip().startswith(b'[{"pgid"'):
+    if b'"pg_stats"' in head or b'"pg_map"' in head or re.match(rb'\s*\[\s*\{\s*"pgid"', head):
         return "pg dump"
     if b'"nodes"' in head and b'"type_id"' in head:
         return "osd df" if b'"kb"' in head else "osd tree"

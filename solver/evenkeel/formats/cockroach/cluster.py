@@ -87,7 +87,8 @@ def read(documents: Sequence[Document]) -> Cluster:
     lease = _leases(faults, table, rows, place, all_known=not misread)
     sizes = _sizes(faults, table)[rows]
     tables = _tables(table, rows)
-    configs, config = _configs(found, table.name, tables)
+    tables = replace(tables, database=_database(found, table.name, tables))
+    configs, config = _configs(found.zones, tables)
     faults.raise_if_any()
     known = [*stores.values()]
     try:
@@ -379,20 +380,23 @@ def _tables(table: Table, rows: NDArray[np.int64]) -> Tables:
     return Tables(columns, tuple(numbers), np.array(of, np.int32))
 
 
-def _configs(
-    found: _Found, name: str, tables: Tables
-) -> tuple[list[dict[str, Any]], NDArray[np.int32]]:
-    """Return the distinct configurations, and which one each range has."""
-    zones = found.zones
-    databases = {target[0] for kind, target in zones.of if kind == "DATABASE"}
+def _database(found: _Found, name: str, tables: Tables) -> str:
+    """Return the database of ranges that have no column for it, as far as zones tell; "" if not."""
     if "database_name" in tables.columns:
-        databases = set()
+        return ""
+    belongs = [dict(zip(tables.columns, row, strict=True)) for row in tables.rows]
+    databases = found.zones.databases_of(
+        (one.get("schema_name", ""), one.get("table_name", "")) for one in belongs
+    )
     if len(databases) > 1:
         message = "are databases of their own, and the ranges have no database_name"
         found.faults.add(f"{name}: database_name", sorted(databases), message)
-    usual = dict.fromkeys(BELONGS, "") | dict.fromkeys(
-        ["database_name"], min(databases, default="")
-    )
+    return min(databases, default="")
+
+
+def _configs(zones: Zones, tables: Tables) -> tuple[list[dict[str, Any]], NDArray[np.int32]]:
+    """Return the distinct configurations, and which one each range has."""
+    usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
     configs: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
     config = []

@@ -5,11 +5,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.strategies.cockroach.compile import CockroachMap
 from evenkeel.strategies.cockroach.intake import plenty
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no file told, what comes of that, and what would tell it."""
+    native = cluster.native
+    if isinstance(native, CockroachMap) and native.tables and native.tables.database:
+        yield (
+            f"no database of the ranges: they count as those of {native.tables.database}, by the "
+            "zones; add database_name"
+        )
     load = cluster.partitions.load.leader
     silent = [cluster.dimensions[d] for d in np.flatnonzero(~load.any(axis=0)).tolist()]
     if silent and len(load):

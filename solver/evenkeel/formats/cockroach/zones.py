@@ -5,7 +5,7 @@ database from the default range. Fields that do not place replicas are passed ov
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -38,6 +38,9 @@ SETTING = re.compile(
 DEEPEST, MOST_TEXT = 20, 2**22
 """Brackets within brackets, and characters, of a YAML file."""
 
+QUALIFIED = {"RANGE": 0, "DATABASE": 0, "TABLE": 3, "INDEX": 4}
+"""Parts of a target that says which database it is of."""
+
 SYSTEM = {"meta", "system", "liveness", "timeseries"}
 """Ranges that belong to no table."""
 
@@ -57,6 +60,26 @@ class Zones:
             faults.add(at, ".".join(key[1]), f"is configured otherwise at {self.at[key]}")
         self.of.setdefault(key, {}).update(config)
         self.at.setdefault(key, at)
+
+    def databases_of(self, tables: Iterable[tuple[str, str]]) -> set[str]:
+        """Return the databases that ranges of these tables, (schema, name), may be of.
+
+        One that has the zone of such a table goes before those that only have a zone. Every
+        cluster has zones of ``system``, whose ranges nearly nobody asks for: its own table tells.
+        """
+        theirs = {*tables}
+        named = {table for _, table in theirs}
+        whole, owning = set[str](), set[str]()
+        for kind, target in self.of:
+            if target[0] == "system" and "descriptor" not in named:
+                continue
+            if kind == "DATABASE":
+                whole.add(target[0])
+            elif len(target) == QUALIFIED[kind] and (
+                target[1:3] in theirs or ("", target[2]) in theirs
+            ):
+                owning.add(target[0])
+        return owning or whole
 
     def config_of(self, database: str, schema: str, table: str, index: str) -> dict[str, Any]:
         """Return what holds for a range."""

@@ -17,7 +17,7 @@ LINES = 4
 """Lines of which one shows what they all are."""
 
 SIZE = r"[0-9]+(?:\.[0-9]+)?[kmgtp]?b?"
-ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
+ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|x(?:\.x){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 SHARD = re.compile(
     r"(?P<index>\S+) +(?P<shard>[0-9]{1,9}) +(?P<prirep>[prs]) +"
     r"(?P<state>STARTED|RELOCATING|INITIALIZING|UNASSIGNED)"

@@ -13,6 +13,7 @@ from evenkeel.formats.elasticsearch.settings import (
     DataNode,
     allowed,
     is_true,
+    of_kind,
     room,
     whole,
     words,
@@ -75,7 +76,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         "group": np.array([group[shard.of] for shard in shards], np.int64),
         "group_names": indices,
         "native_format": NAME,
-        "native": {"shards": found.shards},
+        "native": {"shards": found.shards, "answers": sorted(found.kinds)},
     }
     given |= _placement(found, shards, place)
     given |= _amounts(found, shards, nodes, place)
@@ -290,9 +291,11 @@ def _rules(
         if tier in values and values[tier] > 0:
             aware &= np.array([bool(label) for label in labels], np.bool_)
     tags: dict[bytes, str] = {np.ones(len(nodes), np.bool_).tobytes(): ""}
+    elsewhere = _standing_elsewhere(found, shards, nodes)
     for index in {*indices}:
         settings = found.indices.get(index, {})
         mask = aware & allowed(settings, "index.routing.allocation.", nodes)
+        mask &= of_kind(settings, nodes, default=index not in elsewhere)
         masks[index] = mask.tobytes()
     for index in indices:
         tags.setdefault(masks[index], f"nodes of {word(index)}")
@@ -317,6 +320,18 @@ def _rules(
         "domains": domains, "tags": carried, "rules": rules, "group_rule": group_rule,
         "rule": np.array(rule, np.int64),
     }  # fmt: skip
+
+
+def _standing_elsewhere(
+    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode]
+) -> set[str]:
+    """Return the indices that have a copy on a node that is not for frozen ones alone, or none."""
+    frozen = {node.name for node in nodes if node.only_frozen}
+    homes: dict[str, set[str]] = {}
+    for shard in shards:
+        named = {name for i in shard.rows for name, _, _ in _ends(found.shards[i])}
+        homes.setdefault(shard.of, set()).update(named)
+    return {index for index, named in homes.items() if not named or named - frozen}
 
 
 def _awareness(

@@ -64,6 +64,9 @@ class Findings:
     """Everything that was read, with the place where it stands."""
 
     faults: FaultList
+    kinds: set[str] = field(default_factory=set)
+    """Which answers there are."""
+
     shards: list[Row] = field(default_factory=list)
     files: list[tuple[int, str, list[int]]] = field(default_factory=list)
     """The number of the first row of shards in each file, its name, and the lines of a text."""
@@ -113,6 +116,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     found = Findings(faults)
     for document in documents:
         kind = recognises(document)
+        found.kinds.add(kind)
         if kind == "shards" or kind == "allocation":
             _take_table(found, document, kind)
         elif kind == "nodes":

@@ -14,6 +14,8 @@ from evenkeel.formats.elasticsearch.documents import MOST, Findings, Node, amoun
 from evenkeel.model.errors import FaultList
 
 TIERS = "include._tier_preference"
+FROZEN = "data_frozen"
+PARTIAL = "index.store.snapshot.partial"
 WATERMARK = "cluster.routing.allocation.disk.watermark"
 USUAL = {"low": "85%", "high": "90%"}
 
@@ -41,6 +43,11 @@ class DataNode:
     def holds(self) -> bool:
         """Whether it holds data at all."""
         return self.roles is None or any(role.split("_")[0] == "data" for role in self.roles)
+
+    @property
+    def only_frozen(self) -> bool:
+        """Whether it holds indices of the frozen tier and no others."""
+        return {role for role in self.roles or () if role.split("_")[0] == "data"} == {FROZEN}
 
     def values(self, attribute: str) -> Sequence[str]:
         """Return what a filter on an attribute looks at."""
@@ -80,6 +87,18 @@ def allowed(settings: Settings, prefix: str, nodes: Sequence[DataNode]) -> NDArr
             else:
                 included = hits if included is None else included | hits
     return mask if included is None else mask & included
+
+
+def of_kind(settings: Settings, nodes: Sequence[DataNode], default: bool) -> NDArray[np.bool_]:
+    """Return the nodes that hold an index of this kind, (N,) bool: frozen, or any other.
+
+    Frozen ones, snapshots that are mounted in part, are all that a node of that tier alone takes.
+    ``default`` says whether it is one, and so has to stay there, if its settings are not known.
+    """
+    only_frozen = np.array([node.only_frozen for node in nodes], np.bool_)
+    if not settings:
+        return np.equal(only_frozen, default)
+    return np.logical_or(~only_frozen, is_true(settings, PARTIAL, False))
 
 
 def _matches(node: DataNode, attribute: str, wanted: Sequence[str], kind: str) -> bool:

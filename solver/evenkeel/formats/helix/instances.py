@@ -84,15 +84,20 @@ def states_of(
     cluster = next(iter(records.cluster.values()), None)
     columns = {name: np.ones(len(names), np.bool_) for name in ("alive", "accepts", "keeps")}
     gone, since = np.zeros(len(names), np.bool_), np.full(len(names), np.nan)
+    disabled = {} if cluster is None else cluster.record.mapFields.get("DISABLED_INSTANCES", {})
     delay = 0 if cluster is None else whole(faults, cluster, "DELAY_REBALANCE_TIME", 0)
     delayed = delay > 0 and is_true(cluster, "DELAY_REBALANCE_ENABLED", True)
     for n, name in enumerate(names):
         found = records.instance.get(name)
         done = "ENABLE" if found is None else operation(faults, found)
+        if done == "ENABLE" and name in disabled:
+            done = "DISABLE"  # the cluster's record disables many at once
         live = records.is_live(name)
         may = {"alive": live, "gone": False} | STATES[done]
         alive = live and may["alive"]
         moments = [_moment(faults, found, "HELIX_ENABLED_TIMESTAMP")] if done == "DISABLE" else []
+        if disabled.get(name, "").isdecimal():
+            moments.append(int(disabled[name][:15]) / 1000.0)
         if not live:
             moments.append(_moment(faults, records.history.get(name), "LAST_OFFLINE_TIME"))
         known = [moment for moment in moments if moment >= 0.0]

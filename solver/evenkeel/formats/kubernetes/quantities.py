@@ -59,7 +59,10 @@ def amounts(faults: FaultList, at: str, given: Requests | None) -> dict[str, flo
 
 
 def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
-    """Return what a pod asks for: its containers, or the largest that runs before; and overhead."""
+    """Return what a pod asks for: its containers, or the largest that runs before; and overhead.
+
+    What the pod asks for as a whole, resource by resource, stands for what its containers do.
+    """
     spec = pod.spec
     place = f"{at}: spec"
     beside: dict[str, float] = {}
@@ -84,8 +87,9 @@ def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
             ),
         ]
     )
+    whole = amounts(faults, f"{place}.resources.requests", spec.resources.requests)
     overhead = amounts(faults, f"{place}.overhead", spec.overhead)
-    return _sum((_greatest(most, total), overhead, {PODS: 1.0}))
+    return _sum((_greatest(most, total) | whole, overhead, {PODS: 1.0}))
 
 
 def _sum(parts: Iterable[dict[str, float]]) -> dict[str, float]:

@@ -115,7 +115,7 @@ class Affinity(msgspec.Struct, gc=False):
 
 
 class Resources(msgspec.Struct, gc=False):
-    """What a container asks for."""
+    """What a container asks for, or a pod as a whole."""
 
     requests: Requests | None = None
 
@@ -142,6 +142,7 @@ class PodSpec(msgspec.Struct, gc=False):
     nodeName: Name | Literal[""] | None = None
     containers: list[Container] = []
     initContainers: list[Container] | None = None
+    resources: Resources = msgspec.field(default_factory=Resources)
     overhead: Requests | None = None
     nodeSelector: dict[str, str] | None = None
     affinity: Affinity | None = None

@@ -43,8 +43,10 @@ WITHOUT_EFFECT = {
     "require_feature_tunables2": None,
     "require_feature_tunables3": None,
     "require_feature_tunables5": None,
+    "msr_descents": None,
+    "msr_collision_tries": None,
 }
-"""Tunables that do not bear on straw2 buckets; where a value stands, only that one."""
+"""Tunables that bear on no rule and no bucket of ours; where a value stands, only that one."""
 
 
 def check_map(crush: CrushMap) -> None:

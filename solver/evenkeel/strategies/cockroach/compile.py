@@ -46,11 +46,14 @@ class Tables:
         Distinct values of these.
     of : ndarray of int32, shape (P,)
         Which of them each range has.
+    database : str
+        Of which database all are taken to be, where no column says it; "" for none.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     of: NDArray[np.int32]
+    database: str = ""
 
 
 @dataclass(frozen=True, eq=False)
