@@ -91,7 +91,7 @@ def topics_of(
     faults: FaultList, cluster: Cluster, partitions: Iterable[int]
 ) -> dict[int, tuple[str, int]]:
     """Divide the names of partitions into topic and number."""
-    names, found = cluster.partitions.names, {}
+    names, found = [*cluster.partitions.names], {}
     for p in partitions:
         topic, _, number = names[p].rpartition("-")
         if not topic or not number.isdecimal():
@@ -133,7 +133,7 @@ def rows(
 ) -> list[AssignedPartition]:
     """Return one entry per partition; a replica that stays keeps the log directory it is told."""
     native = cluster.native if isinstance(cluster.native, dict) else {}
-    told, names = native.get("log_dirs", {}), cluster.partitions.names
+    told, names = native.get("log_dirs", {}), [*cluster.partitions.names]
     texts = [*map(str, brokers)]
     found = []
     for p, own in nodes.items():
