@@ -108,12 +108,7 @@ def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, 
 
 def _decoded(faults: FaultList, at: str, told: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Read amounts that are JSON inside texts."""
-    lines = "\n".join(told.values())
     try:
-        amounts = WEIGHTS.decode_lines(lines)
-        # as many values as lines, so that no text holds two, or a part of one
-        if lines.count("\n") < len(amounts) == len(told):
-            return dict(zip(told, amounts, strict=True))
         return {key: WEIGHTS.decode(text) for key, text in told.items()}
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return {key: _read(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}

@@ -101,11 +101,13 @@ def _check(cluster: Cluster, placement: Placement) -> None:
 def _moved(cluster: Cluster, placement: Placement) -> NDArray[np.bool_]:
     """Return the partitions that others hold in a placement than do now, (P,)."""
     nodes, found = len(cluster.nodes), np.zeros(len(placement), np.bool_)
-    pairs = [
-        one.owner[one.node >= 0].astype(np.int64) * nodes + one.node[one.node >= 0]
-        for one in (cluster.placement, placement)
-    ]
-    found[np.setxor1d(*pairs) // max(nodes, 1)] = True
+
+    def pairs(one: Placement) -> NDArray[np.int64]:
+        there = one.node >= 0
+        numbers: NDArray[np.int64] = one.owner[there].astype(np.int64) * nodes + one.node[there]
+        return numbers
+
+    found[np.setxor1d(pairs(cluster.placement), pairs(placement)) // max(nodes, 1)] = True
     return found
 
 

@@ -88,7 +88,7 @@ def unlike(lists: Preferences, placement: Placement) -> NDArray[np.bool_]:
     there = placement.node >= 0
     node, owner = placement.node[there], placement.owner[there]
     width = np.bincount(owner, minlength=len(placement))
-    found = np.diff(lists.first) != width
+    found: NDArray[np.bool_] = np.diff(lists.first) != width
     begin = np.cumsum(width) - width
     at = np.arange(len(node)) - begin[owner]
     same = ~found[owner]
