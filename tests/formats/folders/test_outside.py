@@ -38,7 +38,7 @@ def standing(**nodes):
 
 
 def test_where_nothing_has_changed_the_digests_are_the_same(plan):
-    told = digest_of(plan.cluster, {"p0"})
+    told = digest_of(plan.cluster, [0])
     assert told == digest_seen(standing(), {"p0"}) == digest_seen(standing(p0="n1"), {"p0"})
     for changed in ({"p1": "n0"}, {"p1": None}, {"p9": "n0"}, {"p1": ""}):
         assert digest_seen(standing(**changed), {"p0"}) != told

@@ -215,6 +215,28 @@ class TestBadInput:
         assert (f"{at}.DEFAULT", "{") in found
         assert (f"{at}.DB_7", "DB_7") in found
 
+    @pytest.mark.parametrize(
+        "texts",
+        [('{"CPU":1', ',"CPU":2}'), ('{"CPU":1}\n{"CPU":2}', ""), ('{"CPU":1}{"CPU":2}', "")],
+    )
+    def test_weights_that_are_json_only_together_are_refused(self, texts):
+        config = record("C", {}, {"INSTANCE_CAPACITY_KEYS": ["CPU"]})
+        config["mapFields"] = {"DEFAULT_INSTANCE_CAPACITY_MAP": {"CPU": "9"}}
+        told = dict(zip(("DB_0", "DEFAULT"), texts, strict=True))
+        weights = record("DB", {}, {}, {"PARTITION_CAPACITY_MAP": told})
+        found = faults_of(ideal(), config, weights, *(instance(one) for one in "ab"))
+        at = "[2].mapFields.PARTITION_CAPACITY_MAP"
+        assert all((f"{at}.{key}", text) in found for key, text in told.items())
+
+    def test_weights_may_be_divided_into_lines(self):
+        config = record("C", {}, {"INSTANCE_CAPACITY_KEYS": ["CPU", "NET"]})
+        config["mapFields"] = {"DEFAULT_INSTANCE_CAPACITY_MAP": {"CPU": "9", "NET": "9"}}
+        told = {"DB_0": '{\n"CPU": 3,\n"NET": 4}\n', "DEFAULT": '{"CPU": 1, "NET": 1}'}
+        weights = record("DB", {}, {}, {"PARTITION_CAPACITY_MAP": told})
+        records = [ideal(), config, weights, *(instance(one) for one in "ab")]
+        cluster = registry.read(json.dumps(records).encode(), format="helix")
+        assert cluster.partitions.load.voter.tolist() == [[3.0, 4.0]]
+
     def test_ids_that_come_twice_and_records_that_dangle(self):
         nodes = [instance("a"), instance("a"), instance("b")]
         view = record("Gone", {}, {}, {"Gone_0": {"a": "MASTER"}})

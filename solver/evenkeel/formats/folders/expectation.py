@@ -1,6 +1,6 @@
 """What a plan expects of the live system before each of its waves, as the file that guards read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -50,23 +50,28 @@ def expected(cluster: Cluster, format: str, waves: Sequence[Wave], carrier: Carr
         "dead": np.flatnonzero(~cluster.nodes.alive).tolist(),
         "in_any_order": has_room_for_both(cluster, waves),
         "outside": digest_of(
-            cluster, {one.name for wave in waves for one in wave}, lists_down=carrier.lists_down
+            cluster, [one.partition for wave in waves for one in wave],
+            lists_down=carrier.lists_down,
         ),
-    }
+    }  # fmt: skip
+    encoder = msgspec.json.Encoder()
+    # text has no line ends of its own, so these stand between changes only
     lines = [
-        msgspec.json.encode(
-            [
-                (one.name, _held(one.before), _held(one.after), one.led, leads)  # an Expected
-                for one, leads in ((one, carrier.leader(one)) for one in wave)
-                # nobody sees whether a leader changed that the system chooses by itself, nor that a
-                # list has its order back in which who leads now came first
-                if leads not in (-1, one.led) or {*one.before} != {*one.after}
-            ]
-        )
+        b"[" + encoder.encode_lines(_told(wave, carrier))[:-1].replace(b"\n", b",") + b"]"
         for wave in waves
     ]
     body = b",\n".join(lines)
     return msgspec.json.encode(head)[:-1] + b',\n"waves":[\n' + body + b"\n]}\n"
+
+
+def _told(wave: Wave, carrier: Carrier) -> Iterator[tuple[object, ...]]:
+    """Yield what is expected of each change, as an ``Expected``, that a guard can see."""
+    for one in wave:
+        leads, before, after = carrier.leader(one), one.before, one.after
+        # nobody sees whether a leader changed that the system chooses by itself, nor that a list
+        # has its order back in which who leads now came first
+        if leads not in (-1, one.led) or one.joins or {*before} != {*after}:
+            yield one.name, _held(before), _held(after), one.led, leads
 
 
 def _held(nodes: Sequence[int]) -> Sequence[int]:

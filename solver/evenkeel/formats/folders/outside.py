@@ -33,14 +33,15 @@ class Elsewhere(NamedTuple):
     differences: tuple[str, ...] = ()
 
 
-def digest_of(cluster: Cluster, planned: Collection[str], *, lists_down: bool = True) -> str:
+def digest_of(cluster: Cluster, planned: Sequence[int], *, lists_down: bool = True) -> str:
     """Return the digest of where the partitions of a cluster are that a plan leaves alone.
 
-    What is on nodes that are down counts where dumps list it.
+    ``planned`` are the others. What is on nodes that are down counts where dumps list it.
     """
     placement = cluster.placement
     names = cluster.partitions.names
-    outside = np.array([name not in planned for name in names], np.bool_)
+    outside = np.ones(len(names), np.bool_)
+    outside[np.array(planned, np.int64)] = False
     keys = memoize(cluster.partitions, "keys of names", lambda: _keys(names))
     shown_at = np.append(cluster.nodes.alive | lists_down, False)
     kept = outside[placement.owner] & shown_at[placement.node]

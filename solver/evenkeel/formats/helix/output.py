@@ -2,14 +2,23 @@
 
 import io
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from evenkeel.formats.helix.preferences import (
+    Held,
+    held_by,
+    in_order,
+    key_in,
+    preferences_of,
+    rows_by_group,
+)
 from evenkeel.formats.helix.resources import MODELS, NOT_SERVED, Model
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
@@ -19,7 +28,6 @@ Mode = Literal["SEMI_AUTO", "CUSTOMIZED"]
 Raw = dict[str, Any]
 
 FOLDER = "IDEALSTATES"
-NOBODY: list[str] = []
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of every member of an archive, so that the same input gives the same bytes."""
 
@@ -50,12 +58,17 @@ def encode(
         return {path: _packed([*before.values()], path)}
     _check(cluster, placement)
     after = dict(before)
-    names = cluster.partitions.names
-    was, will = (held_in(cluster, one) for one in (cluster.placement, placement))
+    names, instances = cluster.partitions.names, [*cluster.nodes.names, ""]
+    writers = {name: Writer(payload, name, mode) for name in cluster.partitions.group_names}
+    held = led_by_state(cluster, writers, held_by(placement, np.arange(len(placement))))
+    lists = in_order(cluster, preferences_of(cluster, before), held)
+    moved = _moved(cluster, placement)
+    passed = cluster.placement.leader_node != placement.leader_node
     for name, rows in rows_by_group(cluster).items():
-        own = Writer(payload, name, mode)
-        if resources == "all" or any(own.differ(was[p], will[p]) for p in rows):
-            own.begin([names[p] for p in rows], [will[p] for p in rows])
+        own = writers[name]
+        if resources == "all" or moved[rows].any() or (own.model.leads and passed[rows].any()):
+            for p, leader in zip(rows, held.leader[rows].tolist(), strict=True):
+                own.hold(names[p], lists[p], instances[leader])
             after[name] = own.record
     chosen = [name for name in before if resources == "all" or after[name] != before[name]]
     undo = path.with_suffix(f".undo{path.suffix}")
@@ -85,31 +98,17 @@ def _check(cluster: Cluster, placement: Placement) -> None:
     faults.raise_if_any()
 
 
-def rows_by_group(cluster: Cluster) -> dict[str, list[int]]:
-    """Return the partitions of each resource."""
-    group, names = cluster.partitions.group, cluster.partitions.group_names
-    rows = np.argsort(group, kind="stable").tolist()
-    ends = np.cumsum(np.bincount(group, minlength=len(names))).tolist()
-    return {
-        name: rows[begin:end] for name, begin, end in zip(names, [0, *ends], ends, strict=False)
-    }
+def _moved(cluster: Cluster, placement: Placement) -> NDArray[np.bool_]:
+    """Return the partitions that others hold in a placement than do now, (P,)."""
+    nodes, found = len(cluster.nodes), np.zeros(len(placement), np.bool_)
 
+    def pairs(one: Placement) -> NDArray[np.int64]:
+        there = one.node >= 0
+        numbers: NDArray[np.int64] = one.owner[there].astype(np.int64) * nodes + one.node[there]
+        return numbers
 
-Held = tuple[list[str], str]
-"""The instances that hold a partition, in order, and the one that leads it, "" for nobody."""
-
-
-def held_in(cluster: Cluster, placement: Placement) -> list[Held]:
-    """Return who holds each partition in a placement."""
-    names = [*cluster.nodes.names, ""]
-    there = placement.node >= 0
-    nodes = [names[n] for n in placement.node[there].tolist()]
-    ends = np.cumsum(np.bincount(placement.owner[there], minlength=len(placement))).tolist()
-    leaders = [names[n] for n in placement.leader_node.tolist()]
-    return [
-        (nodes[begin:end], leader)
-        for begin, end, leader in zip([0, *ends], ends, leaders, strict=False)
-    ]
+    found[np.setxor1d(pairs(cluster.placement), pairs(placement)) // max(nodes, 1)] = True
+    return found
 
 
 class Writer:
@@ -133,44 +132,35 @@ class Writer:
         }
         """The record, in which partitions are held as was said last."""
 
-        self.widths: dict[str, int] = {}
+        self.widths = {name: len(own) for name, own in self.before["listFields"].items()}
         """By how many each of them is held."""
+
+        self.states_told = custom or bool(self.before["mapFields"])
+        """Whether it tells states of replicas, which follow from more than a list."""
 
         self._lists = not custom or bool(self.before["listFields"])
         self._custom = custom
+        self._changed: set[str] = set()
 
-    def differ(self, was: Held, will: Held) -> bool:
-        """Whether a partition has other replicas, or is led by another where somebody leads."""
-        return (self.model.leads and was[1] != will[1]) or sorted(was[0]) != sorted(will[0])
-
-    def begin(self, partitions: Iterable[str], held: Iterable[Held]) -> None:
-        """Have partitions be held like this before anything else is said of any.
-
-        Most of them are as the record has them, which takes no time.
-        """
-        lists, leads, widths = self.before["listFields"], self.model.leads, self.widths
-        told = self._custom or bool(self.before["mapFields"])
-        for partition, (nodes, leader) in zip(partitions, held, strict=True):
-            if told or lists.get(partition) != nodes or (leads and leader and leader != nodes[0]):
-                self.hold(partition, nodes, leader)
-            else:
-                widths[partition] = len(nodes)
+    @property
+    def as_before(self) -> bool:
+        """Whether all partitions are held as they were."""
+        return not self._changed
 
     def hold(self, partition: str, nodes: list[str], leader: str) -> None:
-        """Have a partition be held like this."""
+        """Have a partition be held like this, by instances in the order to be listed."""
         lists, states = self.before["listFields"], self.before["mapFields"]
-        if partition not in lists and partition not in states:
-            partition = partition.removeprefix(f"{self.before['id']}/")
+        partition = key_in(self.before, partition)
         self.widths[partition] = len(nodes)
-        listed = lists.get(partition, NOBODY)
-        # the list itself, where it stands as it was: so that records are compared at a glance
-        nodes = listed if nodes == listed else _in_order(nodes, listed)
-        if self.model.leads and leader and nodes[0] != leader:
-            nodes = [leader, *(name for name in nodes if name != leader)]
+        same = True
         if self._lists:
             self.record["listFields"][partition] = nodes
+            same = lists.get(partition) == nodes
         if self._custom or partition in states:
-            self.record["mapFields"][partition] = self._states(leader, partition, nodes)
+            found = self._states(leader, partition, nodes)
+            self.record["mapFields"][partition] = found
+            same &= states.get(partition) == found
+        (self._changed.discard if same else self._changed.add)(partition)
 
     def _states(self, leader: str, partition: str, nodes: Sequence[str]) -> dict[str, str]:
         """Return the state of each replica; who joins takes that of one that left."""
@@ -193,10 +183,12 @@ class Writer:
         return found
 
 
-def _in_order(nodes: list[str], listed: list[str]) -> list[str]:
-    """Return the instances of a partition: those listed, in that order, and who joins."""
-    stay = sorted([name for name in nodes if name in listed], key=listed.index)
-    return stay + [name for name in nodes if name not in listed]
+def led_by_state(cluster: Cluster, writers: Mapping[str, Writer], held: Held) -> Held:
+    """Return who holds partitions, led by nobody where no state says that somebody leads."""
+    groups = cluster.partitions.group_names
+    leads = np.array([name in writers and writers[name].model.leads for name in groups], np.bool_)
+    told = leads[cluster.partitions.group[held.partition]]
+    return held._replace(leader=np.where(told, held.leader, -1))
 
 
 def _packed(records: Sequence[Raw], path: Path) -> bytes:

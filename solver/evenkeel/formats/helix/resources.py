@@ -160,7 +160,7 @@ def _rows(
     """Return the replicas of each partition: those that are, then those on nodes that are down."""
     lists, states = found.record.listFields, found.record.mapFields
     # of equal length they sort by the numbers that they end in
-    partitions = sorted(sorted(lists.keys() | states.keys()), key=len)
+    partitions = sorted(sorted(lists.keys() | states.keys() if states else lists), key=len)
     rank = {state: i for i, state in enumerate(model.states)}
     if view is None:
         custom = mode_of(found) == "customized"
@@ -169,16 +169,15 @@ def _rows(
             for one in partitions
         }
     there = view.record.mapFields
-    found_rows = {}
-    for one in partitions:
-        held = there.get(one, NOBODY)
-        wanted = lists.get(one) or sorted(states.get(one, ()))
-        own = [*map(held.get, wanted, repeat(UNTOLD))]
-        if len(held) == len(own) and NOT_AS_WANTED.isdisjoint(own):
-            found_rows[one] = Row(wanted, own)
-        else:
-            found_rows[one] = _as_viewed(held, wanted, rank, alive)
-    return found_rows
+    held = [*map(there.get, partitions, repeat(NOBODY))]
+    wanted = [lists.get(one) or sorted(states.get(one, ())) for one in partitions]
+    own = [[*map(has.get, asks, repeat(UNTOLD))] for has, asks in zip(held, wanted, strict=True)]
+    rows = [*map(Row, wanted, own)]
+    # few are not as they are wanted
+    for i, (has, told) in enumerate(zip(held, own, strict=True)):
+        if len(has) != len(told) or not NOT_AS_WANTED.isdisjoint(told):
+            rows[i] = _as_viewed(has, wanted[i], rank, alive)
+    return dict(zip(partitions, rows, strict=True))
 
 
 def _as_viewed(

@@ -2,16 +2,26 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
+import numpy as np
 
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
 from evenkeel.formats.folders.observing import Observed, Standing
 from evenkeel.formats.helix.cluster import instances_in, leading_slot, partition_names
-from evenkeel.formats.helix.output import Writer, held_in, payload_of, rows_by_group
+from evenkeel.formats.helix.output import Writer, led_by_state, payload_of
+from evenkeel.formats.helix.preferences import (
+    Held,
+    Preferences,
+    held_by,
+    in_order,
+    preferences_of,
+    unlike,
+)
 from evenkeel.formats.helix.records import gather, lists_instances
 from evenkeel.formats.helix.resources import resources
 from evenkeel.model.cluster import Cluster
@@ -96,25 +106,31 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     """
     payload = payload_of(cluster)
     faults = FaultList()
-    rows, groups = rows_by_group(cluster), [*cluster.partitions.group_names]
-    group = cluster.partitions.group.tolist()
-    partitions, nodes = [*cluster.partitions.names], [*cluster.nodes.names, ""]
+    groups, group = cluster.partitions.group_names, cluster.partitions.group.tolist()
+    nodes = [*cluster.nodes.names, ""]
     touched = dict.fromkeys(groups[group[one.partition]] for wave in waves for one in wave)
     for name in touched:
         _check(faults, payload, name)
     writers = {name: Writer(payload, name) for name in touched}
-    before = held_in(cluster, cluster.placement)
-    for name, writer in writers.items():
-        own = rows[name]
-        writer.begin([partitions[p] for p in own], [before[p] for p in own])
+    lists = preferences_of(cluster, payload["ideal_states"])
+    names = cluster.partitions.names
+
+    def hold(held: Held) -> None:
+        held = led_by_state(cluster, writers, held)
+        rows = zip(
+            held.partition.tolist(), in_order(cluster, lists, held), held.leader.tolist(),
+            strict=True,
+        )  # fmt: skip
+        for p, own, leader in rows:
+            writers[groups[group[p]]].hold(names[p], own, nodes[leader])
+
+    hold(_begun(cluster, writers, lists))
     found: list[dict[str, bytes]] = []
     for wave in waves:
         for one in wave:
-            held = [nodes[n] for n in one.after if n >= 0]
-            if not held:
+            if max(one.after, default=-1) < 0:
                 faults.add(one.name, [], "would be left without replicas")
-            leader = nodes[one.leads] if one.leads in one.after else ""
-            writers[groups[group[one.partition]]].hold(one.name, held, leader)
+        hold(_held_after(wave))
         changed = dict.fromkeys(groups[group[one.partition]] for one in wave)
         calls, lines = [], []
         for i, name in enumerate(changed, start=1):
@@ -124,6 +140,28 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         found.append({"calls.sh": text, "records.jsonl": b"".join(lines)})
     faults.raise_if_any()
     return found
+
+
+def _begun(cluster: Cluster, writers: Mapping[str, Writer], lists: Preferences) -> Held:
+    """Return who holds, to begin with, the partitions that are not as their records have them."""
+    groups = cluster.partitions.group_names
+    touched = np.array([name in writers for name in groups], np.bool_)
+    told = np.array([name in writers and writers[name].states_told for name in groups], np.bool_)
+    group = cluster.partitions.group
+    some = touched[group] & (told[group] | unlike(lists, cluster.placement))
+    return held_by(cluster.placement, np.flatnonzero(some))
+
+
+def _held_after(wave: Wave) -> Held:
+    """Return who holds partitions after a wave."""
+    first = np.zeros(len(wave) + 1, np.int64)
+    np.cumsum([len(one.after) for one in wave], out=first[1:])
+    return Held(
+        np.array([one.partition for one in wave], np.int64),
+        first,
+        np.fromiter(chain.from_iterable(one.after for one in wave), np.int64),
+        np.array([one.leads if one.leads in one.after else -1 for one in wave], np.int64),
+    )
 
 
 def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
@@ -139,7 +177,7 @@ def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
 def _wide(writer: Writer) -> Mapping[str, Any]:
     """Return an ideal state with as many replicas as its longest list; or the one of before."""
     record = writer.record
-    if all(record[key] == writer.before[key] for key in ("listFields", "mapFields")):
+    if writer.as_before:
         return writer.before
     simple = record["simpleFields"]
     wanted, most = simple.get("REPLICAS", ""), max(writer.widths.values())

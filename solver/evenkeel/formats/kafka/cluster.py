@@ -1,6 +1,7 @@
 """Kafka's documents put together: brokers are nodes, topics groups, racks a level."""
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -305,14 +306,11 @@ def _folders(
         return {}
     there = np.sort(keys_of(rows.owner, rows.broker))
     own = within(there, keys_of(replicas.partition, replicas.broker))
-    ends = np.cumsum(np.bincount(replicas.partition[own], minlength=len(names))).tolist()
+    counts = np.bincount(replicas.partition[own], minlength=len(names)).tolist()
     text = np.array([*map(str, brokers.tolist())], object)
     broker = text[np.searchsorted(brokers, replicas.broker[own])].tolist()
-    folder = replicas.folder[own].tolist()
-    folders = {
-        name: dict(zip(broker[begin:end], folder[begin:end], strict=True))
-        for name, begin, end in zip(names, [0, *ends], ends, strict=False)
-    }
+    pairs = zip(broker, replicas.folder[own].tolist(), strict=True)
+    folders = {name: dict(islice(pairs, n)) for name, n in zip(names, counts, strict=True)}
     for p, told in rows.log_dirs.items():
         held = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
         for one, where in zip(map(str, held), told, strict=False):

@@ -1,6 +1,6 @@
 """The files that Kafka's tools take: a reassignment, the way back, and an election of leaders."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -91,7 +91,7 @@ def topics_of(
     faults: FaultList, cluster: Cluster, partitions: Iterable[int]
 ) -> dict[int, tuple[str, int]]:
     """Divide the names of partitions into topic and number."""
-    names, found = cluster.partitions.names, {}
+    names, found = [*cluster.partitions.names], {}
     for p in partitions:
         topic, _, number = names[p].rpartition("-")
         if not topic or not number.isdecimal():
@@ -130,25 +130,23 @@ def rows(
     brokers: Sequence[int],
     cluster: Cluster,
     nodes: Mapping[int, list[int]],
-) -> list[AssignedPartition]:
-    """Return one entry per partition; a replica that stays keeps the log directory it is told."""
+) -> Iterator[AssignedPartition]:
+    """Yield one entry per partition; a replica that stays keeps the log directory it is told."""
     native = cluster.native if isinstance(cluster.native, dict) else {}
-    told, names = native.get("log_dirs", {}), cluster.partitions.names
+    told, names = native.get("log_dirs", {}), [*cluster.partitions.names]
     texts = [*map(str, brokers)]
-    found = []
     for p, own in nodes.items():
         folders = told.get(names[p]) if told else None
         dirs = None if folders is None else [folders.get(texts[n], ANY) for n in own]
-        found.append(AssignedPartition(*topics[p], [brokers[n] for n in own], dirs))
-    return found
+        yield AssignedPartition(*topics[p], [brokers[n] for n in own], dirs)
 
 
 def election(partitions: Iterable[tuple[str, int]]) -> bytes:
     """Return the document by which the preferred leaders of partitions are elected."""
-    return document([{"topic": topic, "partition": number} for topic, number in partitions], "")
+    return document(({"topic": topic, "partition": number} for topic, number in partitions), "")
 
 
-def document(rows: Sequence[object], rest: str) -> bytes:
+def document(rows: Iterable[object], rest: str) -> bytes:
     """Return a document with one partition per line, for people to read and compare."""
     # text has no line ends of its own, so these stand between rows only
     lines = msgspec.json.Encoder().encode_lines(rows)[:-1].replace(b"\n", b",\n")

@@ -148,7 +148,11 @@ def preferred(change: Change) -> list[int]:
 
 def leader(change: Change) -> int:
     """Return who leads once the preferred one is elected; -1 where nobody did."""
-    return preferred(change)[0] if change.leads >= 0 else -1
+    after, leads = change.after, change.leads
+    if leads < 0 or (leads in after and not change.restored):
+        return leads
+    # who leads is not to: the first of the list is preferred then
+    return next(n for n in after if n >= 0)
 
 
 def given(plan: "Plan") -> Mapping[str, str]:

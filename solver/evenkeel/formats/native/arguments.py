@@ -31,8 +31,7 @@ SLOTS_PER_BYTE = 64
 """Replicas that may be wanted for each byte of a file: what takes memory is no mere claim."""
 
 
-LEAVES = {str, bool, type(None)}
-PLAIN = LEAVES | {dict, list}
+PLAIN = {str, bool, type(None), dict, list}
 """Types of which JSON gives every value back as it was; of numbers it does not."""
 
 PlainAmount = Int32 | None | list[Int32 | float | str]
@@ -271,10 +270,14 @@ def _check_payload(cluster: Cluster) -> None:
 def _is_plain(payload: Any) -> bool:
     """Whether a payload is dicts, lists, texts and truth alone, which come back as they are."""
     level = [payload]
-    while not (kinds := {*map(type, level)}) <= LEAVES:
-        dicts = [one for one in level if type(one) is dict]
-        if not (kinds <= PLAIN and {*map(type, chain.from_iterable(dicts))} <= {str}):
+    while level:
+        if not {*map(type, level)} <= PLAIN:
             return False
-        lists = [one for one in level if type(one) is list]
-        level = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
+        dicts = [one for one in level if type(one) is dict]
+        if not {*map(type, chain.from_iterable(dicts))} <= {str}:
+            return False
+        values = chain.from_iterable(map(dict.values, dicts))
+        items = chain.from_iterable(one for one in level if type(one) is list)
+        # texts are most of it, and need no other look
+        level = [one for one in chain(values, items) if type(one) is not str]
     return True

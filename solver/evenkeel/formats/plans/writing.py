@@ -1,8 +1,9 @@
 """Writing a plan down, so that it is read back bit for bit."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -179,25 +180,24 @@ def _throttle(throttle: Throttle) -> ThrottleDocument:
     return ThrottleDocument(**limits)
 
 
-def _steps(plan: Plan) -> list[StepDocument]:
+def _steps(plan: Plan) -> Iterator[StepDocument]:
     steps, cluster = plan.steps, plan.cluster
     nodes, partitions = [*cluster.nodes.names, None], [*cluster.partitions.names]
     slot = steps.replica - cluster.placement.first[steps.partition]
     kinds: list[Any] = [kind.name.lower() for kind in StepKind]
     first, before = steps.first.tolist(), steps.before.tolist()
-    columns = (
-        steps.kind, steps.partition, slot, steps.wave, steps.start, steps.finish, steps.source,
-        steps.target, steps.size, plan.change,
-    )  # fmt: skip
-    return [
-        StepDocument(
-            i, kinds[kind], partitions[p], replica, wave, start, finish,
-            nodes[source], nodes[target], size, before[first[i] : first[i + 1]], change,
-        )
-        for i, (kind, p, replica, wave, start, finish, source, target, size, change) in enumerate(
-            zip(*(column.tolist() for column in columns), strict=True)
-        )
-    ]  # fmt: skip
+    columns: tuple[Iterable[Any], ...] = (
+        range(len(steps)),
+        map(kinds.__getitem__, steps.kind.tolist()),
+        map(partitions.__getitem__, steps.partition.tolist()),
+        *(column.tolist() for column in (slot, steps.wave, steps.start, steps.finish)),
+        map(nodes.__getitem__, steps.source.tolist()),
+        map(nodes.__getitem__, steps.target.tolist()),
+        steps.size.tolist(),
+        (before[begin:end] for begin, end in pairwise(first)),
+        plan.change.tolist(),
+    )
+    return map(StepDocument, *columns)
 
 
 def _blocked(plan: Plan) -> list[BlockedDocument]:
@@ -215,9 +215,9 @@ def _blocked(plan: Plan) -> list[BlockedDocument]:
     ]
 
 
-def _rows(plan: Plan, start: Placement, target: Placement) -> list[TargetDocument]:
-    """Return the rows of a placement that are not those of another."""
-    partitions = plan.cluster.partitions.names
+def _rows(plan: Plan, start: Placement, target: Placement) -> Iterator[TargetDocument]:
+    """Yield the rows of a placement that are not those of another."""
+    partitions = [*plan.cluster.partitions.names]
     nodes = [*plan.cluster.nodes.names, None]
     kinds: list[Any] = [role.name.lower() for role in Role]
     other_roles = _differ(start, start.role, target.role)
@@ -225,20 +225,16 @@ def _rows(plan: Plan, start: Placement, target: Placement) -> list[TargetDocumen
     changed = _changed(start, target)
     own = rows_alone(target, changed)
     first, node, role = own.first.tolist(), own.node.tolist(), own.role.tolist()
-    found = []
-    for i, p in enumerate(changed.tolist()):
+    for i, (p, leader) in enumerate(zip(changed.tolist(), own.leader.tolist(), strict=True)):
         slots = slice(first[i], first[i + 1])
         flags: Any = flags_listed(own.flags[slots]) if other_flags[p] else None
-        found.append(
-            TargetDocument(
-                partitions[p],
-                [nodes[n] for n in node[slots]],
-                int(own.leader[i]),
-                [kinds[r] for r in role[slots]] if other_roles[p] else None,
-                flags,
-            )
+        yield TargetDocument(
+            partitions[p],
+            [nodes[n] for n in node[slots]],
+            leader,
+            [kinds[r] for r in role[slots]] if other_roles[p] else None,
+            flags,
         )
-    return found
 
 
 def _changed(start: Placement, target: Placement) -> NDArray[np.intp]:
@@ -257,15 +253,16 @@ def _differ(
     return found
 
 
-def _lines(rows: Sequence[msgspec.Struct]) -> bytes:
+def _lines(rows: Iterable[msgspec.Struct]) -> bytes:
     """Return a list with a row per line, for people to read and compare."""
     try:
+        # each row is written as it comes: all of them take more memory than their text
         lines = msgspec.json.Encoder().encode_lines(rows)
     except UnicodeEncodeError as error:
         raise _unwritable(error) from None
     # text has no line ends of its own, so these stand between rows only
-    begin = b"[\n" if rows else b"["
-    return b"".join((begin, lines[:-1].replace(b"\n", b",\n"), b"]"))
+    inner = memoryview(lines.replace(b"\n", b",\n"))[:-2]
+    return b"".join((b"[\n" if lines else b"[", inner, b"]"))
 
 
 def _json(value: object) -> bytes:
