@@ -164,7 +164,8 @@ class Session:
         InvalidInput
             If an argument cannot be used, as with ``evenkeel.solve``.
         """
-        if len(self._lost) and limits in (None, Limits()) and callback is None:
+        free = limits in (None, Limits()) and callback is None
+        if free and (len(self._lost) or self._held.is_prepared(method)):
             clock, chosen = Stopwatch(), find(method)
             request = checked(
                 chosen, self.cluster, goals=goals, options=options,

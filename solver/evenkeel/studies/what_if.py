@@ -191,11 +191,12 @@ def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterat
     there = cluster.nodes.carries
     domain = np.where(there, topology.domain_with_nodes[row], -1)
     names = cluster.nodes.names
+    order = np.argsort(domain, kind="stable").astype(np.int32)
+    found, start = np.unique(domain[order], return_index=True)
     members = {
-        names[d] if row == len(topology) else topology.domain_name(row, d): np.flatnonzero(
-            domain == d
-        ).astype(np.int32)
-        for d in np.unique(domain[domain >= 0]).tolist()
+        names[d] if row == len(topology) else topology.domain_name(row, d): held
+        for d, held in zip(found.tolist(), np.split(order, start)[1:], strict=True)
+        if d >= 0
     }
     nobody = np.zeros(0, np.int32)
     for several in combinations(members, 1 if tier == text else 2):
