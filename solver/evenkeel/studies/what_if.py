@@ -18,6 +18,7 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.topology import NODE_TIER
+from evenkeel.studies.flat import Flat, flat, unflat
 
 PAIRS = " pairs"
 """What follows the name of a tier to lose two of its domains at once."""
@@ -114,6 +115,14 @@ class Change(NamedTuple):
     lost: NDArray[np.int32]
     back: NDArray[np.int32]
     factor: NDArray[np.float64] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        nodes = (flat(array, np.int32) for array in (self.lost, self.back))
+        return _unpacked, (self.name, *nodes, self.factor)
+
+
+def _unpacked(name: str, lost: Flat, back: Flat, factor: NDArray[np.float64] | None) -> Change:
+    return Change(name, unflat(lost, np.int32), unflat(back, np.int32), factor)
 
 
 def read_changes(
