@@ -173,7 +173,7 @@ class Session:
             )  # fmt: skip
             loss = self._held.lose(method, self._lost, request.goals)
             if loss is not None:
-                return answered(chosen, request, loss, clock, goals_given=goals is not None)
+                return answered(chosen, request, loss, clock)
         return solve(
             self.cluster, method, goals=goals, limits=limits, options=options,
             time_limit=time_limit, work_limit=work_limit, seed=seed, callback=callback,

@@ -165,8 +165,9 @@ class Workers:
         """Hand a task to the executor; ``answer`` says what it came to."""
         if self._client is None:
             return self.executor.submit(task, job, shared, batch, halt)
+        submit: Callable[..., Future[Any]] = self.executor.submit
         # else Dask would hash the arguments, and answer equal calls out of its memory
-        return self.executor.submit(_sealing, task, job, shared, _Sealed(batch), halt, pure=False)
+        return submit(_sealing, task, job, shared, _Sealed(batch), halt, pure=False)
 
     def answer(self, future: Future[Any]) -> Any:
         """Return what a task that ``submit`` handed out has returned."""
