@@ -21,7 +21,7 @@ from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import Method, find
 from evenkeel.strategies.run import Run, checked, run_checked
 from evenkeel.strategies.shared.stopping import Callback, Watch
-from evenkeel.verdict import Found, verdict
+from evenkeel.verdict import Found, Verdict, verdict
 
 logger = logging.getLogger("evenkeel.solve")
 
@@ -142,20 +142,17 @@ def judged(
     """Judge what was measured of an answer, and hand it out."""
     request, outcome = run.request, run.outcome
     cluster, placement = request.cluster, run.placement
-    status, message, stop_reason = verdict(chosen, request, outcome, found, goals_given=goals_given)
-    tell(
-        logger, "solved", method=chosen.name, status=status, stop_reason=stop_reason,
-        moves=found.comparison.moves, leader_changes=found.comparison.leader_changes,
-        work=outcome.work, guard=run.guard, seconds=clock.seconds, timings=dict(clock.laps),
+    said = verdict(chosen, request, outcome, found, goals_given=goals_given)
+    tell_solved(
+        chosen, said, clock, moves=found.comparison.moves,
+        leader_changes=found.comparison.leader_changes, work=outcome.work, guard=run.guard,
     )  # fmt: skip
     return Result(
         cluster=cluster,
         placement=placement,
         method=chosen.name,
         goals=request.goals,
-        status=status,
-        message=message,
-        stop_reason=stop_reason,
+        **said._asdict(),
         warnings=outcome.warnings,
         audit=found.audit,
         levelness=found.level,
@@ -169,6 +166,14 @@ def judged(
         limits=request.limits,
         goals_asked=bool(chosen.goals) or goals_given,
     )
+
+
+def tell_solved(chosen: Method, said: Verdict, clock: "Stopwatch", **counts: int) -> None:
+    """Log what was said of an answer: its moves, leader changes, work, and strikes of the guard."""
+    tell(
+        logger, "solved", method=chosen.name, status=said.status, stop_reason=said.stop_reason,
+        **counts, seconds=clock.seconds, timings=dict(clock.laps),
+    )  # fmt: skip
 
 
 class Stopwatch:

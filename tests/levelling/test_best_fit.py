@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel_kernels.core.node_scan import FAR, new_scan
-from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.best_fit import best_fit, greatest_first, largest_first
 from tests.naive.levelling import best_fit as naive
 from tests.support.small_problems import Small, level_case, random_small
 
@@ -124,3 +124,11 @@ def test_an_empty_cluster_ends_up_flat(seed: int) -> None:
     alive = np.array(small.accepts)
     used = state.load[:, alive]
     assert (used.max(axis=1) / used.mean(axis=1) < 1.05).all()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 1000])
+@pytest.mark.parametrize("kinds", [1, 7, 1_000_000])
+def test_the_greatest_come_first_and_ties_by_index(count, kinds):
+    values = np.random.default_rng(count).integers(0, kinds, count) * 0.1
+    order = np.argsort(-values, kind="stable")
+    assert greatest_first(values).tolist() == order.tolist()

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -152,3 +153,37 @@ def test_the_same_bits_every_time():
             session.apply(ek.Changes(placement=result.placement))
             bits.append((result.placement.node.tobytes(), result.levelness.loads.tobytes()))
     assert bits[:2] == bits[2:]
+
+
+def levelled():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 6, placement=[[0, 1], [1, 2], [2, 3]] * 2
+    )
+    return ek.Session(cluster), ek.Goals(level=0.5)
+
+
+def test_a_loss_is_measured_when_it_is_asked_about_wherever_it_is_then():
+    session, goals = levelled()
+    session.apply(ek.Changes(down=0))
+    result, other = (session.solve(goals=goals) for _ in range(2))
+    assert "bounds" not in result.__dict__
+    travelled = pickle.loads(pickle.dumps(result))
+    renamed = replace(other, message="so it is")
+    for one in (travelled, renamed):
+        assert one.bounds.moves_level == one.comparison.moves == result.comparison.moves
+        assert np.array_equal(one.levelness.loads, result.levelness.loads)
+        assert one.success and one.audit.ok
+    assert renamed.message == "so it is"
+    with pytest.raises(AttributeError, match="costs_nothing"):
+        _ = result.costs_nothing
+
+
+def test_what_stands_ready_is_known_to_be_well_without_a_solve():
+    session, goals = levelled()
+    fresh = session.solve(goals=goals)
+    session.fork().apply(ek.Changes(down=0)).solve(goals=goals)
+    quick = session.solve(goals=goals)
+    assert "bounds" in fresh.__dict__ and "bounds" not in quick.__dict__
+    assert (quick.status, quick.message) == (fresh.status, fresh.message)
+    for name in ("levelness", "comparison"):
+        assert_equal(name, getattr(quick, name), getattr(fresh, name))

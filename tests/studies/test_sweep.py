@@ -527,3 +527,15 @@ def test_what_is_done_together_is_as_if_done_alone(threads):
     alone = fan_out(halve, 84, items)
     assert [str(one) for one in found] == [str(one) for one in alone]
     assert fan_out(halve, 84, [13], together=halve_even) == [Failure("OSError: unlucky")]
+
+
+def test_scenarios_and_outlooks_travel_as_they_are(swept):
+    travelled = pickle.loads(pickle.dumps(swept))
+    assert_same(travelled, swept)
+    assert travelled.outlooks[0].before.lost.dtype == np.int32
+    assert not travelled.outlooks[0].level.flags.writeable
+    for ours, theirs in zip(travelled.changes, swept.changes, strict=True):
+        assert np.array_equal(ours.lost, theirs.lost) and ours.lost.dtype == theirs.lost.dtype
+    loads = Change("Monday", np.zeros(0, np.int32), np.array([3], np.int32), np.full((4, 1), 2.0))
+    again = pickle.loads(pickle.dumps(loads))
+    assert again.back.tolist() == [3] and np.array_equal(again.factor, loads.factor)

@@ -20,6 +20,14 @@ class HeldCluster:
         self._ready: dict[str, ReadyCluster | None] = {}
         self._compiling = Lock()
 
+    def prepare(self, method: str) -> None:
+        """Compile now what is else compiled when a loss is first asked about."""
+        self._held_ready(method)
+
+    def is_prepared(self, method: str) -> bool:
+        """Whether a loss, of no node even, is answered without compiling anything."""
+        return self._ready.get(method) is not None
+
     def lose(self, method: str, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
         """Lose nodes, each named once; None if the method has to solve the snapshot."""
         ready = self._held_ready(method)

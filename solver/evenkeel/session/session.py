@@ -164,7 +164,8 @@ class Session:
         InvalidInput
             If an argument cannot be used, as with ``evenkeel.solve``.
         """
-        if len(self._lost) and limits in (None, Limits()) and callback is None:
+        free = limits in (None, Limits()) and callback is None
+        if free and (len(self._lost) or self._held.is_prepared(method)):
             clock, chosen = Stopwatch(), find(method)
             request = checked(
                 chosen, self.cluster, goals=goals, options=options,
@@ -172,7 +173,7 @@ class Session:
             )  # fmt: skip
             loss = self._held.lose(method, self._lost, request.goals)
             if loss is not None:
-                return answered(chosen, request, loss, clock, goals_given=goals is not None)
+                return answered(chosen, request, loss, clock)
         return solve(
             self.cluster, method, goals=goals, limits=limits, options=options,
             time_limit=time_limit, work_limit=work_limit, seed=seed, callback=callback,

@@ -134,7 +134,7 @@ def _turn(
 ) -> list[range]:
     """Hand batches out and collect what comes of them; those that were lost."""
     halt = _Halt()
-    begun: dict[Future[list[Any]], range] = {}
+    begun: dict[Future[Any], range] = {}
     lost: list[range] = []
     try:
         for places in batches:
@@ -151,7 +151,7 @@ def _turn(
                 continue
             if future.cancelled():  # not by us: the worker lost what was shared
                 _fail([places], CancelledError("lost with its worker"), answers)
-            elif not _collect(future, places, answers):
+            elif not _collect(turn.workers, future, places, answers):
                 raise KeyboardInterrupt  # it reached a worker
             tell_of(places)
     except BaseException:
@@ -159,7 +159,7 @@ def _turn(
         wait([future for future in begun if not future.cancel()], timeout=GRACE)
         for future, places in begun.items():
             if future.done():
-                _collect(future, places, answers)
+                _collect(turn.workers, future, places, answers)
         raise
     return lost
 
@@ -218,7 +218,7 @@ def _batch(
 
 
 def _collect(
-    future: Future[list[Answer | Failure]], places: range, answers: list[Answer | Failure | None]
+    workers: Workers, future: Future[Any], places: range, answers: list[Answer | Failure | None]
 ) -> bool:
     """Put the answers of a batch where they belong; whether it was left to end."""
     if future.cancelled():
@@ -228,6 +228,6 @@ def _collect(
         _fail([places], error, answers)
     if error is not None:
         return isinstance(error, Exception)
-    found = future.result()
+    found: list[Answer | Failure] = workers.answer(future)
     answers[places.start : places.start + len(found)] = found
     return len(found) == len(places)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 Common = TypeVar("Common")
@@ -34,6 +34,20 @@ class Failure:
         return cls(f"{type(error).__name__}: {error}")
 
 
+@dataclass
+class Pace:
+    """How many items are done together next; whoever takes the next batch goes on from there."""
+
+    width: int = 1
+
+    def follow(self, width: int, seconds: float) -> None:
+        """Learn from so many items that took so long."""
+        if seconds < LONG / GROWTH:
+            self.width = max(self.width, width * GROWTH)
+        elif seconds > LONG:
+            self.width = max(1, width // 2)
+
+
 @dataclass(frozen=True)
 class Job(Generic[Common, Item, Answer]):
     """What is to be done with every item.
@@ -44,22 +58,22 @@ class Job(Generic[Common, Item, Answer]):
         Called with what all items have in common, and one of them.
     together : callable or None
         Answers many at a time, as far as it can.
+    pace : Pace
+        How many that is.
     """
 
     task: Callable[[Common, Item], Answer]
     together: Together[Common, Item, Answer] | None = None
+    pace: Pace = field(default_factory=Pace)
 
     def answers(self, common: Common, items: Sequence[Item]) -> Iterator[Answer | Failure]:
         """Yield the answer of each item; nobody waits long for what is done together."""
-        at, width = 0, 1
+        at = 0
         while at < len(items):
+            batch = items[at : at + self.pace.width]
             began = time.perf_counter()
-            found = self._together(common, items[at : at + width])
-            seconds = time.perf_counter() - began
-            if seconds < LONG / GROWTH:
-                width *= GROWTH
-            elif seconds > LONG:
-                width = max(1, width // 2)
+            found = self._together(common, batch)
+            self.pace.follow(len(batch), time.perf_counter() - began)
             for item, answer in zip(items[at:], found, strict=False):
                 yield self._alone(common, item) if answer is None else answer
             at += len(found)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,15 @@ from evenkeel.measure.survival import Survival
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.figures import quantity
+from evenkeel.studies.flat import flat, unflat
 from evenkeel.studies.job import Failure
 from evenkeel.verdict import Status
 
 NOBODY = read_only(np.zeros(0, np.int32))
 NOTHING_KNOWN = Survival(NOBODY, NOBODY, NOBODY)
+
+LEVELS, SURVIVALS = ("level", "fullest"), ("before", "after")
+"""Fields of arrays, and fields of lists of partitions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,24 @@ class Outlook:
     after: Survival
     recovery: float | None = None
     under_replicated: float | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        for name in LEVELS:
+            state[name] = flat(state[name], np.float64)
+        for name in SURVIVALS:
+            one = state[name]
+            lists = one.lost, one.under_min_active, one.without_quorum
+            state[name] = [flat(each, np.int32) for each in lists]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name in LEVELS:
+            state[name] = unflat(state[name], np.float64)
+        for name in SURVIVALS:
+            lists = [unflat(each, np.int32) if len(each) else NOBODY for each in state[name]]
+            state[name] = Survival(*lists)
+        self.__dict__.update(state)
 
     @property
     def known(self) -> bool:

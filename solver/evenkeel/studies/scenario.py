@@ -80,6 +80,22 @@ def outlook_of(study: Study, change: Change) -> Outlook:
         result = solve(changed(study.held.cluster, change), study.method, **study.asked)
     else:
         result = repaired(study.held, study.method, study.asked, change)
+    return _outlook(study, result)
+
+
+def outlook_now(study: Study, changes: Sequence[Change]) -> Outlook:
+    """Tell of the cluster as it is, before any of ``changes``.
+
+    Where some of them are losses, what those are played on is compiled first: by it a cluster in
+    which all is well is known to be so.
+    """
+    if any(is_loss(study.asked, change) for change in changes):
+        study.held.prepare(study.method)
+    return _outlook(study, session_on(study.held).solve(study.method, **study.asked))
+
+
+def _outlook(study: Study, result: Result) -> Outlook:
+    """Tell what comes of a scenario by its repair, planned if the study says how fast it may be."""
     if result.stop_reason == "interrupted":
         raise KeyboardInterrupt  # the method ended early and well, but the sweep is to end too
     before = survival(result.cluster, result.cluster.placement)

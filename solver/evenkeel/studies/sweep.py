@@ -14,10 +14,10 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.session.held import HeldCluster
 from evenkeel.studies.fan_out import fan_out
-from evenkeel.studies.outlook import NOBODY, Outlook, unknown_outlook
-from evenkeel.studies.scenario import Asked, Study, loss_outlooks, outlook_of
+from evenkeel.studies.outlook import Outlook, unknown_outlook
+from evenkeel.studies.scenario import Asked, Study, loss_outlooks, outlook_now, outlook_of
 from evenkeel.studies.swept import Sweep
-from evenkeel.studies.what_if import Change, WhatIf, read_changes
+from evenkeel.studies.what_if import WhatIf, read_changes
 
 logger = logging.getLogger("evenkeel.sweep")
 
@@ -104,9 +104,7 @@ def sweep(
     own = cluster.with_placement(replace(cluster.placement))
     study = Study(HeldCluster(own), method, asked, recovery, held)
     try:
-        now = outlook_of(
-            study._replace(recovery=None) if faults else study, Change("now", NOBODY, NOBODY)
-        )
+        now = outlook_now(study._replace(recovery=None) if faults else study, changes)
     except InvalidInput as error:
         faults.faults += error.faults
     faults.raise_if_any()

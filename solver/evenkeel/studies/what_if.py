@@ -18,6 +18,7 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.topology import NODE_TIER
+from evenkeel.studies.flat import Flat, flat, unflat
 
 PAIRS = " pairs"
 """What follows the name of a tier to lose two of its domains at once."""
@@ -115,6 +116,14 @@ class Change(NamedTuple):
     back: NDArray[np.int32]
     factor: NDArray[np.float64] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        nodes = (flat(array, np.int32) for array in (self.lost, self.back))
+        return _unpacked, (self.name, *nodes, self.factor)
+
+
+def _unpacked(name: str, lost: Flat, back: Flat, factor: NDArray[np.float64] | None) -> Change:
+    return Change(name, unflat(lost, np.int32), unflat(back, np.int32), factor)
+
 
 def read_changes(
     faults: FaultList, cluster: Cluster, scenarios: str | WhatIf | Sequence[str | WhatIf]
@@ -191,11 +200,12 @@ def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterat
     there = cluster.nodes.carries
     domain = np.where(there, topology.domain_with_nodes[row], -1)
     names = cluster.nodes.names
+    order = np.argsort(domain, kind="stable").astype(np.int32)
+    found, start = np.unique(domain[order], return_index=True)
     members = {
-        names[d] if row == len(topology) else topology.domain_name(row, d): np.flatnonzero(
-            domain == d
-        ).astype(np.int32)
-        for d in np.unique(domain[domain >= 0]).tolist()
+        names[d] if row == len(topology) else topology.domain_name(row, d): held
+        for d, held in zip(found.tolist(), np.split(order, start)[1:], strict=True)
+        if d >= 0
     }
     nobody = np.zeros(0, np.int32)
     for several in combinations(members, 1 if tier == text else 2):

@@ -4,6 +4,9 @@ Threads share it. A pool of processes reads it from a file, once in each process
 Dask cluster are sent it before the first task, and keep it; whatever its client offers is asked
 of the client that came with the executor, so nothing of Dask is imported here. Any other executor
 gets it with every batch.
+
+Dask sends every array within what it is given as a message of its own, which takes it longer than
+to play a scenario. So batches and their answers are sealed on their way to its workers and back.
 """
 
 import os
@@ -65,6 +68,27 @@ class _Filed(Generic[Common]):
                 _received[self.path] = Shared(pickle.load(file))
         shared: Shared[Common] = _received[self.path]
         return shared.value
+
+
+class _Sealed(Generic[Common]):
+    """Many small things, one string of bytes to whoever sends them."""
+
+    def __init__(self, value: Common) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unsealed, (pickle.dumps(self.value, pickle.HIGHEST_PROTOCOL),)
+
+
+def _unsealed(data: bytes) -> _Sealed[Any]:
+    return _Sealed(pickle.loads(data))
+
+
+def _sealing(
+    task: Callable[[Any, Any, Any, Any], Answer], job: Any, shared: Any, batch: Any, halt: Any
+) -> _Sealed[Answer]:
+    """Do in a worker what was submitted, both ways sealed."""
+    return _Sealed(task(job, shared, batch.value, halt))
 
 
 _received: dict[str, Shared[Any]] = {}
@@ -130,12 +154,25 @@ class Workers:
         else:
             yield Shared(common)
 
-    def submit(self, task: Callable[..., Answer], *arguments: Any) -> Future[Answer]:
-        """Hand a task to the executor."""
+    def submit(
+        self,
+        task: Callable[[Any, Any, Any, Any], Answer],
+        job: Any,
+        shared: Any,
+        batch: Any,
+        halt: Any,
+    ) -> Future[Any]:
+        """Hand a task to the executor; ``answer`` says what it came to."""
         if self._client is None:
-            return self.executor.submit(task, *arguments)
+            return self.executor.submit(task, job, shared, batch, halt)
+        submit: Callable[..., Future[Any]] = self.executor.submit
         # else Dask would hash the arguments, and answer equal calls out of its memory
-        return self.executor.submit(task, *arguments, pure=False)
+        return submit(_sealing, task, job, shared, _Sealed(batch), halt, pure=False)
+
+    def answer(self, future: Future[Any]) -> Any:
+        """Return what a task that ``submit`` handed out has returned."""
+        found = future.result()
+        return found.value if isinstance(found, _Sealed) else found
 
 
 def _is_pool_of_processes(executor: Executor) -> bool:

@@ -21,7 +21,7 @@ from evenkeel.strategies.levelling.losses.desks import Desk, Desks
 from evenkeel.strategies.registry import Loss, LossSeries
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.problem import Problem
-from evenkeel_kernels.levelling.best_fit import largest_first
+from evenkeel_kernels.levelling.best_fit import by_size
 from evenkeel_kernels.levelling.losses.play import play_losses
 from evenkeel_kernels.levelling.losses.records import DANGERS, Asked, Demanded, Stock
 from evenkeel_kernels.levelling.losses.series import play_series
@@ -124,11 +124,9 @@ def standing(cluster: Cluster) -> Standing | None:
 
 def _rank(problem: Problem) -> NDArray[np.int64]:
     """Return the place of each partition in the order in which replicas are placed, (P,)."""
-    owner = problem.partitions.owner
-    order = owner[largest_first(problem, np.ones(len(owner), bool))]
-    start = np.flatnonzero(np.append(True, order[1:] != order[:-1]))
-    rank = np.zeros(len(problem.partitions.first) - 1, np.int64)
-    rank[order[start]] = start
+    all_of_them = np.arange(len(problem.partitions.first) - 1)
+    rank = np.empty_like(all_of_them)
+    rank[by_size(problem, all_of_them)] = all_of_them
     return rank
 
 
