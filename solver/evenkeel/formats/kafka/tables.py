@@ -17,7 +17,6 @@ from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.kafka.findings import MOST, Findings
 from evenkeel.formats.kafka.rows import Rows
 from evenkeel.formats.node_states import read_states
-from evenkeel.model.errors import FaultList
 
 RESOURCES = {
     "disk": "disk", "size": "disk", "bytes": "disk", "cpu": "cpu",
@@ -93,7 +92,7 @@ def read_loads(
     for document in found.load_tables:
         table = read_table(found.faults, document)
         table.check_columns(found.faults, OF_LOADS)
-        at = _where(found.faults, table, place, topics)
+        at = _where(found, table, place, topics)
         for name in table.columns:
             plain = name.removeprefix(LEADER)
             if plain not in RESOURCES:
@@ -112,22 +111,32 @@ def read_loads(
 
 
 def _where(
-    faults: FaultList, table: Table, place: Mapping[str, int], topics: Mapping[str, int]
+    found: Findings, table: Table, place: Mapping[str, int], topics: Mapping[str, int]
 ) -> list[tuple[int, int]]:
-    """Return the partition or the topic of each row, -1 for none."""
+    """Return the partition or the topic of each row, -1 for none.
+
+    Metrics know of topics that a description leaves out; but if none is known, they are of another
+    cluster.
+    """
+    faults, cells = found.faults, table.columns.get("topic", ())
+    idle = {topic for topic in cells if topic not in topics}
+    if len(idle) < len({*cells}):
+        found.idle_loads |= idle
+    else:
+        idle = set()
     numbers = table.cells("partition")
     at: list[tuple[int, int]] = []
     seen: dict[tuple[int, int], int] = {}
-    for row, topic in enumerate(table.columns.get("topic", ())):
+    for row, topic in enumerate(cells):
         which: Any = (-1, -1)
         if numbers[row]:
             which = (place.get(f"{topic}-{numbers[row]}", -1), -1)
         else:
             which = (-1, topics.get(topic, -1))
-        if which == (-1, -1):
+        if which == (-1, -1) and topic not in idle:
             name = f"{topic}-{numbers[row]}" if numbers[row] else topic
             faults.add(table.at(row, "topic"), quoted(name), "is in no reassignment or description")
-        elif seen.setdefault(which, row) != row:
+        elif which != (-1, -1) and seen.setdefault(which, row) != row:
             first = table.at(seen[which], "topic")
             faults.add(table.at(row, "topic"), quoted(topic), f"is already given at {first}")
         at.append(which)
