@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.csv_text import Table, header_of, read_table
+from evenkeel.formats.csv_text import BYTES, Table, header_of, read_table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.kafka.findings import MOST, Findings
 from evenkeel.formats.kafka.rows import Rows
@@ -45,6 +45,11 @@ def is_broker_table(document: Document) -> bool:
     return bool(names & {"broker", "broker_id", "brokerid"} and names & ABOUT_BROKERS)
 
 
+def _unit(resource: str) -> str:
+    """Return what a number of a resource counts."""
+    return "percent" if RESOURCES[resource] == "cpu" else BYTES
+
+
 def read_broker_table(found: Findings, document: Document) -> None:
     """Take in racks, states and capacities by broker."""
     table = read_table(found.faults, document)
@@ -55,7 +60,9 @@ def read_broker_table(found: Findings, document: Document) -> None:
     brokers = table.wholes(found.faults, key, MOST).tolist()
     states = read_states(found.faults, table, "state")
     capacities = {
-        RESOURCES[name]: table.amounts(found.faults, name, np.nan, infinite=True).tolist()
+        RESOURCES[name]: table.amounts(
+            found.faults, name, np.nan, infinite=True, unit=_unit(name)
+        ).tolist()
         for name in table.columns
         if name in RESOURCES
     }
@@ -97,7 +104,7 @@ def read_loads(
             plain = name.removeprefix(LEADER)
             if plain not in RESOURCES:
                 continue
-            amounts = table.amounts(found.faults, name, np.nan)
+            amounts = table.amounts(found.faults, name, np.nan, unit=_unit(plain))
             into = leading if name.startswith(LEADER) else every
             loads = into.setdefault(RESOURCES[plain], np.full(len(names), np.nan))
             for row, (p, g) in enumerate(at):
