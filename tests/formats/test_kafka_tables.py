@@ -58,7 +58,6 @@ class TestLoads:
             ("<bytes>:6", "orders"),
             ("<bytes>:3: topic", "orders-9"),
             ("<bytes>:4: topic", "orders"),
-            ("<bytes>:5: topic", "none"),
             ("<bytes>:2: cpu", "x"),
             ("<bytes>:4: cpu", "-1"),
         ]

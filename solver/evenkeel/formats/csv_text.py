@@ -14,7 +14,7 @@ from evenkeel.formats.documents import Document, quoted
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.keywords import did_you_mean
-from evenkeel.model.reading.quantities import read_bytes
+from evenkeel.model.reading.quantities import milli_or_mega, read_bytes
 
 HEAD = 65536
 """Bytes in which the header line has to end."""
@@ -25,6 +25,10 @@ DELIMITERS = "\t;,"
 QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')
 """What a cell is quoted for."""
+
+BYTES, ANYTHING = "bytes", ""
+"""What a number counts: bytes, with any unit of these; or nobody knows what, so that a unit may be
+one of something else. Of all else, which goes by its name, no other unit may stand."""
 
 MOST_NUMBER = 1e18
 """Above everything that is counted or measured."""
@@ -80,16 +84,24 @@ class Table:
                 faults.add(f"{self.name}: {quoted(title)}", quoted(title), message)
 
     def each(
-        self, faults: FaultList, column: str, wrong: Callable[[str], bool], message: str
+        self,
+        faults: FaultList,
+        column: str,
+        wrong: Callable[[str], bool],
+        message: str,
+        instead: Callable[[str], str] = lambda cell: "",
     ) -> None:
-        """Note the cells of a column that are wrong, the first of them one by one."""
+        """Note the cells of a column that are wrong, the first of them one by one.
+
+        ``instead`` says more of a cell than the message, or nothing.
+        """
         cells = self.columns[column]
         bad = {cell for cell in set(cells) if wrong(cell)}
         if not bad:
             return
         rows = [row for row, cell in enumerate(cells) if cell in bad]
         for row in rows[:LISTED_FAULTS]:
-            faults.add(self.at(row, column), quoted(cells[row]), message)
+            faults.add(self.at(row, column), quoted(cells[row]), instead(cells[row]) or message)
         if len(rows) > LISTED_FAULTS:
             faults.add(f"{self.name}: {column}", len(rows) - LISTED_FAULTS, f"more: {message}")
 
@@ -110,26 +122,43 @@ class Table:
         return np.fromiter(map(int, cells), np.int64, len(cells))
 
     def amounts(
-        self, faults: FaultList, column: str, default: float, *, infinite: bool = False
+        self,
+        faults: FaultList,
+        column: str,
+        default: float,
+        *,
+        infinite: bool = False,
+        unit: str = BYTES,
     ) -> NDArray[np.float64]:
         """Return a column of amounts, 9 or ``3TB``; an empty cell is the default."""
         cells = self.columns[column]
 
-        def fits(amount: float) -> bool:
-            return 0.0 <= amount <= MOST_NUMBER or (infinite and amount == math.inf)
+        def wrong(cell: str) -> bool:
+            amount = _amount(cell, unit) if cell else 0.0
+            return not (0.0 <= amount <= MOST_NUMBER or (infinite and amount == math.inf))
 
         try:
             found = np.fromiter(map(float, cells), np.float64, len(cells))
         except ValueError:
-            told = [_amount(cell) if cell else default for cell in cells]
+            told = [_amount(cell, unit) if cell else default for cell in cells]
             found = np.array(told, np.float64)
         fine = (found >= 0.0) & ((found <= MOST_NUMBER) | (infinite & (found == math.inf)))
         if not fine.all():
             message = "must be a number from 0 on, or an amount like 3TB"
-            self.each(faults, column, lambda c: bool(c) and not fits(_amount(c)), message)
+            if unit not in (BYTES, ANYTHING):
+                message = f"must be a number from 0 on, of {unit}; no other unit may stand here"
+            instead = milli_or_mega if unit == ANYTHING else lambda cell: ""
+            self.each(faults, column, wrong, message, instead)
             empty = np.fromiter((not cell for cell in cells), np.bool_, len(cells))
             found = np.where(fine | empty, found, 0.0)
         return found
+
+    def empty(self, column: str) -> NDArray[np.bool_]:
+        """Return which cells of a column are empty."""
+        cells = self.columns[column]
+        if "" not in cells:
+            return np.zeros(len(cells), np.bool_)
+        return np.fromiter((not cell for cell in cells), np.bool_, len(cells))
 
 
 def numbered(cells: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
@@ -144,11 +173,13 @@ def numbered(cells: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     return [*place], np.fromiter(map(place.__getitem__, cells), np.int64, len(cells))
 
 
-def _amount(cell: str) -> float:
+def _amount(cell: str, unit: str) -> float:
     """Return an amount; NaN for what is none."""
     try:
         return float(cell)
     except ValueError:
+        if unit not in (BYTES, ANYTHING) or (unit == ANYTHING and milli_or_mega(cell)):
+            return math.nan
         found = read_bytes(FaultList(), "", cell)
         return math.nan if found is None else found
 

@@ -362,7 +362,8 @@ class Cluster(Changeable, Shown):
     ) -> Cluster:
         """Describe a cluster by two frames of pandas, polars or pyarrow.
 
-        The columns are those of the format ``tables``. What has no value is null or NaN.
+        The columns are those of the format ``tables``. What has no value is null or NaN: a
+        capacity is no limit then, and a load 0.
 
         Parameters
         ----------

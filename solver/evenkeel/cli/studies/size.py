@@ -247,10 +247,12 @@ def _types(
     cluster: "Cluster", given: Sequence[tuple[str, dict[str, str]]]
 ) -> "list[NodeType] | None":
     """Return the types that the arguments name; None if they name none."""
-    from evenkeel.model.reading.quantities import read_bytes
+    from evenkeel.model.reading.quantities import milli_or_mega, read_bytes
     from evenkeel.studies.growth.node_types import NodeType
 
     faults, types = FaultList(), []
+    moved = cluster.bytes_dimension
+    of_bytes = cluster.dimensions[moved] if moved >= 0 else None
     for name, told in given:
         capacity: dict[str, Any] = {}
         words: dict[str, Any] = {}
@@ -258,9 +260,13 @@ def _types(
             path = f"--type {name}: {key}"
             number = number_or_text(value)
             if key in cluster.dimensions:
-                capacity[key] = number if not isinstance(number, str) else read_bytes(
-                    faults, path, number
-                )  # fmt: skip
+                either = milli_or_mega(value) if key != of_bytes else ""
+                if either:
+                    faults.add(path, value, either)
+                elif isinstance(number, str):
+                    capacity[key] = read_bytes(faults, path, number)
+                else:
+                    capacity[key] = number
             elif key in ("at", "tags"):
                 words[key] = value.split("+")
             elif key not in WORDS:

@@ -364,7 +364,7 @@ def _sizes(faults: FaultList, table: Table) -> NDArray[np.float64]:
     if "range_size" in table.columns:
         return table.amounts(faults, "range_size", 0.0)
     if "range_size_mb" in table.columns:
-        return table.amounts(faults, "range_size_mb", 0.0) * MEBIBYTE
+        return table.amounts(faults, "range_size_mb", 0.0, unit="MiB") * MEBIBYTE
     return np.zeros(len(table))
 
 

@@ -18,6 +18,14 @@ from evenkeel.formats.kafka.findings import Findings
 from evenkeel.formats.kafka.log_dirs import Held, held
 from evenkeel.formats.kafka.rows import UNSAID, Rows, keys_of, rows_of, within
 from evenkeel.formats.kafka.tables import read_loads
+from evenkeel.formats.kafka.untold import (
+    NAMED,
+    Untold,
+    as_native,
+    expected_in_sync,
+    note_guesses,
+    signs_of_life,
+)
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.node_states import NODE_STATES, columns_of
 from evenkeel.model.cluster import Cluster
@@ -70,13 +78,15 @@ def read(
         ],
         "native_format": NAME,
     }
-    given |= _states(found, rows, brokers, offline)
+    untold = Untold()
+    given |= _states(found, rows, brokers, offline, untold)
     given |= _placement(rows, brokers, given["alive"])
-    given |= _amounts(found, rows, names, replicas, brokers)
+    given |= _amounts(found, rows, names, replicas, brokers, untold)
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
-    if folders:
-        given["native"] = {"log_dirs": folders}
+    native = ({"log_dirs": folders} if folders else {}) | as_native(untold)
+    if native:
+        given["native"] = native
     del rows
     return build(found.faults, given, lambda path: f"{NAME}: {path}")
 
@@ -111,7 +121,7 @@ def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
 def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> NDArray[np.int32]:
     """Return all brokers by number; capacities only say more about those that others name."""
     named = {*np.unique(rows.broker).tolist(), *found.racks, *found.reporting, *found.states}
-    named |= found.listed
+    named |= found.answers.keys()
     for broker in sorted(set(offline or ()) - named):
         found.faults.add("offline", broker, "unknown broker")
     return np.array(sorted(named), np.int32)
@@ -128,7 +138,9 @@ def _check_references(
     complete = found.reporting.keys() - found.unreadable
     if complete:
         counts = np.bincount(replicas.partition, minlength=len(names))
-        for p in np.flatnonzero(counts == 0).tolist():
+        # a topic of which nothing is listed is younger than the list
+        listed = np.bincount(rows.topic, weights=counts, minlength=len(rows.topics)) > 0
+        for p in np.flatnonzero((counts == 0) & listed[rows.topic]).tolist():
             own = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
             holder = next((broker for broker in own if broker in complete), None)
             if holder is not None:
@@ -145,12 +157,17 @@ def _check_references(
 
 
 def _states(
-    found: Findings, rows: Rows, brokers: NDArray[np.int32], offline: Collection[int] | None
+    found: Findings,
+    rows: Rows,
+    brokers: NDArray[np.int32],
+    offline: Collection[int] | None,
+    untold: Untold,
 ) -> dict[str, NDArray[np.bool_]]:
-    """Return the states of brokers: as told, or by what shows it."""
+    """Return the states of brokers: as told, or by what shows it, which is remembered."""
     if offline is not None:
         return {"alive": ~np.isin(brokers, [*offline])}
     shown = _shown(found, rows, brokers)
+    note_guesses(untold, found, rows, brokers, shown)
     given = columns_of([NODE_STATES["up" if up else "down"] for up in shown])
     for n, broker in enumerate(brokers.tolist()):
         told = found.states.get(broker, (None, ""))[0]
@@ -161,21 +178,18 @@ def _states(
 
 
 def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return which brokers show that they are up.
+    """Return which brokers are up by what shows it.
 
-    Who leads is up, and who is in sync with a leader. The last replica in sync of a partition that
-    nobody leads is not: Kafka leaves it in the list when it dies.
+    Those that joined a partition just now, or observe, need not be in sync: who holds nothing else
+    is up, unless others told of their log directories and it did not.
     """
-    if found.listed:
-        return np.isin(brokers, [*found.listed])
+    if found.answers:
+        return np.isin(brokers, [broker for broker, (up, _) in found.answers.items() if up])
     if not (rows.described.any() or found.reporting):
         return np.ones(len(brokers), np.bool_)
-    led = rows.described & (rows.leader >= 0)
-    synced = np.unique(rows.broker[rows.in_sync & led[rows.owner]])
-    leading = np.unique(rows.leader[led])
-    shown = np.isin(brokers, np.concatenate([leading, synced, [*found.reporting]]))
+    shown = np.isin(brokers, [*signs_of_life(found, rows)])
     if not found.reporting:
-        shown |= ~np.isin(brokers, rows.broker[rows.described[rows.owner]])
+        shown |= ~np.isin(brokers, rows.broker[expected_in_sync(rows)])
     return shown
 
 
@@ -221,40 +235,82 @@ def _rows_at(rows: Rows, replicas: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _amounts(
-    found: Findings, rows: Rows, names: Sequence[str], replicas: Held, brokers: NDArray[np.int32]
+    found: Findings,
+    rows: Rows,
+    names: Sequence[str],
+    replicas: Held,
+    brokers: NDArray[np.int32],
+    untold: Untold,
 ) -> dict[str, Any]:
     """Return loads and capacities of every dimension that some file measures."""
     every, leading = read_loads(found, rows, names)
-    limits = found.capacity
-    measured = {name for amounts, _ in limits.values() for name in amounts}
+    measured = {name for amounts, _ in found.capacity.values() for name in amounts}
     measured |= {*every, *leading} | ({"disk"} if len(replicas.size) else set())
     order = [COUNT, *(name for name in MEASURED if name in measured)]
     load = np.zeros((len(names), len(order)))
     load[:, 0] = 1.0
+    told = np.zeros(load.shape, np.bool_)
     if len(replicas.size):
         # replicas that catch up are smaller for a while: the largest tells the size
         np.maximum.at(load[:, order.index("disk")], replicas.partition, replicas.size)
+        told[replicas.partition, order.index("disk")] = True
     for name, loads in every.items():
         d = order.index(name)
         load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
+        told[:, d] |= ~np.isnan(loads)
     leader_load = load.copy() if leading else load
     for name, loads in leading.items():
         d = order.index(name)
         leader_load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
-    capacity = np.tile(room_for_all(rows.first, load, leader_load), (len(brokers), 1))
-    default = limits.get(DEFAULT_BROKER, ({}, ""))[0]
-    for n, broker in enumerate(brokers.tolist()):
-        own = default | limits.get(broker, ({}, ""))[0]
-        for d, name in enumerate(order):
-            if name in own:
-                capacity[n, d] = own[name]
+        told[:, d] |= ~np.isnan(loads)
+    missing = (~told).sum(axis=0).tolist()
+    for name, count in zip(order, missing, strict=True):
+        if 0 < count < len(names):
+            untold.unmeasured[name] = count
+    room = room_for_all(rows.first, load, leader_load)
     given = {
         "dimensions": order,
         "load": load,
-        "capacity": capacity,
+        "capacity": _capacities(found, brokers, order, room, untold),
         "bytes": "disk" if "disk" in order else None,
     }
     return given | ({"leader_load": leader_load} if leading else {})
+
+
+def _capacities(
+    found: Findings,
+    brokers: NDArray[np.int32],
+    order: Sequence[str],
+    room: NDArray[np.float64],
+    untold: Untold,
+) -> NDArray[np.float64]:
+    """Return what is told of each broker, (N, D), and ``room`` (D,) where nothing is.
+
+    What else lies on its disks takes of that, since it stays there.
+    """
+    limits = found.capacity
+    default = limits.get(DEFAULT_BROKER, ({}, ""))[0]
+    own = [default | limits.get(broker, ({}, ""))[0] for broker in brokers.tolist()]
+    capacity = np.tile(room, (len(own), 1))
+    for d, name in enumerate(order):
+        told = [n for n, one in enumerate(own) if name in one]
+        capacity[told, d] = [own[n][name] for n in told]
+        if 0 < len(told) < len(own):
+            untold.uncapped[name] = [str(brokers[n]) for n in range(len(own)) if name not in own[n]]
+    for n, broker in enumerate(brokers.tolist()):
+        if others := found.elsewhere.get(broker, 0.0):
+            limited = "disk" in own[n]
+            (untold.taken_off if limited else untold.uncounted)[str(broker)] = others
+            if limited:
+                d = order.index("disk")
+                capacity[n, d] = max(capacity[n, d] - others, 0.0)
+    for topics, named in (
+        (found.topics_elsewhere, untold.topics),
+        (found.idle_loads, untold.loads),
+    ):
+        named += sorted(topics)[:NAMED]
+    untold.topic_count, untold.load_count = len(found.topics_elsewhere), len(found.idle_loads)
+    return capacity
 
 
 def room_for_all(

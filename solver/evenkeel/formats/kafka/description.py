@@ -2,10 +2,11 @@
 
 One header line per topic; one line per partition, which starts with a tab. Fields are
 ``Name: value``, divided by tabs (by spaces in what people paste), and releases differ in which ones
-there are.
+there are; Confluent's name observers, too.
 """
 
 import re
+from itertools import chain
 
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
@@ -13,10 +14,13 @@ from evenkeel.formats.kafka.findings import MOST, Findings, Replicas, TopicParti
 FIELDS = (
     "Topic", "TopicId", "PartitionCount", "ReplicationFactor", "Configs", "MarkedForDeletion",
     "Partition", "Leader", "Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Elr",
-    "LastKnownElr", "Offline",
+    "LastKnownElr", "Offline", "Observers", "LiveObservers",
 )  # fmt: skip
 FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(FIELDS)}):[ \t]?")
 NO_LEADER = ("none", "-1", "n/a", "")
+OBSERVERS = ("Observers", "LiveObservers")
+"""Fields of Confluent's: replicas that are out of sync on purpose, and those of them that live."""
+
 WANTED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
 
 
@@ -70,6 +74,8 @@ def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> None
     leader = -1
     if fields["Leader"].lower() not in NO_LEADER:
         leader = _whole(findings, at, "Leader", fields["Leader"])
+    observers = [_brokers(findings, at, name, fields.get(name, "")) for name in OBSERVERS]
+    findings.observing.update(observers[-1])
     said = Replicas(
         _brokers(findings, at, "Replicas", fields["Replicas"]),
         at,
@@ -78,6 +84,7 @@ def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> None
         in_sync=_brokers(findings, at, "Isr", fields["Isr"]),
         adding=_brokers(findings, at, "Adding Replicas", fields.get("Adding Replicas", "")),
         removing=_brokers(findings, at, "Removing Replicas", fields.get("Removing Replicas", "")),
+        observing=tuple(dict.fromkeys(chain(*observers))),
     )
     if len(findings.faults.faults) == before:  # a line that cannot be read contradicts no other
         findings.add_partition(TopicPartition(fields["Topic"], number), said)

@@ -7,9 +7,11 @@ import msgspec
 
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import Int32, Int64, decode_json, note_cut_off
+from evenkeel.formats.kafka.answers import is_answers, read_answers
 from evenkeel.formats.kafka.description import read_description
 from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition, whole
 from evenkeel.formats.kafka.log_dirs import LogDirs, listed_in
+from evenkeel.formats.kafka.rack_lines import are_rack_lines, read_rack_lines
 from evenkeel.formats.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.formats.kafka.tables import is_broker_table, is_load_table, read_broker_table
 from evenkeel.model.errors import FaultList
@@ -35,14 +37,6 @@ RESOURCES = {
 
 MOST_AMOUNT = 1e15
 """Above every capacity, in MB, percent or KB/s."""
-
-RACK_LINE = re.compile(r"([0-9]{1,10})(?:\s+|\s*[:=,]\s*)(\S.*)")
-PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack)\s*[=:]\s*(.*)")
-ANSWER = re.compile(
-    rb"^\S+:[0-9]{1,5} \(id: ([0-9]{1,10}) rack: ([^\s)]+)[^\n]*\) ->", re.MULTILINE
-)
-"""The first line of what ``kafka-broker-api-versions`` prints of a broker."""
-
 
 STRANGE = (
     "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
@@ -114,16 +108,13 @@ def kind_of(document: Document) -> Kind | None:
         return "description"
     if re.match(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))', head):
         return "racks"
-    if ANSWER.search(head):
+    if is_answers(head):
         return "answers"
     if is_load_table(document):
         return "loads"
     if is_broker_table(document):
         return "brokers"
-    lines = [line for line in head.decode("utf-8", "replace").split("\n") if _says(line)]
-    if lines and (RACK_LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines))):
-        return "rack-lines"
-    return None
+    return "rack-lines" if are_rack_lines(head) else None
 
 
 def _is_topic(line: bytes) -> bool:
@@ -146,23 +137,19 @@ def read_document(findings: Findings, document: Document) -> None:
     elif kind == "racks":
         _read_racks(findings, document)
     elif kind == "rack-lines":
-        _read_rack_lines(findings, document)
+        read_rack_lines(findings, document)
     elif kind == "loads":
         findings.load_tables.append(document)
     elif kind == "brokers":
         read_broker_table(findings, document)
     elif kind == "answers":
-        _read_answers(findings, document)
+        read_answers(findings, document)
     elif not note_cut_off(findings.faults, document):
         findings.faults.add(
             document.name,
             document.data[:40],
             hint(document) or STRANGE,
         )
-
-
-def _says(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def _json_part(document: Document) -> Document:
@@ -272,52 +259,6 @@ def _read_racks(findings: Findings, document: Document) -> None:
             findings.add_rack(at, broker, rack)
         else:
             findings.faults.add(at, quoted(key), "must be a broker id")
-
-
-def _read_rack_lines(findings: Findings, document: Document) -> None:
-    """Read ``1 rack-a`` line by line, or the properties of one broker after the other."""
-    findings.rack_file = document.name
-    broker: int | None = None
-    broker_at = f"{document.name}:1"
-    rack: tuple[str, str] | None = None
-    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
-        at = f"{document.name}:{number}"
-        line = line.strip()
-        known = PROPERTY.fullmatch(line)
-        found = None if known else RACK_LINE.fullmatch(line)
-        if known and known[1] == "broker.rack":
-            rack = (known[2].strip(), at)
-        elif known and (own := whole(known[2].strip())) is not None:
-            if broker is not None:
-                findings.faults.add(broker_at, broker, "has no broker.rack")
-            broker, broker_at = own, at
-        elif known:
-            findings.faults.add(at, quoted(known[2]), f"{known[1]} must be a broker id")
-        elif found and (own := whole(found[1])) is not None:
-            findings.add_rack(at, own, found[2].strip())
-        elif _says(line) and "=" not in line:
-            findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
-        if broker is not None and rack is not None:
-            findings.add_rack(rack[1], broker, rack[0])
-            broker = rack = None
-    if broker is not None:
-        findings.faults.add(broker_at, broker, "has no broker.rack")
-    if rack is not None:
-        findings.faults.add(rack[1], quoted(rack[0]), "has no broker.id or node.id")
-
-
-def _read_answers(findings: Findings, document: Document) -> None:
-    """Take in the brokers that answered ``kafka-broker-api-versions``, with their racks."""
-    for found in ANSWER.finditer(document.data):
-        at = f"{document.name}:{document.line_at(found.start())}"
-        broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
-        if broker is None:
-            findings.faults.add(at, quoted(found[1]), "must be a broker id")
-            continue
-        findings.listed.add(broker)
-        if rack != "null":
-            findings.rack_file = document.name
-        findings.add_rack(at, broker, None if rack == "null" else rack)
 
 
 def _check_whole(findings: Findings, at: str, number: int) -> None:

@@ -53,6 +53,9 @@ class Replicas:
     removing: tuple[int, ...] = ()
     """Brokers of a reassignment under way."""
 
+    observing: tuple[int, ...] = ()
+    """Brokers that copy and are never in sync, as Confluent's observers do."""
+
 
 @dataclass
 class Findings:
@@ -75,6 +78,18 @@ class Findings:
     unreadable: set[int] = field(default_factory=set)
     """Those of them with a log directory that cannot be read."""
 
+    elsewhere: dict[int, float] = field(default_factory=dict)
+    """Bytes in log directories, by broker, of topics that no file describes."""
+
+    topics_elsewhere: set[str] = field(default_factory=set)
+    """Those topics."""
+
+    idle_loads: set[str] = field(default_factory=set)
+    """Topics in tables of loads that no file describes."""
+
+    observing: set[int] = field(default_factory=set)
+    """Brokers with an observer that lives."""
+
     racks: dict[int, tuple[str | None, str]] = field(default_factory=dict)
     rack_file: str = ""
     """The last file about racks; "" if there is none."""
@@ -88,11 +103,18 @@ class Findings:
     states: dict[int, tuple[NodeState | None, str]] = field(default_factory=dict)
     """State of each broker that a table lists; None where it states none."""
 
-    listed: set[int] = field(default_factory=set)
-    """Brokers that answered, where a file lists those."""
+    answers: dict[int, tuple[bool, str]] = field(default_factory=dict)
+    """Whether each broker answered and takes part, where a file tells that."""
 
     load_tables: list[Document] = field(default_factory=list)
     """Tables of loads; they are read once it is known which partitions there are."""
+
+    def add_answer(self, at: str, broker: int, *, up: bool) -> None:
+        """Take in whether a broker is up; files may agree on it, not differ."""
+        before = self.answers.setdefault(broker, (up, at))
+        if before[0] != up:
+            words = ("did not answer, or is fenced", "answered")
+            self.faults.add(at, broker, f"{words[up]}; at {before[1]} it {words[before[0]]}")
 
     def add_rack(self, at: str, broker: int, rack: str | None) -> None:
         """Take in the rack of a broker; files may agree on it, not differ."""
@@ -115,7 +137,7 @@ class Findings:
         own = set(said.brokers)
         if len(own) != len(said.brokers):
             self.faults.add(said.path, list(said.brokers), "names a broker twice")
-        for name in ("in_sync", "adding", "removing"):
+        for name in ("in_sync", "adding", "removing", "observing"):
             strangers = sorted(set(getattr(said, name) or ()) - own)
             if strangers:
                 label = name.replace("_", "-")
@@ -139,4 +161,5 @@ class Findings:
                 in_sync=said.in_sync if before.in_sync is None else before.in_sync,
                 adding=before.adding or said.adding,
                 removing=before.removing or said.removing,
+                observing=before.observing or said.observing,
             )

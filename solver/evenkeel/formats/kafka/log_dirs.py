@@ -134,19 +134,25 @@ class Held(NamedTuple):
 
 
 def held(found: Findings, names: Sequence[str]) -> Held:
-    """Return what log directories hold of partitions, and note what they hold of others."""
+    """Return what log directories hold of partitions, and count what they hold of others.
+
+    A description may leave out internal topics, or tell of one topic only.
+    """
     # a million names are looked up nowhere where no file lists what is held
     place = {name: p for p, name in enumerate(names)} if found.listed_replicas else {}
-    strange: dict[str, str] = {}
     columns = [Held(*(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int64, object)))]
     for one in found.listed_replicas:
         p = np.fromiter(map(place.get, one.partition, repeat(-1)), np.int64, len(one.partition))
-        for i in np.flatnonzero(p < 0).tolist():
-            strange.setdefault(one.partition[i], one.path(i))
+        for i in np.flatnonzero(p < 0).tolist() if len(names) else ():
+            broker = int(one.broker[i])
+            found.elsewhere[broker] = found.elsewhere.get(broker, 0.0) + float(one.size[i])
+            found.topics_elsewhere.add(one.partition[i].rpartition("-")[0])
         columns.append(Held(p, one.broker, one.size, one.folder))
-    for name, at in strange.items() if len(names) else ():
-        found.faults.add(at, name, "is in no reassignment or description")
     whole = Held(*map(np.concatenate, zip(*columns, strict=True)))
+    if len(names) and len(whole.partition) and whole.partition.max() < 0:
+        strange = next(one for one in found.listed_replicas if one.partition)
+        message = "is in no reassignment or description, and neither is any other that is listed"
+        found.faults.add(strange.path(0), strange.partition[0], message)
     # of what is listed twice the last counts
     back = keys_of(whole.partition, whole.broker)[::-1]
     last = np.sort(len(back) - 1 - np.unique(back, return_index=True)[1])

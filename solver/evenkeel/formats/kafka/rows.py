@@ -56,7 +56,7 @@ class Rows:
         Broker that leads; -1 for none, ``UNSAID`` where nothing is said.
     described : ndarray of bool, shape (P,)
         Of which rows it is said who is in sync.
-    in_sync, adding, removing : ndarray of bool, shape (K,)
+    in_sync, adding, removing, observing : ndarray of bool, shape (K,)
         What is said of each replica.
     path : callable
         Where a row stands.
@@ -76,6 +76,7 @@ class Rows:
     in_sync: NDArray[np.bool_]
     adding: NDArray[np.bool_]
     removing: NDArray[np.bool_]
+    observing: NDArray[np.bool_]
     path: Callable[[int], str]
     log_dirs: Mapping[int, Sequence[str]] = field(default_factory=dict)
     min_in_sync: Mapping[str, int] = field(default_factory=dict)
@@ -118,6 +119,7 @@ def rows_of(found: Mapping[TopicPartition, Replicas], min_in_sync: Mapping[str, 
         said("in_sync"),
         said("adding"),
         said("removing"),
+        said("observing"),
         lambda p: rows[p].path,
         {p: row.log_dirs for p, row in enumerate(rows) if row.log_dirs},
         min_in_sync,
@@ -302,7 +304,7 @@ def _sorted_rows(
     none = np.zeros(len(at), np.bool_)
     rows = Rows(
         sorted(topics), topic, number, first, told.broker[at], told.leader[order],
-        np.full(len(topic), described), told.in_sync[at], none, none, str,
+        np.full(len(topic), described), told.in_sync[at], none, none, none, str,
     )  # fmt: skip
     return rows, order
 

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.csv_text import Table, header_of, read_table
+from evenkeel.formats.csv_text import BYTES, Table, header_of, read_table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.kafka.findings import MOST, Findings
 from evenkeel.formats.kafka.rows import Rows
 from evenkeel.formats.node_states import read_states
-from evenkeel.model.errors import FaultList
 
 RESOURCES = {
     "disk": "disk", "size": "disk", "bytes": "disk", "cpu": "cpu",
@@ -46,6 +45,11 @@ def is_broker_table(document: Document) -> bool:
     return bool(names & {"broker", "broker_id", "brokerid"} and names & ABOUT_BROKERS)
 
 
+def _unit(resource: str) -> str:
+    """Return what a number of a resource counts."""
+    return "percent" if RESOURCES[resource] == "cpu" else BYTES
+
+
 def read_broker_table(found: Findings, document: Document) -> None:
     """Take in racks, states and capacities by broker."""
     table = read_table(found.faults, document)
@@ -56,7 +60,9 @@ def read_broker_table(found: Findings, document: Document) -> None:
     brokers = table.wholes(found.faults, key, MOST).tolist()
     states = read_states(found.faults, table, "state")
     capacities = {
-        RESOURCES[name]: table.amounts(found.faults, name, np.nan, infinite=True).tolist()
+        RESOURCES[name]: table.amounts(
+            found.faults, name, np.nan, infinite=True, unit=_unit(name)
+        ).tolist()
         for name in table.columns
         if name in RESOURCES
     }
@@ -93,12 +99,12 @@ def read_loads(
     for document in found.load_tables:
         table = read_table(found.faults, document)
         table.check_columns(found.faults, OF_LOADS)
-        at = _where(found.faults, table, place, topics)
+        at = _where(found, table, place, topics)
         for name in table.columns:
             plain = name.removeprefix(LEADER)
             if plain not in RESOURCES:
                 continue
-            amounts = table.amounts(found.faults, name, np.nan)
+            amounts = table.amounts(found.faults, name, np.nan, unit=_unit(plain))
             into = leading if name.startswith(LEADER) else every
             loads = into.setdefault(RESOURCES[plain], np.full(len(names), np.nan))
             for row, (p, g) in enumerate(at):
@@ -112,22 +118,32 @@ def read_loads(
 
 
 def _where(
-    faults: FaultList, table: Table, place: Mapping[str, int], topics: Mapping[str, int]
+    found: Findings, table: Table, place: Mapping[str, int], topics: Mapping[str, int]
 ) -> list[tuple[int, int]]:
-    """Return the partition or the topic of each row, -1 for none."""
+    """Return the partition or the topic of each row, -1 for none.
+
+    Metrics know of topics that a description leaves out; but if none is known, they are of another
+    cluster.
+    """
+    faults, cells = found.faults, table.columns.get("topic", ())
+    idle = {topic for topic in cells if topic not in topics}
+    if len(idle) < len({*cells}):
+        found.idle_loads |= idle
+    else:
+        idle = set()
     numbers = table.cells("partition")
     at: list[tuple[int, int]] = []
     seen: dict[tuple[int, int], int] = {}
-    for row, topic in enumerate(table.columns.get("topic", ())):
+    for row, topic in enumerate(cells):
         which: Any = (-1, -1)
         if numbers[row]:
             which = (place.get(f"{topic}-{numbers[row]}", -1), -1)
         else:
             which = (-1, topics.get(topic, -1))
-        if which == (-1, -1):
+        if which == (-1, -1) and topic not in idle:
             name = f"{topic}-{numbers[row]}" if numbers[row] else topic
             faults.add(table.at(row, "topic"), quoted(name), "is in no reassignment or description")
-        elif seen.setdefault(which, row) != row:
+        elif which != (-1, -1) and seen.setdefault(which, row) != row:
             first = table.at(seen[which], "topic")
             faults.add(table.at(row, "topic"), quoted(topic), f"is already given at {first}")
         at.append(which)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.csv_text import MOST_NUMBER, Table, numbered
+from evenkeel.formats.csv_text import BYTES, MOST_NUMBER, Table, numbered
 from evenkeel.formats.documents import quoted
 from evenkeel.formats.native.arguments import RuleDocument
 from evenkeel.formats.tables.headings import with_headings
@@ -43,17 +43,28 @@ class FrameTable(Table):
         return f"{self.name}[{self.titles.get(column, column)!r}][{row}]"
 
     def amounts(
-        self, faults: FaultList, column: str, default: float, *, infinite: bool = False
+        self,
+        faults: FaultList,
+        column: str,
+        default: float,
+        *,
+        infinite: bool = False,
+        unit: str = BYTES,
     ) -> NDArray[np.float64]:
         """Return a column of amounts; an empty cell is the default."""
         found = numbers_of(self._series[column])  # type: ignore[attr-defined]
         if found is None:
-            return super().amounts(faults, column, default, infinite=infinite)
+            return super().amounts(faults, column, default, infinite=infinite, unit=unit)
         none = np.isnan(found)
         most = np.inf if infinite else MOST_NUMBER
         bad = np.flatnonzero(~none & ~((found >= 0.0) & (found <= most)))
         self._note(faults, column, bad, found, "must be a number from 0 on")
         return np.where(none, default, found) if none.any() or len(bad) else found
+
+    def empty(self, column: str) -> NDArray[np.bool_]:
+        """Return which cells of a column are empty: null or NaN."""
+        found = numbers_of(self._series[column])  # type: ignore[attr-defined]
+        return super().empty(column) if found is None else np.isnan(found)
 
     def wholes(self, faults: FaultList, column: str, most: int) -> NDArray[np.int64]:
         """Return a column of whole numbers from 0 on."""

@@ -6,6 +6,8 @@ They travel in ``cluster.native`` where they are not those that are written anyw
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from evenkeel.formats.csv_text import Table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.sources import largest
@@ -20,11 +22,17 @@ from evenkeel.formats.tables.reading import (
     tables_in,
 )
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.printable import counted, some_of
 
 Headings = Mapping[str, str]
 """What a column is called, by what it is written as where nobody called it anything."""
 
 KEY, UNCAPPED = "headings", "uncapped"
+EMPTY = "empty"
+"""Under which it is remembered of how many rows a capacity or a load is told by an empty cell."""
+
+NAMED = 8
+"""Nodes that are named one by one; the rest is counted."""
 
 
 class Both(NamedTuple):
@@ -77,7 +85,23 @@ def with_headings(
     else:
         told = {KEY: {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}}
     told |= {UNCAPPED: [*unknown]} if unknown else {}
+    told |= _empty(nodes, replicas, dimensions)
     return cluster.replace(native=told, native_format=NAME) if told else cluster
+
+
+def _empty(nodes: Table, replicas: Table, dimensions: Sequence[str]) -> dict[str, Any]:
+    """Return which capacities and loads of tables were left empty though they have the column."""
+    key = next(name for name in NODE if name in nodes.columns)
+    limits, loads = {}, {}
+    for one in dimensions:
+        none = np.flatnonzero(nodes.empty(f"{CAPACITY}{one.lower()}")).tolist()
+        if none:
+            limits[one] = [nodes.columns[key][row] for row in none]
+        for title in (f"{prefix}{one.lower()}" for prefix in LOADS["load"]):
+            if title in replicas.columns and (count := int(replicas.empty(title).sum())):
+                loads[one] = count
+    found = {"capacities": limits, "loads": loads}
+    return {EMPTY: {name: part for name, part in found.items() if part}} if limits or loads else {}
 
 
 def uncapped(cluster: Cluster) -> Sequence[str]:
@@ -93,6 +117,19 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"no capacities of {' and '.join(unknown)}: those of the table are made up, and "
             f"percentages are of them; write the true ones, and take {UNCAPPED} out of the rules"
         )
+    empty = cluster.native.get(EMPTY, {}) if _remembers(cluster) else {}
+    for name, nodes in empty.get("capacities", {}).items():
+        if name not in cluster.dimensions:
+            continue
+        limitless = np.isinf(cluster.nodes.capacity[:, cluster.dimensions.index(name)])
+        still = {one for one, inf in zip(cluster.nodes.names, limitless, strict=True) if inf}
+        if left := [one for one in nodes if one in still]:
+            yield (
+                f"no capacity of {name} of nodes {some_of(left, str, NAMED)}: an empty cell is no "
+                "limit, and no share of one counts; write how much there is, or inf"
+            )
+    for name, count in empty.get("loads", {}).items():
+        yield f"no load of {name} in {counted(count, 'row')} of replicas: it counts as 0"
 
 
 def _remembers(cluster: Cluster) -> bool:

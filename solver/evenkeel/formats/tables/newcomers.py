@@ -51,7 +51,13 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
             message = f"is missing, and nodes differ: they have {least:g} to {most:g}"
             faults.add(f"{document.name}: {CAPACITY}{dimension}", None, message)
     faults.raise_if_any()
-    given = node_columns(faults, table, cluster.dimensions, ())
+    moved = cluster.bytes_dimension
+    of_bytes = cluster.dimensions[moved] if moved >= 0 else None
+    given = node_columns(faults, table, cluster.dimensions, (), of_bytes)
+    for name in table.columns:
+        if name.startswith(CAPACITY):
+            message = "is empty: write how much it has, inf for no limit, or leave the column out"
+            table.each(faults, name, lambda cell: not cell, message)
     domains = {tiers[name.lower()]: column for name, column in given.get("domains", {}).items()}
     for tier in limited_tiers(cluster.rules, cluster.topology):
         labels = domains.get(tier, [""] * len(given["node_names"]))

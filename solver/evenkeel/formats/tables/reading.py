@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.csv_text import Table, header_of, numbered, read_table
+from evenkeel.formats.csv_text import ANYTHING, BYTES, Table, header_of, numbered, read_table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import note_misfits
 from evenkeel.formats.native.arguments import Arguments, RuleDocument, build, check_slots
@@ -133,9 +133,10 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     _check_titles(faults, found, dimensions)
     given: Arguments = {"dimensions": dimensions}
     tiers = [] if found.rules is None else found.rules[1].tiers
-    given |= node_columns(faults, nodes, dimensions, tiers)
+    of_bytes = None if found.rules is None else found.rules[1].bytes
+    given |= node_columns(faults, nodes, dimensions, tiers, of_bytes)
     partitions = _partitions(replicas)
-    given |= _replicas(faults, replicas, partitions, dimensions, given["node_names"])
+    given |= _replicas(faults, replicas, partitions, dimensions, given["node_names"], of_bytes)
     given |= _bound(faults, found, partitions, given)
     faults.raise_if_any()
     if "replicas" in given and packed is not None:
@@ -227,20 +228,24 @@ def likely_column(name: str, dimensions: Sequence[str]) -> str | None:
 
 
 def node_columns(
-    faults: FaultList, table: Table, dimensions: Sequence[str], tiers: Sequence[str]
+    faults: FaultList,
+    table: Table,
+    dimensions: Sequence[str],
+    tiers: Sequence[str],
+    of_bytes: str | None = None,
 ) -> Arguments:
     """Return what a table says of nodes, as arguments of a cluster."""
     key = next(name for name in NODE if name in table.columns)
     names = table.columns[key]
     _check_names(faults, table, key)
     given: Arguments = {"node_names": names}
-    given["capacity"] = _columns(faults, table, (CAPACITY,), dimensions, np.inf)
+    given["capacity"] = _columns(faults, table, (CAPACITY,), dimensions, np.inf, of_bytes)
     if any(name.startswith(WATERMARK) for name in table.columns):
-        given["watermark"] = _columns(faults, table, (WATERMARK,), dimensions, np.inf)
+        given["watermark"] = _columns(faults, table, (WATERMARK,), dimensions, np.inf, of_bytes)
     if "state" in table.columns:
         given |= columns_of(read_states(faults, table, "state"))
     if "weight" in table.columns:
-        given["weight"] = table.amounts(faults, "weight", 1.0)
+        given["weight"] = table.amounts(faults, "weight", 1.0, unit="weight")
     if "max_replicas" in table.columns:
         cells = ["0" if cell in ("", "-1") else cell for cell in table.columns["max_replicas"]]
         none = np.array([cell in ("", "-1") for cell in table.columns["max_replicas"]], np.bool_)
@@ -283,6 +288,7 @@ def _columns(
     prefixes: Sequence[str],
     dimensions: Sequence[str],
     default: float,
+    of_bytes: str | None,
 ) -> NDArray[np.float64]:
     """Return one column for each dimension, the default where the table has none."""
     found = np.full((len(table), len(dimensions)), default)
@@ -290,7 +296,8 @@ def _columns(
         for prefix in prefixes:
             name = f"{prefix}{dimension.lower()}"
             if name in table.columns:
-                found[:, d] = table.amounts(faults, name, default, infinite=True)
+                unit = BYTES if dimension == of_bytes else ANYTHING
+                found[:, d] = table.amounts(faults, name, default, infinite=True, unit=unit)
     return found
 
 
@@ -300,6 +307,7 @@ def _replicas(
     partitions: Partitions,
     dimensions: Sequence[str],
     nodes: Sequence[str],
+    of_bytes: str | None,
 ) -> Arguments:
     """Return partitions in the order in which they first stand, with their replicas."""
     names, owner = partitions
@@ -330,7 +338,7 @@ def _replicas(
     for argument, prefixes in LOADS.items():
         default = 0.0 if argument == "load" else np.nan
         if argument == "load" or any(name.startswith(prefixes) for name in table.columns):
-            loads = _columns(faults, table, prefixes, dimensions, default)
+            loads = _columns(faults, table, prefixes, dimensions, default, of_bytes)
             titles = [
                 next((p + one for p in prefixes if p + one in table.columns), argument)
                 for one in map(str.lower, dimensions)

@@ -23,6 +23,7 @@ _UNIT_OF = {unit.lower(): unit for unit in BYTE_UNITS}
 
 _NUMBER = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*"
 _BYTES = re.compile(_NUMBER + r"([A-Za-z]+)\s*")
+_MILLI_OR_MEGA = re.compile(_NUMBER + r"m\s*")
 _PERCENT = re.compile(_NUMBER + r"%\s*")
 
 
@@ -126,6 +127,21 @@ def read_bytes(faults: FaultList, path: str, given: Any) -> float | None:
     units = ", ".join(BYTE_UNITS)
     faults.add(path, given, f"must be a number, 0 or more, or a text such as '3TB'; units: {units}")
     return None
+
+
+def milli_or_mega(text: str) -> str:
+    """Say what is wrong with an ``m`` alone behind a number that may not be of bytes; else "".
+
+    Examples
+    --------
+    >>> milli_or_mega("500m"), milli_or_mega("500M")
+    ('may be 0.5, or 500 million: write 0.5 or 500M', '')
+    """
+    found = _MILLI_OR_MEGA.fullmatch(text)
+    if found is None:
+        return ""
+    thousandths = f"{float(found[1]) / 1e3:.12g}"
+    return f"may be {thousandths}, or {found[1]} million: write {thousandths} or {found[1]}M"
 
 
 def read_tolerance(
