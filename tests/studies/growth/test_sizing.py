@@ -151,6 +151,29 @@ def test_hosts_are_counted_up():
     assert len(np.unique(row)) == len(row)
 
 
+@pytest.mark.parametrize(
+    ("partitions", "most", "status", "count"),
+    [(12, None, "optimal", 9), (7, 4, "optimal", 4), (7, 3, "infeasible", 0)],
+)
+def test_what_a_limit_of_a_group_takes_is_not_limited_by_what_loads_take(
+    partitions, most, status, count
+):
+    """Needs count no limits of groups: one node per partition, though the loads fit on one."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 3, load=[[1.0]] * partitions,
+        placement=[[p % 3] for p in range(partitions)], rules=[ek.Rule(spread={"node": 1})],
+        group=np.zeros(partitions, int), group_rule=[0], rule=np.full(partitions, -1),
+    )  # fmt: skip
+    types = [
+        ek.NodeType("cheap", [100.0], price=1.0, most=most),
+        ek.NodeType("dear", [100.0], price=10.0, most=0 if most else None),
+    ]
+    found = ek.size(cluster, node_types=types)
+    assert (found.status, found.count) == (status, count)
+    assert found.price == (count if count else np.inf)
+    assert all(one.type == "cheap" for one in found.nodes)
+
+
 def test_without_recovery_only_leaders_need_room():
     cluster = two_tier(leader_load=np.full((60, 2), [5.0, 2.0]))
     kept = ek.size(cluster, 1.8, survive="zone", recover=False)

@@ -265,7 +265,8 @@ class _Search:
     terms: Terms
     rows: Rows
     shortages: list[Shortage]
-    most: NDArray[np.int64]
+    limit: NDArray[np.int64]
+    most: NDArray[np.int64]  # more of one kind than the needs that were counted can use is left out
     even: NDArray[np.int64]
     standing: NDArray[np.int64]
     monotone: bool
@@ -282,7 +283,7 @@ class _Search:
         told = (one for case in cases_of(candidates, terms) for one in needs(candidates, case))
         rows, shortages = rows_of(candidates, told, len(kinds))
         useful = rows.most_useful() * 2 + 8
-        most = [useful.max(initial=0) if one.most is None else one.most for one in kinds]
+        limit = np.array([LARGEST if one.most is None else one.most for one in kinds], np.int64)
         topology, old = candidates.topology, len(grown.nodes)
         domain = topology.domain_with_nodes[0]
         if not topology.tiers:
@@ -291,7 +292,8 @@ class _Search:
         standing = np.bincount(there, minlength=int(domain.max(initial=0)) + 1)
         keeps = grown.nodes.may_hold & ~grown.nodes.may_receive
         return cls(
-            grown, kinds, terms, rows, shortages, np.minimum(most, useful).astype(np.int64),
+            grown, kinds, terms, rows, shortages, limit,
+            np.minimum(limit, useful).astype(np.int64),
             domain[old:].astype(np.int64), standing.astype(np.int64),
             monotone=not keeps.any() and not any(rule.skew for rule in grown.rules),
         )  # fmt: skip
@@ -314,6 +316,9 @@ class _Search:
         slack = next(slacks)
         while True:
             found = self._cheapest(slack, self.too_few)
+            if found.count is None and (self.most < self.limit).any():
+                self._allow_more(self.most < self.limit)
+                continue
             if found.count is None or found.count.sum() > LARGEST:
                 self.why = self.why or f"it takes more than {LARGEST:,} nodes"
                 return None
@@ -369,8 +374,27 @@ class _Search:
         self.too_few.append(count)
         if fit.cause == "impossible" and self.monotone:
             self.impossible.append(count)
-            self.at_least = max(self.at_least, self._cheapest(0.0, self.impossible).at_least)
+            self._allow_more(count >= self.most)
+            lifted = self._cheapest(0.0, self.impossible).at_least
+            self.at_least = max(self.at_least, min(lifted, self._price_beyond))
         return False
+
+    def _allow_more(self, which: NDArray[np.bool_]) -> None:
+        """Look at more nodes of some kinds: what was tried lacked what the needs do not count."""
+        more = np.minimum(2 * self.most + 1, self.limit)
+        self.most = np.where(which, more, self.most)
+
+    @property
+    def _price_beyond(self) -> float:
+        """What it costs at least to have more nodes of a kind than are looked at."""
+        beyond = [
+            one.price * (count + 1)
+            for one, count, limit in zip(
+                self.kinds, self.most.tolist(), self.limit.tolist(), strict=True
+            )
+            if count < limit
+        ]
+        return min(beyond, default=np.inf)
 
     def _price(self, count: NDArray[np.int64]) -> float:
         return float(sum(n * one.price for n, one in zip(count.tolist(), self.kinds, strict=True)))
