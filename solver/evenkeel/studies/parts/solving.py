@@ -177,7 +177,7 @@ def _outcome(plan: Split, pieces: Sequence[Piece | Bounds | Failure | None]) -> 
             leader[plan.part == i] = piece.leader
             work += piece.work
         elif isinstance(piece, Failure):
-            warnings.append(f"Part {i} was left to the whole: {piece.message}.")
+            warnings.append(f"Part {i} was left to the whole: {piece.message.rstrip('.')}.")
     is_cut_short = any(piece is None for piece in pieces)
     return Outcome(
         node=node, leader=leader, stop_reason="interrupted" if is_cut_short else "tolerance",
