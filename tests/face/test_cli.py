@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+import evenkeel as ek
 from evenkeel import __version__
 from evenkeel.cli import main
 from evenkeel.cli.waiting import Waiting
@@ -182,11 +183,22 @@ class TestSolve:
         assert np.array_equal(read(once).placement.node, read(twice).placement.node)
 
     def test_what_cannot_be_placed_is_told_with_the_reason(self, overfull_file, capsys):
-        assert main(["solve", overfull_file]) == 1
+        assert main(["solve", overfull_file]) == 4
         told = capsys.readouterr().out
         assert "✗ infeasible" in told
         assert "unplaced (1)" in told
         assert "capacity d0" in told
+
+    def test_what_a_budget_leaves_undone_is_done_in_part(self, tmp_path):
+        path = str(tmp_path / "down.npz")
+        whole = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 4, load=[[1.0]] * 6, placement=[[0, 1]] * 3 + [[1, 0]] * 3
+        )
+        ek.write(whole.down(0), path)
+        assert ek.solve(whole.down(0), limits=ek.Limits(moves=2)).status == "partial"
+        assert main(["solve", path, "--moves", "2", "-q"]) == 3
+        assert main(["plan", path, "--moves", "2", "-q"]) == 3
+        assert main(["plan", path, "-q"]) == 0
 
     def test_kafka_in_is_kafka_out_with_the_way_back(self, tmp_path, capsys):
         names = ("describe_mendable.txt", "racks.json")

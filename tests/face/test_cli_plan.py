@@ -139,7 +139,7 @@ class TestPlan:
         ek.write(
             ek.Cluster.from_arrays(capacity=[[2.0]], load=[[1.5]] * 2, placement=[[-1]] * 2), path
         )
-        assert main(["plan", str(path)]) == 1
+        assert main(["plan", str(path)]) == 4
         assert "✓ safe at every step" in capsys.readouterr().out
 
     def test_windows_and_the_barrier_are_throttles(self, cluster_file, tmp_path, capsys):

@@ -92,7 +92,7 @@ class TestChanges:
             domains={"rack": [*"aabbcc"]}, spread={"rack": 1},
         )  # fmt: skip
         ek.write(three, "three.npz")
-        assert main(["solve", "three.npz", "--drain", "rack=c"]) == 1
+        assert main(["solve", "three.npz", "--drain", "rack=c"]) == 4
         told = capsys.readouterr()
         note = "at most 1 of 3 replicas in one rack, and nodes that take any are left in 2 only"
         assert note in told.err

@@ -50,8 +50,8 @@ def test_without_a_forecast_headroom_is_told(file, capsys):
     assert "loads do not fit as they are" in capsys.readouterr().out
 
 
-def test_what_cannot_be_exits_with_one_and_says_why(file, capsys):
-    assert main(["size", file, "--grow", "1", "--survive", "zone", "-q"]) == 1
+def test_what_cannot_be_exits_with_four_and_says_why(file, capsys):
+    assert main(["size", file, "--grow", "1", "--survive", "zone", "-q"]) == 4
     assert "after the loss of zone a" in capsys.readouterr().err
 
 

@@ -23,7 +23,7 @@ from evenkeel.cli.commands.plan import (
     verdict_of_plan,
 )
 from evenkeel.cli.commands.solve import files_of, note_left_out
-from evenkeel.cli.exits import DONE, LEFT_BROKEN
+from evenkeel.cli.exits import BROKEN, DONE
 from evenkeel.cli.output import kinds_said, page, tell
 from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
@@ -105,7 +105,7 @@ def _check_plan(
     beyond = beyond_limits(plan, arguments)
     verdict = verdict_of_plan(plan, certificate, beyond)
     return tell(
-        arguments, LEFT_BROKEN if beyond else code_of_plan(plan, certificate),
+        arguments, BROKEN if beyond else code_of_plan(plan, certificate),
         figures=lambda: figures_of_plan(plan, certificate, beyond),
         text=lambda: report_plan(plan, certificate, beyond=beyond, **page()), verdict=verdict,
     )  # fmt: skip
@@ -140,7 +140,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
         }
 
     return tell(
-        arguments, DONE if audited.ok and not held else LEFT_BROKEN, figures=figures,
+        arguments, DONE if audited.ok and not held else BROKEN, figures=figures,
         text=lambda: report_state(cluster, audited, level, **page()),
         verdict=f"{counted(audited.hard, 'hard violation')}: {kinds_said(audited.counts)}"
         if audited.hard else f"replicas that wait on nodes that are down: {held:,}",

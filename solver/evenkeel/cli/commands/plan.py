@@ -17,7 +17,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.explain import index_of
 from evenkeel.cli.commands.solve import read_cluster, solved
-from evenkeel.cli.exits import DONE, FELL_SHORT, INTERRUPTED, LEFT_BROKEN
+from evenkeel.cli.exits import BROKEN, DONE, FELL_SHORT, INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
     check_outputs,
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         cluster = read_cluster(arguments, waiting)
         check_carrier(cluster, arguments.out)
         chosen = None if arguments.explain is None else index_of(cluster, arguments.explain)
-        target, placed = _target(cluster, arguments, waiting, stopping)
+        target, short = _target(cluster, arguments, waiting, stopping)
         waiting.doing("planning")
         found = plan(cluster, target, throttle=throttle, protocol=protocol_of(cluster, arguments))
         waiting.doing("checking")
@@ -126,8 +126,10 @@ def run(arguments: argparse.Namespace) -> int:
         written = [] if beyond else _written(found, certificate, arguments)
     note_held(arguments, arguments.files, written)
     explained = None if chosen is None else found.explain(chosen)
-    code = code_of_plan(found, certificate) if placed and not beyond else LEFT_BROKEN
-    verdict = verdict_of_plan(found, certificate, beyond) if placed else UNPLACED
+    code = BROKEN if beyond else code_of_plan(found, certificate)
+    if short and code != BROKEN:
+        code = short
+    verdict = UNPLACED if short else verdict_of_plan(found, certificate, beyond)
 
     def text() -> str:
         said = report_plan(found, certificate, beyond=beyond, **page())
@@ -161,7 +163,7 @@ def beyond_limits(plan: "Plan", arguments: argparse.Namespace) -> list[str]:
 def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
     """Return the exit code for a plan and what its check found."""
     if not certificate.ok or plan.regressions:
-        return LEFT_BROKEN
+        return BROKEN
     return DONE if plan.complete else FELL_SHORT
 
 
@@ -313,11 +315,11 @@ def protocol_of(cluster: "Cluster", arguments: argparse.Namespace) -> str:
 
 def _target(
     cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
-) -> tuple["Placed | Placement", bool]:
-    """Return where everything should be, and whether every replica has a place there."""
+) -> tuple["Placed | Placement", int]:
+    """Return where everything should be, and the exit code if not every replica has a place."""
     if arguments.target is None:
         result = solved(cluster, arguments, waiting, stopping)
-        return result, result.audit.ok
+        return result, DONE if result.audit.ok else code_of(result.status)
     from evenkeel.formats.plans.targets import target_by_name
     from evenkeel.formats.registry import read
 
@@ -325,7 +327,7 @@ def _target(
     wanted = read(arguments.target)
     target = target_by_name(cluster, wanted)
     note_left_alone(arguments, cluster, wanted, "the target", "stay where they are")
-    return target, True
+    return target, DONE
 
 
 def note_left_alone(

@@ -16,7 +16,7 @@ from evenkeel.cli.arguments import (
     share_of,
 )
 from evenkeel.cli.commands.solve import read_cluster
-from evenkeel.cli.exits import DONE, LEFT_BROKEN
+from evenkeel.cli.exits import BROKEN, DONE, code_of
 from evenkeel.cli.output import check_outputs, page, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
@@ -284,7 +284,7 @@ def _types(
 
 def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequence[Path]) -> int:
     """Tell which nodes a forecast takes, and which files were written."""
-    code = DONE if found.cluster is not None else LEFT_BROKEN
+    code = code_of(found.status)
     rows = [(one.type, one.place, f"{one.nodes:,}", quantity(one.price)) for one in found.nodes]
     lacking = [one.reason for one in found.shortages]
     return tell(
@@ -325,7 +325,7 @@ def _tell_headroom(arguments: argparse.Namespace, found: "Headroom", unknown: Se
         named = ", ".join(unknown)
         worst[f"no capacity of {named} is known: how far that may grow cannot be told"] = None
     return tell(
-        arguments, LEFT_BROKEN if short else DONE,
+        arguments, BROKEN if short else DONE,
         figures=lambda: {
             name: [one._asdict() for one in getattr(found, name)]
             for name in ("reaches", "losses", "domains")

@@ -14,7 +14,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.plan import throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
-from evenkeel.cli.exits import DONE, INTERRUPTED, LEFT_BROKEN
+from evenkeel.cli.exits import BROKEN, DONE, INTERRUPTED
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import check_outputs, check_report, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         waiting.doing("writing")
         written = [] if arguments.report is None else [found.report(arguments.report)]
     heads = [*HEADING, *(TIMED if arguments.throttle else ())]
-    code = DONE if found.fits.all() else LEFT_BROKEN
+    code = DONE if found.fits.all() else BROKEN
     return tell(
         arguments, INTERRUPTED if stopping.asked else code,
         figures=lambda: {
