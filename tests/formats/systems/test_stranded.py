@@ -95,7 +95,7 @@ class TestKafka:
         assert "nothing can mend 2 partitions now: Kafka copies from the leader" in told.err
         main(["check", *files, "--json"])
         assert json.loads(capsys.readouterr().out)["stranded"] == STRANDED
-        assert main(["plan", *files, "-o", str(tmp_path / "move")]) == 1
+        assert main(["plan", *files, "-o", str(tmp_path / "move")]) == 3
         assert "t-0 (on 3, 1)" in " ".join(capsys.readouterr().out.split())
         page = (tmp_path / "move" / "README.md").read_text()
         assert "**2 partitions cannot be mended and are left out**" in page
