@@ -42,12 +42,16 @@ class DataNode:
     @property
     def holds(self) -> bool:
         """Whether it holds data at all."""
-        return self.roles is None or any(role.split("_")[0] == "data" for role in self.roles)
+        return self.roles is None or bool(self._data_roles)
 
     @property
     def only_frozen(self) -> bool:
         """Whether it holds indices of the frozen tier and no others."""
-        return {role for role in self.roles or () if role.split("_")[0] == "data"} == {FROZEN}
+        return self._data_roles == {FROZEN}
+
+    @property
+    def _data_roles(self) -> set[str]:
+        return {role for role in self.roles or () if role.split("_")[0] == "data"}
 
     def values(self, attribute: str) -> Sequence[str]:
         """Return what a filter on an attribute looks at."""

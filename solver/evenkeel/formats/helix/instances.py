@@ -96,8 +96,8 @@ def states_of(
         may = {"alive": live, "gone": False} | STATES[done]
         alive = live and may["alive"]
         moments = [_moment(faults, found, "HELIX_ENABLED_TIMESTAMP")] if done == "DISABLE" else []
-        if disabled.get(name, "").isdecimal():
-            moments.append(int(disabled[name][:15]) / 1000.0)
+        if _is_moment(disabled.get(name, "")):
+            moments.append(int(disabled[name]) / 1000.0)
         if not live:
             moments.append(_moment(faults, records.history.get(name), "LAST_OFFLINE_TIME"))
         known = [moment for moment in moments if moment >= 0.0]
@@ -118,11 +118,16 @@ def _moment(faults: FaultList, found: Found | None, name: str) -> float:
     text = "" if found is None else found.text(name)
     if not text or text == "-1":
         return -1.0
-    if not (text.isascii() and text.isdecimal() and len(text) <= 15):
+    if not _is_moment(text):
         assert found is not None, "no record has no text"
         faults.add(found.place(name), quoted(text), "must be a time in milliseconds")
         return -1.0
     return int(text) / 1000.0
+
+
+def _is_moment(text: str) -> bool:
+    """Whether a text is a time in milliseconds."""
+    return text.isascii() and text.isdecimal() and len(text) <= 15
 
 
 def topology_of(

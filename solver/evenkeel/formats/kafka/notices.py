@@ -8,13 +8,10 @@ from evenkeel.formats.kafka.cluster import COUNT, room_for_all
 from evenkeel.formats.kafka.untold import NAMED, Untold, remembered
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.figures import amount
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 
-MEASURE = {
-    "disk": "list the log dirs of all brokers, after the topics are described",
-    "": "add them to the table of loads",
-}
-"""What tells the amounts that are missing, by dimension."""
+LISTED = "list the log dirs of all brokers, after the topics are described"
+"""What tells the sizes that are missing."""
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
@@ -32,10 +29,12 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             "kafka-log-dirs.sh --describe prints"
         )
     for name, count in untold.unmeasured.items():
-        what = "size" if name == "disk" else name
+        what, told = (
+            (name, "add them to the table of loads") if name != "disk" else ("size", LISTED)
+        )
         yield (
             f"no {what} of {count:,} of {counted(len(cluster.partitions), 'partition')}: it counts "
-            f"as 0; {MEASURE['disk' if name == 'disk' else '']}"
+            f"as 0; {told}"
         )
     yield from _of_topics(untold)
     alike = uncapped(cluster)
@@ -112,8 +111,7 @@ def _bytes(held: Mapping[str, float]) -> str:
 
 def _some(names: Sequence[str], count: int | None = None) -> str:
     """Write the first of some names; there may be more than were remembered."""
-    more = (len(names) if count is None else count) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return some_of(names, str, NAMED, count)
 
 
 def uncapped(cluster: Cluster) -> Sequence[str]:

@@ -40,13 +40,17 @@ def counted(count: int, what: str, many: str = "") -> str:
     return f"{count:,} {what if count == 1 else many or what + 's'}"
 
 
-def some_of(several: Sequence[T], said: Callable[[T], str], most: int = 20) -> str:
+def some_of(
+    several: Sequence[T], said: Callable[[T], str], most: int = 20, count: int | None = None
+) -> str:
     """Write the first of several, at most so many, and how many more there are.
+
+    ``count`` says how many there are in all, where ``several`` are only the first of them.
 
     Examples
     --------
     >>> some_of([1, 2, 3], "n{}".format, 2)
     'n1, n2 and 1 more'
     """
-    more = f" and {len(several) - most:,} more" if len(several) > most else ""
-    return ", ".join(map(said, several[:most])) + more
+    left = (len(several) if count is None else count) - most
+    return ", ".join(map(said, several[:most])) + (f" and {left:,} more" if left > 0 else "")
