@@ -19,11 +19,11 @@ from evenkeel.formats.kafka.log_dirs import Held, held
 from evenkeel.formats.kafka.rows import UNSAID, Rows, keys_of, rows_of, within
 from evenkeel.formats.kafka.tables import read_loads
 from evenkeel.formats.kafka.untold import (
-    NAMED,
     Untold,
     as_native,
     expected_in_sync,
     note_guesses,
+    note_topics,
     signs_of_life,
 )
 from evenkeel.formats.native.arguments import build
@@ -82,6 +82,7 @@ def read(
     given |= _states(found, rows, brokers, offline, untold)
     given |= _placement(rows, brokers, given["alive"])
     given |= _amounts(found, rows, names, replicas, brokers, untold)
+    note_topics(untold, found)
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
     native = ({"log_dirs": folders} if folders else {}) | as_native(untold)
@@ -304,12 +305,6 @@ def _capacities(
             if limited:
                 d = order.index("disk")
                 capacity[n, d] = max(capacity[n, d] - others, 0.0)
-    for topics, named in (
-        (found.topics_elsewhere, untold.topics),
-        (found.idle_loads, untold.loads),
-    ):
-        named += sorted(topics)[:NAMED]
-    untold.topic_count, untold.load_count = len(found.topics_elsewhere), len(found.idle_loads)
     return capacity
 
 

@@ -75,6 +75,13 @@ def note_guesses(
     untold.up = [*map(str, brokers[open_to & shown & ~proven & joins].tolist())]
 
 
+def note_topics(untold: Untold, found: Findings) -> None:
+    """Remember the topics that other files know and that are described nowhere."""
+    topics, loads = found.topics_elsewhere, found.idle_loads
+    untold.topics, untold.topic_count = sorted(topics)[:NAMED], len(topics)
+    untold.loads, untold.load_count = sorted(loads)[:NAMED], len(loads)
+
+
 def signs_of_life(found: Findings, rows: Rows) -> set[int]:
     """Return the brokers that lead, are in sync with a leader, or told of their log directories.
 
