@@ -47,6 +47,8 @@ class Document:
         All of it, unpacked if it was packed by gzip, without a byte order mark; empty for a folder.
     path : Path or None
         Where it was read from, for formats that look for a second file beside it.
+    checked : bool
+        Whether it was packed with a checksum, which shows that nothing of it is missing.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Document:
     name: str
     data: bytes
     path: Path | None = None
+    checked: bool = False
 
     @classmethod
     def load(cls, source: Source) -> "Document":
@@ -71,9 +74,10 @@ class Document:
             name, data = str(getattr(source, "name", "<file>")), source.read()
         else:
             raise InvalidInput([Fault("source", source, "must be a path, bytes, or an open file")])
-        if data.startswith(GZIP_MAGIC):
+        packed = data.startswith(GZIP_MAGIC)
+        if packed:
             data = _unpacked(name, data)
-        return cls(name, data.removeprefix(BYTE_ORDER_MARK), path)
+        return cls(name, data.removeprefix(BYTE_ORDER_MARK), path, packed)
 
     @classmethod
     def beginning(cls, source: Source) -> "Document | None":
@@ -159,6 +163,7 @@ def _members(document: Document) -> tuple[Document, ...]:
             Document(
                 f"{document.name}/{entry.filename}",
                 archive.read(entry).removeprefix(BYTE_ORDER_MARK),
+                checked=True,
             )
             for entry in entries
             if not entry.is_dir()

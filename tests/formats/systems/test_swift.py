@@ -4,6 +4,7 @@ import gzip
 import json
 import struct
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -91,6 +92,28 @@ class TestReading:
         cluster = registry.read(ring(devices, [[0, 1, 2, 0], [1, 2]]))
         assert cluster.partitions.replicas.tolist() == [2, 2, 1, 1]
         assert cluster.placement.nodes.tolist() == [[0, 1], [1, 2], [2, -1], [0, -1]]
+
+    @pytest.mark.parametrize("short", [1, 3])
+    def test_a_short_last_row_is_whole_where_a_checksum_says_so(self, short, tmp_path):
+        """Swift's header counts rows: 1.25 replicas are 2 of them."""
+        rows = [[0, 1, 2, 0], [1, 2, 0][:short]]
+        data = ring([device(i, zone=i % 2) for i in range(3)], rows, replica_count=2)
+        (tmp_path / "object.ring.gz").write_bytes(gzip.compress(data))
+        with zipfile.ZipFile(tmp_path / "rings.zip", "w") as archive:
+            archive.writestr("object.ring", data)
+        for packed in (gzip.compress(data), tmp_path / "object.ring.gz", tmp_path / "rings.zip"):
+            cluster = registry.read(packed)
+            assert cluster.partitions.replicas.tolist() == [2] * short + [1] * (4 - short)
+            assert cluster.rules[0].spread["zone"] == 1 + (short > 2)  # zone 0 has two thirds
+            (file,) = registry.write(cluster, tmp_path / "o.ring.gz")
+            assert gzip.decompress(file.read_bytes()) == data
+        assert faults_of(data) == [("<bytes>", 2 * len(sum(rows, [])))]
+
+    @pytest.mark.parametrize("length", [3, 4, 9])
+    def test_a_checksum_does_not_make_up_for_rows(self, length):
+        data = ring([device(0)], [[0] * 4, [0] * length], replica_count=3 if length < 9 else 2)
+        with pytest.raises(InvalidInput, match="do not fit"):
+            registry.read(gzip.compress(data))
 
     @pytest.mark.parametrize("order", ["little", "big"])
     def test_either_order_of_bytes(self, order, tmp_path):

@@ -132,6 +132,6 @@ def _tiers(
                 shares[path] = shares.get(path, 0.0) + amount
         if shares:
             # the greatest share, rounded up: a rounding error is no further replica
-            greatest = ring.head.replica_count * max(shares.values()) / total
+            greatest = ring.replicas * max(shares.values()) / total
             found[tier] = max(int(np.ceil(greatest - 1e-9)), 1)
     return {"domains": labels, "spread": found}

@@ -54,6 +54,11 @@ class Ring(NamedTuple):
     device: NDArray[np.uint16]
     parts: int
 
+    @property
+    def replicas(self) -> float:
+        """How many a partition has, on average."""
+        return len(self.device) / self.parts
+
 
 def recognises(document: Document) -> str:
     """Tell whether a document is a ring, or the builder that makes rings.
@@ -98,11 +103,18 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
 
 
 def _counts_fit(faults: FaultList, document: Document, head: Head, rest: int) -> bool:
-    """Whether there are as many replicas as the header says; the last row may be short."""
+    """Whether there are as many replicas as the header says; the last row may be short.
+
+    Swift writes how many rows there are, so that only a checksum tells a short one from a file that
+    was cut off.
+    """
     parts = 1 << (HASH_BITS - head.part_shift)
     whole, fraction = divmod(head.replica_count, 1.0)
     least = int(whole) * parts + math.floor(fraction * parts)
-    if rest % 2 or not least <= rest // 2 <= least + (fraction > 0.0):
+    most = least + (fraction > 0.0)
+    if document.checked and whole and not fraction:
+        least -= parts - 1
+    if rest % 2 or not least <= rest // 2 <= most:
         told = f"{parts} partitions with {head.replica_count:g} replicas"
         message = f"bytes of replicas do not fit {told}: it is truncated, or broken"
         faults.add(document.name, rest, message)
