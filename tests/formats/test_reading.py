@@ -87,6 +87,13 @@ def test_a_stranger_among_others_is_named_with_what_they_are():
 
 
 @pytest.mark.parametrize("others", [(), FILES[:1]])
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_said_to_be(order, others):
+    with pytest.raises(InvalidInput, match="it is UTF-16 text, .*; save it as UTF-8"):
+        registry.read(*others, "\ufeffTopic: a\tPartitionCount: 1\n".encode(order))
+
+
+@pytest.mark.parametrize("others", [(), FILES[:1]])
 @pytest.mark.parametrize("data", [b"{", b'[{"id": "a"', b'\n{"partitions": [1, '])
 def test_json_that_is_cut_off_before_it_shows_what_it_is_is_said_to_be(data, others):
     with pytest.raises(InvalidInput) as caught:
