@@ -89,7 +89,7 @@ def test_a_stranger_among_others_is_named_with_what_they_are():
 @pytest.mark.parametrize("others", [(), FILES[:1]])
 @pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
 def test_text_in_utf_16_is_said_to_be(order, others):
-    with pytest.raises(InvalidInput, match="it is UTF-16 text, .*; save it as UTF-8"):
+    with pytest.raises(InvalidInput, match="it is UTF-16 text"):
         registry.read(*others, "\ufeffTopic: a\tPartitionCount: 1\n".encode(order))
 
 

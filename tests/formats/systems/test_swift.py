@@ -107,7 +107,7 @@ class TestReading:
             assert cluster.rules[0].spread["zone"] == 1 + (short > 2)  # zone 0 has two thirds
             (file,) = registry.write(cluster, tmp_path / "o.ring.gz")
             assert gzip.decompress(file.read_bytes()) == data
-        assert faults_of(data) == [("<bytes>", 2 * len(sum(rows, [])))]
+        assert faults_of(data) == [("<bytes>", 2 * sum(map(len, rows)))]
 
     @pytest.mark.parametrize("length", [3, 4, 9])
     def test_a_checksum_does_not_make_up_for_rows(self, length):
