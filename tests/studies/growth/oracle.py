@@ -18,15 +18,24 @@ class Small(NamedTuple):
     replicas: int
     spread: int | None
     types: list[tuple[list[int], float, list[str], int]]
+    together: tuple[str, int] | None = None
+    """At most so many replicas of all partitions together on each node, or in each zone."""
 
     @property
     def cluster(self):
         """It as a cluster, of which all replicas are yet to be placed."""
         spread = {} if self.spread is None else {"zone": self.spread}
         load = np.array(self.load, float).reshape(-1, len(self.capacity[0]))
+        rules: dict[str, object] = {"spread": spread}
+        if self.together is not None:
+            rules = {
+                "rules": [ek.Rule(spread=spread), ek.Rule(spread=dict([self.together]))],
+                "rule": np.zeros(len(load), int), "group": np.zeros(len(load), int),
+                "group_rule": [1],
+            }  # fmt: skip
         return ek.Cluster.from_arrays(
             capacity=np.array(self.capacity, float), load=load,
-            domains={"zone": self.zone}, replicas=self.replicas, spread=spread,
+            domains={"zone": self.zone}, replicas=self.replicas, **rules,
         )  # fmt: skip
 
     @property
@@ -111,6 +120,12 @@ def places(small, capacity, zone):
         for d, most in enumerate(room):
             loads = zip(small.load, at, strict=True)
             model.add(sum(load[d] * row[n] for load, row in loads) <= most)
+    if small.together is not None:
+        tier, most = small.together
+        domain = [*range(len(capacity))] if tier == "node" else zone
+        for one in set(domain):
+            there = (row[n] for row in at for n, own in enumerate(domain) if own == one)
+            model.add(sum(there) <= most)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     return solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)

@@ -34,6 +34,21 @@ def test_prices_are_those_of_trying_every_number_of_nodes(seed):
         assert found.status == ("infeasible" if np.isinf(found.price) else "optimal")
 
 
+@pytest.mark.parametrize("seed", mostly_long(range(60), range(12)))
+def test_prices_where_partitions_share_a_limit(seed):
+    """As above, with at most so many replicas of all partitions per node, or per zone."""
+    tier = "zone" if seed % 3 == 2 else "node"
+    small = drawn(seed)._replace(together=(tier, 1 + seed % 4))
+    survive = LOSSES[seed // 4 % 3]
+    found = ek.size(small.cluster, 1.0, small.node_types, survive=survive or ())
+    if found.status == "not found":
+        assert found.price_at_least <= least_price(small, survive)
+    else:
+        assert found.price == pytest.approx(least_price(small, survive))
+        assert found.price_at_least <= found.price
+        assert found.status in ("infeasible" if np.isinf(found.price) else ("optimal", "feasible"))
+
+
 @pytest.mark.parametrize("seed", mostly_long(range(0, 24, 3), (0, 18)))
 def test_what_is_handed_out_is_placed_and_survives(seed):
     small = drawn(seed)
@@ -151,27 +166,46 @@ def test_hosts_are_counted_up():
     assert len(np.unique(row)) == len(row)
 
 
+def grouped(partitions, most=1, tier="node", **more):
+    """One group of small partitions, of which each domain takes so many replicas."""
+    return ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 3, load=[[1.0]] * partitions,
+        placement=[[p % 3] for p in range(partitions)], rules=[ek.Rule(spread={tier: most})],
+        group=np.zeros(partitions, int), group_rule=[0], rule=np.full(partitions, -1), **more,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("partitions", "most", "status", "count"),
-    [(12, None, "optimal", 9), (7, 4, "optimal", 4), (7, 3, "infeasible", 0)],
-)
+    [(12, None, "optimal", 9), (300, None, "optimal", 297), (7, 4, "optimal", 4),
+     (7, 3, "infeasible", 0)],
+)  # fmt: skip
 def test_what_a_limit_of_a_group_takes_is_not_limited_by_what_loads_take(
     partitions, most, status, count
 ):
-    """Needs count no limits of groups: one node per partition, though the loads fit on one."""
-    cluster = ek.Cluster.from_arrays(
-        capacity=[[100.0]] * 3, load=[[1.0]] * partitions,
-        placement=[[p % 3] for p in range(partitions)], rules=[ek.Rule(spread={"node": 1})],
-        group=np.zeros(partitions, int), group_rule=[0], rule=np.full(partitions, -1),
-    )  # fmt: skip
+    """One node per partition, though the loads fit on one."""
     types = [
         ek.NodeType("cheap", [100.0], price=1.0, most=most),
         ek.NodeType("dear", [100.0], price=10.0, most=0 if most else None),
     ]
-    found = ek.size(cluster, node_types=types)
+    found = ek.size(grouped(partitions), node_types=types)
     assert (found.status, found.count) == (status, count)
     assert found.price == (count if count else np.inf)
     assert all(one.type == "cheap" for one in found.nodes)
+    held = 3 if count else 3 + most
+    assert f"group g0 need places, of which its limit on each node leaves {held}" in str(
+        found.shortages[0].reason
+    )
+
+
+def test_a_group_outgrows_its_domains_whatever_is_bought():
+    cluster = grouped(9, most=3, tier="zone", domains={"zone": [*"abc"]})
+    assert ek.size(cluster).count == 0
+    found = ek.size(cluster, survive="zone")
+    assert found.status == "infeasible"
+    assert found.shortages[0].full == "limit on each zone"
+    reach = ek.headroom(cluster, survive="zone").reaches[-1]
+    assert (reach.at_most, reach.full) == (0.0, "limit on each zone")
 
 
 def test_without_recovery_only_leaders_need_room():

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, Scope, nodes_that_meet, partition_scope
+from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_that_meet, partition_scope
 from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.bounds.share import Classes
 from evenkeel.measure.levelness import Levelness
@@ -45,7 +45,9 @@ NEARLY = 1e-9
 LEAST = 1e-300
 """Stands for nothing where something is divided by it."""
 
-Kind = Literal["load", "whole replicas", "replicas of a node", "nodes", "domains", "leading"]
+Kind = Literal[
+    "load", "whole replicas", "replicas of a node", "nodes", "domains", "group", "leading"
+]
 
 
 class Case(NamedTuple):
@@ -82,11 +84,13 @@ class Need:
         When.
     kind : str
         In what: the load of a dimension; replicas of at least some size, which are whole; replicas
-        that nodes count; the replicas of one partition, on nodes or in domains; loads of leaders.
+        that nodes count; the replicas of one partition, on nodes or in domains; those of a group
+        that is bound as a whole; loads of leaders.
     dimension : int
-        Of that load or size; for domains, the row of their tier; -1 for none.
+        Of that load or size; for domains and groups, the row of their tier; -1 for none, and for
+        the nodes themselves.
     where : str
-        The set in words; empty for all nodes.
+        The set in words, empty for all nodes; or the group.
     amount : float
         What it must hold.
     room : ndarray of float64, shape (N,)
@@ -172,6 +176,7 @@ def needs(cluster: Cluster, case: Case) -> Iterator[Need]:
                 )  # fmt: skip
         yield from _of_one_partition(ground, part, forced)
     yield from _domains(ground)
+    yield from _of_groups(ground)
 
 
 def _ground(cluster: Cluster, case: Case) -> _Ground:
@@ -455,3 +460,30 @@ def _domains(ground: _Ground) -> Iterator[Need]:
             told.add(key)
             room = np.where(inside, float(amount), 0.0)
             yield Need(ground.case, "domains", row, "", float(key[0]), room, np.zeros(len(room)))
+
+
+def _of_groups(ground: _Ground) -> Iterator[Need]:
+    """Nodes and domains take only so many replicas of a group; the largest of each rule is told.
+
+    Each node has the room of its domain, as for the domains of one partition.
+    """
+    cluster, scope = ground.placed.cluster, group_scope(ground.placed.cluster)
+    parts, topology = cluster.partitions, cluster.topology
+    wanted = np.bincount(parts.group, parts.replicas, len(parts.group_names))
+    for one in scope.bindings:
+        if one.kind != "spread" or not one.hard:
+            continue
+        row = -1 if one.tier == NODE_TIER else topology.tier_index(one.tier)
+        domain = topology.domain_with_nodes[row]
+        for q in np.unique(one.rule[one.amount != NONE]).tolist():
+            group = int(np.argmax(np.where(one.rule == q, wanted, -1.0)))
+            inside = ground.usable & scope.open[q]
+            if (domain[inside] < 0).any():
+                continue  # nodes outside every domain take any number
+            room = np.where(inside, float(one.amount[group]), 0.0)
+            spare = ground.case.spare if row < 0 else 0
+            name = f"group {parts.group_names[group]}"
+            yield Need(
+                ground.case, "group", row, name, float(wanted[group]), room, np.zeros(len(room)),
+                spare=spare,
+            )  # fmt: skip

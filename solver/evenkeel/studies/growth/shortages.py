@@ -19,6 +19,9 @@ FURTHEST = 0.65
 NEARLY = 1e-9
 """Share by which sums of loads may differ with their order."""
 
+IN_DOMAINS = ("domains", "group")
+"""Kinds of needs of which nodes have the room of their domain."""
+
 
 class Shortage(NamedTuple):
     """What nodes must hold for everything to have its place, and what they hold.
@@ -29,12 +32,12 @@ class Shortage(NamedTuple):
         What is lost; empty for nothing.
     kind : str
         ``"load"`` of a dimension, ``"leading"`` for what leaders load alone, ``"whole replicas"``
-        of at least some size, ``"replicas of a node"``, or the replicas of one partition in as many
-        ``"nodes"`` or ``"domains"``.
+        of at least some size, ``"replicas of a node"``, the replicas of one partition in as many
+        ``"nodes"`` or ``"domains"``, or those of a ``"group"`` that is bound as a whole.
     measure : str
         The dimension, or the tier of the domains; empty for nodes and replicas.
     where : str
-        The nodes that must hold it; empty for all.
+        The nodes that must hold it, empty for all; or the group.
     needed, held : float
         What they must hold, and what they hold.
 
@@ -57,6 +60,8 @@ class Shortage(NamedTuple):
         """What it is that is full, in a word or two."""
         if self.kind == "domains":
             return f"domains of {self.measure}"
+        if self.kind == "group":
+            return f"limit on each {self.measure}"
         return self.measure or ("nodes" if self.kind == "nodes" else "replicas")
 
     @property
@@ -65,6 +70,11 @@ class Shortage(NamedTuple):
         when = f"after the {self.loss}, " if self.loss else ""
         where = f" in {self.where}" if self.where else ""
         needed, held = quantity(self.needed), quantity(self.held)
+        if self.kind == "group":
+            return (
+                f"{when}{needed} replicas of {self.where} need places, of which its limit on each "
+                f"{self.measure} leaves {held}"
+            )
         if self.kind == "domains":
             return (
                 f"{when}{needed} replicas of a partition need places in different domains of "
@@ -121,7 +131,7 @@ def held_by(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what each node there is holds, and a node of each kind; a domain counts once."""
     holds = need.holds
-    if need.kind != "domains":
+    if need.kind not in IN_DOMAINS:
         return holds[:old], holds[old:]
     domain = cluster.topology.domain_with_nodes[need.dimension]
     held = np.flatnonzero(holds[:old] > 0.0)
@@ -135,6 +145,8 @@ def held_by(
 def shortage_of(cluster: Cluster, need: Need, held: float) -> Shortage:
     """Return what is needed and held as one tells it."""
     tiers = (*cluster.topology.tiers, NODE_TIER)
-    names = tiers if need.kind == "domains" else cluster.dimensions
-    measure = names[need.dimension] if need.dimension >= 0 else ""
+    if need.kind in IN_DOMAINS:
+        measure = tiers[need.dimension]
+    else:
+        measure = cluster.dimensions[need.dimension] if need.dimension >= 0 else ""
     return Shortage(need.case.name, need.kind, measure, need.where, need.amount, held)
