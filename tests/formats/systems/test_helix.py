@@ -155,6 +155,18 @@ class TestReading:
             assert list(cluster.nodes.names) == ["a", "b"]
             assert cluster.nodes.alive.tolist() == [one in online for one in "ab"]
 
+    def test_who_is_listed_as_disabled_is_as_one_that_disables_itself(self):
+        listed = {"instances": ["a", "b"], "online": ["a", "b"], "disabled": ["b"]}
+        cluster = registry.read(json.dumps([ideal()]).encode(), json.dumps(listed).encode())
+        assert cluster.nodes.alive.tolist() == [True, False]
+
+    def test_partitions_are_disabled_by_resource_or_in_a_list_of_all(self):
+        lists = {"HELIX_DISABLED_PARTITION": ["DB_0", "gone_7"]}
+        config = record("b", {"HELIX_HOST": "b"}, lists)
+        both = [ideal(lists={"DB_0": ["a", "b"], "DB_1": ["a", "b"]}), instance("a"), config]
+        cluster = registry.read(json.dumps(both).encode())
+        assert cluster.forbidden.tolist() == [[0, 1]]
+
     def test_a_broken_list_of_instances_is_told(self):
         with pytest.raises(InvalidInput, match="online"):
             registry.read(json.dumps([ideal()]).encode(), b'{"instances": [], "disabled": []}')
@@ -312,6 +324,34 @@ class TestWriting:
             if group == "MyDB":
                 leader = cluster.nodes.names[result.placement.leader_node[p]]
                 assert after[group]["listFields"][name][0] == leader
+
+    @pytest.mark.parametrize(
+        ("simple", "mode", "after"),
+        [
+            ({"REBALANCE_MODE": "FULL_AUTO", "IDEAL_STATE_MODE": "AUTO_REBALANCE"}, None,
+             {"REBALANCE_MODE": "SEMI_AUTO", "IDEAL_STATE_MODE": "AUTO"}),
+            ({"REBALANCE_MODE": "FULL_AUTO", "IDEAL_STATE_MODE": "CUSTOMIZED"}, None,
+             {"REBALANCE_MODE": "SEMI_AUTO", "IDEAL_STATE_MODE": "AUTO"}),
+            ({"IDEAL_STATE_MODE": "AUTO_REBALANCE"}, None, {"IDEAL_STATE_MODE": "AUTO"}),
+            ({"IDEAL_STATE_MODE": "CUSTOMIZED"}, None, {"IDEAL_STATE_MODE": "CUSTOMIZED"}),
+            ({"REBALANCE_MODE": "FULL_AUTO", "IDEAL_STATE_MODE": "AUTO_REBALANCE"}, "CUSTOMIZED",
+             {"REBALANCE_MODE": "CUSTOMIZED", "IDEAL_STATE_MODE": "CUSTOMIZED"}),
+            ({}, None, {"REBALANCE_MODE": "SEMI_AUTO"}),
+        ],
+    )  # fmt: skip
+    def test_helix_heeds_the_lists_whichever_field_says_its_mode(
+        self, simple, mode, after, tmp_path
+    ):
+        """The newer field is read first, and the older one has words of its own."""
+        told = record("DB", {"STATE_MODEL_DEF_REF": "MasterSlave", "REPLICAS": "2"} | simple,
+                      {"DB_0": ["a", "b"]}, {"DB_0": {"a": "MASTER", "b": "SLAVE"}})  # fmt: skip
+        others = [instance("a"), instance("b"), instance("c")]
+        cluster = registry.read(json.dumps([told, *others]).encode())
+        other = cluster.placement.replaced([2, 1], [0])
+        file, _ = registry.write(cluster, tmp_path / "o.json", placement=other, mode=mode)
+        (found,) = json.loads(file.read_bytes())
+        modes = {"REBALANCE_MODE", "IDEAL_STATE_MODE"}
+        assert {k: v for k, v in found["simpleFields"].items() if k in modes} == after
 
     def test_what_was_written_is_read_as_the_placement(self, tmp_path):
         cluster = read()

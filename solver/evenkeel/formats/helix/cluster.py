@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.expressions import word
 from evenkeel.formats.helix import amounts, instances
+from evenkeel.formats.helix.instances import DISABLED
 from evenkeel.formats.helix.records import Found, Records, gather
 from evenkeel.formats.helix.resources import (
     MODELS,
@@ -241,12 +242,12 @@ def _disabled(
 
     for n, name in enumerate(names):
         config = records.instance.get(name)
-        told = {} if config is None else config.record.mapFields.get(instances.DISABLED, {})
+        told = {} if config is None else config.record.mapFields.get(DISABLED, {})
         for resource, listed in told.items():
             if resource == instances.ALL_RESOURCES:
                 continue
             assert config is not None, "no record disables nothing"
-            at = f"{config.at}mapFields.{instances.DISABLED}.{quoted(resource)}"
+            at = f"{config.at}mapFields.{DISABLED}.{quoted(resource)}"
             if resource not in known:
                 faults.add(at, quoted(resource), "is not a resource")
             for partition in filter(None, (text.strip() for text in listed.split(","))):
@@ -254,6 +255,10 @@ def _disabled(
                     pairs.add((partitions_of(resource)[partition], n))
                 elif resource in own:
                     faults.add(at, quoted(partition), f"is not a partition of {quoted(resource)}")
+        # the older form names partitions alone, of whatever resource
+        for partition in () if config is None else config.record.listFields.get(DISABLED, ()):
+            holds = [resource for resource in own if partition in own[resource][0].rows]
+            pairs |= {(partitions_of(resource)[partition], n) for resource in holds}
     return sorted(pairs)
 
 

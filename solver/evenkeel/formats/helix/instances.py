@@ -90,8 +90,9 @@ def states_of(
     for n, name in enumerate(names):
         found = records.instance.get(name)
         done = "ENABLE" if found is None else operation(faults, found)
-        if done == "ENABLE" and name in disabled:
-            done = "DISABLE"  # the cluster's record disables many at once
+        # the cluster's record disables many at once
+        if done == "ENABLE" and (name in disabled or records.is_listed_disabled(name)):
+            done = "DISABLE"
         live = records.is_live(name)
         may = {"alive": live, "gone": False} | STATES[done]
         alive = live and may["alive"]

@@ -121,9 +121,12 @@ class Writer:
         given = payload["state_models"].get(told)
         self.model = MODELS[told] if given is None else Model(tuple(given[0]), bool(given[1]))
         simple = dict(self.before["simpleFields"])
-        key = "REBALANCE_MODE" if "IDEAL_STATE_MODE" not in simple else "IDEAL_STATE_MODE"
-        custom = (mode or simple.get(key, "").upper()) == "CUSTOMIZED"
-        simple[key] = "CUSTOMIZED" if custom else "SEMI_AUTO"
+        was = simple.get("REBALANCE_MODE") or simple.get("IDEAL_STATE_MODE", "")
+        custom = (mode or was.upper()) == "CUSTOMIZED"
+        if simple.get("REBALANCE_MODE") or "IDEAL_STATE_MODE" not in simple:
+            simple["REBALANCE_MODE"] = "CUSTOMIZED" if custom else "SEMI_AUTO"
+        if "IDEAL_STATE_MODE" in simple:  # the older field, in whose words semi-automatic is AUTO
+            simple["IDEAL_STATE_MODE"] = "CUSTOMIZED" if custom else "AUTO"
         self.record: Raw = {
             "id": self.before["id"],
             "simpleFields": simple,

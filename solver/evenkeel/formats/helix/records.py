@@ -93,10 +93,11 @@ class Record(msgspec.Struct, omit_defaults=False, gc=False):
 
 
 class Listing(msgspec.Struct):
-    """The instances of a cluster, and those of them that are live, as REST lists them."""
+    """The instances of a cluster, and which are live and disabled, as REST lists them."""
 
     instances: list[str]
     online: list[str]
+    disabled: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,10 @@ class Records:
         if name in self.live or not (self.live or self.listings):
             return True
         return any(name in one.online for one in self.listings)
+
+    def is_listed_disabled(self, name: str) -> bool:
+        """Whether a list of instances has it among those that are disabled."""
+        return any(name in one.disabled for one in self.listings)
 
 
 def lists_instances(documents: Sequence[Document]) -> bool:
