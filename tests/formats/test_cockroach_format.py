@@ -130,6 +130,8 @@ class TestReading:
         assert wanted(*own) == ([3, 3], 0)
         assert wanted(*own, ("DATABASE movr", 5)) == ([5, 5], 1)
         assert wanted(*own, ("TABLE movr.public.users", 5)) == ([5, 3], 1)
+        ranges = ranges.replace(b"schema_name,", b"").replace(b"public,", b"")
+        assert wanted(*own, ("TABLE movr.public.users", 5)) == ([5, 3], 1)
         assert wanted(("INDEX movr.public.users@x", 5), ("DATABASE movr", 4)) == ([4, 4], 1)
         # a zone of a table that is not among them tells that its database is another
         others = ("DATABASE other", 7), ("TABLE other.public.trips", 9)
@@ -161,6 +163,54 @@ class TestReading:
         cluster = registry.read(table)
         assert cluster.placement.nodes.tolist() == [[0, 1, -1], [1, -1, -1]]
         assert cluster.placement.leader_node.tolist() == [1, -1]
+
+    def test_ranges_of_no_table_have_zones_of_their_own(self, tmp_path):
+        """As crdb_internal.ranges shows them since 23.1: by their start keys alone."""
+        starts = (
+            "/Min", "/Meta2/Max", "/System/NodeLiveness", "/System/tsd", "/System/x", "/Table/40",
+            "/Tenant/2/Table/3/1", "/NamespaceTable/30", "/Table/104",
+        )  # fmt: skip
+        ranges = "range_id,start_pretty,replicas,lease_holder\n" + "".join(
+            f'{i},{start},"{{1,2,3}}",1\n' for i, start in enumerate(starts)
+        )
+        zones = "".join(
+            f"ALTER {target} CONFIGURE ZONE USING num_replicas = {count};\n"
+            for count, target in enumerate(
+                ("RANGE default", "RANGE meta", "RANGE liveness", "RANGE timeseries",
+                 "RANGE system", "DATABASE system", "DATABASE movr"), start=3,
+            )
+        )  # fmt: skip
+        cluster = registry.read(ranges.encode(), zones.encode())
+        wanted = [4, 4, 5, 6, 7, 8, 8, 8, 9]
+        assert cluster.partitions.replicas.tolist() == wanted
+        (file,) = registry.write(cluster, tmp_path / "ranges.csv", "cockroach")
+        again = registry.read(file, zones.encode())
+        assert again.partitions.replicas.tolist() == wanted
+        # where the table is told, it tells the zone, of an older range of system, too
+        named = ranges.replace("lease_holder", "lease_holder,database_name,table_name").replace(
+            "1\n", "1,system,jobs\n"
+        )
+        table = zones + "ALTER TABLE system.public.jobs CONFIGURE ZONE USING num_replicas = 5;"
+        cluster = registry.read(named.encode(), table.encode())
+        assert cluster.partitions.replicas.tolist() == [4, 4, 5, 6, 7, 5, 5, 5, 5]
+
+    def test_zones_that_no_range_can_be_held_to_are_noted(self):
+        zones = (
+            b"ALTER TABLE movr.public.users CONFIGURE ZONE USING num_replicas = 5;\n"
+            b"ALTER TABLE system.public.jobs CONFIGURE ZONE USING num_replicas = 5;\n"
+        )
+        ranges = b'range_id,replicas,lease_holder\n7,"{1,2,3}",1\n'
+        cluster = registry.read(ranges, zones)
+        assert cluster.partitions.replicas.tolist() == [3]
+        (told,) = [text for text in FORMAT.left_out(cluster) if "tables" in text]
+        assert "zones of movr.public.users hold for none" in told
+        named = b'range_id,table_name,replicas,lease_holder\n7,users,"{1,2,3}",1\n'
+        assert not [t for t in FORMAT.left_out(registry.read(named, zones)) if "tables" in t]
+
+    def test_megabytes_are_of_a_million(self):
+        """As SHOW RANGES works them out: range_size / 1000000."""
+        cluster = registry.read(b'range_id,replicas,range_size_mb\n7,"{1,2,3}",12.5\n')
+        assert cluster.partitions.load.voter[:, cluster.bytes_dimension].tolist() == [12.5e6]
 
 
 class TestWhatIsWrong:

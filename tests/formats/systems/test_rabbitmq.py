@@ -76,6 +76,23 @@ class TestReading:
         files = registry.write(cluster, tmp_path / "p.sh", placement=solve(cluster))
         assert "audit" not in files[0].read_text()
 
+    def test_a_majority_is_of_members_that_are_online_not_of_nodes_that_run(self):
+        status = text({"running_nodes": [*ABC], "disk_nodes": [*ABC]})
+        for online, stays in ((ABC[:1], True), (ABC[:2], False), (ABC, False)):
+            cluster = registry.read(text([queue("q", ABC, online=[*online])]), status)
+            assert cluster.nodes.alive.all()
+            assert (cluster.placement.flags & int(Flag.PINNED) > 0).all() == stays
+        row = queue("q", ABC)
+        del row["online"]
+        cluster = registry.read(text([row]), status)
+        assert not (cluster.placement.flags & int(Flag.PINNED)).any()
+
+    def test_queues_without_a_type_are_noted(self):
+        told = registry.find("rabbitmq").left_out
+        (note,) = told(registry.read(text([queue("q", ABC)])))
+        assert "list them with type" in note
+        assert not [*told(registry.read(text([queue("q", ABC, type="quorum")])))]
+
     def test_the_management_api_says_the_same(self):
         nodes = [
             {"name": "rabbit@a", "running": True, "fd_total": 9, "being_drained": True},

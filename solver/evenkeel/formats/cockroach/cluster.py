@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.cockroach.documents import kind_of, table_of
+from evenkeel.formats.cockroach.spans import span_of, starts_in
 from evenkeel.formats.cockroach.zones import (
     Zones,
     read_zone_sql,
@@ -32,7 +33,7 @@ BOOLEANS = {"true", "false", "t", "f", "", "null"}
 LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}|")
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
 MOST = 2**31 - 1
-MEBIBYTE = 2.0**20
+MEGABYTE = 1e6
 BELONGS = ("database_name", "schema_name", "table_name", "index_name")
 MOST_REPLICAS = 64
 """Of a range: more than anybody configures, so that one long row does not widen all the others."""
@@ -87,7 +88,11 @@ def read(documents: Sequence[Document]) -> Cluster:
     lease = _leases(faults, table, rows, place, all_known=not misread)
     sizes = _sizes(faults, table)[rows]
     tables = _tables(table, rows)
-    tables = replace(tables, database=_database(found, table.name, tables))
+    tables = replace(
+        tables, database=_database(found, table.name, tables),
+        starts=starts_in(table, rows.tolist()),
+        unapplied=() if "table_name" in tables.columns else tuple(found.zones.of_tables()),
+    )  # fmt: skip
     configs, config = _configs(found.zones, tables)
     faults.raise_if_any()
     known = [*stores.values()]
@@ -364,7 +369,7 @@ def _sizes(faults: FaultList, table: Table) -> NDArray[np.float64]:
     if "range_size" in table.columns:
         return table.amounts(faults, "range_size", 0.0)
     if "range_size_mb" in table.columns:
-        return table.amounts(faults, "range_size_mb", 0.0, unit="MiB") * MEBIBYTE
+        return table.amounts(faults, "range_size_mb", 0.0, unit="MB") * MEGABYTE
     return np.zeros(len(table))
 
 
@@ -399,14 +404,21 @@ def _configs(zones: Zones, tables: Tables) -> tuple[list[dict[str, Any]], NDArra
     usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
     configs: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
-    config = []
+
+    def numbered(own: dict[str, Any]) -> int:
+        number = seen.setdefault(repr(own), len(configs))
+        if number == len(configs):
+            configs.append(own)
+        return number
+
+    of_row = []
     for row in tables.rows:
         one = usual | dict(zip(tables.columns, row, strict=True))
-        own = zones.config_of(*one.values())
-        config.append(seen.setdefault(repr(own), len(configs)))
-        if config[-1] == len(configs):
-            configs.append(own)
-    return configs or [{}], np.array(config, np.int32)[tables.of]
+        of_row.append(numbered(zones.config_of(*one.values())))
+    config = np.array(of_row, np.int32)[tables.of]
+    for p, start in tables.starts.items():
+        config[p] = numbered(zones.of_span(span_of(start)))
+    return configs or [{}], config
 
 
 def _located(found: _Found, table: Table, rows: NDArray[np.int64], path: str) -> str:

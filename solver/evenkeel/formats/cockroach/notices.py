@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.strategies.cockroach.compile import CockroachMap
 from evenkeel.strategies.cockroach.intake import plenty
 
@@ -12,10 +13,17 @@ from evenkeel.strategies.cockroach.intake import plenty
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no file told, what comes of that, and what would tell it."""
     native = cluster.native
-    if isinstance(native, CockroachMap) and native.tables and native.tables.database:
+    tables = native.tables if isinstance(native, CockroachMap) else None
+    if tables and tables.database:
         yield (
-            f"no database of the ranges: they count as those of {native.tables.database}, by the "
+            f"no database of the ranges: they count as those of {tables.database}, by the "
             "zones; add database_name"
+        )
+    if tables and tables.unapplied:
+        theirs = some_of(tables.unapplied, printable)
+        yield (
+            f"no tables of the ranges: the zones of {theirs} hold for none of them; add table_name, "
+            "as SHOW RANGES prints it WITH TABLES"
         )
     load = cluster.partitions.load.leader
     silent = [cluster.dimensions[d] for d in np.flatnonzero(~load.any(axis=0)).tolist()]

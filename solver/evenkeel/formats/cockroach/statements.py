@@ -79,6 +79,8 @@ def _table(cluster: Cluster, placement: Placement) -> bytes:
     if tables is not None and len(tables.of) == len(placement):
         for i, name in enumerate(tables.columns):
             columns[name] = [tables.rows[t][i] for t in tables.of.tolist()]
+        if tables.starts:
+            columns["start_pretty"] = [tables.starts.get(p, "") for p in rows]
     elif len(cluster.partitions.group_names) > 1:
         groups = cluster.partitions.group.tolist()
         columns["table_name"] = [cluster.partitions.group_names[g] for g in groups]

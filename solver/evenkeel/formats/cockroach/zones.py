@@ -41,9 +41,6 @@ DEEPEST, MOST_TEXT = 20, 2**22
 QUALIFIED = {"RANGE": 0, "DATABASE": 0, "TABLE": 3, "INDEX": 4}
 """Parts of a target that says which database it is of."""
 
-SYSTEM = {"meta", "system", "liveness", "timeseries"}
-"""Ranges that belong to no table."""
-
 
 @dataclass
 class Zones:
@@ -81,8 +78,24 @@ class Zones:
                 owning.add(target[0])
         return owning or whole
 
+    def of_span(self, span: str) -> dict[str, Any]:
+        """Return what holds for a range of CockroachDB's own, by its span."""
+        key: tuple[str, Target] = ("RANGE", (span,))
+        if span == "tables":
+            key = ("DATABASE", ("system",))
+        return self.of.get(("RANGE", ("default",)), {}) | self.of.get(key, {})
+
+    def of_tables(self) -> list[str]:
+        """Return the tables and indexes that have zones, but for those of ``system``."""
+        return [
+            ".".join(target)
+            for kind, target in self.of
+            if kind in ("TABLE", "INDEX") and target[0] != "system"
+        ]
+
     def config_of(self, database: str, schema: str, table: str, index: str) -> dict[str, Any]:
-        """Return what holds for a range."""
+        """Return what holds for a range of a table; one of no schema that is told is ``public``."""
+        schema = schema or "public"
         config = dict(self.of.get(("RANGE", ("default",)), {}))
         keys: list[tuple[str, Target]] = [("DATABASE", (database,))]
         keys += [
@@ -111,8 +124,6 @@ def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
         if found["what"].upper() == "DISCARD":
             continue
         kind, target = found["kind"].upper(), _target(found["name"])
-        if kind == "RANGE" and target[0] in SYSTEM:
-            continue
         config = _settings(faults, at, found["rest"])
         zones.add(faults, at, (kind, target), config)
 
@@ -216,8 +227,7 @@ def _add_yaml(
         elif name not in OTHERS:
             message = "is not a field of a zone configuration"
             faults.add(f"{at}.{quoted(str(name))}", type(value).__name__, message)
-    if key[0] != "RANGE" or key[1][0] not in SYSTEM:
-        zones.add(faults, at, key, config)
+    zones.add(faults, at, key, config)
 
 
 def _load_yaml(faults: FaultList, document: Document) -> Any:

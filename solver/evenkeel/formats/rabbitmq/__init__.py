@@ -6,7 +6,7 @@ RabbitMQ, ``rabbitmqctl list_queues`` and ``cluster_status``, ``rabbitmq-queues 
 ``delete_member``, the management API ``/api/queues`` and ``/api/nodes``.
 """
 
-from evenkeel.formats.rabbitmq.cluster import read
+from evenkeel.formats.rabbitmq.cluster import left_out, read
 from evenkeel.formats.rabbitmq.documents import recognises
 from evenkeel.formats.rabbitmq.output import encode
 from evenkeel.formats.rabbitmq.waves import CARRIER
@@ -19,6 +19,7 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    left_out=left_out,
     carrier=CARRIER,
     keeps_mended=True,
     stranded="a queue changes its members by a majority of them: bring back nodes that hold it, "

@@ -1,6 +1,6 @@
 """RabbitMQ's documents put together: quorum queues are partitions, virtual hosts groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ def read(
 ) -> Cluster:
     """Read a cluster from what ``rabbitmqctl`` and the management API print as JSON.
 
+    Where no file says of which type queues are, all that have members count as quorum queues.
     A file that maps nodes to zones, ``{"rabbit@a": "zone-1"}``, keeps the members of a queue apart;
     ``spread`` replaces that rule. ``vhost`` is the virtual host of queues that do not say theirs.
 
@@ -41,7 +42,7 @@ def read(
     faults = FaultList()
     found = gather(faults, documents, vhost)
     if not (found.rows or faults or any(one.data.strip() == b"[]" for one in documents)):
-        message = "needs list_queues name leader members online --formatter json"
+        message = "needs list_queues name type leader members online --formatter json"
         faults.add("source", [document.name for document in documents], message)
     keys = sorted(found.queues)
     queues = [found.queues[key][1] for key in keys]
@@ -68,6 +69,14 @@ def read(
     given |= _zones(found, queues, nodes, spread)
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what no listing told, what comes of that, and what would tell it."""
+    native = cluster.native
+    rows = native.get("queues", ()) if isinstance(native, dict) else ()
+    if any(isinstance(row.get("members"), list) and not row.get("type") for row in rows):
+        yield "no types of queues: streams, too, count as quorum queues; list them with type"
 
 
 def _names(keys: Sequence[tuple[str, str]]) -> list[str]:
@@ -139,7 +148,10 @@ def _placement(
             found.faults.add(f"{at}.leader", quoted(queue.leader), "is not a member of the queue")
         leader.append(members.index(queue.leader) if queue.leader in members else -1)
         node += own
-        lost = 2 * sum(alive.get(name, False) for name in members) <= len(members)
+        # a node may be up and what it holds of the queue not
+        listed = online if isinstance(queue.online, list) else {*members}
+        there = sum(alive.get(name, False) and name in listed for name in members)
+        lost = 2 * there <= len(members)
         known = int(MARKS) if lost else 0
         flags += [known | HEALTHY if name in online else known for name in members]
         width.append(len(members))

@@ -1,7 +1,7 @@
 """From the cluster to what the allocator's kernels read: stores, ranges and what is wanted."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +48,18 @@ class Tables:
         Which of them each range has.
     database : str
         Of which database all are taken to be, where no column says it; "" for none.
+    starts : mapping of int to str
+        Start keys of ranges that are CockroachDB's own, by partition.
+    unapplied : tuple of str
+        Tables and indexes whose zones no range could be held to, since no table was told.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     of: NDArray[np.int32]
     database: str = ""
+    starts: Mapping[int, str] = field(default_factory=dict)
+    unapplied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

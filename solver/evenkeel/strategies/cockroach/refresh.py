@@ -29,7 +29,9 @@ def refresh_payload(simulated: SimulatedState) -> Cluster:
     requests = [native.requests[p] for p in simulated.origin.tolist()] if native.requests else ()
     tables = native.tables
     if tables is not None:
-        tables = replace(tables, of=tables.of[simulated.origin])
+        origin = enumerate(simulated.origin.tolist())
+        starts = {p: tables.starts[was] for p, was in origin if was in tables.starts}
+        tables = replace(tables, of=tables.of[simulated.origin], starts=starts)
     return replace(
         now,
         native=replace(
