@@ -22,8 +22,8 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     if tables and tables.unapplied:
         theirs = some_of(tables.unapplied, printable)
         yield (
-            f"no tables of the ranges: the zones of {theirs} hold for none of them; add table_name, "
-            "as SHOW RANGES prints it WITH TABLES"
+            f"no tables of the ranges: the zones of {theirs} hold for none of them; add "
+            "table_name, as SHOW RANGES prints it WITH TABLES"
         )
     load = cluster.partitions.load.leader
     silent = [cluster.dimensions[d] for d in np.flatnonzero(~load.any(axis=0)).tolist()]
