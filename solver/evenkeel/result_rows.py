@@ -28,6 +28,15 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Removal:
+    """A node that leaves a partition, with none that joins in its place."""
+
+    partition: str
+    slot: int
+    source: str
+
+
+@dataclass(frozen=True)
 class LeaderChange:
     """A partition that another of its replicas leads now."""
 
@@ -67,6 +76,25 @@ def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tup
         )
         for k, size in zip(moved, bytes_of(cluster, after, moved), strict=True)
     )
+
+
+def removals_of(cluster: Cluster, after: Placement, left: NDArray[np.intp]) -> tuple[Removal, ...]:
+    """List replicas whose nodes ``left``, by their indices before, and from which none is copied.
+
+    So many of a partition leave without another as it has fewer than before; what is copied is
+    taken to come from the first of those that leave.
+    """
+    before, names = cluster.placement, cluster.nodes.names
+    source = sources_with_surplus(before, after)
+    copied = np.flatnonzero(source >= 0)
+    from_there = {*zip(after.owner[copied].tolist(), source[copied].tolist(), strict=True)}
+    found = []
+    for k in left.tolist():
+        p, n = int(before.owner[k]), int(before.node[k])
+        if (p, n) not in from_there:
+            slot = int(k - before.first[p])
+            found.append(Removal(cluster.partitions.names[p], slot, names[n]))
+    return tuple(found)
 
 
 def bytes_of(

@@ -507,6 +507,15 @@ class TestInstallation:
         assert done.stderr == ""
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_the_verdict_stays_where_the_reader_of_a_pipe_has_gone(overfull_file, form):
+    command = [sys.executable, "-m", "evenkeel", "check", overfull_file, *form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        run.stdout.close()
+        said = run.stderr.read()
+    assert (run.returncode, said) == (1, b"")
+
+
 def test_demo_solves_reports_and_writes(tmp_path, capsys):
     folder = tmp_path / "demo"
     assert main(["demo", "--folder", str(folder), "--partitions", "2000", "--nodes", "60"]) == 0

@@ -1,5 +1,6 @@
 """What the command line says beside an answer: what was meant, and what is missing."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -126,6 +127,40 @@ def test_diff_pairs_who_left_with_who_joined(tmp_path, monkeypatch, capsys):
     told = capsys.readouterr().out
     assert told.startswith("1 move, 2 partitions that another node leads")
     assert "t-0[1]  5 -> 2" in told
+
+
+def test_diff_names_what_is_given_up(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for file, placement in (
+        ("before.npz", [[3, 2, 1], [0, 1, 2]]), ("after.npz", [[0, 2, -1], [0, -1, -1]])
+    ):  # fmt: skip
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=placement, replicas=3
+        )
+        ek.write(cluster, file)
+    assert main(["diff", "before.npz", "after.npz"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("1 move, 3 replicas given up, ")
+    lines = [*map(str.strip, told.split("\n"))]
+    assert {"p0[0]  n3 -> n0", "p0[2]  n1 -> nowhere", "p1[1]  n1 -> nowhere"} < {*lines}
+    main(["diff", "before.npz", "after.npz", "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["removed"] == len(told["given_up"]) == 3
+
+
+def test_a_plan_that_is_packed_is_a_plan(files, tmp_path, capsys):
+    plan = tmp_path / "plan.json"
+    main(["plan", files["now"], "-o", str(plan), "-q"])
+    packed = tmp_path / "plan.json.gz"
+    packed.write_bytes(gzip.compress(plan.read_bytes()))
+    told = []
+    for one in (plan, packed):
+        assert main(["check", str(one), "--json"]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    packed.write_bytes(packed.read_bytes()[:99])
+    assert main(["check", str(packed)]) == 2
+    assert "where gzip packed it" in capsys.readouterr().err
 
 
 def test_diff_lets_nodes_join(tmp_path, monkeypatch, capsys):

@@ -260,6 +260,30 @@ class TestConfig:
         assert code == 2
         assert "none.toml" in told.err
 
+    @pytest.mark.parametrize("mark", ["", "\ufeff"])
+    def test_what_is_for_others_is_passed_over(self, file, tmp_path, capsys, mark):
+        """What stands at the top is for every command that has a use for it."""
+        main(["plan", file, "-o", "plan.json", "-q"])
+        top = (
+            "level = { cpu = 0.05, disk = none }", 'exclude = ["n4"]', "moves = 500",
+            'throttle = { node-in = 2 }', 'protocol = "kafka"', 'output = "out.npz"',
+        )  # fmt: skip
+        commands = (
+            ["check", file], ["check", "plan.json"], ["frontier", file, "--points", "2"],
+            ["size", file], ["simulate", file, "--until", "60"],
+        )  # fmt: skip
+        usual = [main([*one, "-q"]) for one in commands]
+        text = mark + "\n".join(top).replace("none", '"none"') + "\n"
+        (tmp_path / "evenkeel.toml").write_text(text)
+        assert [main([*one, "-q"]) for one in commands] == usual
+        assert not (tmp_path / "out.npz").exists()
+        capsys.readouterr()
+        # what the command line says, or the command's own table, is meant
+        assert main(["check", file, "--moves", "3"]) == 2
+        assert main(["check", file, "--moves", "500"]) == 2
+        (tmp_path / "evenkeel.toml").write_text("[check]\nmoves = 500\n")
+        assert main(["check", file]) == 2
+
 
 class TestHelp:
     @pytest.mark.parametrize("name", COMMANDS)
@@ -332,6 +356,35 @@ class TestConvert:
         assert main(["convert", file, "-o", file]) == 2
         assert main(["convert", file, "-o", file, "--force", "--drain", "n1"]) == 0
         assert not ek.read(file).nodes.keeps[0]
+
+
+class TestOutputs:
+    """Two outputs in one file, or on a stream, would lose one of them."""
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["solve", "cluster.npz", "-o", "a.csv", "--table", "a.csv"],
+            ["solve", "cluster.npz", "-o", "a.csv", "--table", "./b/../a.csv"],
+            ["solve", "cluster.npz", "--report", "a.html", "-o", "a.html"],
+            ["plan", "cluster.npz", "-o", "p.json", "--table", "p.json"],
+            ["solve", "cluster.npz", "-o", "-"],
+            ["plan", "cluster.npz", "-o", "-"],
+            ["convert", "cluster.npz", "-o", "-"],
+        ],
+    )
+    def test_nothing_is_written(self, words, file, tmp_path, capsys):
+        (tmp_path / "b").mkdir()
+        assert main(words) == 2
+        assert "OUT: " in capsys.readouterr().err
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["b", "cluster.npz"]
+
+    def test_what_stands_beside_an_output_is_kept(self, file, tmp_path, capsys):
+        words = ["solve", file, "-o", "a.csv", "--table", "a.nodes.csv"]
+        assert main(words) == 2
+        assert "a.nodes.csv" in capsys.readouterr().err
+        placed = ek.read("a.csv", "a.nodes.csv")
+        assert placed.nodes.names[:4] == ("n1", "n2", "n3", "n4")
 
 
 class TestStudies:

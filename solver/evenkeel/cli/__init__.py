@@ -55,7 +55,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         given = sys.argv[1:] if argv is None else argv
         arguments = parsed(*command_parser(), given)
         code: int = arguments.run(arguments)
-        sys.stdout.flush()
         return code
     except SystemExit as stop:  # argparse has told what is wrong, or helped
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
@@ -63,10 +62,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         for line in fault_lines(error.faults):
             complain(line)
         return BAD_INPUT
-    except BrokenPipeError:
-        # the reader has gone; what is still buffered must not be written as Python ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         told = error.strerror and f"{error.filename}: {error.strerror}"
         complain(told if told and error.filename is not None else str(error))

@@ -34,7 +34,7 @@ def page() -> dict[str, Any]:
 
 def print_json(figures: Mapping[str, Any]) -> None:
     """Print figures as one JSON object."""
-    print(json.dumps(_plain(figures), indent=2))
+    _put(json.dumps(_plain(figures), indent=2) + "\n")
 
 
 def tell(
@@ -62,7 +62,17 @@ def say(text: str) -> None:
     """Print lines, in which nothing acts on a terminal but the styles of a report."""
     parts = STYLE.split(text) if page()["styled"] else [text]
     told = [one if STYLE.fullmatch(one) else printable(one, keep="\n") for one in parts]
-    sys.stdout.write("".join(told).rstrip("\n") + "\n")
+    _put("".join(told).rstrip("\n") + "\n")
+
+
+def _put(text: str) -> None:
+    """Write to the standard output; that its reader has gone changes no verdict."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is still buffered must not be written as Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(text: str) -> None:
@@ -144,6 +154,25 @@ def check_outputs(inputs: Sequence[str], outputs: Sequence[str | None], *, force
             faults.append(Fault("OUT", one, f"cannot be written: there is no folder {folder}"))
         elif one is not None and Path(one).is_dir():
             faults.append(Fault("OUT", one, "cannot be written: it is a folder"))
+    if faults:
+        raise InvalidInput(faults)
+    check_apart(outputs)
+
+
+def check_apart(outputs: Sequence[str | Path | None]) -> None:
+    """Raise where two outputs would be one file, or one is to be a stream."""
+    named = [one for one in outputs if one is not None]
+    places = [Path(one).resolve() for one in named]
+    faults = [
+        Fault("OUT", os.fspath(one), "is where another output goes: choose another")
+        for i, one in enumerate(named)
+        if places[i] in places[:i]
+    ]
+    faults += [
+        Fault("OUT", one, "is no file; figures go to the standard output, with --json")
+        for one in named
+        if one == "-"
+    ]
     if faults:
         raise InvalidInput(faults)
 

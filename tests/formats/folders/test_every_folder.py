@@ -119,6 +119,18 @@ def test_it_goes_on_after_it_was_ended_by_a_signal(world, planned, sent):
     assert world.seen() == ends(plan)
 
 
+@pytest.mark.parametrize("line", ["json = true", "quiet = true", "level = none and not TOML"])
+def test_what_one_repeats_does_not_change_how_it_reads_the_guard(tmp_path, monkeypatch, line):
+    world = WORLDS["cockroach"](tmp_path)
+    plan = world.plan()
+    folder = ek.write_plan_folder(plan, world.system.folder / "move")
+    (tmp_path / "evenkeel.toml").write_text(f"{line}\n")
+    monkeypatch.chdir(tmp_path)
+    done = world.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert world.seen() == ends(plan)
+
+
 def test_its_page_says_what_is_done(planned):
     plan, folder = planned
     page = (folder / "README.md").read_text()

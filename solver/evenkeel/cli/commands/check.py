@@ -77,16 +77,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_asked(arguments: argparse.Namespace, *, plan: bool) -> None:
-    """Raise for what goes with a plan only, or with a placement only."""
+    """Raise for what goes with a plan only, or with a placement only, unless it is assumed."""
     faults = FaultList()
+    names, message = ("throttle", *LIMITS, *TIER_LIMITS), "goes with a plan; there is none"
     if plan:
-        for name in ("drain", "exclude", "pin", "add_nodes"):
-            if getattr(arguments, name):
-                faults.add(option_name(name), getattr(arguments, name), "a plan is of its cluster")
-    else:
-        for name in ("throttle", *LIMITS, *TIER_LIMITS):
-            if (value := getattr(arguments, name)) not in (None, []):
-                faults.add(option_name(name), value, "goes with a plan; there is none")
+        names, message = ("drain", "exclude", "pin", "add_nodes"), "a plan is of its cluster"
+    for name in names:
+        value = getattr(arguments, name)
+        if value not in (None, []) and name not in arguments.assumed:
+            faults.add(option_name(name), value, message)
     faults.raise_if_any()
 
 

@@ -20,6 +20,7 @@ from evenkeel.cli.commands.solve import read_cluster, solved
 from evenkeel.cli.exits import BROKEN, DONE, FELL_SHORT, INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
+    check_apart,
     check_outputs,
     check_report,
     check_table,
@@ -110,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     read = [*arguments.files, *(arguments.target or ())]
     check_outputs(read, [arguments.table, arguments.report], force=arguments.force)
     check_plan_out(read, arguments.out, force=arguments.force)
+    check_apart([arguments.out, arguments.table, arguments.report])
     throttle = throttle_from(arguments.throttle)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
@@ -344,6 +346,7 @@ def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None
     from evenkeel.formats.folders.held import holding
     from evenkeel.formats.folders.writing import check_folder
 
+    check_apart([out])
     if out is not None and not out.endswith(SUFFIX):
         check_folder(out, overwrite=force, holder=holding(read))
     else:

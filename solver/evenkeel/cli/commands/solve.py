@@ -19,6 +19,7 @@ from evenkeel.cli.arguments import (
 from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
+    check_apart,
     check_outputs,
     check_report,
     check_table,
@@ -99,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output is not None:
             written += write_plan(result, arguments.output, arguments.to, arguments.force)
             _note_one_way(arguments, result, written)
+            check_apart([*written, *outputs[1:]])  # some have a second file beside them
         if arguments.table is not None:
             written.append(write_table(result, arguments.table))
         if arguments.report is not None:

@@ -13,7 +13,7 @@ from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
     from evenkeel.measure.audit import Audit
-    from evenkeel.result_rows import LeaderChange, Move
+    from evenkeel.result_rows import LeaderChange, Move, Removal
 
 SHOWN = 10
 """Moves, and leader changes, that are told one by one; the rest is counted."""
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.formats.registry import read
     from evenkeel.measure.audit import audit
     from evenkeel.measure.compare import compare
-    from evenkeel.result_rows import leader_changes_of, led_elsewhere, moves_of
+    from evenkeel.result_rows import leader_changes_of, led_elsewhere, moves_of, removals_of
 
     before, files = [arguments.before], arguments.after
     if arguments.target:
@@ -71,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         note_left_alone(arguments, cluster, wanted, "AFTER", "are compared as if they stayed")
         compared = compare(cluster, cluster.placement, after)
         moves = moves_of(cluster, after, compared.joined.nonzero()[0])
+        removals = removals_of(cluster, after, compared.left.nonzero()[0])
         leaders = leader_changes_of(cluster, after, led_elsewhere(cluster, after))
         audits = audit(cluster, cluster.placement), audit(cluster, after)
 
@@ -83,32 +84,39 @@ def run(arguments: argparse.Namespace) -> int:
             "broken_before": {kind: n for kind, n in audits[0].counts.items() if n},
             "broken": {kind: n for kind, n in audits[1].counts.items() if n},
             "moved": [vars(one) for one in moves],
+            "given_up": [vars(one) for one in removals],
             "led_elsewhere": [vars(one) for one in leaders],
         }
 
     return tell(
-        arguments, DONE, figures=figures, text=lambda: "\n".join(_lines(moves, leaders, audits))
-    )
+        arguments, DONE, figures=figures,
+        text=lambda: "\n".join(_lines(moves, removals, leaders, audits)),
+    )  # fmt: skip
 
 
 def _lines(
     moves: "tuple[Move, ...]",
+    removals: "tuple[Removal, ...]",
     leaders: "tuple[LeaderChange, ...]",
     audits: "tuple[Audit, Audit]",
 ) -> list[str]:
     """Return what differs, the first of it one by one."""
     led = counted(len(leaders), "partition")
-    said = [f"{counted(len(moves), 'move')}, {led} that another node leads"]
-    said += [
-        f"  {one.partition}[{one.slot}]  {one.source or 'nowhere'} -> {one.target}"
-        for one in moves[:SHOWN]
-    ]
-    said += [f"  ... and {len(moves) - SHOWN:,} more"] if len(moves) > SHOWN else []
-    said += [
-        f"  {one.partition} leads  {one.source or 'nowhere'} -> {one.target or 'nowhere'}"
-        for one in leaders[:SHOWN]
-    ]
-    said += [f"  ... and {len(leaders) - SHOWN:,} more"] if len(leaders) > SHOWN else []
+    removed = f"{counted(len(removals), 'replica')} given up, " if removals else ""
+    said = [f"{counted(len(moves), 'move')}, {removed}{led} that another node leads"]
+    for several in (
+        [
+            f"{one.partition}[{one.slot}]  {one.source or 'nowhere'} -> {one.target}"
+            for one in moves
+        ],
+        [f"{one.partition}[{one.slot}]  {one.source} -> nowhere" for one in removals],
+        [
+            f"{one.partition} leads  {one.source or 'nowhere'} -> {one.target or 'nowhere'}"
+            for one in leaders
+        ],
+    ):
+        said += [f"  {line}" for line in several[:SHOWN]]
+        said += [f"  ... and {len(several) - SHOWN:,} more"] if len(several) > SHOWN else []
     for word, audited in zip(("before", "after"), audits, strict=True):
         said.append(f"broken {word}: {kinds_said(audited.counts) or 'nothing'}")
     return said

@@ -27,11 +27,17 @@ def parsed(
     commands: Mapping[str, argparse.ArgumentParser],
     given: Sequence[str],
 ) -> argparse.Namespace:
-    """Parse a command line on top of what the file says, or raise what is wrong with the file."""
+    """Parse a command line on top of what the file says, or raise what is wrong with the file.
+
+    ``assumed`` of what is returned names the options whose values stand at the top of the file:
+    there they are for every command, so that one which has no use for them passes over them.
+    """
     name = next((one for one in given if not one.startswith("-")), "")
     path = _path(given)
+    bare = _all_known(parser, commands, name, given)
+    bare.assumed = frozenset[str]()
     if name not in commands or path is None:
-        return _all_known(parser, commands, name, given)
+        return bare
     told = _told(path, commands)
     values = told.get("", {}) | told.get(name, {})
     own = {one.dest: values[one.dest] for one in _options(commands[name]) if one.dest in values}
@@ -42,6 +48,11 @@ def parsed(
     for dest in repeated & own.keys():
         stale = dest == "option" and arguments.method != plain.get("method", arguments.method)
         setattr(arguments, dest, _merged([] if stale else own[dest], getattr(arguments, dest)))
+    arguments.assumed = frozenset(
+        dest
+        for dest in own.keys() - told.get(name, {}).keys()
+        if getattr(arguments, dest) != getattr(bare, dest)
+    )
     return arguments
 
 
@@ -85,7 +96,7 @@ def _told(path: Path, commands: Mapping[str, argparse.ArgumentParser]) -> dict[s
     """Return the values of a file by command, "" for all, or raise everything that is wrong."""
     faults = FaultList()
     try:
-        document = tomllib.loads(path.read_bytes().decode())
+        document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         line = AT_LINE.search(str(error))
         at = f"{path}:{line[1]}" if line else str(path)

@@ -55,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     with Waiting(arguments.quiet) as waiting:
         cluster = read_cluster(arguments, waiting)
         waiting.doing("solving")
-        goals = None if arguments.level is UNSAID else Goals(level=arguments.level)
+        level = arguments.level
+        if "level" in arguments.assumed and not isinstance(level, float):
+            level = UNSAID  # tolerances by dimension are for other commands
+        goals = None if level is UNSAID else Goals(level=level)
         found = frontier(
             cluster, arguments.points, goals=goals, time_limit=arguments.time_limit,
             seed=arguments.seed,

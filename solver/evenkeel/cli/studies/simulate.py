@@ -105,7 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.simulate.play import play
 
     throttle = throttle_from(arguments.throttle) if arguments.throttle else None
-    if throttle is None and arguments.protocol is not None:
+    protocol_asked = arguments.protocol is not None and "protocol" not in arguments.assumed
+    if throttle is None and protocol_asked:
         message = "goes with --throttle, without which nothing is planned"
         raise InvalidInput([Fault("--protocol", arguments.protocol, message)])
     check_report(arguments.report)

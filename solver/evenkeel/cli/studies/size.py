@@ -193,7 +193,7 @@ def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -
     faults = FaultList()
     if forecast and (arguments.grow is not None or arguments.grow_group):
         faults.add("--forecast", forecast[0], "says how loads grow; so does --grow")
-    if arguments.output is not None and not sized:
+    if arguments.output is not None and "output" not in arguments.assumed and not sized:
         faults.add("--output", arguments.output, "needs --grow, --forecast or --type")
     faults.raise_if_any()
     check_outputs([*arguments.files, *forecast], [arguments.output], force=False)

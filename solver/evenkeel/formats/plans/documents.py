@@ -5,12 +5,14 @@ the partitions that are to end otherwise than they begin, ``blocked`` the moves 
 The beginning of a longer plan says in ``towards`` where that one leads.
 """
 
+import gzip
 import os
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from evenkeel.formats.documents import BROKEN, GZIP_MAGIC
 from evenkeel.formats.json_text import Int32
 from evenkeel.formats.native.rows_documents import ClusterRows, FlagName, RoleName
 from evenkeel.formats.registry import BEGINNING, PLAN
@@ -146,4 +148,9 @@ def holds_plan(source: str | bytes) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return PLAN in file.read(BEGINNING)
+        packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        file.seek(0)
+        try:
+            return PLAN in (gzip.open(file) if packed else file).read(BEGINNING)
+        except BROKEN:
+            return False  # whoever reads it says what is wrong with it

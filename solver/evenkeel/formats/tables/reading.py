@@ -45,7 +45,8 @@ ALIKE = 0.8
 """How much a title may be like that of a known column before it cannot be that of a tier."""
 
 RULE = re.compile(
-    rb"^\s*(?:\[\[\s*rule\s*\]\]|(?:tiers|transient|uncapped)\s*=\s*\[)", re.MULTILINE
+    rb"^\s*(?:\[\[\s*rule\s*\]\]|(?:tiers|transient|uncapped)\s*=\s*\[|bytes\s*=\s*[\"'])",
+    re.MULTILINE,
 )
 AT_LINE = re.compile(r"\(at line (\d+)")
 
