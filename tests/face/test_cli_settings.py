@@ -357,6 +357,26 @@ class TestConvert:
         assert main(["convert", file, "-o", file, "--force", "--drain", "n1"]) == 0
         assert not ek.read(file).nodes.keeps[0]
 
+    def test_what_a_format_does_not_hold_is_noted(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        ek.write(
+            ek.Cluster.from_arrays(
+                capacity=[[9.0]] * 4, load=[[2.0]] * 2, node_names=["1", "2", "3", "4"],
+                partition_names=["t-0", "t-1"], placement=[[0, 1], [1, 2]],
+                domains={"rack": [*"abcd"]}, alive=[True, True, False, True], spread={"rack": 1},
+            ),
+            "c.npz",
+        )  # fmt: skip
+        assert main(["convert", "c.npz", "--to", "kafka", "-o", "k.json", "--pin", "t-0"]) == 0
+        told = capsys.readouterr().err
+        for what in ("nodes on which nothing stands (1)", "states of nodes", "loads and capacities",
+                     "tiers", "pins", "rules"):  # fmt: skip
+            assert what in told
+        for out in ("d.npz", "c.rows.json", "d.csv"):
+            assert main(["convert", "c.npz", "-o", out, "--json"]) == 0
+            told = capsys.readouterr()
+            assert json.loads(told.out)["lost"] == [] and "does not hold" not in told.err
+
 
 class TestOutputs:
     """Two outputs in one file, or on a stream, would lose one of them."""

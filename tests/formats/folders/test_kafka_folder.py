@@ -206,6 +206,8 @@ def test_the_way_back_ends_where_a_leader_was_not_preferred(tmp_path):
     assert result.comparison.leader_changes
     plan = ek.plan(result.cluster, result, protocol="kafka")
     folder = ek.write_plan_folder(plan, tmp_path / "move")
+    # the first of its list is elected, whoever led before
+    assert not re.search(r"t-[03] [^;]*led by 2", (folder / "undo" / "README.md").read_text())
     for way in (folder, folder / "undo"):
         done = system.run(way)
         assert done.returncode == 0, done.stderr

@@ -5,7 +5,8 @@ import argparse
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, tell, told_files
+from evenkeel.cli.files.lost import lost_in
+from evenkeel.cli.output import check_outputs, complain, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 
@@ -31,14 +32,20 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.registry import write
+    from evenkeel.formats.registry import write, writer_of
 
     check_outputs(arguments.files, [arguments.output], force=arguments.force)
     with Waiting(arguments.quiet) as waiting:
         cluster = read_cluster(arguments, waiting)
         waiting.doing("writing")
         written = write(cluster, arguments.output, arguments.to, overwrite=arguments.force)
+        chosen = writer_of(cluster, arguments.output, arguments.to)
+        lost = lost_in(cluster, written, chosen.name) if chosen.read is not None else []
+    if lost and not arguments.quiet:
+        complain(f"note: {written[0]} does not hold: {', '.join(lost)}")
     return tell(
-        arguments, DONE, figures=lambda: {"cluster": str(cluster), "written": [*map(str, written)]},
+        arguments, DONE, figures=lambda: {
+            "cluster": str(cluster), "written": [*map(str, written)], "lost": lost,
+        },
         text=lambda: f"{cluster}\n{told_files(written)}",
     )  # fmt: skip

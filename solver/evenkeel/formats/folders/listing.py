@@ -70,7 +70,7 @@ def _steps_of(copies: dict[tuple[int, int], int], wave: Wave) -> NDArray[np.intp
 
 
 def _leads_elsewhere(one: Change, carrier: Carrier) -> bool:
-    return one.led != one.leads and carrier.leader(one) >= 0
+    return carrier.leader(one) not in (-1, one.led)
 
 
 def _change(names: Sequence[str], one: Change, carrier: Carrier) -> str:
@@ -81,5 +81,5 @@ def _change(names: Sequence[str], one: Change, carrier: Carrier) -> str:
         told.append(f"{leaves or 'nowhere'} -> {joins or 'nowhere'}")
     if _leads_elsewhere(one, carrier):
         led = shown(names[one.led]) if one.led >= 0 else "nobody"
-        told.append(f"led by {shown(names[one.leads]) if one.leads >= 0 else 'nobody'}, not {led}")
+        told.append(f"led by {shown(names[carrier.leader(one)])}, not {led}")
     return f"{shown(one.name)} {', '.join(told) or 'in another order'}"
