@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from evenkeel.model.errors import FaultList
 
-LEAVE = "pin this queue, cluster.pin(...), to leave it where it is and move the others"
+LEAVE = (
+    "pin this queue, cluster.pin(...), to leave it where it is and move the others; what leads it "
+    "stays only where its node may keep it"
+)
 
 PLAIN = re.compile(r"[A-Za-z0-9_.@:-]+", re.ASCII)
 """Texts that Erlang reads as they are, inside of quotes."""
