@@ -14,6 +14,7 @@ from evenkeel.formats.kubernetes.resources import Requirement
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.solving import solve
 from tests.support import places
+from tests.support.systems.kubernetes import listed, node, pod, text
 
 DATA = places.DATA / "formats" / "kubernetes"
 NODES, PODS = (json.loads((DATA / f"{name}.json").read_text()) for name in ("nodes", "pods"))
@@ -22,32 +23,6 @@ GI = 2.0**30
 
 def read():
     return registry.read(DATA)
-
-
-def text(value):
-    return json.dumps(value).encode()
-
-
-def listed(*items):
-    return text({"apiVersion": "v1", "kind": "List", "items": items})
-
-
-def node(name="a", **more):
-    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    labels = {"kubernetes.io/hostname": name} | more.pop("labels", {})
-    return {
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
-        "spec": more, "status": {"allocatable": allocatable},
-    }  # fmt: skip
-
-
-def pod(name="p-1", on="a", owner="p", labels=None, **spec):
-    metadata = {"name": name, "namespace": "d", "labels": labels or {"app": owner}}
-    metadata["ownerReferences"] = [{"kind": "ReplicaSet", "name": owner, "controller": True}]
-    return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": metadata,
-        "spec": {"nodeName": on, "containers": []} | spec, "status": {"phase": "Running"},
-    }  # fmt: skip
 
 
 def faults_of(*sources):
@@ -114,7 +89,7 @@ class TestReading:
         assert db.spread == {"node": 1}
         allowed = cluster.nodes.tags[db.require[0].removeprefix("+")]
         assert allowed.tolist() == [False, True, True, False, True, True, True]
-        assert cluster.native.notes == ()
+        assert len(cluster.forbidden) == 0
 
     def test_too_few_domains_count_as_empty_ones(self):
         own = {"labelSelector": {"matchLabels": {"app": "p"}}, "maxSkew": 2, "minDomains": 3,
@@ -244,8 +219,9 @@ class TestBadInput:
     def test_nulls_are_not_there(self):
         one = pod(affinity=None, tolerations=None)
         one["metadata"]["labels"] = None
+        one["spec"]["nodeName"] = ""
         one["spec"]["containers"] = None
-        assert len(registry.read(listed(node(), one)).partitions) == 1
+        assert registry.read(listed(node(), one)).placement.nodes.tolist() == [[-1]]
 
 
 class TestWriting:

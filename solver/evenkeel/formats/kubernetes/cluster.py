@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.documents import Document, quoted
-from evenkeel.formats.kubernetes.conditions import selects
+from evenkeel.formats.kubernetes.conditions import ready, selects
 from evenkeel.formats.kubernetes.constraints import HOST, Constraints
 from evenkeel.formats.kubernetes.objects import Objects, gather
 from evenkeel.formats.kubernetes.quantities import PODS, amounts, share_of
 from evenkeel.formats.kubernetes.resources import Pod
-from evenkeel.formats.kubernetes.workloads import Workload, sort
+from evenkeel.formats.kubernetes.workloads import Workload, sort, together
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.sources import largest
 from evenkeel.model.cluster import Cluster
@@ -51,8 +51,9 @@ def read(documents: Sequence[Document]) -> Cluster:
     """Read a cluster from what ``kubectl get nodes,pods,pdb -A -o json`` prints.
 
     Pods that no controller replaces elsewhere, and those of daemon sets, stay; what they ask for
-    is taken from the capacity of their nodes. What pods ask for of pods of other workloads, and of
-    nodes that they would rather be on, is not kept: ``cluster.native.notes`` lists it.
+    is taken from the capacity of their nodes. Where pods may not be beside those of others, nodes
+    are closed on which these stand now. What else pods ask for of pods of others, and of nodes that
+    they would rather be on, is not kept: ``cluster.native.notes`` lists it.
 
     Raises
     ------
@@ -67,8 +68,8 @@ def read(documents: Sequence[Document]) -> Cluster:
         faults.add("source", listed, "lists no node: needs kubectl get nodes,pods -A -o json")
     nodes = objects.nodes = dict(sorted(objects.nodes.items()))
     workloads, stay = sort(objects)
-    constraints = Constraints(objects, workloads)
-    rule = [constraints.rule_of(one) for one in workloads]
+    constraints = Constraints(objects, workloads, together(stay))
+    rule = [constraints.rule_of(w) for w in range(len(workloads))]
     spaces = sorted({one.namespace for one in workloads})
     given: dict[str, Any] = {
         "node_names": [*objects.nodes],
@@ -77,6 +78,7 @@ def read(documents: Sequence[Document]) -> Cluster:
         "group_names": spaces,
         "rules": constraints.rules,
         "rule": np.array(rule, np.int64),
+        "forbidden": constraints.forbidden(),
         "min_active": _least(objects, workloads),
         "native_format": NAME,
         "native": Snapshot(
@@ -96,13 +98,12 @@ def read(documents: Sequence[Document]) -> Cluster:
 
 def _states(objects: Objects) -> dict[str, Any]:
     """Return which nodes are ready, and which are cordoned."""
-    ready, open_ = [], []
+    alive, open_ = [], []
     for _, node in objects.nodes.values():
-        told = {one.type: one.status for one in node.status.conditions or ()}
-        ready.append(told.get("Ready", "True") == "True")
+        alive.append(ready(node))
         leaving = node.spec.unschedulable or node.metadata.deletionTimestamp is not None
-        open_.append(ready[-1] and not leaving)
-    return {"alive": np.array(ready, np.bool_), "accepts": np.array(open_, np.bool_)}
+        open_.append(alive[-1] and not leaving)
+    return {"alive": np.array(alive, np.bool_), "accepts": np.array(open_, np.bool_)}
 
 
 def _placement(objects: Objects, workloads: Sequence[Workload]) -> dict[str, Any]:

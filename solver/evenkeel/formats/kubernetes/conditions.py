@@ -50,34 +50,56 @@ def selects(selector: Selector | None, labels: Mapping[str, str]) -> bool:
     )
 
 
-def allowed(spec: PodSpec, nodes: Sequence[Node]) -> NDArray[np.bool_]:
-    """Return the nodes that a pod may be on, by what it asks for and tolerates, (N,) bool."""
-    return np.array([_admits(spec, node) for node in nodes], np.bool_)
+def near(spec: PodSpec, nodes: Sequence[Node]) -> NDArray[np.bool_]:
+    """Return the nodes that a pod asks for by selector and affinity, (N,) bool."""
+    return np.array([_wants(spec, node) for node in nodes], np.bool_)
 
 
-def _admits(spec: PodSpec, node: Node) -> bool:
+def tolerated(spec: PodSpec, nodes: Sequence[Node]) -> NDArray[np.bool_]:
+    """Return the nodes whose taints a pod tolerates, (N,) bool."""
+    return np.array(
+        [
+            all(
+                tolerates(spec, taint)
+                for taint in node.spec.taints or ()
+                if taint.effect in KEEPING_AWAY and taint.key != CORDONED
+            )
+            for node in nodes
+        ],
+        np.bool_,
+    )
+
+
+def ready(node: Node) -> bool:
+    """Whether a node is ready; one that does not say is."""
+    told = {one.type: one.status for one in node.status.conditions or ()}
+    return told.get("Ready", "True") == "True"
+
+
+def tolerates(spec: PodSpec, taint: Taint) -> bool:
+    """Whether a pod tolerates a taint."""
+    return any(_tolerates(one, taint) for one in spec.tolerations or ())
+
+
+def _wants(spec: PodSpec, node: Node) -> bool:
+    """Whether a node meets the selector and the required affinity of a pod."""
     labels = node.metadata.labels or {}
     if any(labels.get(key) != value for key, value in (spec.nodeSelector or {}).items()):
         return False
-    near = spec.affinity.nodeAffinity if spec.affinity else None
-    required = near.requiredDuringSchedulingIgnoredDuringExecution if near else None
-    if required is not None:
-        fields = {"metadata.name": node.metadata.name}
-        terms = (
-            [
-                *(holds(one, labels) for one in term.matchExpressions or ()),
-                *(holds(one, fields) for one in term.matchFields or ()),
-            ]
-            for term in required.nodeSelectorTerms
-        )
-        # a term without conditions selects nothing
-        if not any(bool(term) and all(term) for term in terms):
-            return False
-    return all(
-        any(_tolerates(one, taint) for one in spec.tolerations or ())
-        for taint in node.spec.taints or ()
-        if taint.effect in KEEPING_AWAY and taint.key != CORDONED
+    near_to = spec.affinity.nodeAffinity if spec.affinity else None
+    required = near_to.requiredDuringSchedulingIgnoredDuringExecution if near_to else None
+    if required is None:
+        return True
+    fields = {"metadata.name": node.metadata.name}
+    terms = (
+        [
+            *(holds(one, labels) for one in term.matchExpressions or ()),
+            *(holds(one, fields) for one in term.matchFields or ()),
+        ]
+        for term in required.nodeSelectorTerms
     )
+    # a term without conditions selects nothing
+    return any(bool(term) and all(term) for term in terms)
 
 
 def _tolerates(one: Toleration, taint: Taint) -> bool:

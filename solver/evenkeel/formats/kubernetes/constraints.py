@@ -5,11 +5,16 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from evenkeel.formats.kubernetes.conditions import allowed, selects
+from evenkeel.formats.kubernetes.apart import Apart, chosen_by
+from evenkeel.formats.kubernetes.conditions import selects
+from evenkeel.formats.kubernetes.eligible import Eligible
 from evenkeel.formats.kubernetes.objects import Objects
-from evenkeel.formats.kubernetes.resources import Node, PodAntiAffinity
-from evenkeel.formats.kubernetes.workloads import Selected, Workload
+from evenkeel.formats.kubernetes.resources import Node, SpreadConstraint
+from evenkeel.formats.kubernetes.selected import Selected
+from evenkeel.formats.kubernetes.terms import terms_of, with_own
+from evenkeel.formats.kubernetes.workloads import Workload
 from evenkeel.model.rules import Amount, Rule
 
 HOST = "kubernetes.io/hostname"
@@ -18,21 +23,34 @@ SHORT = {"topology.kubernetes.io/region": "region", "topology.kubernetes.io/zone
 
 
 class Constraints:
-    """Turns what pods ask for into tiers, tags and rules."""
+    """Turns what pods ask for into tiers, tags, rules and closed nodes.
 
-    def __init__(self, objects: Objects, workloads: Sequence[Workload]) -> None:
+    ``workloads`` may move; ``staying`` do not, and count where others ask about them.
+    """
+
+    def __init__(
+        self, objects: Objects, workloads: Sequence[Workload], staying: Sequence[Workload]
+    ) -> None:
         self.nodes: list[Node] = [node for _, node in objects.nodes.values()]
         self.labels = [node.metadata.labels or {} for node in self.nodes]
         self.workloads = workloads
-        self.selected = Selected(workloads)
+        self.everyone = [*workloads, *staying]
+        self.selected = Selected(self.everyone)
+        self.eligible = Eligible(self.nodes)
         self.notes: list[str] = []
         """What was asked for and is not kept, for people."""
 
-        self._masks: dict[bytes, Any] = {}
         self._tags: dict[bytes, str] = {}
         self._rules: dict[bytes, int] = {}
         self.rules: list[Rule] = []
         self.keys = self._keys()
+        place = {name: n for n, name in enumerate(objects.nodes)}
+        self._stands = [_stands(one, place) for one in self.everyone]
+        apart = Apart(
+            self.everyone, len(workloads), self.selected, self._stands, self.eligible.codes
+        )
+        self._closed = apart.closed
+        self._loose = apart.loose
 
     def _keys(self) -> list[str]:
         """Return the labels that are tiers, those with the fewest domains first."""
@@ -40,8 +58,7 @@ class Constraints:
         for one in self.workloads:
             spec = one.first.spec
             asked |= {each.topologyKey for each in spec.topologySpreadConstraints or ()}
-            apart = spec.affinity.podAntiAffinity if spec.affinity else None
-            asked |= {key for key, _, _ in _terms(apart)}
+            asked |= {term.key for term in terms_of(one)}
         asked -= {HOST}
         keys = asked | {*SHORT}
         counts = {key: len({own.get(key) for own in self.labels} - {None}) for key in keys}
@@ -61,41 +78,109 @@ class Constraints:
         tags = {tag: np.frombuffer(mask, np.bool_) for mask, tag in self._tags.items()}
         return {"domains": named, "crossing": [*named][1:], "tags": tags}
 
-    def rule_of(self, one: Workload) -> int:
-        """Return the number of the rule of a workload."""
-        require = self._require(one)
+    def forbidden(self) -> NDArray[np.int32]:
+        """Return pairs of a workload and a node that is closed for it, (F, 2)."""
+        parts = [np.zeros((0, 2), np.int32)]
+        for w, mask in sorted(self._closed.items()):
+            shut = np.flatnonzero(mask)
+            parts.append(np.stack([np.full(len(shut), w), shut], 1).astype(np.int32))
+        return np.concatenate(parts)
+
+    def rule_of(self, w: int) -> int:
+        """Return the number of the rule of a workload, given by its number."""
+        one = self.workloads[w]
         spread: dict[str, Amount] = {"node": None}
         skew: dict[str, Amount] = {}
-        for key, weight, selector in _terms(_apart(one)):
-            if not selects(selector, one.labels):
-                self.notes.append(f"{_name(one)}: anti-affinity with other pods by {key}")
+        self._anti_affinity(w, spread)
+        looked_at = self._spreads(w, spread, skew)
+        affinity = one.first.spec.affinity
+        if affinity and affinity.podAffinity is not None:
+            self._note(one, "affinity with other pods")
+        near = affinity.nodeAffinity if affinity else None
+        if near and near.preferredDuringSchedulingIgnoredDuringExecution:
+            self._note(one, "nodes that it would rather be on")
+        if len(one.pods) > 1 and spread["node"] != 1:
+            self._note(one, "its pods may share nodes: one that joins another counts as no move")
+        require = self._require(w, looked_at)
+        return self._numbered(Rule(require=require, spread=spread, skew=skew))
+
+    def _anti_affinity(self, w: int, spread: dict[str, Amount]) -> None:
+        """Set limits for pods that keep away from pods of the same workload."""
+        one = self.workloads[w]
+        for term in terms_of(one):
+            tier, weight = self.tier(term.key), term.weight
+            chosen = chosen_by(one, term, self.selected)
+            if term.guesses:
+                self._note(one, f"anti-affinity by {term.key} in namespaces with some labels")
+            if weight is None and (w, term.key) in self._loose:
+                self._note(
+                    one, f"anti-affinity with other pods by {term.key}, but for where they are now"
+                )
+            elif weight is not None and chosen - {w}:
+                self._note(one, f"preferred anti-affinity with other pods by {term.key}")
+            if w not in chosen:
                 continue
-            tier = self.tier(key)
             if weight is None or spread.get(tier) is None:
                 spread[tier] = 1 if weight is None else (1, "soft", float(weight))
-        for each in one.first.spec.topologySpreadConstraints or ():
+
+    def _spreads(
+        self, w: int, spread: dict[str, Amount], skew: dict[str, Amount]
+    ) -> NDArray[np.bool_]:
+        """Set limits for spread constraints; return closed nodes whose domains they look at."""
+        one = self.workloads[w]
+        spec = one.first.spec
+        looked_at = np.zeros(len(self.nodes), np.bool_)
+        for each in spec.topologySpreadConstraints or ():
             tier, key = self.tier(each.topologyKey), each.topologyKey
-            if not selects(each.labelSelector, one.labels):
-                self.notes.append(f"{_name(one)}: a spread of other pods by {key}")
+            selector = with_own(each.labelSelector, one.labels, each.matchLabelKeys or ())
+            if not selects(selector, one.labels):
+                self._note(one, f"a spread of other pods by {key}")
                 continue
-            own = {} if each.labelSelector is None else each.labelSelector.matchLabels or {}
-            if len(self.selected.by(one.namespace, own)) > 1:
-                self.notes.append(f"{_name(one)}: a spread by {key} that counts others' pods, too")
-            soft = each.whenUnsatisfiable == "ScheduleAnyway"
-            amount: Amount = (each.maxSkew, "soft") if soft else each.maxSkew
-            if each.minDomains and not soft and self._domains(one, key) < each.minDomains:
+            others = self.selected.by(one.namespace, selector) - {w}
+            if any(not self.everyone[other].leaves for other in others):
+                self._note(one, f"a spread by {key} that counts others' pods, too")
+            if each.whenUnsatisfiable == "ScheduleAnyway":
+                # what must hold by the same label comes first
+                skew.setdefault(tier, (each.maxSkew, "soft"))
+            elif each.minDomains and self.eligible.domains(spec, each) < each.minDomains:
                 # the fewest count as none: no domain has more than the skew
                 spread[tier] = min(each.maxSkew, _number(spread.get(tier)))
             else:
-                skew[tier] = amount
-        affinity = one.first.spec.affinity
-        if affinity and affinity.podAffinity is not None:
-            self.notes.append(f"{_name(one)}: affinity with other pods")
-        near = affinity.nodeAffinity if affinity else None
-        if near and near.preferredDuringSchedulingIgnoredDuringExecution:
-            self.notes.append(f"{_name(one)}: nodes that it would rather be on")
-        rule = Rule(require=require, spread=spread, skew=skew)
-        return self._numbered(rule)
+                looked_at |= self._hold(w, each, spread, skew)
+        return looked_at
+
+    def _hold(
+        self,
+        w: int,
+        each: SpreadConstraint,
+        spread: dict[str, Amount],
+        skew: dict[str, Amount],
+    ) -> NDArray[np.bool_]:
+        """Set the limit of a spread that must hold; return closed nodes that a skew looks at.
+
+        A closed domain never has more than now, so that others may never have more than the skew
+        beyond that. It is said besides: a skew that is broken lets a domain grow up to the fullest.
+        With the emptiest at none it says all.
+        """
+        one, tier = self.workloads[w], self.tier(each.topologyKey)
+        if self.eligible.cordons(one.first.spec, each):
+            self._note(one, f"a spread by {each.topologyKey} that passes over cordoned nodes")
+        closed = self.eligible.closed(one.first.spec, each)
+        if closed.any():
+            codes = self.eligible.codes(each.topologyKey)
+            stands = self._stands[w]
+            # what stood on nodes that are not ready is made anew elsewhere
+            own = codes[stands[self.eligible.ready[stands]]]
+            least = min(int((own == domain).sum()) for domain in np.unique(codes[closed]))
+            spread[tier] = min(each.maxSkew + least, _number(spread.get(tier)))
+            if least == 0:
+                return np.zeros_like(closed)
+        skew[tier] = each.maxSkew
+        return closed
+
+    def _note(self, one: Workload, text: str) -> None:
+        """Note what of a workload is not kept."""
+        self.notes.append(f"{one.namespace}/{one.kind}/{one.name}: {text}")
 
     def _numbered(self, rule: Rule) -> int:
         key = msgspec.json.encode([rule.require, rule.spread, rule.skew])
@@ -104,27 +189,18 @@ class Constraints:
             self.rules.append(rule)
         return self._rules[key]
 
-    def _mask(self, one: Workload) -> Any:
-        spec = one.first.spec
-        near = spec.affinity.nodeAffinity if spec.affinity else None
-        needed = near.requiredDuringSchedulingIgnoredDuringExecution if near else None
-        key = msgspec.json.encode([spec.nodeSelector, needed, spec.tolerations])
-        if key not in self._masks:
-            self._masks[key] = allowed(spec, self.nodes)
-        return self._masks[key]
+    def _require(self, w: int, looked_at: NDArray[np.bool_]) -> list[str]:
+        """Return where pods of a workload may be, and close what only counts to a spread.
 
-    def _require(self, one: Workload) -> list[str]:
-        mask = self._mask(one)
+        A skew looks at domains that the rule leaves open: what takes nothing is closed apart.
+        """
+        mask = self.eligible.open(self.workloads[w].first.spec) | looked_at
+        if looked_at.any():
+            self._closed[w] = self._closed.get(w, np.zeros_like(mask)) | looked_at
         if mask.all():
             return []
         number = len(self._tags)
         return [f"+{self._tags.setdefault(mask.tobytes(), f'eligible {number}')}"]
-
-    def _domains(self, one: Workload, key: str) -> int:
-        """Return in how many domains the pods of a workload may be."""
-        mask = self._mask(one)
-        found = {own.get(key) for own, may in zip(self.labels, mask, strict=True) if may}
-        return len(found - {None})
 
 
 def _number(amount: Amount) -> int:
@@ -132,25 +208,7 @@ def _number(amount: Amount) -> int:
     return amount if isinstance(amount, int) else 2**15
 
 
-def _name(one: Workload) -> str:
-    return f"{one.namespace}/{one.kind}/{one.name}"
-
-
-def _apart(one: Workload) -> PodAntiAffinity | None:
-    affinity = one.first.spec.affinity
-    return affinity.podAntiAffinity if affinity else None
-
-
-def _terms(apart: PodAntiAffinity | None) -> list[tuple[str, int | None, Any]]:
-    """Return label, weight and selector of each term; without a weight it must hold."""
-    if apart is None:
-        return []
-    hard = apart.requiredDuringSchedulingIgnoredDuringExecution or []
-    soft = apart.preferredDuringSchedulingIgnoredDuringExecution or []
-    return [
-        *((one.topologyKey, None, one.labelSelector) for one in hard),
-        *(
-            (one.podAffinityTerm.topologyKey, one.weight, one.podAffinityTerm.labelSelector)
-            for one in soft
-        ),
-    ]
+def _stands(one: Workload, place: dict[str, int]) -> NDArray[np.int64]:
+    """Return the nodes where pods of a workload stand."""
+    names = (pod.spec.nodeName or "" for _, pod in one.pods)
+    return np.array([place[name] for name in names if name in place], np.int64)

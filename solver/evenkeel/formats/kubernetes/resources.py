@@ -17,9 +17,14 @@ from evenkeel.formats.json_text import Int64
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")]
 """A name as Kubernetes takes it: nothing in it means anything to a shell, or in a path."""
 
+Place = Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?\Z")]
+"""The name of a node, or an empty one for none."""
+
 Quantity = str | Int64 | float
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 Requests = dict[str, Quantity]
+Policy = Literal["Honor", "Ignore"]
+"""Whether nodes that a pod may not be on count to its spread: with Ignore they do."""
 
 
 class Owner(msgspec.Struct, gc=False):
@@ -63,6 +68,9 @@ class SpreadConstraint(msgspec.Struct, gc=False):
     whenUnsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
     labelSelector: Selector | None = None
     minDomains: Count | None = None
+    matchLabelKeys: list[str] | None = None
+    nodeAffinityPolicy: Policy | None = None
+    nodeTaintsPolicy: Policy | None = None
 
 
 class PodTerm(msgspec.Struct, gc=False):
@@ -70,6 +78,10 @@ class PodTerm(msgspec.Struct, gc=False):
 
     topologyKey: str
     labelSelector: Selector | None = None
+    namespaces: list[str] | None = None
+    namespaceSelector: Selector | None = None
+    matchLabelKeys: list[str] | None = None
+    mismatchLabelKeys: list[str] | None = None
 
 
 class WeightedPodTerm(msgspec.Struct, gc=False):
@@ -139,7 +151,7 @@ class Toleration(msgspec.Struct, gc=False):
 class PodSpec(msgspec.Struct, gc=False):
     """What a pod asks for."""
 
-    nodeName: Name | Literal[""] | None = None
+    nodeName: Place | None = None
     containers: list[Container] = []
     initContainers: list[Container] | None = None
     resources: Resources = msgspec.field(default_factory=Resources)

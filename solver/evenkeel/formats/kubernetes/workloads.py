@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from evenkeel.formats.kubernetes.objects import Objects
 from evenkeel.formats.kubernetes.quantities import requested
 from evenkeel.formats.kubernetes.resources import Pod
@@ -28,6 +30,11 @@ class Workload:
     def labels(self) -> dict[str, str]:
         """The labels of its pods."""
         return self.pods[0][1].metadata.labels or {}
+
+    @property
+    def leaves(self) -> bool:
+        """Whether its pods are being deleted."""
+        return self.first.metadata.deletionTimestamp is not None
 
     @property
     def first(self) -> Pod:
@@ -57,16 +64,14 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
     return [workloads[name] for name in sorted(workloads)], stay
 
 
-class Selected:
-    """Finds the workloads whose pods a selector selects."""
-
-    def __init__(self, workloads: Sequence[Workload]) -> None:
-        self._by_label: dict[tuple[str, str, str], set[int]] = {}
-        for w, one in enumerate(workloads):
-            for key, value in one.labels.items():
-                self._by_label.setdefault((one.namespace, key, value), set()).add(w)
-
-    def by(self, namespace: str, labels: dict[str, str]) -> set[int]:
-        """Return the workloads of a namespace that carry all of some labels."""
-        own = [self._by_label.get((namespace, *pair), set()) for pair in labels.items()]
-        return set.intersection(*sorted(own, key=len)) if own else set()
+def together(stay: Sequence[tuple[str, Pod, dict[str, float]]]) -> list[Workload]:
+    """Return pods that stay, those together that carry the same labels and ask for the same."""
+    found: dict[bytes, Workload] = {}
+    for at, pod, _ in stay:
+        own = pod.metadata
+        key = msgspec.json.encode(
+            [own.namespace, own.labels, pod.spec.affinity, own.deletionTimestamp is not None]
+        )
+        one = found.setdefault(key, Workload(own.namespace, "Pod", own.name))
+        one.pods.append((at, pod))
+    return [*found.values()]
