@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenkeel.formats.documents import Document, quoted
-from evenkeel.formats.elasticsearch.cat_text import Row
+from evenkeel.formats.elasticsearch.columns import Row
 from evenkeel.formats.elasticsearch.documents import Findings, amount, gather
 from evenkeel.formats.elasticsearch.settings import (
     DataNode,
@@ -106,7 +106,8 @@ def _nodes(found: Findings) -> list[DataNode]:
 def _ends(row: Row) -> list[tuple[str, str, str]]:
     """Return name, id and address of the node that holds a shard, and of the one it moves to."""
     text, key, address = row.get("node") or "", row.get("id") or "", row.get("ip") or ""
-    moving = RELOCATING.fullmatch(text) if row.get("state") == "RELOCATING" else None
+    # who asked for no column of states told none
+    moving = RELOCATING.fullmatch(text) if row.get("state") in (None, "RELOCATING") else None
     if moving is None:
         return [(text, key, address)]
     return [(moving[1], key, address), (moving[4], moving[3], moving[2])]
@@ -203,6 +204,7 @@ def _amounts(
     """Return the sizes of shards, and what nodes have room for below the watermarks."""
     stored = [row.get("store") for row in found.shards]
     sizes = np.zeros(len(shards))
+    standing: dict[str, float] = {}
     for p, shard in enumerate(shards):
         # copies that are being made are smaller for a while: the largest tells the size
         for i in shard.rows:
@@ -212,6 +214,8 @@ def _amounts(
             else:
                 size = float(text or 0)
             sizes[p] = max(sizes[p], size)
+            name = _ends(found.shards[i])[0][0]
+            standing[name] = standing.get(name, 0.0) + size
     copies = [len(shard.rows) for shard in shards]
     measured = bool(found.allocation) or bool(sizes.any())
     load = np.ones((len(shards), 1 + measured))
@@ -233,13 +237,9 @@ def _amounts(
             if found.nodes and all(node.name != name for _, node in found.nodes.values()):
                 found.faults.add(f"{at}.node", quoted(name), "is not a node, by _nodes")
             continue
-        disk = {
-            key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
-            for key in ("total", "used", "indices")
-        }
-        if disk["total"]:
-            others = max(disk["used"] - disk["indices"], 0.0)
-            high, low = (room(found, kind, disk["total"]) for kind in ("high", "low"))
+        total, others = _disk(found, at, row, standing.get(name, 0.0))
+        if total:
+            high, low = (room(found, kind, total) for kind in ("high", "low"))
             capacity[place[name], 1] = max(high - others, 0.0)
             watermark[place[name], 1] = max(low - others, 0.0)
     return {
@@ -249,6 +249,23 @@ def _amounts(
         "watermark": watermark,
         "bytes": "disk" if measured else None,
     }
+
+
+def _disk(found: Findings, at: str, row: Row, standing: float) -> tuple[float, float]:
+    """Return how large a disk is, 0 for unknown, and how much there is no shard's.
+
+    What is not told follows from the rest; ``standing`` is the size of the shards listed there.
+    """
+    told = {
+        key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
+        for key in ("total", "used", "avail", "indices")
+    }
+    total = told["total"] or (told["used"] + told["avail"] if told["avail"] else 0.0)
+    used = told["used"] if row.get("disk.used") else total - told["avail"]
+    if not row.get("disk.avail") and not row.get("disk.used"):
+        used = 0.0
+    own = told["indices"] if row.get("disk.indices") else standing
+    return total, max(used - own, 0.0)
 
 
 def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:

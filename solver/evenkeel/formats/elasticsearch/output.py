@@ -77,7 +77,7 @@ def _sources(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
     found = {}
     for row in rows:
         moving = RELOCATING.fullmatch(row.get("node") or "")
-        if row.get("state") == "RELOCATING" and moving:
+        if row.get("state") in (None, "RELOCATING") and moving:
             found[f"{row['index']}/{int(row['shard'])}", moving[4]] = moving[1]
     return found
 
