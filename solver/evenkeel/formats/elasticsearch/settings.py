@@ -14,6 +14,7 @@ from evenkeel.formats.elasticsearch.documents import MOST, Findings, Node, amoun
 from evenkeel.model.errors import FaultList
 
 TIERS = "include._tier_preference"
+TIER = "_tier"
 FROZEN = "data_frozen"
 PARTIAL = "index.store.snapshot.partial"
 WATERMARK = "cluster.routing.allocation.disk.watermark"
@@ -82,6 +83,8 @@ def allowed(settings: Settings, prefix: str, nodes: Sequence[DataNode]) -> NDArr
             continue
         if name.endswith(TIERS):
             mask &= _of_tier(wanted, nodes)
+        elif kind in ("require", "include", "exclude") and attribute == TIER:
+            mask &= np.array([_in_tiers(node, wanted, kind) for node in nodes], np.bool_)
         elif kind in ("require", "include", "exclude"):
             hits = np.array([_matches(node, attribute, wanted, kind) for node in nodes], np.bool_)
             if kind == "require":
@@ -125,6 +128,16 @@ def _of_tier(wanted: Sequence[str], nodes: Sequence[DataNode]) -> NDArray[np.boo
         if any(found):
             return np.array(found, np.bool_)
     return np.zeros(len(nodes), np.bool_)
+
+
+def _in_tiers(node: DataNode, wanted: Sequence[str], kind: str) -> bool:
+    """Whether a filter by tiers lets a node hold shards: by its roles, ``data`` being all tiers."""
+    if node.roles is None:
+        return True
+    hits = ["data" in node.roles or tier in node.roles for tier in wanted]
+    if kind == "exclude":
+        return not any(hits)
+    return all(hits) if kind == "require" else any(hits)
 
 
 def whole(faults: FaultList, settings: Settings, name: str) -> int:
