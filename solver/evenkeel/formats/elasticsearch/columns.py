@@ -36,8 +36,8 @@ def borders(header: str, lines: Sequence[str]) -> list[int] | None:
 
     Examples
     --------
-    >>> borders("node   docs id", ["es 1 10000 a", "es-2     7 b"])
-    [4, 11]
+    >>> borders("node  docs id", ["es 1 10000 a", "es-2     7 b"])
+    [4, 10]
     >>> borders("node docs", ["es-number-1 7"]) is None
     True
     """
