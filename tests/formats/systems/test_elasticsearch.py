@@ -264,6 +264,79 @@ class TestText:
         assert list(cluster.nodes.names) == ["es 1", "es-2"]
         assert cluster.placement.nodes.tolist() == [[0, -1], [1, -1]]
 
+    def test_columns_in_any_order(self):
+        told = b"node index shard prirep state\nes-1 logs  0     p      STARTED\n"
+        assert list(registry.read(told).nodes.names) == ["es-1"]
+        squeezed = (
+            "node index store shard prirep state\na i 9gb 0 p STARTED\nb i 10kb 0 r STARTED\n"
+        )
+        cluster = registry.read(squeezed.encode())
+        assert cluster.placement.nodes.tolist() == [[0, 1]]
+        assert cluster.partitions.load.voter[:, 1].tolist() == [9 * GB]
+
+    @pytest.mark.parametrize("state", ["state", ""])
+    def test_moves_in_a_column_before_others(self, state):
+        moving, waiting = ("RELOCATING", "UNASSIGNED") if state else ("", "")
+        told = (
+            f"index shard prirep {state:10} node                             unassigned.reason\n"
+            f"logs  0     p      {moving:10} es 1 -> 10.0.0.3 BtVDbxIzQo es 3\n"
+            f"logs  0     r      {waiting:10}                                  NODE_LEFT\n"
+        )
+        cluster = registry.read(told.encode())
+        assert list(cluster.nodes.names) == ["es 1", "es 3"]
+        assert cluster.placement.nodes.tolist() == [[1, -1]]
+        assert cluster.placement.flags.tolist() == [Flag.INCOMING, 0]
+
+    def test_blanks_in_names_are_no_borders(self):
+        told = (
+            "index shard prirep state   node         docs unassigned.reason\n"
+            "logs  0     p      STARTED node 1 1234567890\n"
+            "logs  0     r      STARTED node 2          7\n"
+        )
+        cluster = registry.read(told.encode())
+        assert list(cluster.nodes.names) == ["node 1", "node 2"]
+        assert cluster.native["shards"][0]["docs"] == "1234567890"
+
+    def test_what_is_pushed_aside_by_names_with_blanks_is_not_guessed(self):
+        told = (
+            "index shard prirep state   node  docs id\n"
+            "logs  0     p      STARTED node 1 10 Aaaa\n"
+            "logs  0     r      STARTED node 2    Bbbb\n"
+        )
+        assert faults_of(told.encode()) == [
+            (f"<bytes>:{n}", line) for n, line in enumerate(told.splitlines()[1:], start=2)
+        ]
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            "shards disk.used disk.avail disk.total disk.percent host     ip       node\n"
+            "     1      90gb       10gb      100gb           90 10.0.0.1 10.0.0.1 es 1\n"
+            "     1      10gb       90gb      100gb           10 10.0.0.2 10.0.0.2 es-2\n",
+            "n    s   di   du    dt\nes 1 1 10gb 90gb 100gb\nes-2 1 10gb 10gb 100gb\n",
+            "node disk.avail disk.used\nes 1       10gb      90gb\nes-2       90gb      10gb\n",
+            "disk.total disk.avail node\n     100gb       10gb es 1\n     100gb       90gb es-2\n",
+            "disk.total disk.avail node\n100gb 10gb es 1\n100gb 90gb es-2\n",
+        ],
+    )
+    def test_room_by_columns_that_were_asked_for(self, told):
+        shards = b"i 0 p STARTED 1 10gb 10.0.0.1 es 1\ni 0 r STARTED 1 10gb 10.0.0.2 es-2\n"
+        cluster = registry.read(shards, told.encode())
+        assert list(cluster.nodes.names) == ["es 1", "es-2"]
+        # below 90 % of 100, less what is there beside 10 of shards
+        assert cluster.nodes.capacity[:, 1].tolist() == [10 * GB, 90 * GB]
+
+    @pytest.mark.parametrize(
+        ("told", "lacks"),
+        [
+            ("index shard prirep state\ni 0 p STARTED\n", "has no column node"),
+            ("disk.used disk.percent node\n1gb 5 a\n", "two of the columns disk.avail, disk."),
+        ],
+    )
+    def test_headers_that_tell_too_little(self, told, lacks):
+        with pytest.raises(InvalidInput, match=lacks):
+            registry.read(SHARDS.encode(), told.encode())
+
     def test_of_later_releases(self):
         told = "i 0 p STARTED 1 249b 249b 127.0.0.1 a b\ni 0 r STARTED 1 249b 249b ::1 c\n"
         cluster = registry.read(told.encode())

@@ -1,26 +1,25 @@
 """What ``_cat`` prints where JSON was not asked for: lines for people, in columns or not."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.elasticsearch.columns import SIZE, STATES, Row, borders, cut, split
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 
-Row = dict[str, str | None]
-Kind = Literal["shards", "allocation", ""]
+Table = Literal["shards", "allocation"]
+Kind = Literal[Table, ""]
 
 LINES = 4
 """Lines of which one shows what they all are."""
 
-SIZE = r"[0-9]+(?:\.[0-9]+)?[kmgtp]?b?"
 ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|x(?:\.x){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 SHARD = re.compile(
     r"(?P<index>\S+) +(?P<shard>[0-9]{1,9}) +(?P<prirep>[prs]) +"
-    r"(?P<state>STARTED|RELOCATING|INITIALIZING|UNASSIGNED)"
+    rf"(?P<state>{STATES})"
     rf"(?: +(?P<docs>[0-9]+))?(?: +(?P<store>{SIZE}))?(?: +{SIZE})?"
     rf"(?: +(?P<ip>{ADDRESS}) +(?P<node>\S.*))?"
 )
@@ -33,19 +32,34 @@ NOWHERE = re.compile(r"[0-9]+(?: +[0-9.]+[kmgtp]?b?)* +UNASSIGNED(?: +\S+)?")
 ROLE = re.compile(r" +[a-z-]+$")
 """Behind a node, the letters of what it is for."""
 
-USUAL = frozenset({"index", "shard", "prirep", "state", "docs", "store", "dataset", "ip", "node"})
-"""The columns of shards that are printed where nobody asked for others."""
+USUAL: Mapping[Table, Sequence[str]] = {
+    "shards": ("index", "shard", "prirep", "state", "docs", "store", "dataset", "ip", "node"),
+    "allocation": (
+        "shards", "shards.undesired", "write_load.forecast", "disk.indices.forecast",
+        "disk.indices", "disk.used", "disk.avail", "disk.total", "disk.percent", "host", "ip",
+        "node", "node.role",
+    ),
+}  # fmt: skip
+"""The columns that are printed where nobody asked for others, in their order."""
 
-HEADER: dict[Kind, frozenset[str]] = {
-    "shards": frozenset({"index", "shard", "prirep"}),
-    "allocation": frozenset({"disk.percent", "node"}),
-}
-"""The columns that a header has."""
+KEYS = frozenset({"index", "shard", "prirep"})
+"""Columns that tell which shard a row is about."""
 
-SHORT = {
-    "i": "index", "idx": "index", "s": "shard", "sh": "shard", "p": "prirep", "pr": "prirep",
-    "primaryorreplica": "prirep", "st": "state", "sto": "store", "d": "docs", "dc": "docs",
-    "n": "node",
+DISK = frozenset({"disk.used", "disk.avail", "disk.total"})
+"""Columns of which two tell how full a disk is."""
+
+SHORT: Mapping[Table, Mapping[str, str]] = {
+    "shards": {
+        "i": "index", "idx": "index", "s": "shard", "sh": "shard", "p": "prirep", "pr": "prirep",
+        "primaryorreplica": "prirep", "st": "state", "sto": "store", "d": "docs", "dc": "docs",
+        "n": "node",
+    },
+    "allocation": {
+        "s": "shards", "di": "disk.indices", "diskindices": "disk.indices", "du": "disk.used",
+        "diskused": "disk.used", "da": "disk.avail", "diskavail": "disk.avail",
+        "dt": "disk.total", "disktotal": "disk.total", "dp": "disk.percent",
+        "diskpercent": "disk.percent", "h": "host", "n": "node",
+    },
 }  # fmt: skip
 """Columns by the other names that they may be asked for by."""
 
@@ -66,26 +80,36 @@ def kind_of_text(head: str) -> Kind:
     ('shards', '')
     """
     for line in [line.strip() for line in head.lstrip().split("\n", LINES)[:LINES]]:
-        names = {*_names(line)}
-        if names >= HEADER["shards"] or SHARD.fullmatch(line):
+        if _heads("shards", _titles("shards", line)) or SHARD.fullmatch(line):
             return "shards"
         told = ALLOCATION.fullmatch(line)
-        if names >= HEADER["allocation"] or (told is not None and told["total"]):
+        if _heads("allocation", _titles("allocation", line)) or (told and told["total"]):
             return "allocation"
     return ""
 
 
-def read_text(faults: FaultList, document: Document, kind: Kind) -> Rows:
+def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
     """Return the rows of a table, noting what is none."""
     lines = [line.rstrip("\r") for line in document.text(faults).split("\n")]
     filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    header = filled[0][1] if filled else ""
-    titles = _names(header)
-    headed = HEADER[kind] <= {*titles}
-    filled = filled[headed:]
-    known: Callable[[str], Row | None] = _shard if kind == "shards" else _allocation
-    if headed and kind == "shards" and {*titles} - USUAL:
-        known = partial(_cut, titles, _cuts(header, [line for _, line in filled]))
+    titles = _titles(kind, filled[0][1]) if filled else []
+    usual: Callable[[str], Row | None] = _shard if kind == "shards" else _allocation
+    known = usual
+    if _heads(kind, titles):
+        (number, header), *filled = filled
+        if missing := _missing(kind, titles):
+            faults.add(f"{document.name}:{number}", quoted(header[:80]), missing)
+            return Rows([], [])
+        ends = borders(header, [line for _, line in filled])
+        # where titles are apart, so were cells, and words are none of them
+        ways: list[Callable[[str], Row | None]] = []
+        if ends is not None:
+            ways.append(partial(cut, titles, ends))
+        if "  " not in header.strip():
+            ways.append(partial(split, titles))
+        if _is_usual(kind, titles):
+            ways.append(usual)
+        known = partial(_headed, titles, ways)
     found, wrong = Rows([], []), 0
     for number, line in filled:
         row = known(line)
@@ -100,9 +124,41 @@ def read_text(faults: FaultList, document: Document, kind: Kind) -> Rows:
     return found
 
 
-def _names(line: str) -> list[str]:
-    names = line.lower().split()
-    return [SHORT.get(name, name) for name in names]
+def _titles(kind: Table, line: str) -> list[str]:
+    """Return the words of a line as the titles of columns that they would be."""
+    return [SHORT[kind].get(name, name) for name in line.lower().split()]
+
+
+def _heads(kind: Table, titles: Sequence[str]) -> bool:
+    """Whether titles are the header of a table."""
+    if kind == "shards":
+        return {*titles} >= KEYS
+    disks = [title for title in titles if title.startswith("disk.")]
+    return len(disks) > 1 and "node" in titles
+
+
+def _missing(kind: Table, titles: Sequence[str]) -> str:
+    """Return what a header lacks without which the table tells nothing."""
+    if "node" not in titles:
+        return "has no column node: nothing tells where shards are"
+    if kind == "allocation" and len(DISK & {*titles}) < 2:
+        return f"needs two of the columns {', '.join(sorted(DISK))}"
+    return ""
+
+
+def _is_usual(kind: Table, titles: Sequence[str]) -> bool:
+    """Whether columns stand in the usual order, so that cells tell by their looks what they are."""
+    return [*titles] == [title for title in USUAL[kind] if title in titles]
+
+
+def _headed(
+    titles: Sequence[str], ways: Sequence[Callable[[str], Row | None]], line: str
+) -> Row | None:
+    """Return the cells of a line as the first of the ways to part them finds them."""
+    row = next((row for way in ways if (row := way(line))), None)
+    if row is None or any(title in titles and not row.get(title) for title in KEYS):
+        return None
+    return row
 
 
 def _shard(line: str) -> Row | None:
@@ -122,24 +178,3 @@ def _allocation(line: str) -> Row | None:
     if len(told["counts"].split()) > 1 and told["total"]:
         row["node"] = ROLE.sub("", row["node"] or "")
     return row
-
-
-def _cuts(header: str, lines: Sequence[str]) -> list[int]:
-    """Return where columns end, which stand to the left or to the right of their widths."""
-    cuts = []
-    for here, there in pairwise(re.finditer(r"\S+", header)):
-        blank = (
-            at
-            for at in range(here.end(), there.start())
-            if all(line[at : at + 1] in ("", " ") for line in lines)
-        )
-        cuts.append(next(blank, here.end()))
-    return cuts
-
-
-def _cut(titles: Sequence[str], cuts: Sequence[int], line: str) -> Row | None:
-    """Return the cells of a line."""
-    if len(titles) != len(cuts) + 1:
-        return None
-    cells = [line[begin:end].strip() for begin, end in pairwise([0, *cuts, len(line)])]
-    return {title: cell or None for title, cell in zip(titles, cells, strict=True)}

@@ -1,52 +1,29 @@
 """The answers put together: nodes that hold data, indices as groups, shards as partitions."""
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from evenkeel.formats.documents import Document, quoted
-from evenkeel.formats.elasticsearch.cat_text import Row
+from evenkeel.formats.elasticsearch.columns import Row
 from evenkeel.formats.elasticsearch.documents import Findings, amount, gather
-from evenkeel.formats.elasticsearch.settings import (
-    DataNode,
-    allowed,
-    is_true,
-    of_kind,
-    room,
-    whole,
-    words,
-)
-from evenkeel.formats.expressions import word
+from evenkeel.formats.elasticsearch.rules import rules_of
+from evenkeel.formats.elasticsearch.settings import SEARCH, DataNode, allowed, room, whole
+from evenkeel.formats.elasticsearch.shards import Shard, ends, shards_of
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.sources import largest
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import MARKS
-from evenkeel.model.placement import Flag
-from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.placement import Flag, Role
+from evenkeel.model.rules import Amount
 
 NAME = "elasticsearch"
 COUNT = "shards"
 """The dimension that counts shards; their sizes are ``disk``, in bytes."""
 
-AWARE = "cluster.routing.allocation.awareness."
-RELOCATING = re.compile(r"(.*) -> (\S*) (\S*) (.*)", re.DOTALL)
-KINDS = frozenset("prs")
-"""Primary, replica, and a replica that only searches."""
-
 CAUGHT_UP, INCOMING = int(Flag.CAUGHT_UP), int(Flag.INCOMING)
-
-
-class Shard(NamedTuple):
-    """The copies of one shard, the primary first, by their rows in the table."""
-
-    of: str
-    """Its index."""
-
-    number: int
-    rows: list[int]
 
 
 def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None = None) -> Cluster:
@@ -67,7 +44,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         faults.add("source", listed, "needs the answer of _cat/shards")
     nodes = _nodes(found)
     place = {node.name: n for n, node in enumerate(nodes)}
-    shards = _shards(found)
+    shards = shards_of(found)
     indices = list(dict.fromkeys(shard.of for shard in shards))
     group = {index: g for g, index in enumerate(indices)}
     given: dict[str, Any] = {
@@ -79,9 +56,11 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         "native": {"shards": found.shards, "answers": sorted(found.kinds)},
     }
     given |= _placement(found, shards, place)
+    if any(node.searches for node in nodes):
+        given |= _roles(found, shards)
     given |= _amounts(found, shards, nodes, place)
     given |= _states(found, nodes)
-    given |= _rules(found, shards, indices, nodes, spread)
+    given |= rules_of(found, shards, indices, nodes, spread)
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
 
@@ -91,53 +70,26 @@ def _nodes(found: Findings) -> list[DataNode]:
     if found.nodes:
         known = {node.name: DataNode.of(key, node) for key, (_, node) in found.nodes.items()}
         return [node for _, node in sorted(known.items()) if node.holds]
+    searching = _searching(found)
     named: dict[str, DataNode] = {}
     seen: set[str | None] = set()
     for row in (*(row for _, row in found.allocation), *found.shards):
         if row.get("node") in seen:
             continue
         seen.add(row.get("node"))
-        for name, key, ip in _ends(row):
+        for name, key, ip in ends(row):
             if name and name != "UNASSIGNED" and name not in named:
-                named[name] = DataNode(name, key, row.get("host") or "", ip)
+                roles = frozenset({SEARCH}) if name in searching else None
+                named[name] = DataNode(name, key, row.get("host") or "", ip, roles)
     return sorted(named.values(), key=lambda node: node.name)
 
 
-def _ends(row: Row) -> list[tuple[str, str, str]]:
-    """Return name, id and address of the node that holds a shard, and of the one it moves to."""
-    text, key, address = row.get("node") or "", row.get("id") or "", row.get("ip") or ""
-    moving = RELOCATING.fullmatch(text) if row.get("state") == "RELOCATING" else None
-    if moving is None:
-        return [(text, key, address)]
-    return [(moving[1], key, address), (moving[4], moving[3], moving[2])]
-
-
-def _shards(found: Findings) -> list[Shard]:
-    """Return all shards by index and number, the primary of each first."""
-    shards: dict[tuple[str, int], Shard] = {}
-    for i, row in enumerate(found.shards):
-        index, text, kind = row.get("index"), row.get("shard") or "", row.get("prirep")
-        if not index:
-            found.faults.add(f"{found.shard_at(i)}.index", None, "is missing")
-        elif not (text.isascii() and text.isdecimal() and len(text) <= 9):
-            message = "must be the number of a shard"
-            found.faults.add(f"{found.shard_at(i)}.shard", quoted(text), message)
-        elif kind not in KINDS:
-            found.faults.add(f"{found.shard_at(i)}.prirep", quoted(kind), "must be p, r or s")
-        else:
-            key = (index, int(text))
-            one = shards.get(key)
-            if one is None:
-                shards[key] = Shard(*key, [i])
-            elif kind == "p" and found.shards[one.rows[0]]["prirep"] != "p":
-                one.rows.insert(0, i)
-            else:
-                one.rows.append(i)
-                if kind == "p":
-                    first = found.shard_at(one.rows[0])
-                    message = f"is a second primary: {first} is one already"
-                    found.faults.add(f"{found.shard_at(i)}.prirep", "p", message)
-    return [shards[key] for key in sorted(shards)]
+def _searching(found: Findings) -> set[str]:
+    """Return the nodes that hold search replicas and nothing else, as those of that role do."""
+    held: dict[bool, set[str]] = {True: set(), False: set()}
+    for row in found.shards:
+        held[row.get("prirep") == "s"].update(name for name, _, _ in ends(row))
+    return held[True] - held[False]
 
 
 def _placement(
@@ -176,6 +128,17 @@ def _placement(
     }
 
 
+def _roles(found: Findings, shards: Sequence[Shard]) -> dict[str, Any]:
+    """Return which copies never lead, since all that they do is search."""
+    role = [
+        Role.NON_VOTER if found.shards[i]["prirep"] == "s" else Role.VOTER
+        for shard in shards
+        for i in shard.rows
+    ]
+    may_lead = [sum(found.shards[i]["prirep"] != "s" for i in shard.rows) for shard in shards]
+    return {"role": np.array(role, np.uint8), "voters": np.array(may_lead, np.int64)}
+
+
 def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
     """Return the node of a copy, -1 for none, and what is known of the copy."""
     row = found.shards[i]
@@ -187,13 +150,13 @@ def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
         return -1, 0
     if state == "STARTED" and name in place:
         return place[name], CAUGHT_UP
-    ends = _ends(row)
-    target = ends[-1][0]
+    own = ends(row)
+    target = own[-1][0]
     if target not in place:
         message = "is not a node that holds data, by _nodes"
         found.faults.add(f"{found.shard_at(i)}.node", quoted(target), message)
         return -1, 0
-    arrives = len(ends) > 1 or state == "INITIALIZING"
+    arrives = len(own) > 1 or state == "INITIALIZING"
     return place[target], INCOMING if arrives else CAUGHT_UP
 
 
@@ -203,6 +166,7 @@ def _amounts(
     """Return the sizes of shards, and what nodes have room for below the watermarks."""
     stored = [row.get("store") for row in found.shards]
     sizes = np.zeros(len(shards))
+    standing: dict[str, float] = {}
     for p, shard in enumerate(shards):
         # copies that are being made are smaller for a while: the largest tells the size
         for i in shard.rows:
@@ -212,6 +176,8 @@ def _amounts(
             else:
                 size = float(text or 0)
             sizes[p] = max(sizes[p], size)
+            name = ends(found.shards[i])[0][0]
+            standing[name] = standing.get(name, 0.0) + size
     copies = [len(shard.rows) for shard in shards]
     measured = bool(found.allocation) or bool(sizes.any())
     load = np.ones((len(shards), 1 + measured))
@@ -233,13 +199,9 @@ def _amounts(
             if found.nodes and all(node.name != name for _, node in found.nodes.values()):
                 found.faults.add(f"{at}.node", quoted(name), "is not a node, by _nodes")
             continue
-        disk = {
-            key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
-            for key in ("total", "used", "indices")
-        }
-        if disk["total"]:
-            others = max(disk["used"] - disk["indices"], 0.0)
-            high, low = (room(found, kind, disk["total"]) for kind in ("high", "low"))
+        total, others = _disk(found, at, row, standing.get(name, 0.0))
+        if total:
+            high, low = (room(found, kind, total) for kind in ("high", "low"))
             capacity[place[name], 1] = max(high - others, 0.0)
             watermark[place[name], 1] = max(low - others, 0.0)
     return {
@@ -249,6 +211,23 @@ def _amounts(
         "watermark": watermark,
         "bytes": "disk" if measured else None,
     }
+
+
+def _disk(found: Findings, at: str, row: Row, standing: float) -> tuple[float, float]:
+    """Return how large a disk is, 0 for unknown, and how much there is no shard's.
+
+    What is not told follows from the rest; ``standing`` is the size of the shards listed there.
+    """
+    told = {
+        key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
+        for key in ("total", "used", "avail", "indices")
+    }
+    total = told["total"] or (told["used"] + told["avail"] if told["avail"] else 0.0)
+    used = told["used"] if row.get("disk.used") else total - told["avail"]
+    if not row.get("disk.avail") and not row.get("disk.used"):
+        used = 0.0
+    own = told["indices"] if row.get("disk.indices") else standing
+    return total, max(used - own, 0.0)
 
 
 def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
@@ -269,85 +248,3 @@ def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
         "keeps": ~leave,
         "max_replicas": np.full(len(nodes), most if most > 0 else -1),
     }
-
-
-def _rules(
-    found: Findings,
-    shards: Sequence[Shard],
-    indices: Sequence[str],
-    nodes: Sequence[DataNode],
-    spread: Mapping[str, Amount] | None,
-) -> dict[str, Any]:
-    """Return a rule for each set of nodes that an index may use and each number of copies."""
-    domains, values = _awareness(found, nodes)
-    if spread is None and is_true(
-        found.cluster, "cluster.routing.allocation.same_shard.host", False
-    ):
-        domains["host"] = [node.host or node.ip for node in nodes]
-        values["host"] = 0
-    masks = {}
-    aware = np.ones(len(nodes), np.bool_)
-    for tier, labels in domains.items():
-        if tier in values and values[tier] > 0:
-            aware &= np.array([bool(label) for label in labels], np.bool_)
-    tags: dict[bytes, str] = {np.ones(len(nodes), np.bool_).tobytes(): ""}
-    elsewhere = _standing_elsewhere(found, shards, nodes)
-    for index in {*indices}:
-        settings = found.indices.get(index, {})
-        mask = aware & allowed(settings, "index.routing.allocation.", nodes)
-        mask &= of_kind(settings, nodes, default=index not in elsewhere)
-        masks[index] = mask.tobytes()
-    for index in indices:
-        tags.setdefault(masks[index], f"nodes of {word(index)}")
-    keys: dict[tuple[str, int], int] = {}
-    rule = []
-    for shard in shards:
-        key = (tags[masks[shard.of]], len(shard.rows))
-        rule.append(keys.setdefault(key, len(keys)))
-    rules = []
-    for tag, copies in keys:
-        apart = {tier: -(-copies // count) if count else 1 for tier, count in values.items()}
-        require = [f"+{tag}"] if tag else []
-        rules.append(Rule(require=require, spread=apart if spread is None else dict(spread)))
-    name = "index.routing.allocation.total_shards_per_node"
-    most = [whole(found.faults, found.indices.get(index, {}), name) for index in indices]
-    group_rule = np.full(len(indices), -1)
-    for limit in sorted({one for one in most if one > 0}):
-        group_rule[np.array(most) == limit] = len(rules)
-        rules.append(Rule(spread={"node": limit}))
-    carried = {tag: np.frombuffer(mask, np.bool_) for mask, tag in tags.items() if tag}
-    return {
-        "domains": domains, "tags": carried, "rules": rules, "group_rule": group_rule,
-        "rule": np.array(rule, np.int64),
-    }  # fmt: skip
-
-
-def _standing_elsewhere(
-    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode]
-) -> set[str]:
-    """Return the indices that have a copy on a node that is not for frozen ones alone, or none."""
-    frozen = {node.name for node in nodes if node.only_frozen}
-    homes: dict[str, set[str]] = {}
-    for shard in shards:
-        named = {name for i in shard.rows for name, _, _ in _ends(found.shards[i])}
-        homes.setdefault(shard.of, set()).update(named)
-    return {index for index, named in homes.items() if not named or named - frozen}
-
-
-def _awareness(
-    found: Findings, nodes: Sequence[DataNode]
-) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the label of each node per awareness attribute, and how many values each has."""
-    domains: dict[str, list[str]] = {}
-    values: dict[str, int] = {}
-    at, told = found.cluster.get(f"{AWARE}attributes", ("", ""))
-    for attribute in dict.fromkeys(words(told)):
-        labels = [next(iter(node.values(attribute)), "") for node in nodes]
-        if not any(labels):
-            found.faults.add(at, quoted(attribute), "is an attribute that no node has: read _nodes")
-            continue
-        tier = f"{attribute} attribute" if attribute in ("node", "host") else attribute
-        domains[tier] = labels
-        forced = words(found.cluster.get(f"{AWARE}force.{attribute}.values", ("", ""))[1])
-        values[tier] = len({*labels, *forced} - {""})
-    return domains, values

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from evenkeel.formats.documents import Document, quoted
-from evenkeel.formats.elasticsearch.cat_text import Row, kind_of_text, read_text
+from evenkeel.formats.elasticsearch.cat_text import kind_of_text, read_text
+from evenkeel.formats.elasticsearch.columns import Row
 from evenkeel.formats.json_text import decode_json
 from evenkeel.model.errors import FaultList
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from evenkeel.formats.elasticsearch.cluster import RELOCATING
+from evenkeel.formats.elasticsearch.exchanges import exchanges
+from evenkeel.formats.elasticsearch.shards import RELOCATING
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
@@ -77,7 +78,7 @@ def _sources(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
     found = {}
     for row in rows:
         moving = RELOCATING.fullmatch(row.get("node") or "")
-        if row.get("state") == "RELOCATING" and moving:
+        if row.get("state") in (None, "RELOCATING") and moving:
             found[f"{row['index']}/{int(row['shard'])}", moving[4]] = moving[1]
     return found
 
@@ -101,25 +102,27 @@ def _commands(
             continue
         own: dict[str, Any] = {"index": index, "shard": int(number)}
         slots = slice(int(before.first[p]), int(before.first[p + 1]))
-        old = [names[n] for n in before.node[slots].tolist() if n >= 0]
-        new = [names[n] for n in after.node[slots].tolist() if n >= 0]
-        leaving = [one for one in old if one not in new]
-        joining = [one for one in new if one not in old]
-        if len(new) < len(old):
-            faults.add(name, new, f"would give up copies: it has {len(old)}")
+        ours = before.node[slots].tolist()
+        told = exchanges(before.role[slots].tolist(), ours, after.node[slots].tolist())
+        if any(len(one.joins) < len(one.leaves) for one in told):
+            new = [names[n] for n in after.node[slots].tolist() if n >= 0]
+            message = f"would give up copies: it has {sum(n >= 0 for n in ours)}"
+            faults.add(name, new, message)
             continue
-        for source in [one for one in leaving if (name, one) in sources]:
-            cancels.append({"cancel": own | {"node": source, "allow_primary": False}})
-            origin = sources[name, source]
-            leaving[leaving.index(source)] = origin
-            if origin in joining:  # where it came from, it stays
-                leaving.remove(origin)
-                joining.remove(origin)
-        for source, target in zip(leaving, joining, strict=False):
-            moves.append({"move": own | {"from_node": source, "to_node": target}})
-            undo.append({"move": own | {"from_node": target, "to_node": source}})
-        copies += [
-            {"allocate_replica": own | {"node": target}} for target in joining[len(leaving) :]
-        ]
+        for one in told:
+            leaving, joining = ([names[n] for n in nodes] for nodes in one)
+            for source in [one for one in leaving if (name, one) in sources]:
+                cancels.append({"cancel": own | {"node": source, "allow_primary": False}})
+                origin = sources[name, source]
+                leaving[leaving.index(source)] = origin
+                if origin in joining:  # where it came from, it stays
+                    leaving.remove(origin)
+                    joining.remove(origin)
+            for source, target in zip(leaving, joining, strict=False):
+                moves.append({"move": own | {"from_node": source, "to_node": target}})
+                undo.append({"move": own | {"from_node": target, "to_node": source}})
+            copies += [
+                {"allocate_replica": own | {"node": target}} for target in joining[len(leaving) :]
+            ]
     faults.raise_if_any()
     return [*cancels, *moves, *copies], undo[::-1]

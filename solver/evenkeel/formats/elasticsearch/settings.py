@@ -14,8 +14,13 @@ from evenkeel.formats.elasticsearch.documents import MOST, Findings, Node, amoun
 from evenkeel.model.errors import FaultList
 
 TIERS = "include._tier_preference"
+TIER = "_tier"
 FROZEN = "data_frozen"
 PARTIAL = "index.store.snapshot.partial"
+SEARCH, WARM = "search", "warm"
+"""Roles of OpenSearch; there ``warm`` is no tier of data."""
+
+EXPAND = "index.auto_expand_replicas"
 WATERMARK = "cluster.routing.allocation.disk.watermark"
 USUAL = {"low": "85%", "high": "90%"}
 
@@ -42,12 +47,22 @@ class DataNode:
     @property
     def holds(self) -> bool:
         """Whether it holds data at all."""
-        return self.roles is None or bool(self._data_roles)
+        return self.roles is None or bool(self._data_roles or self.only_remote)
 
     @property
     def only_frozen(self) -> bool:
         """Whether it holds indices of the frozen tier and no others."""
         return self._data_roles == {FROZEN}
+
+    @property
+    def only_remote(self) -> bool:
+        """Whether it holds search replicas and what is stored remotely, by OpenSearch's roles."""
+        return bool({SEARCH, WARM} & (self.roles or set())) and not self._data_roles
+
+    @property
+    def searches(self) -> bool:
+        """Whether it is known to hold search replicas."""
+        return SEARCH in (self.roles or ())
 
     @property
     def _data_roles(self) -> set[str]:
@@ -82,6 +97,8 @@ def allowed(settings: Settings, prefix: str, nodes: Sequence[DataNode]) -> NDArr
             continue
         if name.endswith(TIERS):
             mask &= _of_tier(wanted, nodes)
+        elif kind in ("require", "include", "exclude") and attribute == TIER:
+            mask &= np.array([_in_tiers(node, wanted, kind) for node in nodes], np.bool_)
         elif kind in ("require", "include", "exclude"):
             hits = np.array([_matches(node, attribute, wanted, kind) for node in nodes], np.bool_)
             if kind == "require":
@@ -94,15 +111,34 @@ def allowed(settings: Settings, prefix: str, nodes: Sequence[DataNode]) -> NDArr
 
 
 def of_kind(settings: Settings, nodes: Sequence[DataNode], default: bool) -> NDArray[np.bool_]:
-    """Return the nodes that hold an index of this kind, (N,) bool: frozen, or any other.
+    """Return the nodes that hold an index of this kind, (N,) bool: frozen, remote, or any other.
 
     Frozen ones, snapshots that are mounted in part, are all that a node of that tier alone takes.
-    ``default`` says whether it is one, and so has to stay there, if its settings are not known.
+    Nodes of OpenSearch that only search, or are warm, take what is stored remotely, which goes
+    nowhere else: to warm ones where there are any, as in 3.0, and before to those that search.
+    ``default`` says whether it is of such a kind, and so has to stay there, if its settings are
+    not known.
     """
-    only_frozen = np.array([node.only_frozen for node in nodes], np.bool_)
+    frozen = np.array([node.only_frozen for node in nodes], np.bool_)
+    alone = np.array([node.only_remote for node in nodes], np.bool_)
+    role = WARM if any(WARM in (node.roles or ()) for node in nodes) else SEARCH
+    remote = np.array([role in (node.roles or ()) for node in nodes], np.bool_)
     if not settings:
-        return np.equal(only_frozen, default)
-    return np.logical_or(~only_frozen, is_true(settings, PARTIAL, False))
+        return frozen | (alone & remote) if default else ~(frozen | alone)
+    if is_remote(settings):
+        return remote if remote.any() else ~frozen
+    return ~alone & np.logical_or(~frozen, is_true(settings, PARTIAL, False))
+
+
+def is_remote(settings: Settings) -> bool:
+    """Whether an index of OpenSearch is a searchable snapshot, or warm."""
+    stored = str(settings.get("index.store.type", ("", ""))[1])
+    return stored == "remote_snapshot" or is_true(settings, "index.warm", False)
+
+
+def is_everywhere(settings: Settings) -> bool:
+    """Whether an index has a copy on each node, for which nothing is kept apart."""
+    return str(settings.get(EXPAND, ("", ""))[1]).endswith("-all")
 
 
 def _matches(node: DataNode, attribute: str, wanted: Sequence[str], kind: str) -> bool:
@@ -125,6 +161,16 @@ def _of_tier(wanted: Sequence[str], nodes: Sequence[DataNode]) -> NDArray[np.boo
         if any(found):
             return np.array(found, np.bool_)
     return np.zeros(len(nodes), np.bool_)
+
+
+def _in_tiers(node: DataNode, wanted: Sequence[str], kind: str) -> bool:
+    """Whether a filter by tiers lets a node hold shards: by its roles, ``data`` being all tiers."""
+    if node.roles is None:
+        return True
+    hits = ["data" in node.roles or tier in node.roles for tier in wanted]
+    if kind == "exclude":
+        return not any(hits)
+    return all(hits) if kind == "require" else any(hits)
 
 
 def whole(faults: FaultList, settings: Settings, name: str) -> int:

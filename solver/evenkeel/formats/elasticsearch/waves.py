@@ -7,6 +7,7 @@ import msgspec
 
 from evenkeel.formats.documents import Document
 from evenkeel.formats.elasticsearch.documents import recognises
+from evenkeel.formats.elasticsearch.exchanges import exchanges
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave, anybody
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -100,30 +101,36 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         If a partition is not named index/number, or a copy would be given up.
     """
     faults = FaultList()
-    names = cluster.nodes.names
     found = [
-        {"reroutes.jsonl": b"".join(_reroute(faults, names, one) for one in wave)} for wave in waves
+        {"reroutes.jsonl": b"".join(_reroute(faults, cluster, one) for one in wave)}
+        for wave in waves
     ]
     faults.raise_if_any()
     return found
 
 
-def _reroute(faults: FaultList, names: Sequence[str], change: Change) -> bytes:
+def _reroute(faults: FaultList, cluster: Cluster, change: Change) -> bytes:
+    names, held = cluster.nodes.names, cluster.placement
     index, _, number = change.name.rpartition("/")
     if not (index and number.isascii() and number.isdecimal()):
         faults.add(change.name, change.name, "must be index/number")
         return b""
     own: dict[str, Any] = {"index": index, "shard": int(number)}
-    leaves, joins = change.leaves, change.joins
-    if len(leaves) > len(joins):
-        faults.add(change.name, [names[n] for n in leaves], "would give up copies: change replicas")
+    slots = slice(int(held.first[change.partition]), int(held.first[change.partition + 1]))
+    told = exchanges(held.role[slots].tolist(), change.before, change.after)
+    if any(len(one.leaves) > len(one.joins) for one in told):
+        gone = [names[n] for n in change.leaves]
+        faults.add(change.name, gone, "would give up copies: change replicas")
         return b""
     commands: list[dict[str, Any]] = [
         {"move": own | {"from_node": names[source], "to_node": names[target]}}
-        for source, target in zip(leaves, joins, strict=False)
+        for one in told
+        for source, target in zip(one.leaves, one.joins, strict=False)
     ]
     commands += [
-        {"allocate_replica": own | {"node": names[target]}} for target in joins[len(leaves) :]
+        {"allocate_replica": own | {"node": names[target]}}
+        for one in told
+        for target in one.joins[len(one.leaves) :]
     ]
     try:
         return msgspec.json.encode({"commands": commands}) + b"\n" if commands else b""
