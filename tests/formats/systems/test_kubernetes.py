@@ -118,7 +118,10 @@ class TestReading:
             pod(affinity=near, labels={"x": "y"}, topologySpreadConstraints=both),
             pod("q-1", owner="q", labels={"x": "y"}),
         ]
-        notes = registry.read(listed(node(labels={"z": "1"}), *pods)).native.notes
+        cluster = registry.read(listed(node(labels={"z": "1"}), *pods))
+        notes = cluster.native.notes
+        (told,) = registry.find("kubernetes").left_out(cluster)
+        assert told == f"what is not kept: {', '.join(notes)}"
         assert [note.partition(": ")[2] for note in notes] == [
             "a spread by z that counts others' pods, too", "affinity with other pods",
             "nodes that it would rather be on",

@@ -6,7 +6,7 @@ Kubernetes API: ``Node``, ``Pod`` (topology spread constraints, affinity, tolera
 ``PodDisruptionBudget``, ``policy/v1`` ``Eviction``.
 """
 
-from evenkeel.formats.kubernetes.cluster import read
+from evenkeel.formats.kubernetes.cluster import left_out, read
 from evenkeel.formats.kubernetes.objects import recognises
 from evenkeel.formats.kubernetes.output import encode
 from evenkeel.formats.registry import Format
@@ -18,6 +18,7 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    left_out=left_out,
     no_carrier="has no command that moves a pod: its scheduler chooses the node of every new pod, "
     "so that no guard could hold it to a plan; write the placement instead, which gives evictions "
     "and patches to review (-o plan.sh of solve), or cordon nodes and evict by hand",

@@ -1,6 +1,6 @@
 """Kubernetes' objects put together: nodes, and the workloads that pods belong to as partitions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,12 @@ from evenkeel.formats.sources import largest
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
+from evenkeel.model.runtime.printable import printable, some_of
 
 NAME = "kubernetes"
+MOST_TOLD = 4
+"""Things that pods ask for and are not kept, of those that are told."""
+
 ALWAYS = ("cpu", "memory", PODS)
 
 
@@ -94,6 +98,13 @@ def read(documents: Sequence[Document]) -> Cluster:
     given |= _amounts(objects, workloads, stay)
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what pods ask for that is not kept, the first of it."""
+    native = cluster.native
+    if isinstance(native, Snapshot) and native.notes:
+        yield f"what is not kept: {some_of(native.notes, printable, MOST_TOLD)}"
 
 
 def _states(objects: Objects) -> dict[str, Any]:
