@@ -78,22 +78,33 @@ def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tup
     )
 
 
-def removals_of(cluster: Cluster, after: Placement, left: NDArray[np.intp]) -> tuple[Removal, ...]:
-    """List replicas whose nodes ``left``, by their indices before, and from which none is copied.
+def removals_of(cluster: Cluster, after: Placement) -> tuple[Removal, ...]:
+    """List replicas that partitions have less than before, by their slots there.
 
-    So many of a partition leave without another as it has fewer than before; what is copied is
-    taken to come from the first of those that leave.
+    They leave nodes from which none is copied; of several on one node the last are told.
     """
     before, names = cluster.placement, cluster.nodes.names
+    had, has = (
+        np.bincount(one.owner[one.node >= 0], minlength=len(one)) for one in (before, after)
+    )
     source = sources_with_surplus(before, after)
-    copied = np.flatnonzero(source >= 0)
-    from_there = {*zip(after.owner[copied].tolist(), source[copied].tolist(), strict=True)}
     found = []
-    for k in left.tolist():
-        p, n = int(before.owner[k]), int(before.node[k])
-        if (p, n) not in from_there:
-            slot = int(k - before.first[p])
-            found.append(Removal(cluster.partitions.names[p], slot, names[n]))
+    for p in np.flatnonzero(has < had).tolist():
+        nodes, then, copied = (
+            column[one.first[p] : one.first[p + 1]].tolist()
+            for one, column in ((before, before.node), (after, after.node), (after, source))
+        )
+        gone = Counter(nodes) - Counter(then) - Counter(copied)
+        slots: list[int] = []
+        for slot in reversed(range(len(nodes))):
+            n = nodes[slot]
+            if n >= 0 and gone[n] > 0 and len(slots) < had[p] - has[p]:
+                gone[n] -= 1
+                slots.append(slot)
+        found += [
+            Removal(cluster.partitions.names[p], slot, names[nodes[slot]])
+            for slot in reversed(slots)
+        ]
     return tuple(found)
 
 

@@ -1,6 +1,7 @@
 """What several commands share: changes to the cluster, a file of options, examples, completion."""
 
 import json
+import os
 import shlex
 
 import numpy as np
@@ -398,6 +399,15 @@ class TestOutputs:
         assert main(words) == 2
         assert "OUT: " in capsys.readouterr().err
         assert sorted(one.name for one in tmp_path.iterdir()) == ["b", "cluster.npz"]
+
+    @pytest.mark.parametrize("command", ["solve", "convert", "plan"])
+    @pytest.mark.parametrize("out", ["loop", "loop/x.json", "fifo.json"])
+    def test_what_is_no_file_is_not_replaced(self, command, out, file, tmp_path, capsys):
+        (tmp_path / "loop").symlink_to("loop")
+        os.mkfifo(tmp_path / "fifo.json")
+        assert main([command, file, "-o", out, "--force"]) == 2
+        assert (tmp_path / "fifo.json").is_fifo()
+        assert (tmp_path / "loop").is_symlink()
 
     def test_what_stands_beside_an_output_is_kept(self, file, tmp_path, capsys):
         words = ["solve", file, "-o", "a.csv", "--table", "a.nodes.csv"]

@@ -1,9 +1,11 @@
 """The figures of a result add up to what they say."""
 
 import numpy as np
+import pytest
 
 import evenkeel as ek
 from evenkeel.model.cluster import Cluster
+from evenkeel.result_rows import removals_of
 
 
 def test_seconds_count_a_stage_within_a_stage_once():
@@ -41,3 +43,23 @@ def test_moves_that_reach_no_goal_are_no_fewer_than_the_fewest():
         assert result.comparison.moves < result.bounds.moves_level
         assert result.gap.moves == np.inf
     assert ek.solve(cluster, goals=ek.Goals(level=0.0)).gap.moves == 0.0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "given_up"),
+    [
+        ([0, 1, 2], [2, 3, -1], [0]), ([0, 1], [0, 1], []), ([0, 1, -1], [1, 0, 2], []),
+        ([0, 0], [1, -1], [1]), ([0, 0, 0], [1, -1, -1], [1, 2]), ([0, 0], [0, -1], [1]),
+        ([0, 0, 1], [1, 1, -1], [1]), ([0, 1], [-1, -1], [0, 1]), ([0, 1, 2], [3, -1, -1], [1, 2]),
+    ],
+)  # fmt: skip
+def test_as_many_replicas_are_given_up_as_are_fewer(before, after, given_up):
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[before], replicas=len(before),
+        rules=[ek.Rule(spread={"node": None})], rule=[0],
+    )  # fmt: skip
+    removals = removals_of(cluster, cluster.placement.replaced(after, [-1]))
+    assert [one.slot for one in removals] == given_up
+    assert [cluster.nodes.names.index(one.source) for one in removals] == [
+        before[s] for s in given_up
+    ]

@@ -168,7 +168,7 @@ class TestReading:
         """As crdb_internal.ranges shows them since 23.1: by their start keys alone."""
         starts = (
             "/Min", "/Meta2/Max", "/System/NodeLiveness", "/System/tsd", "/System/x", "/Table/40",
-            "/Tenant/2/Table/3/1", "/NamespaceTable/30", "/Table/104",
+            "/Table/SystemConfigSpan/Start", "/NamespaceTable/30", "/Table/104",
         )  # fmt: skip
         ranges = "range_id,start_pretty,replicas,lease_holder\n" + "".join(
             f'{i},{start},"{{1,2,3}}",1\n' for i, start in enumerate(starts)
@@ -193,6 +193,38 @@ class TestReading:
         table = zones + "ALTER TABLE system.public.jobs CONFIGURE ZONE USING num_replicas = 5;"
         cluster = registry.read(named.encode(), table.encode())
         assert cluster.partitions.replicas.tolist() == [4, 4, 5, 6, 7, 5, 5, 5, 5]
+
+    def test_a_table_without_rows_is_a_cluster_without_ranges(self):
+        cluster = registry.read(b"range_id,replicas,lease_holder\n", NODES)
+        assert (len(cluster.partitions), len(cluster.nodes)) == (0, 7)
+
+    def test_tenants_are_ranges_of_the_cluster_or_all_that_there_is(self):
+        zones = (
+            b"ALTER RANGE default CONFIGURE ZONE USING num_replicas = 3;\n"
+            b"ALTER DATABASE system CONFIGURE ZONE USING num_replicas = 5;\n"
+            b"ALTER RANGE tenants CONFIGURE ZONE USING num_replicas = 7;\n"
+        )
+
+        def wanted(*starts):
+            rows = "".join(f'{i},{start},"{{1,2}}"\n' for i, start in enumerate(starts))
+            ranges = f"range_id,start_pretty,replicas\n{rows}".encode()
+            return registry.read(ranges, zones).partitions.replicas.tolist()
+
+        tenant = "/Tenant/10/Table/4", "/Tenant/10/Table/104", "/Tenant/10"
+        assert wanted("/Min", *tenant) == [3, 7, 7, 7]
+        assert wanted(*tenant[:2]) == [5, 3]
+
+    def test_each_range_is_kept_apart_by_its_own_number_of_replicas(self):
+        """Those of the meta ranges are more than those of users."""
+        places = [f"region={region}" for region in "abcabc"]
+        status = "id,locality,is_live\n" + "".join(
+            f"{n},{place},true\n" for n, place in enumerate(places, 1)
+        )
+        ranges = 'range_id,start_pretty,replicas\n1,/Min,"{1,2,3,4,5}"\n2,/Table/104,"{1,4,2}"\n'
+        zones = b"ALTER RANGE meta CONFIGURE ZONE USING num_replicas = 5;"
+        cluster = registry.read(ranges.encode(), status.encode(), zones)
+        apart = [cluster.rules[r].spread["region"] for r in cluster.partitions.rule.tolist()]
+        assert apart == [(2, "soft"), (1, "soft")]
 
     def test_zones_that_no_range_can_be_held_to_are_noted(self):
         zones = (

@@ -142,18 +142,27 @@ def check_report(path: str | None) -> None:
 
 def check_outputs(inputs: Sequence[str], outputs: Sequence[str | None], *, force: bool) -> None:
     """Raise where a file to be written is one that is read, unless that is meant, or cannot be."""
-    read = {Path(one).resolve() for one in inputs}
+    read = {os.path.realpath(one) for one in inputs}
     faults = [
         Fault("OUT", one, "is one of the files that are read; --force writes it nevertheless")
         for one in outputs
-        if one is not None and Path(one).resolve() in read
+        if one is not None and os.path.realpath(one) in read
     ]
     faults = [] if force else faults
     for one in outputs:
-        if one is not None and not (folder := Path(one).resolve().parent).is_dir():
-            faults.append(Fault("OUT", one, f"cannot be written: there is no folder {folder}"))
-        elif one is not None and Path(one).is_dir():
+        if one is None:
+            continue
+        place = Path(os.path.realpath(one))
+        if not place.parent.is_dir():
+            faults.append(
+                Fault("OUT", one, f"cannot be written: there is no folder {place.parent}")
+            )
+        elif place.is_dir():
             faults.append(Fault("OUT", one, "cannot be written: it is a folder"))
+        elif place.exists() and not place.is_file():
+            faults.append(Fault("OUT", one, "cannot be written: it is no file"))
+        elif place.is_symlink():
+            faults.append(Fault("OUT", one, "cannot be written: it is a link to itself"))
     if faults:
         raise InvalidInput(faults)
     check_apart(outputs)
@@ -162,7 +171,7 @@ def check_outputs(inputs: Sequence[str], outputs: Sequence[str | None], *, force
 def check_apart(outputs: Sequence[str | Path | None]) -> None:
     """Raise where two outputs would be one file, or one is to be a stream."""
     named = [one for one in outputs if one is not None]
-    places = [Path(one).resolve() for one in named]
+    places = [os.path.realpath(one) for one in named]
     faults = [
         Fault("OUT", os.fspath(one), "is where another output goes: choose another")
         for i, one in enumerate(named)

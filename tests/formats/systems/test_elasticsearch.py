@@ -365,6 +365,14 @@ class TestText:
         twice = SHARDS.replace("10.0.0.2  es-2\norders 1", "10.0.0.1  es 1\norders 1")
         assert faults_of(twice.encode()) == [("<bytes>:3.node", "es 1")]
 
+    def test_a_node_whose_disk_nobody_measured_keeps_its_name(self):
+        shards = b"a 0 p STARTED 1 1kb 10.0.0.1 es-2\n"
+        allocation = (
+            b" 463 0b 1gb 2gb 3gb 40 127.0.0.1 10.0.0.2 es-1\n"
+            b" 463   0b                          127.0.0.1 10.0.0.1 es-2\n"
+        )
+        assert sorted(registry.read(shards, allocation).nodes.names) == ["es-1", "es-2"]
+
 
 class TestBadInput:
     def test_everything_wrong_is_listed_with_its_place(self):

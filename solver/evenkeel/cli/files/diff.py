@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         note_left_alone(arguments, cluster, wanted, "AFTER", "are compared as if they stayed")
         compared = compare(cluster, cluster.placement, after)
         moves = moves_of(cluster, after, compared.joined.nonzero()[0])
-        removals = removals_of(cluster, after, compared.left.nonzero()[0])
+        removals = removals_of(cluster, after)
         leaders = leader_changes_of(cluster, after, led_elsewhere(cluster, after))
         audits = audit(cluster, cluster.placement), audit(cluster, after)
 

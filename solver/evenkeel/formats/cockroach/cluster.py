@@ -109,7 +109,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             status=[one.status for one in known],
             capacity=[one.capacity for one in known],
             size=sizes,
-            spread=_diverse(known, _most_wanted(configs)),
+            spread=[_diverse(known, _wanted_by(one)) for one in configs],
             store_names=[str(store) for store in stores],
             range_names=[table.columns["range_id"][row] for row in rows.tolist()],
         )
@@ -121,10 +121,10 @@ def read(documents: Sequence[Document]) -> Cluster:
     return with_stranded(_grouped(cluster, tables), _without_quorum(cluster))
 
 
-def _most_wanted(configs: Sequence[Mapping[str, Any]]) -> int:
-    """Return the greatest number of replicas; what is none is told where zones are checked."""
-    told = [one.get("num_replicas", 3) for one in configs]
-    return max((count for count in told if type(count) is int), default=3)
+def _wanted_by(config: Mapping[str, Any]) -> int:
+    """Return the number of replicas of a zone; what is none is told where zones are checked."""
+    told = config.get("num_replicas", 3)
+    return told if type(told) is int else 3
 
 
 def _diverse(stores: Sequence[_Store], replicas: int) -> dict[str, Amount]:
@@ -319,7 +319,7 @@ def _rows_of(
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Return stores and roles by slot, voters first."""
     total = sum((width for width, _ in held.values()), np.zeros(len(rows), np.int64))
-    shape = (len(rows), min(int(total.max(initial=0)), 3 * MOST_REPLICAS))
+    shape = (len(rows), min(int(total.max(initial=1)), 3 * MOST_REPLICAS))
     stores, roles = np.full(shape, -1, np.int32), np.zeros(shape, np.uint8)
     used = np.zeros(len(rows), np.int64)
     if faults:

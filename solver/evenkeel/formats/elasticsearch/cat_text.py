@@ -26,7 +26,7 @@ SHARD = re.compile(
 ALLOCATION = re.compile(
     r"(?P<counts>(?:[0-9.]+[kmgtp]?b? +){1,5}?)"
     rf"(?:(?P<indices>{SIZE}) +(?P<used>{SIZE}) +(?P<avail>{SIZE}) +(?P<total>{SIZE}) +[0-9]+%? +)?"
-    rf"(?P<host>\S+) +(?P<ip>{ADDRESS}) +(?P<node>\S.*)"
+    rf"(?P<host>(?!{SIZE} )\S+) +(?P<ip>{ADDRESS}) +(?P<node>\S.*)"
 )
 NOWHERE = re.compile(r"[0-9]+(?: +[0-9.]+[kmgtp]?b?)* +UNASSIGNED(?: +\S+)?")
 ROLE = re.compile(r" +[a-z-]+$")

@@ -58,7 +58,7 @@ def cockroach_cluster(
     caught_up: ArrayLike | None = None,
     requests: Sequence[Mapping[str, float] | Requests | None] | None = None,
     latency: ArrayLike = 0.0,
-    spread: Mapping[str, Amount] | None = None,
+    spread: Mapping[str, Amount] | Sequence[Mapping[str, Amount]] | None = None,
     store_names: Sequence[str] | None = None,
     range_names: Sequence[str] | None = None,
 ) -> Cluster:
@@ -105,9 +105,10 @@ def cockroach_cluster(
         that is not known. Leases follow them.
     latency : array_like of float64, shape () or (hosts, hosts), optional
         Milliseconds between hosts, these by rising id.
-    spread : mapping of str to Amount, optional
-        Most replicas of a range in one domain, by tier, for the audit and other methods;
-        CockroachDB itself only prefers stores that are farther apart. One per host always holds.
+    spread : mapping of str to Amount, or sequence of them, optional
+        Most replicas of a range in one domain, by tier, for the audit and other methods; or that
+        for each of ``configs``. CockroachDB itself only prefers stores that are farther apart. One
+        per host always holds.
     store_names, range_names : sequence of str, optional
         Counted up by default.
 
@@ -173,6 +174,9 @@ def cockroach_cluster(
     ]
     origins = _origins(faults, requests, len(rows))
     delay = _latency(faults, latency, len(np.unique(ids)))
+    by_config = [spread or {}] * len(read) if not isinstance(spread, Sequence) else spread
+    if len(by_config) != len(read):
+        faults.add("spread", len(by_config), f"needs one for each of {len(read)} configs")
     faults.raise_if_any()
     leading = np.stack([*loads, np.ones(len(rows))], axis=1)
     following = leading.copy()
@@ -183,11 +187,12 @@ def cockroach_cluster(
     limits[:, LOADS.index("cpu")] = processors
     limits[:, LOADS.index("bytes")] = held
     rows, role, flags = _widened(rows, role, flags, replicas_wanted, voters_wanted)
-    apart = dict(spread or {})
-    if len(np.unique(ids)) < count:
-        apart.setdefault(HOST, 1)
+    shared: dict[str, Amount] = {HOST: 1} if len(np.unique(ids)) < count else {}
     carried = {tier for one in tiers for tier in one}
-    rules = [rule_of(one, apart, carried) for one in read]
+    rules = [
+        rule_of(one, shared | dict(apart), carried)
+        for one, apart in zip(read, by_config, strict=True)
+    ]
     bound = any(rule != Rule() for rule in rules)
     return Cluster.from_arrays(
         capacity=_enough(limits, leading, replicas_wanted, rows),
