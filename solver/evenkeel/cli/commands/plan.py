@@ -346,8 +346,8 @@ def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None
     from evenkeel.formats.folders.held import holding
     from evenkeel.formats.folders.writing import check_folder
 
-    check_apart([out])
     if out is not None and not out.endswith(SUFFIX):
+        check_apart([out])
         check_folder(out, overwrite=force, holder=holding(read))
     else:
         check_outputs(read, [out], force=force)

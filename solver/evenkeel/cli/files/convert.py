@@ -5,7 +5,6 @@ import argparse
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.files.lost import lost_in
 from evenkeel.cli.output import check_outputs, complain, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
@@ -32,6 +31,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.cli.files.lost import lost_in
     from evenkeel.formats.registry import write, writer_of
 
     check_outputs(arguments.files, [arguments.output], force=arguments.force)

@@ -34,11 +34,12 @@ def parsed(
     """
     name = next((one for one in given if not one.startswith("-")), "")
     path = _path(given)
-    told = {"": {}} if path is None or name not in commands else _told(path, commands)
+    if name not in commands or path is None:
+        arguments = _all_known(parser, commands, name, given)
+        arguments.assumed = frozenset[str]()
+        return arguments
+    told = _told(path, commands)
     bare = _all_known(parser, commands, name, given)
-    bare.assumed = frozenset[str]()
-    if name not in commands:
-        return bare
     values = told.get("", {}) | told.get(name, {})
     own = {one.dest: values[one.dest] for one in _options(commands[name]) if one.dest in values}
     repeated = {one.dest for one in _options(commands[name]) if _repeats(one)}

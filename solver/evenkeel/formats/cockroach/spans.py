@@ -8,13 +8,13 @@ import re
 
 from evenkeel.formats.csv_text import Table
 
-STARTS = (
-    ("meta", re.compile(r"/(?:Min|Meta[12]?)(?:/.*)?")),
-    ("liveness", re.compile(r"/System/NodeLiveness(?:/.*)?")),
-    ("timeseries", re.compile(r"/System/tsd(?:/.*)?")),
-    ("system", re.compile(r"/System(?:/.*)?")),
-    ("tables", re.compile(r"/(?:Table/(?:[0-9]{1,2}|SystemConfigSpan)|NamespaceTable)(?:/.*)?")),
-    ("tenants", re.compile(r"/Tenant/.*")),
+START = re.compile(
+    r"(?P<meta>/(?:Min|Meta[12]?)(?:/.*)?)"
+    r"|(?P<liveness>/System/NodeLiveness(?:/.*)?)"
+    r"|(?P<timeseries>/System/tsd(?:/.*)?)"
+    r"|(?P<system>/System(?:/.*)?)"
+    r"|(?P<tables>/(?:Table/(?:[0-9]{1,2}|SystemConfigSpan)|NamespaceTable)(?:/.*)?)"
+    r"|(?P<tenants>/Tenant/.*)"
 )
 """Start keys as they are printed, and whose they are; the first that fits tells."""
 
@@ -30,9 +30,8 @@ def span_of(start: str) -> str:
     >>> [span_of(start) for start in ("/System/NodeLiveness", "/Table/42/1", "/Table/104", "NULL")]
     ['liveness', 'tables', '', '']
     """
-    if not start.startswith("/"):
-        return ""
-    return next((name for name, form in STARTS if form.fullmatch(start)), "")
+    found = START.fullmatch(start)
+    return "" if found is None else str(found.lastgroup)
 
 
 def starts_in(table: Table, rows: list[int]) -> dict[int, str]:
@@ -45,12 +44,12 @@ def starts_in(table: Table, rows: list[int]) -> dict[int, str]:
     if column is None:
         return {}
     named = table.columns.get("table_name", [""] * len(column))
-    starts = {i: column[row] for i, row in enumerate(rows)}
-    if not any(span_of(start) not in ("", "tenants") for start in starts.values()):
-        starts = {i: INNER.sub("", start) for i, start in starts.items()}
-    found = {}
-    for i, row in enumerate(rows):
-        span = span_of(starts[i])
-        if span and (span != "tables" or named[row] in ("", "NULL")):
-            found[i] = starts[i]
-    return found
+    spans = {i: (column[row], span) for i, row in enumerate(rows) if (span := span_of(column[row]))}
+    if all(span == "tenants" for _, span in spans.values()):
+        inner = {i: INNER.sub("", start) for i, (start, _) in spans.items()}
+        spans = {i: (start, span_of(start)) for i, start in inner.items()}
+    return {
+        i: start
+        for i, (start, span) in spans.items()
+        if span and (span != "tables" or named[rows[i]] in ("", "NULL"))
+    }

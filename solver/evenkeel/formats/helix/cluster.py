@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.expressions import word
 from evenkeel.formats.helix import amounts, instances
-from evenkeel.formats.helix.instances import DISABLED
+from evenkeel.formats.helix.instances import ALL_RESOURCES, DISABLED
 from evenkeel.formats.helix.records import Found, Records, gather
 from evenkeel.formats.helix.resources import (
     MODELS,
@@ -244,7 +244,7 @@ def _disabled(
         config = records.instance.get(name)
         told = {} if config is None else config.record.mapFields.get(DISABLED, {})
         for resource, listed in told.items():
-            if resource == instances.ALL_RESOURCES:
+            if resource == ALL_RESOURCES:
                 continue
             assert config is not None, "no record disables nothing"
             at = f"{config.at}mapFields.{DISABLED}.{quoted(resource)}"
