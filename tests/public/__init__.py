@@ -1,0 +1,1 @@
+"""Situations that users reported in public, and what is right for each."""
