@@ -162,7 +162,7 @@ def blocked_nodes(
     mark(~nodes.accepts & ~stays, "accepts no replicas")
     mark(~nodes.keeps, "must be emptied")
     banned = cluster.forbidden[cluster.forbidden[:, 0] == partition, 1]
-    mark(np.isin(np.arange(len(nodes)), banned), "this partition is disabled there")
+    mark(np.isin(np.arange(len(nodes)), banned), "this partition may not come there")
     scope = partition_scope(cluster)
     demands = scope.demands[scope.rule[partition]]
     for text in demands.require:

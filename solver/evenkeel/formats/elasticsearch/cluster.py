@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from evenkeel.formats.documents import Document, quoted
-from evenkeel.formats.elasticsearch.columns import Row
-from evenkeel.formats.elasticsearch.documents import Findings, amount, gather
+from evenkeel.formats.elasticsearch.closed import Held, closed_pairs
+from evenkeel.formats.elasticsearch.disks import disks_of
+from evenkeel.formats.elasticsearch.documents import Findings, gather
+from evenkeel.formats.elasticsearch.notices import note_settings
 from evenkeel.formats.elasticsearch.rules import rules_of
-from evenkeel.formats.elasticsearch.settings import SEARCH, DataNode, allowed, room, whole
+from evenkeel.formats.elasticsearch.settings import SEARCH, DataNode, allowed, roles_of, whole
 from evenkeel.formats.elasticsearch.shards import Shard, ends, shards_of
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.sources import largest
@@ -18,11 +20,10 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import MARKS
 from evenkeel.model.placement import Flag, Role
 from evenkeel.model.rules import Amount
+from evenkeel.model.runtime.printable import printable, some_of
 
 NAME = "elasticsearch"
-COUNT = "shards"
-"""The dimension that counts shards; their sizes are ``disk``, in bytes."""
-
+SIZES = ("disk.total", "disk.avail")
 CAUGHT_UP, INCOMING = int(Flag.CAUGHT_UP), int(Flag.INCOMING)
 
 
@@ -53,35 +54,72 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         "group": np.array([group[shard.of] for shard in shards], np.int64),
         "group_names": indices,
         "native_format": NAME,
-        "native": {"shards": found.shards, "answers": sorted(found.kinds)},
     }
-    given |= _placement(found, shards, place)
+    given |= _placement(found, shards, nodes, place)
     if any(node.searches for node in nodes):
         given |= _roles(found, shards)
-    given |= _amounts(found, shards, nodes, place)
+    disks = disks_of(found, shards, nodes, place)
+    given |= disks.given
     given |= _states(found, nodes)
     given |= rules_of(found, shards, indices, nodes, spread)
+    held = Held(given["first"], given["placement"])
+    given["forbidden"] = closed_pairs(found, shards, nodes, held, disks.above)
+    note_settings(found)
+    given["native"] = {
+        "shards": found.shards, "answers": sorted(found.kinds), "notes": found.notes,
+    }  # fmt: skip
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
 
 
 def _nodes(found: Findings) -> list[DataNode]:
-    """Return the nodes that hold data, by name: those of ``_nodes``, or else all that are named."""
+    """Return the nodes that hold data, by name: those of ``_nodes``, or else all that are named.
+
+    Where shards stand on others, files are of different times, or tell a part: these nodes are
+    closed, and what they have stays.
+    """
     if found.nodes:
         known = {node.name: DataNode.of(key, node) for key, (_, node) in found.nodes.items()}
-        return [node for _, node in sorted(known.items()) if node.holds]
+        holding = {name: node for name, node in known.items() if node.holds}
+        strange = {
+            name: DataNode(name, key, ip=ip, strange=True)
+            for row in found.shards
+            for name, key, ip in ends(row)
+            if name and name not in holding
+        }
+        if strange:
+            found.notes.append(
+                f"that shards are on {some_of([*strange], printable)}, which by _nodes hold no "
+                "data: they stay there, and nothing goes there; list shards and nodes at one time"
+            )
+        return [node for _, node in sorted((holding | strange).items())]
     searching = _searching(found)
-    named: dict[str, DataNode] = {}
+    empty, named = _without_disk(found), dict[str, DataNode]()
     seen: set[str | None] = set()
     for row in (*(row for _, row in found.allocation), *found.shards):
         if row.get("node") in seen:
             continue
         seen.add(row.get("node"))
         for name, key, ip in ends(row):
-            if name and name != "UNASSIGNED" and name not in named:
-                roles = frozenset({SEARCH}) if name in searching else None
-                named[name] = DataNode(name, key, row.get("host") or "", ip, roles)
+            if name and name not in {"UNASSIGNED", *empty} and name not in named:
+                roles = frozenset({SEARCH}) if name in searching else roles_of(row)
+                node = DataNode(name, key, row.get("host") or "", ip, roles)
+                if node.holds:
+                    named[name] = node
+    if empty:
+        found.notes.append(
+            f"no disk and no shard of {some_of(empty, printable)}: taken for nodes that hold no "
+            "data, such as client nodes; add _nodes, which tells their roles"
+        )
     return sorted(named.values(), key=lambda node: node.name)
+
+
+def _without_disk(found: Findings) -> list[str]:
+    """Return the nodes of a table of disks of which it tells neither a disk nor shards."""
+    holding = {name for row in found.shards for name, _, _ in ends(row)}
+    told = {row.get("node"): any(row.get(key) for key in SIZES) for _, row in found.allocation}
+    empty = [name for name, size in told.items() if name and not size and name not in holding]
+    return [name for name in empty if name != "UNASSIGNED"] if any(told.values()) else []
 
 
 def _searching(found: Findings) -> set[str]:
@@ -93,7 +131,7 @@ def _searching(found: Findings) -> set[str]:
 
 
 def _placement(
-    found: Findings, shards: Sequence[Shard], place: Mapping[str, int]
+    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return the copies of each shard, those on their way to another node already there."""
     node: list[int] = []
@@ -110,7 +148,7 @@ def _placement(
                     f"{found.shard_at(i)}.node", quoted(found.shards[i]["node"]), message
                 )
             own.append(n)
-            flags.append(flag)
+            flags.append(flag | int(Flag.PINNED) * (n >= 0 and nodes[n].strange))
         led = bool(own) and own[0] >= 0 and found.shards[shard.rows[0]]["prirep"] == "p"
         node += own
         leader.append(0 if led else -1)
@@ -152,96 +190,26 @@ def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
         return place[name], CAUGHT_UP
     own = ends(row)
     target = own[-1][0]
-    if target not in place:
-        message = "is not a node that holds data, by _nodes"
-        found.faults.add(f"{found.shard_at(i)}.node", quoted(target), message)
-        return -1, 0
     arrives = len(own) > 1 or state == "INITIALIZING"
     return place[target], INCOMING if arrives else CAUGHT_UP
-
-
-def _amounts(
-    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
-) -> dict[str, Any]:
-    """Return the sizes of shards, and what nodes have room for below the watermarks."""
-    stored = [row.get("store") for row in found.shards]
-    sizes = np.zeros(len(shards))
-    standing: dict[str, float] = {}
-    for p, shard in enumerate(shards):
-        # copies that are being made are smaller for a while: the largest tells the size
-        for i in shard.rows:
-            text = stored[i]
-            if text is not None and not (text.isascii() and text.isdecimal() and len(text) < 19):
-                size = amount(found.faults, f"{found.shard_at(i)}.store", text)
-            else:
-                size = float(text or 0)
-            sizes[p] = max(sizes[p], size)
-            name = ends(found.shards[i])[0][0]
-            standing[name] = standing.get(name, 0.0) + size
-    copies = [len(shard.rows) for shard in shards]
-    measured = bool(found.allocation) or bool(sizes.any())
-    load = np.ones((len(shards), 1 + measured))
-    if measured:
-        load[:, 1] = sizes
-    # nothing limits these, yet a node can be level only against some capacity
-    everything = np.maximum(np.array(copies, np.float64) @ load, 1.0) if shards else load.sum(0) + 1
-    capacity = np.tile(everything, (len(nodes), 1))
-    watermark = np.full(capacity.shape, np.inf)
-    seen: dict[str, str] = {}
-    for at, row in found.allocation:
-        name = row.get("node") or ""
-        if name in ("", "UNASSIGNED"):
-            continue
-        if name in seen:
-            found.faults.add(f"{at}.node", quoted(name), f"is already given at {seen[name]}")
-        seen.setdefault(name, at)
-        if name not in place:
-            if found.nodes and all(node.name != name for _, node in found.nodes.values()):
-                found.faults.add(f"{at}.node", quoted(name), "is not a node, by _nodes")
-            continue
-        total, others = _disk(found, at, row, standing.get(name, 0.0))
-        if total:
-            high, low = (room(found, kind, total) for kind in ("high", "low"))
-            capacity[place[name], 1] = max(high - others, 0.0)
-            watermark[place[name], 1] = max(low - others, 0.0)
-    return {
-        "dimensions": [COUNT, "disk"][: 1 + measured],
-        "load": load,
-        "capacity": capacity,
-        "watermark": watermark,
-        "bytes": "disk" if measured else None,
-    }
-
-
-def _disk(found: Findings, at: str, row: Row, standing: float) -> tuple[float, float]:
-    """Return how large a disk is, 0 for unknown, and how much there is no shard's.
-
-    What is not told follows from the rest; ``standing`` is the size of the shards listed there.
-    """
-    told = {
-        key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
-        for key in ("total", "used", "avail", "indices")
-    }
-    total = told["total"] or (told["used"] + told["avail"] if told["avail"] else 0.0)
-    used = told["used"] if row.get("disk.used") else total - told["avail"]
-    if not row.get("disk.avail") and not row.get("disk.used"):
-        used = 0.0
-    own = told["indices"] if row.get("disk.indices") else standing
-    return total, max(used - own, 0.0)
 
 
 def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
     """Return what nodes may do: filters of the cluster and shutdowns drain them."""
     leave = ~allowed(found.cluster, "cluster.routing.allocation.", nodes)
-    accepts = ~leave
+    strange = np.array([node.strange for node in nodes], np.bool_)
+    leave &= ~strange
+    accepts = ~leave & ~strange
     place = {node.key: n for n, node in enumerate(nodes)}
-    for at, one in found.shutdown:
+    for _, one in found.shutdown:
         if one.node_id in place:
             n = place[one.node_id]
             accepts[n] = False
             leave[n] |= one.type.upper() in ("REMOVE", "REPLACE", "SIGTERM")
         elif one.node_id not in found.nodes:
-            found.faults.add(f"{at}.node_id", quoted(one.node_id), "is not a node, by _nodes")
+            found.notes.append(
+                f"that {printable(one.node_id)} is shut down, which is no node here: passed over"
+            )
     most = whole(found.faults, found.cluster, "cluster.routing.allocation.total_shards_per_node")
     return {
         "accepts": accepts,

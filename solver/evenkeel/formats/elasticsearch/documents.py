@@ -31,6 +31,7 @@ class Node(msgspec.Struct):
     name: str
     host: str = ""
     ip: str = ""
+    version: str = ""
     roles: list[str] | None = None
     attributes: dict[str, str] = {}
 
@@ -80,7 +81,12 @@ class Findings:
     cluster: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """Flat names of settings, each with its place and value; what overrides has overridden."""
 
+    chosen: set[str] = field(default_factory=set)
+    """Settings of the cluster that somebody has set, and are no defaults."""
+
     indices: dict[str, dict[str, tuple[str, Any]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What was assumed and what is kept in part, for people: what the files tell."""
 
     def shard_at(self, row: int) -> str:
         """Return where a row of shards stands."""
@@ -175,6 +181,8 @@ def _take_cluster(found: Findings, document: Document) -> None:
             continue
         for name, value in flat(own).items():
             found.cluster[name] = (f"{document.name}: {kind}.{quoted(name)}", value)
+            if kind != "defaults":
+                found.chosen.add(name)
 
 
 def _take_indices(found: Findings, document: Document) -> None:

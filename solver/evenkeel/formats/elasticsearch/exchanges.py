@@ -1,9 +1,12 @@
-"""Which nodes give copies of a shard to which: search replicas and others are not exchanged."""
+"""Which nodes give copies of a shard to which, and the commands of a reroute that say so."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from evenkeel.formats.elasticsearch.shards import ends
 from evenkeel.model.placement import Role
+
+Command = dict[str, dict[str, Any]]
 
 
 class Exchange(NamedTuple):
@@ -32,3 +35,48 @@ def exchanges(roles: Sequence[int], before: Sequence[int], after: Sequence[int])
         leaves = [n for n in old if n not in after]
         found.append(Exchange(leaves, [n for n in new if n not in before]))
     return found
+
+
+def under_way(native: Any) -> dict[str, dict[str, str]]:
+    """Return the copies that are not there yet: of each partition, the node that each goes to.
+
+    Each has the node that it comes from, "" for a copy that is made anew. Only what has started
+    can be moved; what has not is cancelled first.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for row in native["shards"] if isinstance(native, dict) and "shards" in native else ():
+        there = ends(row)
+        if len(there) > 1 or row.get("state") == "INITIALIZING":
+            origin = there[0][0] if len(there) > 1 else ""
+            found.setdefault(f"{row['index']}/{int(row['shard'])}", {})[there[-1][0]] = origin
+    return found
+
+
+def orders(
+    own: Mapping[str, Any],
+    told: Sequence[Exchange],
+    names: Sequence[str],
+    coming: Mapping[str, str],
+) -> list[list[Command]]:
+    """Return the commands for one shard: what is cancelled, moved and made anew.
+
+    ``own`` names the shard, ``coming`` tells of its copies under way where they come from.
+    """
+    cancels: list[Command] = []
+    moves: list[Command] = []
+    copies: list[Command] = []
+    for one in told:
+        leaving, joining = ([names[n] for n in nodes] for nodes in one)
+        for target in [name for name in leaving if name in coming]:
+            cancels.append({"cancel": {**own, "node": target, "allow_primary": False}})
+            leaving.remove(target)
+            if coming[target] in joining:  # where it came from, it stays
+                joining.remove(coming[target])
+            elif coming[target]:
+                leaving.append(coming[target])
+        for source, target in zip(leaving, joining, strict=False):
+            moves.append({"move": {**own, "from_node": source, "to_node": target}})
+        copies += [
+            {"allocate_replica": {**own, "node": target}} for target in joining[len(leaving) :]
+        ]
+    return [cancels, moves, copies]

@@ -2,7 +2,17 @@
 
 from collections.abc import Iterator
 
+from evenkeel.formats.elasticsearch.documents import Findings
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.printable import printable, some_of
+
+NOT_ALL = {
+    "cluster.routing.allocation.enable": "Elasticsearch allocates no other shards by itself; the "
+    "commands that are written it carries out all the same",
+    "cluster.routing.rebalance.enable": "the script of a plan sets it to none; give it back as it "
+    "is now",
+}
+"""Settings of which another value than ``all`` holds shards, and what comes of that."""
 
 MISSING = {
     "nodes": "no roles and attributes of nodes: any node may hold any shard; add _nodes",
@@ -18,8 +28,35 @@ MISSING = {
 """What is not known without each kind of answer."""
 
 
+def note_settings(found: Findings) -> None:
+    """Note settings and states that hold shards and are no rule of a placement."""
+    for name, meaning in NOT_ALL.items():
+        value = str(found.cluster.get(name, ("", "all"))[1]).lower()
+        if value not in ("all", ""):
+            found.notes.append(f"that {name} is {printable(value)}: {meaning}")
+        own = f"index.{name.removeprefix('cluster.')}"
+        held = [
+            index
+            for index, settings in found.indices.items()
+            if str(settings.get(own, ("", "all"))[1]).lower() not in ("all", "")
+        ]
+        if held:
+            found.notes.append(f"that {own} is not all of {some_of(held, printable, 4)}: {meaning}")
+    failed = [
+        f"{row.get('index')}/{row.get('shard')}"
+        for row in found.shards
+        if row.get("unassigned.reason") == "ALLOCATION_FAILED"
+    ]
+    if failed:
+        found.notes.append(
+            f"that the allocation of {some_of(failed, printable, 4)} failed: after several times "
+            "Elasticsearch refuses it until POST _cluster/reroute?retry_failed=true"
+        )
+
+
 def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield what no answer told, what comes of that, and what would tell it."""
+    """Yield what no answer told or was assumed, what comes of that, and what would tell it."""
     native = cluster.native
     if isinstance(native, dict) and isinstance(native.get("answers"), list):
         yield from (told for kind, told in MISSING.items() if kind not in native["answers"])
+        yield from native["notes"]

@@ -1,20 +1,17 @@
 """Commands of a reroute, there and back, and the script that gives them."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from evenkeel.formats.elasticsearch.exchanges import exchanges
-from evenkeel.formats.elasticsearch.shards import RELOCATING
+from evenkeel.formats.elasticsearch.exchanges import Command, exchanges, orders, under_way
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
-
-Command = dict[str, dict[str, Any]]
 
 SCRIPT = """#!/bin/sh
 # Moves shards. ES is the address of the cluster; curl takes passwords from ~/.netrc (-n).
@@ -53,7 +50,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
     if placement is None:
         return {path: _lines(native["shards"])}
-    there, back = _commands(cluster, placement, _sources(native["shards"]))
+    there, back = _commands(cluster, placement)
     script = SCRIPT.replace("FILE", shlex.quote(f"./{path.name}"))
     return {
         path: msgspec.json.format(msgspec.json.encode({"commands": there}), indent=1) + b"\n",
@@ -73,26 +70,12 @@ def _lines(rows: Sequence[Any]) -> bytes:
         raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
 
 
-def _sources(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """Return where shards come from that are on their way, by partition and the node they go to."""
-    found = {}
-    for row in rows:
-        moving = RELOCATING.fullmatch(row.get("node") or "")
-        if row.get("state") in (None, "RELOCATING") and moving:
-            found[f"{row['index']}/{int(row['shard'])}", moving[4]] = moving[1]
-    return found
-
-
-def _commands(
-    cluster: Cluster, after: Placement, sources: Mapping[tuple[str, str], str]
-) -> tuple[list[Command], list[Command]]:
+def _commands(cluster: Cluster, after: Placement) -> tuple[list[Command], list[Command]]:
     """Return the commands there and back: cancelled copies first, then moves, then new copies."""
     faults = FaultList()
     before, names = cluster.placement, cluster.nodes.names
-    cancels: list[Command] = []
-    moves: list[Command] = []
-    undo: list[Command] = []
-    copies: list[Command] = []
+    there: list[list[Command]] = [[], [], []]
+    coming = under_way(cluster.native)
     changed = np.unique(before.owner[before.node != after.node])
     for p in changed.tolist():
         name = cluster.partitions.names[p]
@@ -109,20 +92,11 @@ def _commands(
             message = f"would give up copies: it has {sum(n >= 0 for n in ours)}"
             faults.add(name, new, message)
             continue
-        for one in told:
-            leaving, joining = ([names[n] for n in nodes] for nodes in one)
-            for source in [one for one in leaving if (name, one) in sources]:
-                cancels.append({"cancel": own | {"node": source, "allow_primary": False}})
-                origin = sources[name, source]
-                leaving[leaving.index(source)] = origin
-                if origin in joining:  # where it came from, it stays
-                    leaving.remove(origin)
-                    joining.remove(origin)
-            for source, target in zip(leaving, joining, strict=False):
-                moves.append({"move": own | {"from_node": source, "to_node": target}})
-                undo.append({"move": own | {"from_node": target, "to_node": source}})
-            copies += [
-                {"allocate_replica": own | {"node": target}} for target in joining[len(leaving) :]
-            ]
+        for all_, more in zip(there, orders(own, told, names, coming.get(name, {})), strict=True):
+            all_ += more
     faults.raise_if_any()
-    return [*cancels, *moves, *copies], undo[::-1]
+    undo = [
+        {"move": one | {"from_node": one["to_node"], "to_node": one["from_node"]}}
+        for one in (command["move"] for command in reversed(there[1]))
+    ]
+    return [command for part in there for command in part], undo

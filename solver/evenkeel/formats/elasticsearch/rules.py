@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.documents import quoted
 from evenkeel.formats.elasticsearch.documents import Findings
 from evenkeel.formats.elasticsearch.settings import (
     DataNode,
     Settings,
-    allowed,
+    filtered,
     is_everywhere,
     is_true,
     of_kind,
@@ -21,6 +20,7 @@ from evenkeel.formats.elasticsearch.settings import (
 from evenkeel.formats.elasticsearch.shards import Shard, ends
 from evenkeel.formats.expressions import word
 from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.runtime.printable import printable
 
 AWARE = "cluster.routing.allocation.awareness."
 SAME_HOST = "cluster.routing.allocation.same_shard.host"
@@ -59,19 +59,25 @@ def rules_of(
     """Return a rule for each set of nodes that an index may use and each number of copies."""
     attributes = _awareness(found, nodes)
     searches = np.array([node.searches for node in nodes], np.bool_)
-    masks = _masks(found, shards, indices, nodes, attributes)
-    tags = {np.ones(len(nodes), np.bool_).tobytes(): ""}
+    tags: dict[str, NDArray[np.bool_]] = {}
+    elsewhere = _standing_elsewhere(found, shards, nodes)
+    tag_of = {}
     for index in indices:
-        tags.setdefault(masks[index].tobytes(), f"nodes of {word(index)}")
+        settings = found.indices.get(index, {})
+        mask, closing = _filtered(settings, nodes, attributes)
+        kind = of_kind(settings, nodes, default=index not in elsewhere)
+        if (mask & ~kind).any():
+            closing = [*closing, "nodes for such indices"]
+        tag_of[index] = _tag(tags, mask & kind, closing)
     keys: dict[Kind, int] = {}
     rule = []
     for shard in shards:
         settings = found.indices.get(shard.of, {})
-        key = Kind(tags[masks[shard.of].tobytes()], len(shard.rows))
+        key = Kind(tag_of[shard.of], len(shard.rows))
         extra = sum(found.shards[i]["prirep"] == "s" for i in shard.rows)
         if extra and searches.any():
-            mask = searches & _filtered(settings, nodes, attributes)
-            tag = tags.setdefault(mask.tobytes(), f"search nodes of {word(shard.of)}")
+            mask, closing = _filtered(settings, nodes, attributes)
+            tag = _tag(tags, searches & mask, [*closing, "nodes with the role search"])
             key = Kind(key.tag, key.copies - extra, tag, extra)
         key = key._replace(everywhere=is_everywhere(settings))
         rule.append(keys.setdefault(key, len(keys)))
@@ -94,9 +100,8 @@ def rules_of(
     for limit in sorted({one for one in most if one > 0}):
         group_rule[np.array(most) == limit] = len(rules)
         rules.append(Rule(spread={"node": limit}))
-    carried = {tag: np.frombuffer(mask, np.bool_) for mask, tag in tags.items() if tag}
     return {
-        "domains": domains, "tags": carried, "rules": rules, "group_rule": group_rule,
+        "domains": domains, "tags": tags, "rules": rules, "group_rule": group_rule,
         "rule": np.array(rule, np.int64),
     }  # fmt: skip
 
@@ -135,32 +140,31 @@ def _in_two(one: Aware, searches: NDArray[np.bool_]) -> dict[str, Aware]:
     }
 
 
-def _masks(
-    found: Findings,
-    shards: Sequence[Shard],
-    indices: Sequence[str],
-    nodes: Sequence[DataNode],
-    attributes: Sequence[Aware],
-) -> dict[str, NDArray[np.bool_]]:
-    """Return the nodes that may hold an index, but for its search replicas, (N,) bool each."""
-    masks = {}
-    elsewhere = _standing_elsewhere(found, shards, nodes)
-    for index in indices:
-        settings = found.indices.get(index, {})
-        mask = _filtered(settings, nodes, attributes)
-        masks[index] = mask & of_kind(settings, nodes, default=index not in elsewhere)
-    return masks
+def _tag(
+    tags: dict[str, NDArray[np.bool_]], mask: NDArray[np.bool_], closing: Sequence[str]
+) -> str:
+    """Return the tag of nodes that some settings leave open, named after these; "" for all."""
+    if mask.all():
+        return ""
+    name = word(" and ".join(closing))
+    same = (f"{name} ({i})" if i else name for i in range(len(tags) + 1))
+    tag = next(tag for tag in same if tag not in tags or np.array_equal(tags[tag], mask))
+    tags[tag] = mask
+    return tag
 
 
 def _filtered(
     settings: Settings, nodes: Sequence[DataNode], attributes: Sequence[Aware]
-) -> NDArray[np.bool_]:
-    """Return the nodes that filters and awareness leave to an index, (N,) bool."""
-    mask = allowed(settings, "index.routing.allocation.", nodes)
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return the nodes that filters and awareness leave to an index, (N,), and what closes any."""
+    mask, closing = filtered(settings, "index.routing.allocation.", nodes)
     if not is_everywhere(settings):
         for one in attributes:
-            mask &= np.array([bool(label) for label in one.labels], np.bool_)
-    return mask
+            labelled = np.array([bool(label) for label in one.labels], np.bool_)
+            if not labelled.all():
+                closing = [*closing, f"{AWARE}attributes: {one.tier}"]
+            mask = mask & labelled
+    return mask, closing
 
 
 def _standing_elsewhere(
@@ -179,11 +183,15 @@ def _standing_elsewhere(
 def _awareness(found: Findings, nodes: Sequence[DataNode]) -> list[Aware]:
     """Return the attributes by which copies are kept apart."""
     attributes = []
-    at, told = found.cluster.get(f"{AWARE}attributes", ("", ""))
+    _, told = found.cluster.get(f"{AWARE}attributes", ("", ""))
     for attribute in dict.fromkeys(words(told)):
         labels = [next(iter(node.values(attribute)), "") for node in nodes]
         if not any(labels):
-            found.faults.add(at, quoted(attribute), "is an attribute that no node has: read _nodes")
+            add = "" if found.nodes else "; add _nodes"
+            found.notes.append(
+                f"that {AWARE}attributes names {printable(attribute)}, which no node has: it is "
+                f"not kept, and Elasticsearch allocates nothing by it{add}"
+            )
             continue
         tier = f"{attribute} attribute" if attribute in ("node", "host") else attribute
         forced = words(found.cluster.get(f"{AWARE}force.{attribute}.values", ("", ""))[1])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.documents import quoted
-from evenkeel.formats.elasticsearch.documents import MOST, Findings, Node, amount
+from evenkeel.formats.elasticsearch.documents import Node
 from evenkeel.model.errors import FaultList
 
 TIERS = "include._tier_preference"
@@ -20,9 +20,13 @@ PARTIAL = "index.store.snapshot.partial"
 SEARCH, WARM = "search", "warm"
 """Roles of OpenSearch; there ``warm`` is no tier of data."""
 
+ROLES = {
+    "d": "data", "s": "data_content", "h": "data_hot", "w": "data_warm", "c": "data_cold",
+    "f": FROZEN,
+}  # fmt: skip
+"""Roles of data by the letters that ``_cat`` prints."""
+
 EXPAND = "index.auto_expand_replicas"
-WATERMARK = "cluster.routing.allocation.disk.watermark"
-USUAL = {"low": "85%", "high": "90%"}
 
 Settings = Mapping[str, tuple[str, Any]]
 
@@ -37,17 +41,27 @@ class DataNode:
     ip: str = ""
     roles: frozenset[str] | None = None
     attributes: tuple[tuple[str, str], ...] = ()
+    version: tuple[int, ...] = ()
+    """Its release; empty if that is not known."""
+
+    strange: bool = False
+    """Whether shards stand there and ``_nodes`` has no such node that holds data."""
 
     @classmethod
     def of(cls, key: str, node: Node) -> "DataNode":
         """Return a node that ``_nodes`` has."""
         roles = None if node.roles is None else frozenset(node.roles)
-        return cls(node.name, key, node.host, node.ip, roles, tuple(node.attributes.items()))
+        version = tuple(int(part) for part in re.findall(r"[0-9]{1,4}", node.version)[:3])
+        own = tuple(node.attributes.items())
+        return cls(node.name, key, node.host, node.ip, roles, own, version)
 
     @property
     def holds(self) -> bool:
-        """Whether it holds data at all."""
-        return self.roles is None or bool(self._data_roles or self.only_remote)
+        """Whether it holds data at all; releases before 5 tell by attributes if one does not."""
+        if self.roles is None:
+            told = dict(self.attributes)
+            return told.get("data") != "false" and told.get("client") != "true"
+        return bool(self._data_roles or self.only_remote)
 
     @property
     def only_frozen(self) -> bool:
@@ -79,6 +93,12 @@ class DataNode:
         return [value for key, value in self.attributes if key == attribute]
 
 
+def roles_of(row: Mapping[str, str | None]) -> frozenset[str] | None:
+    """Return the roles of a node by the letters of a table's column; None where there is none."""
+    letters = row.get("node.role") or row.get("r")
+    return None if not letters else frozenset(ROLES.get(one, one) for one in letters)
+
+
 def words(value: Any) -> list[str]:
     """Return the words of a setting that is a list, or a text with commas."""
     if isinstance(value, list):
@@ -88,26 +108,38 @@ def words(value: Any) -> list[str]:
 
 def allowed(settings: Settings, prefix: str, nodes: Sequence[DataNode]) -> NDArray[np.bool_]:
     """Return the nodes that the filters below a prefix let hold shards, (N,) bool."""
+    return filtered(settings, prefix, nodes)[0]
+
+
+def filtered(
+    settings: Settings, prefix: str, nodes: Sequence[DataNode]
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return the nodes that filters let hold shards, (N,) bool, and the filters that close any."""
     mask = np.ones(len(nodes), np.bool_)
     included: NDArray[np.bool_] | None = None
+    closing = []
     for name, (_, value) in settings.items():
         kind, _, attribute = name.removeprefix(prefix).partition(".")
         wanted = words(value)
         if not name.startswith(prefix) or not wanted or not attribute:
             continue
         if name.endswith(TIERS):
-            mask &= _of_tier(wanted, nodes)
+            open_ = _of_tier(wanted, nodes)
         elif kind in ("require", "include", "exclude") and attribute == TIER:
-            mask &= np.array([_in_tiers(node, wanted, kind) for node in nodes], np.bool_)
+            open_ = np.array([_in_tiers(node, wanted, kind) for node in nodes], np.bool_)
         elif kind in ("require", "include", "exclude"):
-            hits = np.array([_matches(node, attribute, wanted, kind) for node in nodes], np.bool_)
-            if kind == "require":
-                mask &= hits
-            elif kind == "exclude":
-                mask &= ~hits
-            else:
-                included = hits if included is None else included | hits
-    return mask if included is None else mask & included
+            open_ = np.array([_matches(node, attribute, wanted, kind) for node in nodes], np.bool_)
+        else:
+            continue
+        if kind == "exclude" and attribute != TIER:
+            open_ = ~open_
+        if not open_.all():
+            closing.append(f"{name}: {' or '.join(wanted)}")
+        if kind == "include" and attribute != TIER and not name.endswith(TIERS):
+            included = open_ if included is None else included | open_
+        else:
+            mask &= open_
+    return (mask if included is None else mask & included), closing
 
 
 def of_kind(settings: Settings, nodes: Sequence[DataNode], default: bool) -> NDArray[np.bool_]:
@@ -187,19 +219,3 @@ def whole(faults: FaultList, settings: Settings, name: str) -> int:
 def is_true(settings: Settings, name: str, default: bool) -> bool:
     """Return a setting that is true or false."""
     return str(settings.get(name, ("", default))[1]).lower() == "true"
-
-
-def room(found: Findings, kind: str, total: float) -> float:
-    """Return how many bytes of a disk may be used up to a watermark, ``low`` or ``high``."""
-    if not is_true(found.cluster, "cluster.routing.allocation.disk.threshold_enabled", True):
-        return total
-    at, told = found.cluster.get(f"{WATERMARK}.{kind}", ("", USUAL[kind]))
-    text = str(told)
-    share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", text)
-    ratio = re.fullmatch(r"[01]?\.[0-9]{1,9}|[01]", text)
-    if not (share or ratio):
-        return max(total - amount(found.faults, at, text), 0.0)
-    used = float(share[1]) / 100.0 if share else float(text)
-    at, headroom = found.cluster.get(f"{WATERMARK}.{kind}.max_headroom", ("", "-1"))
-    most = MOST if str(headroom) == "-1" else amount(found.faults, at, str(headroom))
-    return total - min(total * (1.0 - min(used, 1.0)), most)

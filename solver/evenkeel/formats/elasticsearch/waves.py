@@ -1,13 +1,13 @@
 """Waves as Elasticsearch takes them: a reroute for each shard, with the balancer held meanwhile."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from evenkeel.formats.documents import Document
 from evenkeel.formats.elasticsearch.documents import recognises
-from evenkeel.formats.elasticsearch.exchanges import exchanges
+from evenkeel.formats.elasticsearch.exchanges import exchanges, orders, under_way
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave, anybody
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -101,15 +101,22 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         If a partition is not named index/number, or a copy would be given up.
     """
     faults = FaultList()
+    coming = under_way(cluster.native)
     found = [
-        {"reroutes.jsonl": b"".join(_reroute(faults, cluster, one) for one in wave)}
+        {
+            "reroutes.jsonl": b"".join(
+                _reroute(faults, cluster, one, coming.get(one.name, {})) for one in wave
+            )
+        }
         for wave in waves
     ]
     faults.raise_if_any()
     return found
 
 
-def _reroute(faults: FaultList, cluster: Cluster, change: Change) -> bytes:
+def _reroute(
+    faults: FaultList, cluster: Cluster, change: Change, coming: Mapping[str, str]
+) -> bytes:
     names, held = cluster.nodes.names, cluster.placement
     index, _, number = change.name.rpartition("/")
     if not (index and number.isascii() and number.isdecimal()):
@@ -122,16 +129,7 @@ def _reroute(faults: FaultList, cluster: Cluster, change: Change) -> bytes:
         gone = [names[n] for n in change.leaves]
         faults.add(change.name, gone, "would give up copies: change replicas")
         return b""
-    commands: list[dict[str, Any]] = [
-        {"move": own | {"from_node": names[source], "to_node": names[target]}}
-        for one in told
-        for source, target in zip(one.leaves, one.joins, strict=False)
-    ]
-    commands += [
-        {"allocate_replica": own | {"node": names[target]}}
-        for one in told
-        for target in one.joins[len(one.leaves) :]
-    ]
+    commands = [one for part in orders(own, told, names, coming) for one in part]
     try:
         return msgspec.json.encode({"commands": commands}) + b"\n" if commands else b""
     except UnicodeEncodeError:
