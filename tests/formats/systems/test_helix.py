@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.formats import registry
+from evenkeel.measure.audit import audit
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.solving import solve
@@ -203,29 +204,23 @@ class TestBadInput:
         broken = instance("a", DOMAIN="zone", INSTANCE_WEIGHT="heavy")
         broken["mapFields"] = {"INSTANCE_CAPACITY_MAP": {"CPU": "1.5"}}
         lists = {"DB_0": ["a", "z"]}
-        bad = ideal(
-            lists=lists, STATE_MODEL_DEF_REF="Odd", INSTANCE_GROUP_TAG="gpu", REPLICAS="two"
-        )
+        bad = ideal(lists=lists, MIN_ACTIVE_REPLICAS="two")
         assert faults_of(bad, config, broken) == [
-            ("[0].simpleFields.STATE_MODEL_DEF_REF", "Odd"),
-            ("[0].simpleFields.REPLICAS", "two"),
-            ("[2].simpleFields.DOMAIN", "zone"),
-            ("[0].simpleFields.INSTANCE_GROUP_TAG", "gpu"),
-            ("[0].listFields.DB_0", "z"),
+            ("[0].simpleFields.MIN_ACTIVE_REPLICAS", "two"),
             ("[2].mapFields.INSTANCE_CAPACITY_MAP.CPU", "1.5"),
-            ("[0].id", []),
+            ("[2].simpleFields.DOMAIN", "zone"),
             ("[2].simpleFields.INSTANCE_WEIGHT", "heavy"),
         ]
 
     def test_weights_are_json_inside_of_texts(self):
         config = record("C", {}, {"INSTANCE_CAPACITY_KEYS": ["CPU"]})
         config["mapFields"] = {"DEFAULT_INSTANCE_CAPACITY_MAP": {"CPU": "9"}}
-        weights = record("DB", {}, {}, {"PARTITION_CAPACITY_MAP": {"DEFAULT": "{", "DB_7": "{}"}})
+        weights = record("DB", {}, {}, {"PARTITION_CAPACITY_MAP": {"DEFAULT": "{", "DB_7": "7"}})
         nodes = [instance(one) for one in "ab"]
         found = faults_of(ideal(), config, weights, *nodes)
         at = "[2].mapFields.PARTITION_CAPACITY_MAP"
         assert (f"{at}.DEFAULT", "{") in found
-        assert (f"{at}.DB_7", "DB_7") in found
+        assert (f"{at}.DB_7", "7") in found
 
     @pytest.mark.parametrize(
         "texts",
@@ -249,14 +244,9 @@ class TestBadInput:
         cluster = registry.read(json.dumps(records).encode(), format="helix")
         assert cluster.partitions.load.voter.tolist() == [[3.0, 4.0]]
 
-    def test_ids_that_come_twice_and_records_that_dangle(self):
+    def test_ids_that_come_twice(self):
         nodes = [instance("a"), instance("a"), instance("b")]
-        view = record("Gone", {}, {}, {"Gone_0": {"a": "MASTER"}})
-        live = record("c", {"SESSION_ID": "1"})
-        found = faults_of(ideal(), *nodes, view, live)
-        assert ("[2].id", "a") in found
-        assert ("[4].id", "Gone") in found
-        assert ("[5].id", "c") in found
+        assert faults_of(ideal(), *nodes) == [("[2].id", "a")]
 
     def test_a_record_that_shows_nothing_asks_for_a_folder(self):
         assert faults_of(ideal(), record("odd", {"a": "b"})) == [("[1].id", "odd")]
@@ -290,6 +280,241 @@ class TestBadInput:
     def test_a_truncated_zip_is_named(self):
         with pytest.raises(InvalidInput, match="broken or truncated"):
             registry.read(zipped(DATA)[:-30], format="helix")
+
+
+def read_with_notes(*records):
+    """The cluster of a list of records, and what is noted of it, in one text."""
+    cluster = registry.read(json.dumps(records).encode(), format="helix")
+    return cluster, "; ".join(registry.find("helix").left_out(cluster))
+
+
+def custom(name="DB", states=None, **simple):
+    usual = {"REBALANCE_MODE": "CUSTOMIZED", "STATE_MODEL_DEF_REF": "OnlineOffline"}
+    told = states if states is not None else {"DB_0": {"a": "ONLINE", "b": "ONLINE"}}
+    return record(name, usual | simple, {}, told)
+
+
+NODES = [instance(one) for one in "ab"]
+KEYS = {"INSTANCE_CAPACITY_KEYS": ["CPU"]}
+WAGED = "org.apache.helix.controller.rebalancer.waged.WagedRebalancer"
+
+
+class TestBrokenClusters:
+    """What a cluster may well have is read and noted; what it concerns stays, the rest does not."""
+
+    @pytest.mark.parametrize(
+        ("one", "named"),
+        [
+            (ideal("X", REBALANCE_MODE="TASK"), "X"),
+            (ideal("X", STATE_MODEL_DEF_REF="Task", REBALANCE_MODE="USER_DEFINED"), "X"),
+            (ideal("X", REBALANCE_MODE="USER_DEFINED"), "X"),
+            (ideal("X", STATE_MODEL_DEF_REF="OfTheirOwn"), "X"),
+            (ideal("X", INSTANCE_GROUP_TAG="gpu"), "X (gpu)"),
+            (ideal("X", REBALANCE_MODE="FULL_AUTO", INSTANCE_GROUP_TAG="gpu"), "X (gpu)"),
+            (ideal("X", REBALANCE_MODE="FULL_AUTO", REPLICAS="two"), "X (two)"),
+            (custom("brokerResource", STATE_MODEL_DEF_REF="BrokerResourceOnlineOfflineStateModel"),
+             "brokerResource"),
+        ],
+    )  # fmt: skip
+    def test_a_resource_that_cannot_be_judged_stays_as_it_is(self, one, named, tmp_path):
+        cluster, notes = read_with_notes(ideal(), one, *NODES)
+        assert list(cluster.partitions.group_names) == ["DB"]
+        assert named in notes
+        assert by_id(written(cluster, tmp_path / "a.json")[0])[one["id"]] == one
+        alone, notes = read_with_notes(one, *NODES)
+        assert len(alone.partitions) == 0
+        assert named in notes
+
+    def test_an_instance_without_a_config_is_gone(self):
+        lists = {"DB_0": ["a", "z"], "DB_1": ["z", "b"]}
+        live = [record(one, {"SESSION_ID": "1"}) for one in "abyz"]
+        cluster, notes = read_with_notes(ideal(lists=lists), *NODES, *live)
+        assert list(cluster.nodes.names) == ["a", "b", "y", "z"]
+        assert cluster.nodes.gone.tolist() == [False, False, True, True]
+        assert cluster.nodes.alive.tolist() == [True, True, False, False]
+        assert audit(cluster, cluster.placement).counts["on_dead"] == 2
+        assert "y, z" in notes
+
+    def test_the_ghosts_of_a_topology_are_in_no_zone(self):
+        told = {"TOPOLOGY": "/zone/host", "TOPOLOGY_AWARE_ENABLED": "true"}
+        told |= {"FAULT_ZONE_TYPE": "zone"}
+        nodes = [instance(one, DOMAIN=f"zone={one},host={one}") for one in "ab"]
+        lists = {"DB_0": ["a", "y"], "DB_1": ["z", "b"]}
+        cluster, _ = read_with_notes(ideal(lists=lists), record("C", told), *nodes)
+        assert list(cluster.topology.tiers) == ["zone"]
+        assert cluster.topology.label[0].tolist()[2:] == [-1, -1]
+
+    @pytest.mark.parametrize("needed", ["DOMAIN", "HELIX_ZONE_ID"])
+    def test_an_instance_without_a_zone_takes_nothing_new(self, needed):
+        told = {"TOPOLOGY_AWARE_ENABLED": "true"}
+        if needed == "DOMAIN":
+            told |= {"TOPOLOGY": "/zone/host", "FAULT_ZONE_TYPE": "zone"}
+        nodes = [instance("a", **{needed: "zone=1,host=a"}), instance("b")]
+        cluster, notes = read_with_notes(ideal(), record("C", told), *nodes)
+        assert cluster.nodes.accepts.tolist() == [True, False]
+        assert cluster.nodes.keeps.tolist() == [True, True]
+        assert f"{needed} of b" in notes
+
+    @pytest.mark.parametrize("one", ["REPLACE", "SWAP_IN"])
+    def test_an_operation_that_nobody_knows_and_a_swap_for_nobody(self, one):
+        nodes = [instance("a"), instance("b", INSTANCE_OPERATION=one)]
+        cluster, notes = read_with_notes(ideal(), *nodes)
+        assert cluster.nodes.accepts.tolist() == [True, False]
+        assert cluster.nodes.stands_for.tolist() == [-1, -1]
+        assert " b" in notes
+
+    def test_names_that_are_out_of_date_change_nothing(self):
+        config = record("b", {"HELIX_HOST": "b"}, {}, {
+            "HELIX_DISABLED_PARTITION": {"Gone": "Gone_0", "DB": "DB_0,DB_9"},
+        })  # fmt: skip
+        view = record("Old", {}, {}, {"Old_0": {"a": "MASTER"}})
+        own = record("DB", {}, {}, {"DB_0": {"a": "MASTER"}, "DB_8": {"b": "SLAVE"}})
+        cluster, notes = read_with_notes(ideal(), instance("a"), config, view, own)
+        assert list(cluster.partitions.names) == ["DB_0"]
+        assert cluster.forbidden.tolist() == [[0, 1]]
+        assert all(one in notes for one in ("Gone", "DB_9", "Old", "partitions of DB"))
+
+    def test_customized_heeds_neither_tags_nor_limits_and_goes_by_its_map(self):
+        states = {"DB_0": {"a": "ONLINE", "b": "ONLINE"}, "DB_1": {"a": "ONLINE"}}
+        told = {"INSTANCE_GROUP_TAG": "DB", "MAX_PARTITIONS_PER_INSTANCE": "1", "REPLICAS": "0"}
+        cluster, notes = read_with_notes(custom(states=states, **told), *NODES)
+        assert cluster.partitions.replicas.tolist() == [2, 1]
+        assert audit(cluster, cluster.placement).hard == 0
+        assert "DB (DB)" in notes
+        assert "MAX_PARTITIONS_PER_INSTANCE" in notes
+
+    def test_what_a_customized_state_has_is_where_it_will_be(self, tmp_path):
+        view = record("DB", {}, {}, {"DB_0": {"a": "ERROR"}})
+        cluster, _ = read_with_notes(custom(REPLICAS="2"), *NODES, view)
+        assert cluster.placement.node.tolist() == [0, 1]
+        assert cluster.placement.flags.tolist() == [int(Flag.ERROR), 0]
+
+    def test_lists_of_unlike_length_ask_for_what_they_list(self):
+        # Ambry: any live instance stands for no number at all
+        lists = {"1": ["a", "b", "c"], "2": ["b", "c"]}
+        ambry = ideal("5", lists, REPLICAS="ANY_LIVEINSTANCE",
+                      STATE_MODEL_DEF_REF="AmbryLeaderStandby")  # fmt: skip
+        cluster, notes = read_with_notes(ambry, *(instance(one) for one in "abcd"))
+        assert cluster.partitions.replicas.tolist() == [3, 2]
+        assert audit(cluster, cluster.placement).hard == 0
+        assert not notes
+
+    @pytest.mark.parametrize(
+        ("capacity", "mode", "dimensions", "accepts"),
+        [
+            ({"a": "9", "b": "9"}, "", ("CPU",), [True, True]),
+            ({"a": "9"}, "", ("replicas",), [True, True]),
+            ({"a": "9"}, WAGED, ("CPU",), [True, False]),
+            ({}, WAGED, ("replicas",), [True, True]),
+        ],
+    )
+    def test_capacities_that_not_all_tell(self, capacity, mode, dimensions, accepts):
+        nodes = [
+            instance(one) | {"mapFields": {"INSTANCE_CAPACITY_MAP": {"CPU": capacity[one]}}}
+            if one in capacity else instance(one)
+            for one in "ab"
+        ]  # fmt: skip
+        config = record("C", {}, KEYS, {"DEFAULT_PARTITION_WEIGHT_MAP": {"CPU": "1"}})
+        told = {"REBALANCER_CLASS_NAME": mode} if mode else {}
+        cluster, notes = read_with_notes(ideal(**told), config, *nodes)
+        assert cluster.dimensions == dimensions
+        assert cluster.nodes.accepts.tolist() == accepts
+        assert bool(notes) == (len(capacity) < 2)
+
+    def test_weights_that_not_all_tell(self):
+        config = record("C", {}, KEYS, {"DEFAULT_INSTANCE_CAPACITY_MAP": {"CPU": "9"}})
+        told = {"PARTITION_CAPACITY_MAP": {"DEFAULT": '{"CPU": 4}', "DB_7": '{"CPU": 1}'}}
+        waged = {"REBALANCER_CLASS_NAME": WAGED}
+        cluster, notes = read_with_notes(
+            ideal(**waged), ideal("E", {"E_0": ["a"]}), ideal("F", {"F_0": ["b"]}, **waged),
+            config, record("DB", {}, {}, told), *NODES,
+        )  # fmt: skip
+        assert list(cluster.partitions.group_names) == ["DB", "E"]
+        assert cluster.dimensions == ("CPU", "replicas")
+        assert cluster.partitions.load.voter.tolist() == [[4.0, 0.0], [0.0, 1.0]]
+        assert "keys of F" in notes
+        assert "partition of DB" in notes
+
+
+class TestPinot:
+    """Segments go to the servers of their tenant, as Pinot's own records say."""
+
+    NODES = [
+        record(f"Server_{i}", {}, {"TAG_LIST": ["T_OFFLINE" if i < 3 else "U_OFFLINE"]})
+        for i in range(5)
+    ] + [record("Broker_0", {}, {"TAG_LIST": ["T_OFFLINE", "T_BROKER"]})]
+    MODEL = "SegmentOnlineOfflineStateModel"
+
+    def table(self, *segments, **simple):
+        states = {f"s{i}": dict.fromkeys(row, "ONLINE") for i, row in enumerate(segments)}
+        told = {"STATE_MODEL_DEF_REF": self.MODEL, "INSTANCE_GROUP_TAG": "t_OFFLINE"}
+        return custom("t_OFFLINE", states, **told, **simple)
+
+    def dump(self, folder, table, config=None, partitions=None):
+        files = {f"IDEALSTATES/{table['id']}": table}
+        files |= {f"CONFIGS/PARTICIPANT/{one['id']}": one for one in self.NODES}
+        if config is not None:
+            told = {key: json.dumps(one) for key, one in config.items()}
+            files["PROPERTYSTORE/CONFIGS/TABLE/t_OFFLINE"] = record("t_OFFLINE", told)
+        if partitions is not None:
+            files["PROPERTYSTORE/INSTANCE_PARTITIONS/t_OFFLINE"] = record(
+                "t_OFFLINE", {}, partitions
+            )
+        for name, one in files.items():
+            file = folder / "dump" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(one))
+        cluster = registry.read(folder / "dump")
+        return cluster, "; ".join(registry.find("helix").left_out(cluster))
+
+    @pytest.mark.parametrize(
+        ("held", "config", "servers"),
+        [
+            (["Server_0"], None, {0, 1, 2}),
+            (["Server_3"], None, {3, 4}),
+            (["Server_0", "Server_3"], None, {0, 1, 2, 3, 4}),
+            (["Server_0"], {"tenants": {"server": "U"}}, {3, 4}),
+            (["Server_0"], {"tenants": {"server": "T"}, "dedupConfig": None}, {0, 1, 2}),
+        ],
+    )  # fmt: skip
+    def test_the_tenant_says_which_servers(self, held, config, servers, tmp_path):
+        cluster, notes = self.dump(tmp_path, self.table(*([one] for one in held * 6)), config)
+        placed = solve(cluster).placement
+        names = [cluster.nodes.names[n] for n in {*placed.node.tolist()}]
+        assert {int(one.removeprefix("Server_")) for one in names} == servers
+        assert ("no configuration of table" in notes) == (config is None)
+
+    @pytest.mark.parametrize(
+        ("config", "partitions"),
+        [
+            ({"upsertConfig": {"mode": "FULL"}}, None),
+            ({"dedupConfig": {"dedupEnabled": True}}, None),
+            ({"tenants": {"server": "None"}}, None),
+            (None, {"0_0": ["Server_0"], "1_0": ["Server_1"]}),
+        ],
+    )
+    def test_what_only_pinot_can_tell_stays(self, config, partitions, tmp_path):
+        cluster, notes = self.dump(tmp_path, self.table(["Server_0"]), config, partitions)
+        assert len(cluster.partitions) == 0
+        assert "t_OFFLINE" in notes
+
+    def test_each_replica_group_has_a_replica(self, tmp_path):
+        groups = {"0_0": ["Server_0", "Server_1"], "0_1": ["Server_2", "Server_3"]}
+        table = self.table(*[["Server_0", "Server_1"]] * 8, REPLICAS="2")
+        cluster, _ = self.dump(tmp_path, table, None, groups)
+        found = solve(cluster)
+        assert found.audit.hard == 0
+        assert sorted(
+            {*map(tuple, np.sort((found.placement.nodes - 1) // 2, axis=1).tolist())}
+        ) == [(0, 1)]
+
+    def test_lists_that_are_no_partitions_are_left_alone(self, tmp_path):
+        table = self.table(*[["Server_0"]] * 6)
+        table["listFields"] = {"INSTANCE_PARTITIONS__0_0": ["Server_0"]}
+        cluster, _ = self.dump(tmp_path, table)
+        assert len(cluster.partitions) == 6
+        (after,), _ = written(cluster, tmp_path / "a.json", solve(cluster).placement)
+        assert after["listFields"] == table["listFields"]
 
 
 def written(cluster, path, placement=None, **options):

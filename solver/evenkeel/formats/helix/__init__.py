@@ -6,7 +6,7 @@ Apache Helix, ``ZNRecord``, ``IdealState``, ``ExternalView``, ``InstanceConfig``
 and ``ResourceConfig``.
 """
 
-from evenkeel.formats.helix.cluster import read
+from evenkeel.formats.helix.cluster import left_out, read
 from evenkeel.formats.helix.output import encode
 from evenkeel.formats.helix.records import recognises
 from evenkeel.formats.helix.waves import CARRIER
@@ -20,4 +20,5 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    left_out=left_out,
 )

@@ -40,61 +40,42 @@ def keys_of(faults: FaultList, records: Records) -> list[str]:
 def capacities(
     faults: FaultList, records: Records, names: Sequence[str], keys: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return what each instance can hold, (N, D); the cluster says what holds by default."""
+    """Return what each instance can hold, (N, D), NaN where nothing says so.
+
+    The cluster says what holds by default; an instance without a config holds nothing.
+    """
     usual = _amounts_of(faults, _cluster(records), "DEFAULT_INSTANCE_CAPACITY_MAP")
     rows = []
     for name in names:
         found = records.instance.get(name)
         own = usual | _amounts_of(faults, found, "INSTANCE_CAPACITY_MAP")
-        if found is not None:
-            _check_complete(faults, f"{found.at}mapFields.INSTANCE_CAPACITY_MAP", own, keys)
-        rows.append([own.get(key, 0.0) for key in keys])
+        unknown = 0.0 if found is None and records.instance else np.nan
+        rows.append([own.get(key, unknown) for key in keys])
     return np.array(rows, np.float64).reshape(len(names), len(keys))
 
 
 def weights(
     faults: FaultList, records: Records, resources: Mapping[str, Sequence[str]], keys: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return what a replica of each partition weighs, (P, D)."""
+    """Return what a replica of each partition weighs, (P, D), NaN where nothing says so."""
     usual = _amounts_of(faults, _cluster(records), "DEFAULT_PARTITION_WEIGHT_MAP")
-    wanted, nothing, values = {*keys}, dict.fromkeys(keys, 0.0), itemgetter(*keys)
+    wanted, nothing, values = {*keys}, dict.fromkeys(keys, np.nan), itemgetter(*keys)
     rows: list[Any] = []
     for name, partitions in resources.items():
         found = records.resource.get(name)
         told = {} if found is None else found.record.mapFields.get("PARTITION_CAPACITY_MAP", {})
         at = "" if found is None else f"{found.at}mapFields.PARTITION_CAPACITY_MAP"
         own = _decoded(faults, at, told)
-        lacking = {key for key, one in own.items() if not one.keys() >= wanted}
-        own |= {key: usual | own[key] for key in lacking}
-        for stranger in sorted(own.keys() - {*partitions, DEFAULT}):
-            faults.add(
-                f"{at}.{quoted(stranger)}", quoted(stranger), f"is not a partition of {name}"
-            )
-        general = own.get(DEFAULT, usual)
-        if not own.keys() >= {*partitions}:
-            _check_complete(faults, at or _place(records, name), general, keys)
-        for partition in filter(lacking.__contains__, partitions):
-            _check_complete(faults, f"{at}.{quoted(partition)}", own[partition], keys)
-            own[partition] = nothing | own[partition]
-        rows += map(values, map(own.get, partitions, repeat(nothing | general)))
+        own |= {key: nothing | usual | one for key, one in own.items() if not one.keys() >= wanted}
+        if own.keys() - {*partitions, DEFAULT}:
+            records.note("no partition of {} for some of the weights of partitions", name)
+        general = nothing | own.get(DEFAULT, usual)
+        rows += map(values, map(own.get, partitions, repeat(general)))
     return np.array(rows, np.float64).reshape(len(rows), len(keys))
 
 
 def _cluster(records: Records) -> Found | None:
     return next(iter(records.cluster.values()), None)
-
-
-def _place(records: Records, resource: str) -> str:
-    found = records.ideal.get(resource) or records.view[resource]
-    return f"{found.at}id"
-
-
-def _check_complete(
-    faults: FaultList, at: str, own: Mapping[str, float], keys: Sequence[str]
-) -> None:
-    missing = [key for key in keys if key not in own]
-    if missing:
-        faults.add(at, sorted(own), f"has no value for {missing}, which are capacity keys")
 
 
 def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Helix's records put together to a cluster: instances are nodes, resources are groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, chain, repeat
 from typing import Any
@@ -9,17 +9,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.documents import Document
 from evenkeel.formats.expressions import word
 from evenkeel.formats.helix import amounts, instances
 from evenkeel.formats.helix.instances import ALL_RESOURCES, DISABLED
+from evenkeel.formats.helix.pinot import CONSUMING, PINNED
 from evenkeel.formats.helix.records import Found, Records, gather
 from evenkeel.formats.helix.resources import (
     MODELS,
     Resource,
     Row,
     mode_of,
-    note_strangers,
+    placed_by_helix,
     resources,
 )
 from evenkeel.formats.native.arguments import build, check_slots
@@ -28,12 +29,21 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.runtime.printable import printable, some_of
 
 NAME = "helix"
 MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER_INSTANCE")
 """Settings of the cluster that bound how many replicas an instance has."""
 
 UNLIMITED = 2**31 - 1
+
+NO_INSTANCE = "no InstanceConfig of {}: it counts as gone, and what it holds is placed anew"
+STALE_DISABLED = "no ideal state of {}, for which instances are disabled: that changes nothing"
+NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: the key is left out"
+NO_CAPACITY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
+NOT_TOLD = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
+NO_WEIGHTS = "no weights by all keys of {}: it stays as it is, and WAGED places nothing"
+MOST_NAMED = 8
 
 
 def read(
@@ -51,7 +61,7 @@ def read(
     ------
     InvalidInput
         Naming every problem with file, field and value: truncated files, ids that come twice,
-        replicas on instances without a config, weights that a capacity key lacks.
+        numbers that are none. What a cluster may well have is noted: see ``left_out``.
     """
     faults = FaultList()
     records = gather(faults, documents)
@@ -63,14 +73,15 @@ def read(
             faults.add(
                 f"{second.at}id", second.record.id, "is a second cluster: read one at a time"
             )
-    names = instances_in(faults, records)
+    names = instances_in(records)
     states = instances.states_of(faults, records, names, now)
     alive = dict(zip(names, states["alive"].tolist(), strict=True))
     found = resources(faults, records, alive)
     given: dict[str, Any] = {"node_names": names, "native_format": NAME, **states}
-    given |= _topology_and_rules(faults, records, names, states["gone"].tolist(), found, spread)
-    given |= _placement(faults, records, found, names)
     given |= _amounts(faults, records, names, found)
+    given |= _topology_and_rules(faults, records, names, states["gone"].tolist(), found, spread)
+    given |= _placement(records, found, names, alive)
+    given["accepts"] &= np.array([name not in records.closed for name in names], np.bool_)
     given["forbidden"] = _disabled(faults, records, names, found)
     given["stands_for"] = instances.stands_for(faults, records, names)
     given["weight"] = instances.weights_of(faults, records, names)
@@ -82,20 +93,20 @@ def read(
     return build(faults, given, lambda path: f"{source.name}: {path}")
 
 
-def instances_in(faults: FaultList, records: Records) -> list[str]:
-    """Return all instances by name: those that have a config, or whoever is named if none has."""
-    if not records.instance:
-        named = {name for one in records.listings for name in one.instances} | {*records.live}
-        for found in (*records.ideal.values(), *records.view.values()):
-            if mode_of(found) != "task":
-                lists = found.record.listFields.values()
-                named |= {node for row in lists for node in row}
-                named |= {node for row in found.record.mapFields.values() for node in row}
-        return sorted(named - {"ANY_LIVEINSTANCE", ""})
-    for name in records.live.keys() - records.instance.keys():
-        found = records.live[name]
-        faults.add(f"{found.at}id", quoted(name), "is live and has no InstanceConfig")
-    return sorted(records.instance)
+def instances_in(records: Records) -> list[str]:
+    """Return all instances by name: those that have a config, and those that are named."""
+    named = {name for one in records.listings for name in one.instances} | {*records.live}
+    for found in (*records.ideal.values(), *records.view.values()):
+        if placed_by_helix(found):
+            custom = mode_of(found) == "customized" and bool(found.record.mapFields)
+            lists = () if custom else found.record.listFields.values()
+            named |= {node for row in lists for node in row}
+            named |= {node for row in found.record.mapFields.values() for node in row}
+    named -= {"ANY_LIVEINSTANCE", ""}
+    if records.instance:
+        for name in sorted(named - records.instance.keys()):
+            records.note(NO_INSTANCE, name)
+    return sorted(named | records.instance.keys())
 
 
 def _most_replicas(faults: FaultList, records: Records) -> int:
@@ -119,32 +130,38 @@ def _topology_and_rules(
     domains, zone = instances.topology_of(faults, records, names, enabled)
     tags = instances.tags_of(records, names)
     apart = ({zone: 1} if zone else {}) if spread is None else dict(spread)
-    rules: dict[tuple[str, int], int] = {}
+    rules: dict[tuple[str, ...] | int, tuple[int, Rule]] = {}
     rule, group_rule = [], []
     for one in found:
-        tag = word(one.tag) if one.tag else ""
-        if tag and tag not in tags:
-            at = one.found.place("INSTANCE_GROUP_TAG")
-            faults.add(at, quoted(one.tag), "is a tag that no instance carries")
-            tag = ""
-        rule += [rules.setdefault((tag, 0), len(rules))] * len(one.rows)
+        required = [word(one.tag)] if one.tag else []
+        groups = []
+        if one.servers is not None:
+            groups = [f"group{i} of {one.name}" for i in range(len(one.servers.groups))]
+            own = dict(
+                zip((one.tag, *groups), (one.servers.instances, *one.servers.groups), strict=True)
+            )
+            tags |= {word(tag): [name in own[tag] for name in names] for tag in own}
+        placed = Rule(
+            require=[f"+{tag}" for tag in required],
+            place={f"+{word(tag)}": 1 for tag in groups},
+            spread=apart,
+        )
+        key = (*required, *groups)
+        rule += [rules.setdefault(key, (len(rules), placed))[0]] * len(one.rows)
         most = one.most_per_instance
-        group_rule.append(-1 if most < 0 else rules.setdefault(("", most), len(rules)))
+        bound = (most, (len(rules), Rule(spread={"node": most})))
+        group_rule.append(-1 if most < 0 else rules.setdefault(*bound)[0])
     return {
         "domains": domains,
         "tags": tags,
-        "rules": [
-            Rule(spread={"node": most}) if most
-            else Rule(require=[f"+{tag}"] if tag else [], spread=apart)
-            for tag, most in rules
-        ],
+        "rules": [one for _, one in rules.values()],
         "rule": np.array(rule, np.int64),
         "group_rule": np.array(group_rule, np.int64),
     }  # fmt: skip
 
 
 def _placement(
-    faults: FaultList, records: Records, found: Sequence[Resource], names: Sequence[str]
+    records: Records, found: Sequence[Resource], names: Sequence[str], alive: Mapping[str, bool]
 ) -> dict[str, Any]:
     """Return the replicas of all resources, slot by slot, and who leads."""
     rows = [row for one in found for row in one.rows.values()]
@@ -153,19 +170,20 @@ def _placement(
     node = _numbers({name: n for n, name in enumerate(names)}, [row.nodes for row in rows])
     owner = np.repeat(np.arange(len(rows)), width)
     counts = [len(one.rows) for one in found]
-    for p in np.unique(owner[node < 0]).tolist():
-        group = int(np.searchsorted(np.cumsum(counts), p, "right"))
-        partition = [*found[group].rows][p - sum(counts[:group])]
-        note_strangers(faults, records, found[group], partition)
+    replicas = np.array([*chain.from_iterable(one.replicas for one in found)], np.int64)
     states = [row.states or ("",) * len(row.nodes) for row in rows]
     tops = [one.model.states[0] if one.model.leads else "" for one in found]
-    number = {state: i for i, state in enumerate(dict.fromkeys(["", "ERROR", *tops]))}
+    number = {state: i for i, state in enumerate(dict.fromkeys(["", "ERROR", CONSUMING, *tops]))}
     state = _numbers(number, states)
     top = np.repeat(np.array([number[one] for one in tops], np.int64), counts)
     # a list without states is led by its first
     untold = np.fromiter((not row.states for row in rows), np.bool_, len(rows)) & (width > 0)
     leads = (state == top[owner]) & (state > 0)
     leads[first[:-1][untold & (top > 0)]] = True
+    up = np.array([alive[name] for name in names] + [False], np.bool_)
+    held = (state == number[CONSUMING]) & up[node]
+    for one in [found[g] for g in np.unique(np.repeat(np.arange(len(found)), counts)[owner[held]])]:
+        records.note(PINNED, one.name)
     at = np.flatnonzero(leads)[::-1]
     leader = np.full(len(rows), -1)
     leader[owner[at]] = at - first[owner[at]]  # of several the first one is written last
@@ -173,10 +191,10 @@ def _placement(
         "placement": node,
         "first": first,
         "leader": leader,
-        "flags": (state == number["ERROR"]) * int(Flag.ERROR),
-        "replicas": np.repeat(np.array([one.replicas for one in found], np.int64), counts),
-        "min_active": np.repeat(
-            np.array([min(one.min_active, one.replicas) for one in found], np.int64), counts
+        "flags": (state == number["ERROR"]) * int(Flag.ERROR) + held * int(Flag.PINNED),
+        "replicas": replicas,
+        "min_active": np.minimum(
+            np.repeat(np.array([one.min_active for one in found], np.int64), counts), replicas
         ),
         "partition_names": partition_names(found),
         "group": np.repeat(np.arange(len(found)), counts),
@@ -205,25 +223,53 @@ def partition_names(found: Sequence[Resource]) -> list[str]:
 
 
 def _amounts(
-    faults: FaultList, records: Records, names: Sequence[str], found: Sequence[Resource]
+    faults: FaultList, records: Records, names: Sequence[str], found: list[Resource]
 ) -> dict[str, Any]:
-    """Return loads and capacities by the capacity keys, or else the numbers of replicas."""
+    """Return loads and capacities by the capacity keys, or else the numbers of replicas.
+
+    Resources that WAGED places and that tell no weights are taken out.
+    """
     keys = amounts.keys_of(faults, records)
-    partitions = {one.name: [*one.rows] for one in found}
-    if keys:
-        return {
-            "dimensions": keys,
-            "capacity": amounts.capacities(faults, records, names, keys),
-            "load": amounts.weights(faults, records, partitions, keys),
-        }
-    count = sum(map(len, partitions.values()))
-    # nothing limits it, yet a node can be level only against some capacity
-    everything = sum(len(one.rows) * one.replicas for one in found)
-    return {
-        "dimensions": [amounts.COUNT],
-        "capacity": np.full((len(names), 1), max(float(everything), 1.0)),
-        "load": np.ones((count, 1)),
-    }
+    capacity = amounts.capacities(faults, records, names, keys)
+    weighed = np.array([_is_waged(one.found) for one in found], np.bool_)
+
+    def loads() -> NDArray[np.float64]:
+        partitions = {one.name: [*one.rows] for one in found}
+        return amounts.weights(faults, records, partitions, keys)
+
+    load = loads() if keys else np.zeros((sum(len(one.rows) for one in found), 0))
+    untold = np.isnan(capacity)
+    useless: NDArray[np.bool_] = np.asarray(untold.all(axis=0))
+    if not weighed.any():
+        useless |= untold.any(axis=0) | np.isnan(load).any(axis=0)
+    for d in np.flatnonzero(useless).tolist():
+        records.note(NO_CAPACITY if weighed.any() else NOT_WAGED, keys[d])
+    keys = [key for key, out in zip(keys, useless, strict=True) if not out]
+    capacity, load, untold = capacity[:, ~useless], load[:, ~useless], untold[:, ~useless]
+    for n in np.flatnonzero(untold.any(axis=1)).tolist():
+        records.closed.add(names[n])
+        records.note(NOT_TOLD, names[n])
+    group = np.repeat(np.arange(len(found)), [len(one.rows) for one in found])
+    counted: NDArray[np.bool_] = np.asarray(np.isnan(load).any(axis=1))
+    out = np.bincount(group[counted], minlength=len(found)) > 0
+    out &= weighed
+    for g in np.flatnonzero(out).tolist():
+        records.note(NO_WEIGHTS, found[g].name)
+    load, counted = load[~out[group]], counted[~out[group]]
+    found[:] = [one for one, gone in zip(found, out, strict=True) if not gone]
+    capacity = np.where(np.isnan(capacity), np.inf, capacity)
+    load = np.where(counted[:, np.newaxis], 0.0, load)
+    if not keys or counted.any():
+        # nothing limits it, yet a node can be level only against some capacity
+        everything = max(float(sum(sum(one.replicas) for one in found)), 1.0)
+        capacity = np.column_stack([capacity, np.full(len(names), everything)])
+        load = np.column_stack([load, counted | (not keys)])
+        keys = [*keys, amounts.COUNT]
+    return {"dimensions": keys, "capacity": capacity, "load": load.astype(np.float64)}
+
+
+def _is_waged(found: Found) -> bool:
+    return found.text("REBALANCER_CLASS_NAME").endswith("WagedRebalancer")
 
 
 def _disabled(
@@ -246,15 +292,13 @@ def _disabled(
         for resource, listed in told.items():
             if resource == ALL_RESOURCES:
                 continue
-            assert config is not None, "no record disables nothing"
-            at = f"{config.at}mapFields.{DISABLED}.{quoted(resource)}"
             if resource not in known:
-                faults.add(at, quoted(resource), "is not a resource")
+                records.note(STALE_DISABLED, resource)
             for partition in filter(None, (text.strip() for text in listed.split(","))):
                 if resource in own and partition in own[resource][0].rows:
                     pairs.add((partitions_of(resource)[partition], n))
                 elif resource in own:
-                    faults.add(at, quoted(partition), f"is not a partition of {quoted(resource)}")
+                    records.note(STALE_DISABLED, partition)
         # the older form names partitions alone, of whatever resource
         for partition in () if config is None else config.record.listFields.get(DISABLED, ()):
             holds = [resource for resource in own if partition in own[resource][0].rows]
@@ -282,8 +326,17 @@ def _payload(records: Records, found: Sequence[Resource]) -> dict[str, Any]:
         "resources": [name for name in ideal if name in records.resource],
     }
     return {
-        "ideal_states": ideal, "state_models": definitions, "states": states, "configs": configs
+        "ideal_states": ideal, "state_models": definitions, "states": states, "configs": configs,
+        "notes": [
+            sentence.format(some_of(names, printable, MOST_NAMED))
+            for sentence, names in records.notes.items()
+        ],
     }  # fmt: skip
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what records name that is not there, and what is left alone."""
+    yield from cluster.native.get("notes", ()) if isinstance(cluster.native, dict) else ()
 
 
 def _plain(found: Found) -> dict[str, Any]:

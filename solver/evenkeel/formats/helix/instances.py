@@ -22,12 +22,16 @@ DISABLED = "HELIX_DISABLED_PARTITION"
 ALL_RESOURCES = "ALL_RESOURCES"
 """Under this name an instance is disabled for the partitions of every resource."""
 
+OTHER = "other"
+"""An operation that is not known here."""
+
 STATES: dict[str, dict[str, bool]] = {
     "ENABLE": {},
     "DISABLE": {"alive": False},
     "EVACUATE": {"accepts": False, "keeps": False},
     "SWAP_IN": {"accepts": False},
     "UNKNOWN": {"alive": False, "gone": True},
+    OTHER: {"accepts": False},
 }
 """What an instance may do under each operation, beside what all may that are live."""
 
@@ -57,7 +61,6 @@ def operation(faults: FaultList, found: Found) -> str:
     """Return the operation of an instance: the last one listed, or what its older fields say."""
     listed = found.record.listFields.get("HELIX_INSTANCE_OPERATIONS", [])
     told = found.text("INSTANCE_OPERATION")
-    place = found.place("INSTANCE_OPERATION")
     if listed:
         place = f"{found.at}listFields.HELIX_INSTANCE_OPERATIONS[{len(listed) - 1}]"
         try:
@@ -67,8 +70,7 @@ def operation(faults: FaultList, found: Found) -> str:
             faults.add(place, quoted(listed[-1]), "must be JSON with an OPERATION")
             return "ENABLE"
     if told and told not in STATES:
-        faults.add(place, quoted(told), f"unknown operation; known: {[*STATES]}")
-        return "ENABLE"
+        return OTHER
     if not is_true(found, "HELIX_ENABLED", True) and told in ("", "ENABLE"):
         return "DISABLE"
     return told or "ENABLE"
@@ -93,8 +95,11 @@ def states_of(
         # the cluster's record disables many at once
         if done == "ENABLE" and (name in disabled or records.is_listed_disabled(name)):
             done = "DISABLE"
+        if done == OTHER:
+            records.note("an operation that is not known here of {}: it takes nothing new", name)
         live = records.is_live(name)
-        may = {"alive": live, "gone": False} | STATES[done]
+        unknown = found is None and bool(records.instance)
+        may = {"alive": live, "gone": unknown} | STATES[done]
         alive = live and may["alive"]
         moments = [_moment(faults, found, "HELIX_ENABLED_TIMESTAMP")] if done == "DISABLE" else []
         if _is_moment(disabled.get(name, "")):
@@ -156,13 +161,15 @@ def topology_of(
         found = records.instance.get(name)
         text = "" if found is None else found.text(needed)
         if not text and on and found is not None:
-            faults.add(found.place(needed), None, f"is missing: {name} is enabled")
+            records.closed.add(name)
+            records.note(f"no {needed} of {{}}, at which Helix stops: it takes nothing new", name)
         own = _pairs(faults, found, text) if path else {zone: text}
         for key, labels in domains.items():
             labels.append(own.get(key) or (f"Default_{key}" if path and text else ""))
     # a key with a value of its own for every instance is the instance
     last = [*domains][-1]
-    if len({*domains[last]}) == len(names):
+    told = [label for label in domains[last] if label]
+    if told and len({*told}) == len(told):
         del domains[last]
         zone = "" if zone == last else zone
     renamed = {key if key != "node" else "node domain": at for key, at in domains.items()}
@@ -211,8 +218,7 @@ def stands_for(faults: FaultList, records: Records, names: Sequence[str]) -> lis
     ]
     for n, swap in enumerate(swapped):
         if swap and places[n] < 0:
-            at = records.instance[names[n]].place("DOMAIN")
-            faults.add(at, logical[n], f"is swapped in for no instance: {names[n]} is alone there")
+            records.note("no instance for which {} is swapped in: it takes nothing", names[n])
     return places
 
 

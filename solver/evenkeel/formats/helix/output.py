@@ -141,7 +141,6 @@ class Writer:
         self.states_told = custom or bool(self.before["mapFields"])
         """Whether it tells states of replicas, which follow from more than a list."""
 
-        self._lists = not custom or bool(self.before["listFields"])
         self._custom = custom
         self._changed: set[str] = set()
 
@@ -156,7 +155,7 @@ class Writer:
         partition = key_in(self.before, partition)
         self.widths[partition] = len(nodes)
         same = True
-        if self._lists:
+        if not self._custom or partition in lists:
             self.record["listFields"][partition] = nodes
             same = lists.get(partition) == nodes
         if self._custom or partition in states:
@@ -168,7 +167,10 @@ class Writer:
     def _states(self, leader: str, partition: str, nodes: Sequence[str]) -> dict[str, str]:
         """Return the state of each replica; who joins takes that of one that left."""
         model = self.model
-        before = self.states.get(partition) or self.before["mapFields"].get(partition, {})
+        viewed = self.states.get(partition, {})
+        before = self.before["mapFields"].get(partition, {})
+        # what a CUSTOMIZED ideal state says is meant, whatever is so far
+        before = viewed | before if self._custom else viewed or before
         top = model.states[0] if model.leads else ""
         second = model.states[min(1, len(model.states) - 1)] if model.leads else model.states[0]
         free = [

@@ -22,7 +22,10 @@ from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import decode_json
 from evenkeel.model.errors import FaultList
 
-Kind = Literal["ideal", "view", "instance", "live", "history", "cluster", "resource", "states", ""]
+Kind = Literal[
+    "ideal", "view", "instance", "live", "history", "cluster", "resource", "states", "table",
+    "partitions", "",
+]  # fmt: skip
 """What a record is; "" for one that placing does not need."""
 
 FIELDS = re.compile(rb'"(simpleFields|mapFields|listFields)"\s*:')
@@ -38,6 +41,7 @@ FOLDERS: dict[str, Kind] = {
     "STATEMODELDEFS": "states", "HISTORY": "history", "PROPERTYSTORE": "", "CONTROLLER": "",
     "CURRENTSTATES": "", "MESSAGES": "", "ERRORS": "", "STATUSUPDATES": "", "CUSTOMIZEDVIEW": "",
     "TARGETEXTERNALVIEW": "", "CUSTOMIZEDSTATES": "", "TASKCURRENTSTATES": "",
+    "TABLE": "table", "INSTANCE_PARTITIONS": "partitions",
 }  # fmt: skip
 """What the records of each folder are; the innermost folder that is known decides."""
 
@@ -128,10 +132,25 @@ class Records:
     cluster: dict[str, Found] = field(default_factory=dict)
     resource: dict[str, Found] = field(default_factory=dict)
     states: dict[str, Found] = field(default_factory=dict)
+    table: dict[str, Found] = field(default_factory=dict)
+    partitions: dict[str, Found] = field(default_factory=dict)
     listings: list[Listing] = field(default_factory=list)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    """What cannot be judged: a sentence with a gap, and the names that belong into it."""
+
+    closed: set[str] = field(default_factory=set)
+    """Instances that take nothing new, since it cannot be judged what they may hold."""
+
+    def note(self, sentence: str, name: str) -> None:
+        """Note something about a name, once."""
+        names = self.notes.setdefault(sentence, [])
+        if name not in names[-1:]:
+            names.append(name)
 
     def is_live(self, name: str) -> bool:
         """Whether an instance is live, which all are where nothing says who is."""
+        if self.instance and name not in self.instance:
+            return False  # Helix knows it no more
         if name in self.live or not (self.live or self.listings):
             return True
         return any(name in one.online for one in self.listings)
@@ -183,7 +202,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
         for found in _records_of(faults, document):
             _add(faults, records, found, told)
     for one in fields(Records):
-        if one.name == "listings":
+        if one.name in ("listings", "notes", "closed"):
             continue
         own: dict[str, Found] = getattr(records, one.name)
         setattr(records, one.name, dict(sorted(own.items())))

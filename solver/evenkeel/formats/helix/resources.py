@@ -6,7 +6,7 @@ from itertools import repeat
 
 import msgspec
 
-from evenkeel.formats.documents import quoted
+from evenkeel.formats.helix import pinot
 from evenkeel.formats.helix.instances import whole
 from evenkeel.formats.helix.records import Found, Records
 from evenkeel.model.errors import FaultList
@@ -14,10 +14,22 @@ from evenkeel.model.errors import FaultList
 ALL = "ANY_LIVEINSTANCE"
 """As many replicas as there are live instances."""
 
-UNPLACED = {"task"}
-"""Modes whose partitions are not replicas of anything."""
+TASKS = {"Task", "ScheduledTask", "SchedulerTaskQueue"}
+"""State models of what is run, not held."""
+
+
+IS_TASK = "of tasks that the task framework assigns: {}; what is there stays"
+USER_DEFINED = "of {}, which a rebalancer of its own places (USER_DEFINED): what is there stays"
+NO_MODEL = "no states of the state model of {}: what is there stays; add STATEMODELDEFS"
+NO_TAG = "no instance with the tag of {}, so that none may hold it: what is there stays"
+NO_NUMBER = "no number of replicas of {}: what is there stays"
+NO_IDEAL_STATE = "no ideal state of {}: the external view counts for nothing"
+NO_PARTITION = "of partitions of {} that only an external view has: they count as gone"
+TAG_IGNORED = "no instance with the tag of {}: in CUSTOMIZED Helix ignores it, and so do we"
+MOST_IGNORED = "MAX_PARTITIONS_PER_INSTANCE of {}: in CUSTOMIZED Helix ignores it, and so do we"
 
 NOBODY: dict[str, str] = {}
+NOWHERE: dict[str, bool] = {}
 NOT_HELD = frozenset({"DROPPED"})
 UNTOLD = "\0"
 """Stands for the state of a replica that is not there."""
@@ -41,22 +53,26 @@ MODELS = {
     "LeaderFollower": Model(("LEADER", "FOLLOWER"), True),
     "OnlineOffline": Model(("ONLINE",), False),
     "StorageSchemata": Model(("MASTER",), False),
+    "AmbryLeaderStandby": Model(("LEADER", "STANDBY"), True),
+    pinot.SEGMENTS: Model(("ONLINE", pinot.CONSUMING), False),
 }
-"""Those that come with Helix."""
+"""Those that come with Helix, or with systems on top of it that are known here."""
 
 
 @dataclass
 class Resource:
-    """One resource as it is, with the replicas of each partition."""
+    """One resource as it is, with the replicas of each partition, and how many each wants."""
 
     name: str
     found: Found
     model: Model
     rows: "dict[str, Row]"
-    replicas: int
+    replicas: list[int]
     tag: str
     min_active: int
     most_per_instance: int
+    servers: pinot.Servers | None
+    """Who may hold it where no tag of its own says so."""
 
 
 def mode_of(found: Found) -> str:
@@ -65,81 +81,141 @@ def mode_of(found: Found) -> str:
 
 
 def resources(faults: FaultList, records: Records, alive: Mapping[str, bool]) -> list[Resource]:
-    """Return the resources that hold replicas, in the order of their names."""
+    """Return the resources that can be placed, in the order of their names; others are noted."""
     told = records.ideal or records.view
-    for name, found in records.view.items():
+    for name in records.view:
         if records.ideal and name not in records.ideal:
-            faults.add(f"{found.at}id", quoted(name), "is not a resource: it has no ideal state")
-    return [
-        _resource(faults, records, found, alive)
-        for found in told.values()
-        if mode_of(found) not in UNPLACED
-    ]
+            records.note(NO_IDEAL_STATE, name)
+    found = [_resource(faults, records, one, alive) for one in told.values()]
+    return [one for one in found if one is not None]
 
 
-def model_of(faults: FaultList, records: Records, found: Found) -> Model:
-    """Return the state model of a resource, as it is defined there, or as Helix brings it."""
+def model_of(records: Records, found: Found) -> Model | None:
+    """Return the state model of a resource, as it is defined there, or as it is known."""
     name = found.text("STATE_MODEL_DEF_REF")
     own = records.states.get(name)
     if own is None:
-        if name not in MODELS:
-            message = "unknown state model: read its definition, too (STATEMODELDEFS)"
-            faults.add(found.place("STATE_MODEL_DEF_REF"), quoted(name), message)
-        return MODELS.get(name, MODELS["OnlineOffline"])
+        return MODELS.get(name)
     fields = own.record.mapFields
     initial = own.text("INITIAL_STATE")
     listed = own.record.listFields.get("STATE_PRIORITY_LIST", [])
     states = tuple(one for one in listed if one not in NOT_SERVED and one != initial)
     if not states:
-        at = f"{own.at}listFields.STATE_PRIORITY_LIST"
-        faults.add(at, listed[:8], "names no state in which a replica serves")
-        return MODELS["OnlineOffline"]
+        return None
     return Model(states, fields.get(f"{states[0]}.meta", {}).get("count") == "1")
+
+
+def placed_by_helix(found: Found) -> bool:
+    """Tell whether it is Helix that places a resource, or its ideal state as people wrote it."""
+    state_model = found.text("STATE_MODEL_DEF_REF")
+    elsewhere = mode_of(found) in ("task", "user_defined")
+    return not elsewhere and state_model not in (TASKS | {pinot.BROKERS})
+
+
+def _left_alone(records: Records, found: Found, model: Model | None) -> bool:
+    """Note and tell whether others place a resource, or nobody can."""
+    name, tag = found.record.id, found.text("INSTANCE_GROUP_TAG")
+    mode, state_model = mode_of(found), found.text("STATE_MODEL_DEF_REF")
+    if mode == "task" or state_model in TASKS:
+        records.note(IS_TASK, name)
+    elif state_model == pinot.BROKERS:
+        records.note(pinot.DERIVED, name)
+    elif mode == "user_defined":
+        records.note(USER_DEFINED, name)
+    elif model is None:
+        records.note(NO_MODEL, name)
+    elif mode != "customized" and tag and not _carried(records, tag):
+        records.note(NO_TAG, f"{name} ({tag})")
+    else:
+        return False
+    return True
 
 
 def _resource(
     faults: FaultList, records: Records, found: Found, alive: Mapping[str, bool]
-) -> Resource:
-    record = found.record
-    model = model_of(faults, records, found)
+) -> Resource | None:
+    record, model = found.record, model_of(records, found)
+    if _left_alone(records, found, model):
+        return None
+    assert model is not None, "a resource without one is left alone"
     view = records.view.get(record.id)
     rows = _rows(found, view, model, alive)
-    for stranger in sorted(view.record.mapFields.keys() - rows.keys()) if view else ():
-        at = f"{found.at if view is None else view.at}mapFields.{quoted(stranger)}"
-        message = f"is not a partition of the ideal state of {quoted(record.id)}"
-        faults.add(at, quoted(stranger), message)
+    if view is not None and not view.record.mapFields.keys() <= rows.keys():
+        records.note(
+            "of partitions of {} that only an external view has: they count as gone", record.id
+        )
     config = records.resource.get(record.id)
     least = whole(faults, found, "MIN_ACTIVE_REPLICAS", -1)
     if config is not None and config.text("MIN_ACTIVE_REPLICAS"):
         least = whole(faults, config, "MIN_ACTIVE_REPLICAS", least)
+    custom = mode_of(found) == "customized"
     tag = found.text("INSTANCE_GROUP_TAG")
-    most = whole(faults, found, "MAX_PARTITIONS_PER_INSTANCE", -1)
-    wanted = _wanted(faults, records, found, config, alive)
+    most = -1 if custom else whole(faults, found, "MAX_PARTITIONS_PER_INSTANCE", -1)
+    servers = None
+    if custom:
+        # Helix looks at neither, and Pinot calls the tag as it calls the table
+        if found.text("STATE_MODEL_DEF_REF") == pinot.SEGMENTS and records.instance:
+            holders = sorted({node for row in rows.values() for node in row.nodes})
+            servers = pinot.servers_of(records, found, holders)
+            if servers is None:
+                return None
+            tag = servers.tag
+        elif tag and not _carried(records, tag):
+            records.note(TAG_IGNORED, f"{record.id} ({tag})")
+            tag = ""
+        if found.text("MAX_PARTITIONS_PER_INSTANCE") not in ("", f"{2**31 - 1}"):
+            records.note(MOST_IGNORED, record.id)
+    wanted = _wanted(records, found, config, alive, rows)
     if wanted is None:
-        wanted = max((len(row.nodes) for row in rows.values()), default=0)
+        return None
     return Resource(
         record.id, found, model, rows, wanted, tag, max(least, 0),
-        -1 if most <= 0 or most == 2**31 - 1 else most,
+        -1 if most <= 0 or most == 2**31 - 1 else most, servers,
     )  # fmt: skip
 
 
 def _wanted(
-    faults: FaultList,
     records: Records,
     found: Found,
     config: Found | None,
     alive: Mapping[str, bool],
-) -> int | None:
-    """Return how many replicas are wanted of each partition; None where nothing says so."""
+    rows: "Mapping[str, Row]",
+) -> list[int] | None:
+    """Return how many replicas are wanted of each partition; None, with a note, if none can tell.
+
+    Where instances are listed, and the number is none, each partition wants as many as are listed.
+    """
     source = found if found.text("REPLICAS") or config is None else config
-    if source.text("REPLICAS") == ALL:
+    told, automatic = source.text("REPLICAS"), mode_of(found) == "full_auto"
+    number = int(told) if told.isascii() and told.isdecimal() and len(told) < 6 else -1
+    if 0 <= number <= MOST_REPLICAS and (number or automatic):
+        return [number] * len(rows)
+    if told == ALL or not automatic:
         tag = found.text("INSTANCE_GROUP_TAG")
-        return sum(up and (not tag or _carries(records, name, tag)) for name, up in alive.items())
-    number = whole(faults, source, "REPLICAS", -1)
-    if number < -1 or number > MOST_REPLICAS:
-        message = f"must be a number of replicas, to {MOST_REPLICAS}, or {ALL}"
-        faults.add(source.place("REPLICAS"), number, message)
-    return None if not 0 <= number <= MOST_REPLICAS else number
+        up = sum(is_up and (not tag or _carries(records, n, tag)) for n, is_up in alive.items())
+        listed = {} if automatic else _listed(found)
+        everywhere = up if told == ALL else 0
+        return [len(listed[one]) if one in listed else everywhere for one in rows]
+    if not told:
+        return [max((len(row.nodes) for row in rows.values()), default=0)] * len(rows)
+    records.note(NO_NUMBER, f"{found.record.id} ({told})")
+    return None
+
+
+def _listed(found: Found) -> dict[str, Sequence[str]]:
+    """Return the instances that an ideal state lists for its partitions, where it lists any."""
+    lists = found.record.listFields
+    states = {
+        one: [node for node, state in nodes.items() if state not in NOT_HELD]
+        for one, nodes in found.record.mapFields.items()
+    }
+    first, second = (states, lists) if mode_of(found) == "customized" else (lists, states)
+    listed = {**second, **first}
+    return {one: nodes for one, nodes in listed.items() if nodes and ALL not in nodes}
+
+
+def _carried(records: Records, tag: str) -> bool:
+    return any(_carries(records, name, tag) for name in records.instance)
 
 
 def _carries(records: Records, instance: str, tag: str) -> bool:
@@ -160,23 +236,28 @@ def _rows(
     """Return the replicas of each partition: those that are, then those on nodes that are down."""
     lists, states = found.record.listFields, found.record.mapFields
     # of equal length they sort by the numbers that they end in
-    partitions = sorted(sorted(lists.keys() | states.keys() if states else lists), key=len)
+    custom = mode_of(found) == "customized"
+    own = states if custom and states else lists if lists and not custom else lists | states
+    partitions = sorted(sorted(own), key=len)
     rank = {state: i for i, state in enumerate(model.states)}
     if view is None:
-        custom = mode_of(found) == "customized"
         return {
             one: _as_wanted(lists.get(one, ()), states.get(one, {}), custom, rank, alive)
             for one in partitions
         }
     there = view.record.mapFields
     held = [*map(there.get, partitions, repeat(NOBODY))]
-    wanted = [lists.get(one) or sorted(states.get(one, ())) for one in partitions]
-    own = [[*map(has.get, asks, repeat(UNTOLD))] for has, asks in zip(held, wanted, strict=True)]
-    rows = [*map(Row, wanted, own)]
-    # few are not as they are wanted
-    for i, (has, told) in enumerate(zip(held, own, strict=True)):
+    if custom and states:
+        wanted = [sorted(states[one]) for one in partitions]
+    else:
+        wanted = [lists.get(one) or sorted(states.get(one, ())) for one in partitions]
+    found_ = [[*map(has.get, asks, repeat(UNTOLD))] for has, asks in zip(held, wanted, strict=True)]
+    rows = [*map(Row, wanted, found_)]
+    # few are not as they are wanted; what a CUSTOMIZED state has is where it will be
+    up = NOWHERE if custom else alive
+    for i, (has, told) in enumerate(zip(held, found_, strict=True)):
         if len(has) != len(told) or not NOT_AS_WANTED.isdisjoint(told):
-            rows[i] = _as_viewed(has, wanted[i], rank, alive)
+            rows[i] = _as_viewed(has, wanted[i], rank, up)
     return dict(zip(partitions, rows, strict=True))
 
 
@@ -211,16 +292,3 @@ def _as_wanted(
     if len(listed) == 1 and listed[0] == ALL:
         return Row(sorted(node for node, up in alive.items() if up), ())
     return Row(listed, ())
-
-
-def note_strangers(faults: FaultList, records: Records, one: Resource, p: str) -> None:
-    """Note each instance that a partition names and that has no config."""
-    for found in (records.ideal.get(one.name), records.view.get(one.name)):
-        if found is None:
-            continue
-        record = found.record
-        for kind, nodes in (("listFields", record.listFields), ("mapFields", record.mapFields)):
-            for node in nodes.get(p, ()):
-                if node not in records.instance and node != ALL:
-                    at = f"{found.at}{kind}.{quoted(p)}"
-                    faults.add(at, quoted(node), "is not an instance: it has no InstanceConfig")

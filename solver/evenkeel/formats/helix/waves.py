@@ -236,7 +236,7 @@ def observe(documents: Sequence[Document]) -> Observed:
     """
     faults = FaultList()
     records = gather(faults, documents)
-    names = instances_in(faults, records)
+    names = instances_in(records)
     alive = {name: records.is_live(name) for name in names}
     found = resources(faults, records, alive)
     faults.raise_if_any()

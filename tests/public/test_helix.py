@@ -1,0 +1,66 @@
+"""Clusters that Helix runs, as users brought them: Helix itself, Pinot, Venice, Ambry."""
+
+import json
+from collections import Counter
+
+
+def solved(case, *words):
+    """Return the answer of a solve of a case's dump, and the ideal states that it wrote, by id."""
+    answer = case.run("solve", str(case.path("dump")), *words, "--json", "-o", "ideal.json")
+    written = json.loads(case.written("ideal.json")) if answer.json["written"] else []
+    return answer, {one["id"]: one for one in written}
+
+
+def held(record):
+    """Return how many replicas of a resource each instance holds."""
+    rows = record["mapFields"] or record["listFields"]
+    return Counter(node for row in rows.values() for node in row)
+
+
+def test_capacity_keys_that_only_waged_looks_at(public):
+    answer, _ = solved(public("helix/capacity-keys-without-waged"))
+    assert answer.json["status"] == "optimal"
+    assert "replicas" in answer.json["level"]
+    assert "CU" not in answer.json["level"]
+    assert "CU" in answer.err
+
+
+def test_an_instance_that_was_dropped(public):
+    answer, written = solved(public("helix/instance-dropped"))
+    assert answer.json["status"] == "optimal"
+    assert answer.json["moves"] == answer.json["forced_moves"] == 4
+    assert answer.err.count("host3_12000") == 1
+    assert "host3_12000" not in held(written["DB"])
+    assert {len(row) for row in written["DB"]["listFields"].values()} == {2}
+
+
+def test_a_table_of_pinot_on_one_of_four_servers(public):
+    answer, written = solved(public("helix/pinot-table-on-one-server"))
+    assert answer.json["status"] == "optimal"
+    assert answer.json["broken_before"] == {}
+    assert "brokerResource" in answer.err
+    assert list(written) == ["testTable_REALTIME"]
+    table = written["testTable_REALTIME"]
+    assert all(name.startswith("Server_") for name in held(table))
+    assert sorted(held(table).values()) == [10, 10, 10, 11]
+    states = {name: {*row.values()} for name, row in table["mapFields"].items()}
+    assert {"CONSUMING"} in states.values()
+    before = json.loads(
+        (
+            public("helix/pinot-table-on-one-server").path("dump")
+            / "IDEALSTATES/testTable_REALTIME.json"
+        ).read_text()
+    )["mapFields"]
+    for name, row in before.items():
+        if "CONSUMING" in row.values():
+            assert table["mapFields"][name] == row
+        assert {*row.values()} == states[name]
+    assert table["simpleFields"]["REBALANCE_MODE"] == "CUSTOMIZED"
+
+
+def test_one_zone_of_three_lost(public):
+    answer, _ = solved(public("helix/one-zone-of-three-lost"))
+    assert answer.json["status"] == "infeasible"
+    assert answer.json["unplaced"] == 12
+    assert answer.json["broken"] == {"unassigned": 12}
+    assert answer.json["broken_before"]["leaderless"] == 4
