@@ -6,11 +6,13 @@ import re
 import numpy as np
 import pytest
 
+import evenkeel as ek
 from evenkeel.formats import registry
 from evenkeel.formats.ceph.crush_map import crush_map_of
 from evenkeel.formats.ceph.crush_text import read_crush_text
 from evenkeel.formats.documents import Document
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.placement import Flag
 from evenkeel.strategies.ceph.crush_map import NO_OSD
 from tests.conformance.schemas.ceph import crush_map
 from tests.support import places
@@ -25,6 +27,12 @@ def changed(file, change):
     document = json.loads(file.read_text())
     change(document)
     return json.dumps(document).encode()
+
+
+def pinned_of(cluster):
+    """The groups of which a replica may not move."""
+    owner = cluster.placement.owner[(cluster.placement.flags & Flag.PINNED) != 0]
+    return [cluster.partitions.names[p] for p in np.unique(owner)]
 
 
 def faults_of(*sources, **options):
@@ -132,7 +140,7 @@ class TestCrushText:
         text = Document("crush.txt", decompiled(document).encode())
         found = read_crush_text(faults, text)
         faults.raise_if_any()
-        got = crush_map_of(faults, "crush.txt", found, 0, len(text.data), set())
+        got = crush_map_of(faults, "crush.txt", found, 0, len(text.data))
         faults.raise_if_any()
         own = {b.id: (b.name, b.type, list(b.items)) for b in got.buckets}
         for bucket in expected.buckets:
@@ -174,8 +182,16 @@ class TestCrushText:
             def uses_it(document):
                 document["pools"][0]["crush_rule"] = 7
 
-            found = faults_of(changed(DUMP, uses_it), map_of)
-            assert {value for _, value in found} == {"set_msr_descents", "choosemsr"}
+            found = registry.read(changed(DUMP, uses_it), map_of, STATS)
+            own = found.partitions.group[found.placement.owner] == 0
+            assert (found.placement.flags[own] & Flag.PINNED).all()
+            assert not (found.placement.flags[~own] & Flag.PINNED).any()
+            (note,) = found.native.notes
+            assert "pool 1" in note and "msr" in note
+            assert (found.placement.node[own] >= 0).mean() > 0.8  # where pg dump has them
+            unknown = registry.read(changed(DUMP, uses_it), map_of)
+            assert (unknown.placement.node[own] < 0).all()
+            assert "ceph pg dump" in unknown.native.notes[0]
 
     def test_everything_wrong_is_named_with_its_line(self):
         text = TEXT.read_text()
@@ -249,36 +265,94 @@ def decompiled(document):
 
 
 class TestWhatIsWrong:
-    def test_dangling_references_are_named_together(self):
+    def test_stale_references_are_noted_and_the_rest_is_read(self):
         def change(document):
             document["pools"][0]["crush_rule"] = 7
-            document["pools"][1]["pool"] = 5
             document["pg_upmap_items"] += [
                 {"pgid": "1.fff", "mappings": [{"from": 1, "to": 2}]},
-                {"pgid": "1.5", "mappings": [{"from": 1, "to": 99}]},
-                {"pgid": "x", "mappings": []},
+                {"pgid": "2.1", "mappings": [{"from": 1, "to": 99}]},
             ]
-            document["pg_upmap"].append({"pgid": "1.1", "osds": [0, 4, 8]})
+            document["pg_upmap"].append({"pgid": "2.5", "osds": [0, 4]})
+            document["pg_upmap_primaries"].append({"pgid": "9.1", "primary_osd": 3})
 
         tree = changed(TREE, lambda d: d["nodes"].append({"id": 77, "type": "osd", "type_id": 0}))
-        found = faults_of(changed(DUMP, change), TEXT, tree)
+        found = registry.read(changed(DUMP, change), TEXT, tree)
+        told = " ".join(found.native.notes)
+        for name in ("pool 1 (CRUSH rule 7)", "1.fff, 2.1", "2.5", "9.1", "77"):
+            assert name in told
+        at = list(found.partitions.names).index("2.5")
+        assert found.placement.nodes[at].tolist()[:2] == [0, 4]
+        again = ek.solve(found, "ceph_upmap")
+        assert np.array_equal(again.placement.nodes[at], found.placement.nodes[at])
+        assert again.comparison.moves > 0
+
+    def test_what_is_twice_or_no_group_is_refused(self):
+        def change(document):
+            document["pools"][1]["pool"] = 5
+            document["pg_upmap_items"].append({"pgid": "x", "mappings": []})
+
+        found = faults_of(changed(DUMP, change), TEXT)
         assert [path.removeprefix("<bytes>: ") for path, _ in found] == [
-            "pools[0].crush_rule", "pools[2].pool", "pg_upmap[0].pgid", "pg_upmap_items[2].pgid",
-            "pg_upmap_items[3].mappings", "pg_upmap_items[4].pgid", "nodes[22].id",
+            "pools[2].pool", "pg_upmap_items[2].pgid"
         ]  # fmt: skip
 
-    def test_groups_that_are_elsewhere_or_missing(self):
+    def test_single_groups_that_are_elsewhere_or_missing_are_left_alone(self):
         def elsewhere(document):
-            document["pg_map"]["pg_stats"][3]["up"] = [0, 1, 2]
+            document["pg_map"]["pg_stats"][3] |= {"up": [0, 1, 2], "acting": []}
+            document["pg_map"]["pg_stats"].append({"pgid": "77.1", "up": [0]})
+
+        found = registry.read(DUMP, TEXT, changed(STATS, elsewhere))
+        assert pinned_of(found) == ["1.3"]
+        assert "1.3" in " ".join(found.native.notes) and "77.1" in " ".join(found.native.notes)
+        free = registry.read(DUMP, TEXT, changed(STATS, elsewhere), compare=False)
+        assert pinned_of(free) == []
+
+        def fewer(document):
+            del document["pg_map"]["pg_stats"][5:9]
+
+        found = registry.read(DUMP, TEXT, changed(STATS, fewer))
+        assert "1.5, 1.6, 1.7, 1.8" in " ".join(found.native.notes)
+        load = found.partitions.load.voter[:, 0]
+        own = found.partitions.group == 0
+        assert np.allclose(load[5:9], np.delete(load[own], [5, 6, 7, 8]).mean())
+
+    def test_files_of_different_times_are_refused(self):
+        def elsewhere(document):
+            for one in document["pg_map"]["pg_stats"][:40]:
+                one["up"] = [0, 1, 2]
 
         found = faults_of(DUMP, TEXT, changed(STATS, elsewhere))
-        assert found == [("<bytes>: pg_map.pg_stats[3].up", [0, 1, 2])]
+        assert ("<bytes>: pg_map.pg_stats[3].up", [0, 1, 2]) in found
         registry.read(DUMP, TEXT, changed(STATS, elsewhere), compare=False)
 
         def fewer(document):
             del document["pg_map"]["pg_stats"][7:]
 
         assert faults_of(DUMP, TEXT, changed(STATS, fewer)) == [("<bytes>", "1.7")]
+
+    def test_groups_that_are_being_copied_stay(self):
+        def copying(document):
+            document["pg_map"]["pg_stats"][3]["acting"] = [0, 1, 2]
+
+        found = registry.read(DUMP, TEXT, changed(STATS, copying))
+        assert pinned_of(found) == ["1.3"]
+        (note,) = found.native.notes
+        assert "1 group being copied" in note and "1.3" in note
+        # without pg dump, what serves meanwhile shows it
+        temporary = {"pgid": "1.4", "osds": [0, 1, 2]}
+        found = registry.read(changed(DUMP, lambda d: d.update(pg_temp=[temporary])), TEXT)
+        assert pinned_of(found) == ["1.4"]
+
+    @pytest.mark.parametrize("word", ["inf", "-inf", "nan", "-nan", "NaN", "Infinity"])
+    def test_figures_that_are_none_hinder_nothing(self, word):
+        def figures(file):
+            text = file.read_text().rstrip()
+            assert text.endswith("}")
+            return (text[:-1] + f', "ratio": {word}, "many": [1.0, {word}]}}').encode()
+
+        found = registry.read(figures(DUMP), figures(JSON), figures(STATS), figures(TREE))
+        assert len(found.native.notes) == 4
+        assert all("2 figures" in note for note in found.native.notes)
 
     @pytest.mark.parametrize("files", [(DUMP,), (TEXT,), (DUMP, TREE, STATS), (DUMP, TEXT, JSON)])
     def test_a_dump_and_one_map_are_needed(self, files):
@@ -322,8 +396,6 @@ class TestWriting:
 
     @pytest.mark.parametrize("method", ["ceph_upmap", "balance"])
     def test_what_was_solved_is_brought_about_and_taken_back(self, cluster, tmp_path, method):
-        import evenkeel as ek
-
         result = ek.solve(cluster, method)
         files = registry.write(cluster, tmp_path / "plan.sh", placement=result)
         assert [file.name for file in files][:2] == ["plan.sh", "plan.rollback.sh"]

@@ -1,6 +1,6 @@
 """Names, interned: kernels and arrays know indices, people know names."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import overload
 
@@ -26,6 +26,8 @@ class Names(Sequence[str]):
         How many there are.
     prefix : str
         What counted names start with.
+    also : mapping of str to int, optional
+        Further names by which some are looked up, such as that of a pool beside its number.
 
     Examples
     --------
@@ -36,10 +38,17 @@ class Names(Sequence[str]):
     (<Names: 'n0', 'n1', 'n2'>, <Names: 'p0', 'p1', 'p2', 'p3', 'p4', ... 'p1999', 2,000 in all>)
     """
 
-    def __init__(self, given: Sequence[str] | None, count: int, prefix: str) -> None:
+    def __init__(
+        self,
+        given: Sequence[str] | None,
+        count: int,
+        prefix: str,
+        also: Mapping[str, int] | None = None,
+    ) -> None:
         self._given = None if given is None else tuple(given)
         self._count = count
         self._prefix = prefix
+        self._also = dict(also or {})
 
     @classmethod
     def read(
@@ -98,7 +107,7 @@ class Names(Sequence[str]):
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self)}
+        return self._also | {name: i for i, name in enumerate(self)}
 
     @overload
     def __getitem__(self, i: int) -> str: ...

@@ -1,15 +1,16 @@
 """Ceph's documents put together: devices are nodes, placement groups partitions, pools groups."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.ceph.commands import read_commands, read_primaries
-from evenkeel.formats.ceph.crush_map import FREE_IDS, crush_map_of
+from evenkeel.formats.ceph.crush_map import FREE_IDS, crush_map_of, unread_rules
 from evenkeel.formats.ceph.crush_text import read_crush_text
 from evenkeel.formats.ceph.documents import (
     CrushDump,
@@ -17,6 +18,7 @@ from evenkeel.formats.ceph.documents import (
     OsdTree,
     PgStat,
     kind_of,
+    plain,
     read_stats,
 )
 from evenkeel.formats.documents import Document, quoted
@@ -27,9 +29,11 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.intake.stranded import with_stranded
 from evenkeel.model.reading.arrays import LISTED_FAULTS
-from evenkeel.strategies.ceph.cluster import ROOM, CephMap, cluster_of
+from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.strategies.ceph.cluster import ROOM, CephMap, cluster_of, shares_of
+from evenkeel.strategies.ceph.crush_checks import is_known
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
-from evenkeel.strategies.ceph.placement import Pool, up
+from evenkeel.strategies.ceph.placement import Pool, Rows, up
 
 SERVES_NOT = frozenset(("down", "incomplete", "stale"))
 """States of a placement group in which nothing is copied: it lacks devices that hold its data."""
@@ -39,8 +43,14 @@ HASHED = 1
 """The flag of a pool whose number is hashed into the seeds."""
 
 PGID = re.compile(r"(\d{1,10})\.([0-9a-f]{1,8})")
-NOT_A_NUMBER = re.compile(rb":\s*-?(?:nan|inf)\b")
-"""What some releases print for a ratio to nothing."""
+OLD_STATES = frozenset(("stale", "unknown", "creating"))
+"""States of a placement group of which ``pg dump`` has what once was, or nothing yet."""
+
+MOST_STRANGE = 0.5
+"""Share of the groups beyond which those elsewhere, or missing, make files of different times."""
+
+SHOWN = 5
+"""Groups, devices and pools that a note names; the rest is counted."""
 
 
 @dataclass
@@ -48,6 +58,7 @@ class _Found:
     """The documents read so far."""
 
     faults: FaultList = field(default_factory=FaultList)
+    notes: list[str] = field(default_factory=list)
     map: tuple[Document, OsdMap] | None = None
     crush: tuple[Document, CrushDump] | None = None
     trees: list[tuple[Document, OsdTree]] = field(default_factory=list)
@@ -61,9 +72,10 @@ def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
     Raises
     ------
     InvalidInput
-        Naming every problem with file, place and value: truncated files, pools whose rule does not
-        exist, devices that another file should know and does not, and unless ``compare`` is false
-        placement groups that ``pg dump`` has elsewhere than the map puts them.
+        Naming every problem with file, place and value: truncated files, values that do not fit,
+        and unless ``compare`` is false most placement groups elsewhere in ``pg dump`` than the map
+        puts them. What a broken cluster has is read, noted and left alone: pools whose rule cannot
+        be run, what refers to something that is gone, and single groups that are elsewhere.
     """
     found = _Found()
     for document in documents:
@@ -77,18 +89,24 @@ def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
     (document, osd_map), (crush_document, crush_dump) = found.map, found.crush
     size = sum(len(one.data) for one in documents)
     devices = _devices(faults, document, osd_map, size)
-    used = {pool.crush_rule for pool in osd_map.pools}
-    crush = crush_map_of(faults, crush_document.name, crush_dump, devices, size, used)
-    pools = _pools(faults, document, osd_map, crush)
+    unread = unread_rules(crush_dump)
+    crush = crush_map_of(faults, crush_document.name, crush_dump, devices, size, unread)
+    _note_tunables(found, crush_document, crush_dump)
+    pools = _pools(faults, document, osd_map)
     items = _items(found, document, osd_map, pools)
-    _check_trees(found, {one.osd for one in osd_map.osds})
+    _note_strangers(found, {one.osd for one in osd_map.osds})
     faults.raise_if_any()
     assert crush is not None
     total = sum(pool.pg_num * pool.size for pool in pools)
     check_slots(faults, f"{document.name}: pools", np.array([total]), 1, document)
-    cluster = _cluster(faults, document, osd_map, crush, pools, items)
+    known = _known(found, crush, pools, unread)
+    cluster = _cluster(found, document, osd_map, crush, pools, items, known)
     cluster = _with_stats(found, cluster, compare)
-    return with_stranded(cluster, _without_source(found, cluster, osd_map))
+    lost = _without_source(found, cluster, osd_map)
+    cluster = cluster.replace(native=replace(cluster.native, notes=(
+        *found.notes, *cluster.native.notes
+    )))  # fmt: skip
+    return with_stranded(cluster, lost)
 
 
 def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray[np.bool_]:
@@ -110,19 +128,26 @@ def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray
     if found.stats is not None:
         at = {name: p for p, name in enumerate(cluster.partitions.names)}
         for one in found.stats[2]:
-            lost[at[one.pgid]] |= not SERVES_NOT.isdisjoint(one.state.split("+"))
+            if one.pgid in at:
+                lost[at[one.pgid]] |= not SERVES_NOT.isdisjoint(one.state.split("+"))
     return np.asarray(lost)
 
 
 def _read_document(found: _Found, document: Document) -> None:
     kind = kind_of(document)
+    if kind.endswith(("dump", "tree", "df")):
+        document, figures = plain(document)
+        if figures:
+            found.notes.append(
+                f"{document.name}: {counted(figures, 'figure')} infinite or not a number, as some "
+                "releases print a ratio to nothing; none of them is needed"
+            )
     if kind == "osd dump":
         decoded = decode_json(found.faults, document, OsdMap)
         _only(found, document, kind, found.map is not None)
         found.map = None if decoded is None else (document, decoded)
     elif kind in ("osd tree", "osd df"):
-        plain = NOT_A_NUMBER.sub(b":0", document.data)
-        tree = decode_json(found.faults, Document(document.name, plain), OsdTree)
+        tree = decode_json(found.faults, document, OsdTree)
         if tree is not None:
             found.trees.append((document, tree))
     elif kind == "pg dump":
@@ -166,18 +191,22 @@ def _devices(faults: FaultList, document: Document, osd_map: OsdMap, size: int) 
     return max((one.osd + 1 for one in osd_map.osds), default=0)
 
 
-def _pools(
-    faults: FaultList, document: Document, osd_map: OsdMap, crush: CrushMap | None
-) -> list[Pool]:
+def _note_tunables(found: _Found, document: Document, dump: CrushDump) -> None:
+    unknown = [name for name in dump.tunables if not is_known(name)]
+    if unknown:
+        found.notes.append(
+            f"{document.name}: tunables that are not known are not heeded: "
+            f"{some_of(unknown, str, SHOWN)}; pg dump shows whether groups are where they should be"
+        )
+
+
+def _pools(faults: FaultList, document: Document, osd_map: OsdMap) -> list[Pool]:
     if not osd_map.pools:
         faults.add(f"{document.name}: pools", [], "needs a pool")
-    known = None if crush is None else {rule.id for rule in crush.rules}
     pools: list[Pool] = []
     seen: dict[int, int] = {}
     for i, one in enumerate(osd_map.pools):
         at = f"{document.name}: pools[{i}]"
-        if known is not None and one.crush_rule not in known:
-            faults.add(f"{at}.crush_rule", one.crush_rule, f"no such CRUSH rule: {sorted(known)}")
         if one.pool in seen:
             faults.add(f"{at}.pool", one.pool, f"is already given at pools[{seen[one.pool]}]")
         seen.setdefault(one.pool, i)
@@ -199,27 +228,75 @@ def _pools(
     return pools
 
 
+def _known(
+    found: _Found, crush: CrushMap, pools: Sequence[Pool], unread: Mapping[int, str]
+) -> dict[int, Rows]:
+    """Return where ``pg dump`` has the groups of pools whose rule cannot be run, by pool."""
+    rules = {rule.id for rule in crush.rules}
+    said = {} if found.stats is None else {one.pgid: one.up for one in found.stats[2]}
+    known: dict[int, Rows] = {}
+    for pool in pools:
+        if pool.rule in rules:
+            continue
+        why = unread.get(pool.rule, "is not in the CRUSH map")
+        where = "its groups are where pg dump has them" if said else (
+            "where its groups are is not known: add what ceph pg dump -f json prints"
+        )  # fmt: skip
+        found.notes.append(f"pool {pool.id} (CRUSH rule {pool.rule}) is left alone: {why}; {where}")
+        rows = _padded([said.get(f"{pool.id}.{pg:x}", []) for pg in range(pool.pg_num)], pool.size)
+        there = (rows >= 0) & (rows < crush.devices)
+        known[pool.id] = np.where(there, rows, NO_OSD).astype(np.int32)
+    return known
+
+
+@dataclass
+class _Exceptions:
+    """What the monitors hold for single groups, by pool and group."""
+
+    items: dict[int, dict[int, list[tuple[int, int]]]] = field(default_factory=dict)
+    whole: dict[int, dict[int, list[int]]] = field(default_factory=dict)
+    temporary: list[str] = field(default_factory=list)
+
+
 def _items(
     found: _Found, document: Document, osd_map: OsdMap, pools: Sequence[Pool]
-) -> dict[int, dict[int, list[tuple[int, int]]]]:
-    """Return the pairs in force, by pool and placement group; commands come after the dump."""
+) -> _Exceptions:
+    """Return the exceptions in force; commands come after the dump.
+
+    Those of the dump for groups and devices that are gone have no effect, and are noted.
+    """
     faults = found.faults
     sizes = {pool.id: pool.pg_num for pool in pools}
+    slots = {pool.id: pool.size for pool in pools}
     osds = {one.osd for one in osd_map.osds}
-    items: dict[int, dict[int, list[tuple[int, int]]]] = {}
+    exceptions = _Exceptions(temporary=[one.pgid for one in osd_map.pg_temp])
+    gone: list[str] = []
     for i, whole in enumerate(osd_map.pg_upmap):
-        at = f"{document.name}: pg_upmap[{i}].pgid"
-        message = "names all devices of a group: not supported, use pg-upmap-items for it"
-        faults.add(at, quoted(whole.pgid), message)
+        where = _place(faults, f"{document.name}: pg_upmap[{i}].pgid", whole.pgid, sizes, gone)
+        if where is not None and len(whole.osds) <= slots[where[0]] and {*whole.osds} <= osds:
+            exceptions.whole.setdefault(where[0], {})[where[1]] = whole.osds
+        elif where is not None:
+            gone.append(whole.pgid)
     for i, entry in enumerate(osd_map.pg_upmap_items):
-        at = f"{document.name}: pg_upmap_items[{i}]"
-        where = _place(faults, f"{at}.pgid", entry.pgid, sizes)
+        at = f"{document.name}: pg_upmap_items[{i}].pgid"
+        where = _place(faults, at, entry.pgid, sizes, gone)
+        if where is None:
+            continue
         pairs = [(swap.source, swap.target) for swap in entry.mappings]
-        for swap in entry.mappings:
-            if swap.target not in osds:
-                faults.add(f"{at}.mappings", swap.target, "is not a device of the dump")
-        if where is not None:
-            items.setdefault(where[0], {})[where[1]] = pairs
+        if not {target for _, target in pairs} <= osds:
+            gone.append(entry.pgid)
+        exceptions.items.setdefault(where[0], {})[where[1]] = pairs
+    if gone:
+        found.notes.append(
+            f"{document.name}: upmaps for groups or devices that are gone have no effect: "
+            f"{some_of(gone, str, SHOWN)}"
+        )
+    if exceptions.whole:
+        named = [f"{pool}.{pg:x}" for pool, own in exceptions.whole.items() for pg in own]
+        found.notes.append(
+            "placed by pg-upmap, which names all devices of a group, and left alone: "
+            f"{some_of(named, str, SHOWN)}"
+        )
     for commands in found.commands:
         for at, pgid, pairs in read_commands(faults, commands):
             where = _place(faults, at, pgid, sizes)
@@ -227,16 +304,20 @@ def _items(
                 if target not in osds:
                     faults.add(at, target, "is not a device of the dump")
             if where is not None:
-                items.setdefault(where[0], {})[where[1]] = pairs
-    return items
+                exceptions.items.setdefault(where[0], {})[where[1]] = pairs
+    return exceptions
 
 
-def _place(faults: FaultList, at: str, pgid: str, sizes: dict[int, int]) -> tuple[int, int] | None:
-    """Return pool and number of a placement group by its id."""
+def _place(
+    faults: FaultList, at: str, pgid: str, sizes: dict[int, int], gone: list[str] | None = None
+) -> tuple[int, int] | None:
+    """Return pool and number of a placement group by its id; one that no pool has is noted."""
     found = PGID.fullmatch(pgid)
     pool, number = (int(found[1]), int(found[2], 16)) if found else (-1, -1)
     if found is None or f"{pool}.{number:x}" != pgid:
         faults.add(at, quoted(pgid), "must be pool.group, the group in hexadecimal")
+    elif number >= sizes.get(pool, 0) and gone is not None:
+        gone.append(pgid)
     elif number >= sizes.get(pool, 0):
         faults.add(at, quoted(pgid), "is a placement group that no pool of the dump has")
     else:
@@ -244,21 +325,25 @@ def _place(faults: FaultList, at: str, pgid: str, sizes: dict[int, int]) -> tupl
     return None
 
 
-def _check_trees(found: _Found, osds: set[int]) -> None:
+def _note_strangers(found: _Found, osds: set[int]) -> None:
+    """Note devices of osd tree and osd df that the osd dump does not have."""
     for document, tree in found.trees:
-        for i, node in enumerate(tree.nodes):
-            if node.id >= 0 and node.id not in osds:
-                at = f"{document.name}: nodes[{i}].id"
-                found.faults.add(at, node.id, "is a device that the osd dump does not have")
+        gone = [node.id for node in tree.nodes if node.id >= 0 and node.id not in osds]
+        if gone:
+            found.notes.append(
+                f"{document.name}: devices that the osd dump does not have are passed over: "
+                f"{some_of(gone, str, SHOWN)}"
+            )
 
 
 def _cluster(
-    faults: FaultList,
+    found: _Found,
     document: Document,
     osd_map: OsdMap,
     crush: CrushMap,
     pools: Sequence[Pool],
-    items: dict[int, dict[int, list[tuple[int, int]]]],
+    exceptions: _Exceptions,
+    known: dict[int, Rows],
 ) -> Cluster:
     """Build the cluster of the map; devices that only CRUSH knows are down and out."""
     reweight = np.zeros(crush.devices, np.int64)
@@ -268,14 +353,56 @@ def _cluster(
         reweight[one.osd] = round(one.weight * IN) if one.inside else 0
         affinity[one.osd] = round(one.primary_affinity * IN)
         is_up[one.osd] = bool(one.up)
+    names = Counter(one.pool_name for one in osd_map.pools)
+    numbers = {str(one.pool) for one in osd_map.pools}
     try:
-        return cluster_of(
-            crush, pools, reweight=reweight, items=items, affinity=affinity, is_up=is_up
+        cluster = cluster_of(
+            crush,
+            pools,
+            reweight=reweight,
+            items=exceptions.items,
+            affinity=affinity,
+            is_up=is_up,
+            whole=exceptions.whole,
+            known=known,
+            names={
+                one.pool_name: one.pool
+                for one in osd_map.pools
+                if one.pool_name not in ("", *numbers) and names[one.pool_name] == 1
+            },
         )
     except InvalidInput as error:
         for fault in error.faults:
-            faults.add(f"{document.name}: {fault.path}", fault.value, fault.message)
-    raise InvalidInput(faults.faults)
+            found.faults.add(f"{document.name}: {fault.path}", fault.value, fault.message)
+        raise InvalidInput(found.faults.faults) from None
+    return _with_copies(found, cluster, exceptions.temporary)
+
+
+def _with_copies(found: _Found, cluster: Cluster, temporary: Sequence[str]) -> Cluster:
+    """Return the cluster in which groups that are being copied stay until they are where they go.
+
+    Where they go, ``up``, is where they count.
+    """
+    copying = {*temporary}
+    for one in () if found.stats is None else found.stats[2]:
+        if one.acting and {*one.up} - {NO_OSD} != {*one.acting} - {NO_OSD}:
+            copying.add(one.pgid)
+        else:
+            copying.discard(one.pgid)
+    which = np.array([name in copying for name in cluster.partitions.names], np.bool_)
+    if which.any():
+        names = [name for name in cluster.partitions.names if name in copying]
+        found.notes.append(
+            f"{counted(len(names), 'group')} being copied (where they are up is not where they are "
+            "acting), counted where they go, and left alone until they are there: "
+            f"{some_of(names, str, SHOWN)}"
+        )
+    return _pinned(cluster, which)
+
+
+def _pinned(cluster: Cluster, which: NDArray[np.bool_]) -> Cluster:
+    """Return a cluster in which some partitions (P,) stay."""
+    return cluster.pin(np.flatnonzero(which)) if which.any() else cluster
 
 
 def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
@@ -283,14 +410,27 @@ def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
     native: CephMap = cluster.native
     capacity = _kilobytes(found, len(cluster.nodes))
     if found.stats is not None:
-        load = _loads(found, cluster, native, compare)
-        found.faults.raise_if_any()
-        share = cluster.nodes.capacity / ROOM
+        load = _loads(found, cluster, native)
+        if compare:
+            cluster = _pinned(cluster, _elsewhere(found, cluster))
         told = np.isfinite(capacity)
         # a device that osd df does not list has room by its weight
-        room = ROOM * share * max(float(load.mean()) if load.size else 1.0, 1.0)
+        room = ROOM * _deserved(cluster, load)
         cluster = cluster.replace(load=load, capacity=np.where(told, capacity, room))
     return _led(found, cluster, native)
+
+
+def _deserved(cluster: Cluster, load: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the bytes of all pools that each device deserves by its weight, (N, 1)."""
+    native: CephMap = cluster.native
+    group, first = cluster.partitions.group, cluster.placement.first
+    sizes, rows = [], []
+    for number, pool in enumerate(native.pools):
+        own = np.flatnonzero(group == number)
+        sizes.append(max(float(load[own].mean()), 1.0))
+        node = cluster.placement.node[first[own[0]] : first[own[-1] + 1]]
+        rows.append(np.where(node < 0, NO_OSD, node).reshape(-1, pool.size))
+    return shares_of(native, rows, sizes)[:, None]
 
 
 def _kilobytes(found: _Found, devices: int) -> NDArray[np.float64]:
@@ -303,39 +443,98 @@ def _kilobytes(found: _Found, devices: int) -> NDArray[np.float64]:
     return capacity
 
 
-def _loads(found: _Found, cluster: Cluster, native: CephMap, compare: bool) -> NDArray[np.float64]:
+def _loads(found: _Found, cluster: Cluster, native: CephMap) -> NDArray[np.float64]:
     """Return the bytes of a replica or shard of each placement group, (P, 1)."""
     assert found.stats is not None
     assert found.map is not None
     document, path, stats = found.stats
     faults = found.faults
-    names = [f"{pool.id}.{pg:x}" for pool in native.pools for pg in range(pool.pg_num)]
-    place = {name: p for p, name in enumerate(names)}
+    place = {name: p for p, name in enumerate(cluster.partitions.names)}
     where: dict[int, int] = {}
+    gone: list[str] = []
     for i, one in enumerate(stats):
         p = place.get(one.pgid, -1)
         if p < 0:
-            message = "is a placement group that no pool of the dump has"
-            faults.add(f"{path}[{i}].pgid", quoted(one.pgid), message)
+            gone.append(one.pgid)
         elif where.setdefault(p, i) != i:
             message = f"is already given at [{where[p]}]"
             faults.add(f"{path}[{i}].pgid", quoted(one.pgid), message)
     missing = [name for name, p in place.items() if p not in where]
-    if missing:
+    if len(missing) > MOST_STRANGE * len(place):
         message = f"{len(missing)} placement groups are missing: the file is truncated or older"
         faults.add(document.name, missing[0], message)
     faults.raise_if_any()
+    if gone:
+        found.notes.append(
+            f"{document.name}: placement groups that no pool of the osd dump has are passed over: "
+            f"{some_of(gone, str, SHOWN)}"
+        )
     shards = _shards(found.map[1])
     parts = np.concatenate(
         [np.full(pool.pg_num, shards.get(pool.id, 1.0)) for pool in native.pools] or [np.ones(0)]
     )
-    bytes_of = np.array(
-        [max(stats[where[p]].stat_sum.num_bytes, 0) for p in range(len(place))], np.float64
-    )
-    if compare:
-        _check_up(faults, path, [stats[where[p]] for p in range(len(place))], where, cluster)
+    bytes_of = np.full(len(place), np.nan)
+    for p, i in where.items():
+        bytes_of[p] = max(stats[i].stat_sum.num_bytes, 0)
+    if missing:
+        found.notes.append(
+            f"{document.name}: placement groups that are not in it count as much as the mean of "
+            f"their pool: {some_of(missing, str, SHOWN)}"
+        )
+        for number in range(len(native.pools)):
+            own = cluster.partitions.group == number
+            told = bytes_of[own & ~np.isnan(bytes_of)]
+            bytes_of[own & np.isnan(bytes_of)] = told.mean() if len(told) else 0.0
     load: NDArray[np.float64] = bytes_of / parts
     return load[:, None]
+
+
+def _elsewhere(found: _Found, cluster: Cluster) -> NDArray[np.bool_]:
+    """Tell which groups ``pg dump`` has elsewhere than the map puts them, (P,), and note them.
+
+    What is older than the map on purpose, a group without a primary to tell of it, is none.
+
+    Raises
+    ------
+    InvalidInput
+        If most of them are, as in files of different times.
+    """
+    assert found.stats is not None
+    document, path, stats = found.stats
+    native: CephMap = cluster.native
+    where = {one.pgid: i for i, one in enumerate(stats)}
+    elsewhere = np.zeros(len(cluster.partitions), np.bool_)
+    compared, begin = 0, 0
+    for pool in native.pools:
+        at = [where.get(f"{pool.id}.{pg:x}", -1) for pg in range(pool.pg_num)]
+        fresh = np.array(
+            [i >= 0 and OLD_STATES.isdisjoint(stats[i].state.split("+")) for i in at], np.bool_
+        )
+        if pool.id not in native.known and fresh.any():
+            rows = up(native.rows(pool, native.reweight), pool, cluster.nodes.alive)
+            said = _padded([stats[i].up if i >= 0 else () for i in at], pool.size)
+            differ = (np.sort(said, axis=1) != np.sort(rows, axis=1)).any(axis=1) & fresh
+            elsewhere[begin : begin + pool.pg_num] = differ
+            compared += int(np.count_nonzero(fresh))
+        begin += pool.pg_num
+    few = np.flatnonzero(elsewhere).tolist()
+    if len(few) > MOST_STRANGE * compared:
+        names = cluster.partitions.names
+        for p in few[:LISTED_FAULTS]:
+            mapped = [osd for osd in cluster.placement.nodes[p].tolist() if osd >= 0]
+            message = f"the map puts it on {mapped}: the files are of different times"
+            i = where[names[p]]
+            found.faults.add(f"{path}[{i}].up", stats[i].up, message)
+        if len(few) > LISTED_FAULTS:
+            found.faults.add(path, len(few) - LISTED_FAULTS, "more placement groups are elsewhere")
+    elif few:
+        found.notes.append(
+            f"{document.name}: {counted(len(few), 'group')} elsewhere than the map puts them, as "
+            "in files of different times, and left alone: "
+            f"{some_of(few, cluster.partitions.names.__getitem__, SHOWN)}"
+        )
+    found.faults.raise_if_any()
+    return elsewhere
 
 
 def _shards(osd_map: OsdMap) -> dict[int, float]:
@@ -346,31 +545,6 @@ def _shards(osd_map: OsdMap) -> dict[int, float]:
         if pool.type == ERASURE and re.fullmatch("[1-9][0-9]{0,2}", text):
             found[pool.pool] = float(text)
     return found
-
-
-def _check_up(
-    faults: FaultList,
-    path: str,
-    stats: Sequence[PgStat],
-    where: dict[int, int],
-    cluster: Cluster,
-) -> None:
-    """Note placement groups that are elsewhere than the map puts them."""
-    native: CephMap = cluster.native
-    begin, elsewhere = 0, 0
-    for pool in native.pools:
-        rows = up(native.rows(pool, native.reweight), pool, cluster.nodes.alive)
-        said = _padded([one.up for one in stats[begin : begin + pool.pg_num]], pool.size)
-        differ = (np.sort(said, axis=1) != np.sort(rows, axis=1)).any(axis=1)
-        for pg in np.flatnonzero(differ)[: max(LISTED_FAULTS - elsewhere, 0)].tolist():
-            mapped = [osd for osd in rows[pg].tolist() if osd != NO_OSD]
-            message = f"the map puts it on {mapped}: the files are of different times"
-            at = f"{path}[{where[begin + pg]}].up"
-            faults.add(at, stats[begin + pg].up[: pool.size + 1], message)
-        elsewhere += int(np.count_nonzero(differ))
-        begin += pool.pg_num
-    if elsewhere > LISTED_FAULTS:
-        faults.add(path, elsewhere - LISTED_FAULTS, "more placement groups are elsewhere")
 
 
 def _padded(lists: Sequence[Sequence[int]], size: int) -> NDArray[np.int64]:
@@ -403,8 +577,9 @@ def _led(found: _Found, cluster: Cluster, native: CephMap) -> Cluster:
     of = np.repeat(replicated, [pool.pg_num * pool.size for pool in native.pools])
     leads = of & (cluster.placement.node >= 0) & cluster.nodes.alive[cluster.placement.node]
     first = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
+    gone: list[str] = []
     for at, pgid, osd in named:
-        where = _place(found.faults, at, pgid, sizes)
+        where = _place(found.faults, at, pgid, sizes, gone)
         if where is None:
             continue
         p = first[where[0]] + where[1]
@@ -414,6 +589,10 @@ def _led(found: _Found, cluster: Cluster, native: CephMap) -> Cluster:
         # where it is not there or not up, and in an erasure-coded pool, Ceph chooses as ever
         leader[p] = held[0] if len(held) else cluster.placement.leader[p]
     found.faults.raise_if_any()
+    if gone:
+        found.notes.append(
+            f"primaries of groups that are gone are passed over: {some_of(gone, str, SHOWN)}"
+        )
     if np.array_equal(leader, cluster.placement.leader):
         return cluster
     return cluster.with_placement(cluster.placement.replaced(cluster.placement.node, leader))

@@ -19,6 +19,7 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.strategies.ceph.cluster import CephMap, slots_of
 from evenkeel.strategies.ceph.crush_map import NO_OSD
+from evenkeel.strategies.ceph.failure_domains import breaks_rule, positions
 from evenkeel.strategies.ceph.placement import Pool, Rows, up, upmapped, with_primaries
 from evenkeel.strategies.ceph.upmap import pairs_between
 
@@ -128,23 +129,35 @@ def _rows(placement: Placement, begin: int, pool: Pool) -> Rows:
 
 def _wanted_pairs(
     faults: FaultList, native: CephMap, pool: Pool, mapped: Rows, rows: Rows
-) -> dict[int, list[tuple[int, int]]]:
-    """Return the pairs that turn CRUSH's rows into those wanted."""
-    # a slot without a device can neither be filled nor emptied
-    whole = (mapped != NO_OSD).all(axis=1) & (rows != NO_OSD).all(axis=1)
-    found = pairs_between(mapped[whole], rows[whole])
-    at = np.flatnonzero(whole)
-    pairs = {int(at[pg]): found[pg] for pg in found}
-    for pg, kept in native.items.get(pool.id, {}).items():
-        if not whole[pg]:
-            pairs[pg] = [*kept]
-    reached = upmapped(mapped, native.reweight, items=pairs)
+) -> Pairs:
+    """Return the pairs that turn CRUSH's rows into those wanted; groups that stay keep theirs."""
+    before = native.items.get(pool.id, {})
+    if pool.id in native.known:
+        _note_unreachable(faults, pool, rows, mapped)
+        return before
+    whole = native.whole.get(pool.id, {})
+    now = upmapped(mapped, native.reweight, whole=whole, items=before)
+    changed = (np.sort(now, axis=1) != np.sort(rows, axis=1)).any(axis=1)
+    pairs = pairs_between(mapped, rows, positions(native.crush, pool.rule, pool.size))
+    for pg in {*before, *pairs}:
+        if not changed[pg]:
+            pairs[pg] = [*before.get(pg, ())]
+    reached = upmapped(mapped, native.reweight, whole=whole, items=pairs)
+    _note_unreachable(faults, pool, rows, reached)
+    for pg in np.flatnonzero(changed & breaks_rule(native.crush, pool, reached)).tolist():
+        if not breaks_rule(native.crush, pool, now[pg : pg + 1])[0]:
+            message = f"would break CRUSH rule {native.crush.rule(pool.rule).name}"
+            faults.add(f"{pool.id}.{pg:x}", reached[pg].tolist(), message)
+    return pairs
+
+
+def _note_unreachable(faults: FaultList, pool: Pool, rows: Rows, reached: Rows) -> None:
+    """Note the groups that pairs do not bring to where they should be."""
     short = np.sort(reached, axis=1) != np.sort(rows, axis=1)
     for pg in np.flatnonzero(short.any(axis=1)).tolist():
         wanted = [osd for osd in rows[pg].tolist() if osd != NO_OSD]
         got = [osd for osd in reached[pg].tolist() if osd != NO_OSD]
         faults.add(f"{pool.id}.{pg:x}", wanted, f"pg-upmap-items can only bring about {got}")
-    return pairs
 
 
 def _decreed(
@@ -156,9 +169,10 @@ def _decreed(
     leads: np.ndarray,
 ) -> list[int]:
     """Return the groups that somebody else leads than Ceph would choose by itself."""
-    if pool.kind != "replicated":
+    if pool.kind != "replicated" or pool.id in native.known:
         return []
-    rows = up(upmapped(mapped, native.reweight, items=pairs), pool, cluster.nodes.alive)
+    placed = upmapped(mapped, native.reweight, whole=native.whole.get(pool.id), items=pairs)
+    rows = up(placed, pool, cluster.nodes.alive)
     present, primary = with_primaries(rows, pool, native.affinity)
     held = slots_of(present, leads.astype(np.int32)) >= 0
     there = (present == leads[:, None]).any(axis=1)

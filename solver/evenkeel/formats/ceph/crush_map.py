@@ -1,10 +1,10 @@
 """A CRUSH map of the model out of the documents that say it, with everything at its place."""
 
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Sequence
 
 from evenkeel.formats.ceph.documents import BucketDump, CrushDump, RuleDump
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.strategies.ceph.crush_checks import CHOOSING, OPERATIONS, is_known
 from evenkeel.strategies.ceph.crush_map import (
     Bucket,
     ChooseArg,
@@ -25,12 +25,52 @@ WITHOUT_RANGE = {
 }  # fmt: skip
 
 
+def unread_rules(found: CrushDump) -> dict[int, str]:
+    """Return why rules cannot be run, by their ids: MSR rules of version 19, for instance."""
+    buckets = {one.id: one for one in found.buckets}
+    devices = {one.id for one in found.devices}
+    types = {one.name for one in found.types}
+    other: dict[int, str] = {}
+    for one in found.buckets:
+        if one.alg != "straw2" or one.hash != "rjenkins1":
+            kind = one.alg if one.alg != "straw2" else one.hash
+            other[one.id] = f"bucket {one.name} chooses by {kind}, and only straw2 is supported"
+
+    def below(at: int, seen: set[int]) -> str:
+        if at >= 0 or at not in buckets or at in seen:
+            return ""
+        seen.add(at)
+        inside = (below(item.id, seen) for item in buckets[at].items)
+        return other.get(at, "") or next((one for one in inside if one), "")
+
+    unread: dict[int, str] = {}
+    for rule in found.rules:
+        for step in rule.steps:
+            why = ""
+            if step.op != "noop" and step.op not in OPERATIONS:
+                why = f"its step {step.op} is not supported"
+            elif step.op == "take" and step.item not in buckets and step.item not in devices:
+                why = f"it takes {step.item_name or step.item}, which does not exist"
+            elif step.op in CHOOSING and step.type not in types:
+                why = f"it chooses {step.type}, a type that the map does not have"
+            elif step.op == "take":
+                why = below(step.item, set())
+            if why:
+                unread.setdefault(rule.rule_id, why)
+    return unread
+
+
 def crush_map_of(
-    faults: FaultList, name: str, found: CrushDump, devices: int, size: int, used: AbstractSet[int]
+    faults: FaultList,
+    name: str,
+    found: CrushDump,
+    devices: int,
+    size: int,
+    unread: Collection[int] = (),
 ) -> CrushMap | None:
     """Build the map; None after noting what is wrong with it. ``size`` bounds the ids used.
 
-    MSR rules, which Ceph has since version 19, are left out unless they are ``used``.
+    Rules that are ``unread`` are left out, and tunables that nobody knows.
     """
     before = len(faults.faults)
     most = max(FREE_IDS, size)
@@ -47,7 +87,7 @@ def crush_map_of(
             )
     tunables: dict[str, int] = {}
     for key, value in found.tunables.items():
-        if key in WITHOUT_RANGE:
+        if key in WITHOUT_RANGE or not is_known(key):
             continue
         if not isinstance(value, int) or not 0 <= value <= MOST_TRIES:
             message = f"must be a whole number from 0 to {MOST_TRIES}"
@@ -62,7 +102,7 @@ def crush_map_of(
             max(known, devices),
             {one.name: one.type_id for one in found.types},
             [_bucket(one) for one in found.buckets],
-            [_rule(one) for one in found.rules if one.rule_id in used or not _is_msr(one)],
+            [_rule(one) for one in found.rules if one.rule_id not in unread],
             tunables,
             {
                 key: [
@@ -87,12 +127,8 @@ def _bucket(one: BucketDump) -> Bucket:
     items: Sequence[tuple[int, int]] = [(item.id, item.weight) for item in one.items]
     if not any(weight for _, weight in items):
         items = []
-    return Bucket(one.id, one.name, one.type_name, items, one.alg, one.hash)
-
-
-def _is_msr(one: RuleDump) -> bool:
-    """Whether a rule chooses in many steps at once and tries all of them again."""
-    return any("msr" in step.op for step in one.steps)
+    # rules that reach one of another algorithm are not run
+    return Bucket(one.id, one.name, one.type_name, items)
 
 
 def _rule(one: RuleDump) -> CrushRule:

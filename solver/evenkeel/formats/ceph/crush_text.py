@@ -11,6 +11,7 @@ Ceph, ``CrushCompiler`` and ``CrushWrapper::device_class_clone``.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -37,6 +38,9 @@ SETTINGS = {"set_choose_tries", "set_chooseleaf_tries", "set_choose_local_tries"
             "set_choose_local_fallback_tries", "set_chooseleaf_vary_r",
             "set_chooseleaf_stable", "set_msr_descents", "set_msr_collision_tries"}  # fmt: skip
 SHADOW = "~"
+LOST = -(2**31)
+"""The number of what a rule takes that the text does not have."""
+
 FREE_SHADOWS = 2**14
 """Shadows that even the smallest file may have."""
 
@@ -245,7 +249,8 @@ class _Reader:
     def _step(self, rule: RuleDump) -> None:
         kind = self.word("a step")
         if kind == "take":
-            rule.steps.append(StepDump("take", item=self._taken_item()))
+            item, text = self._taken_item()
+            rule.steps.append(StepDump("take", item=item, item_name=text))
         elif kind in ("choose", "chooseleaf"):
             how = self.word("firstn or indep")
             number = self.whole("a number of items", -1000, 1000)
@@ -265,19 +270,20 @@ class _Reader:
             self.at -= 1
             raise self.fail("is not a step of a rule")
 
-    def _taken_item(self) -> int:
+    def _taken_item(self) -> tuple[int, str]:
+        """Return what is taken, by number and name; a number that nothing has for what is lost."""
         name = self.word("the name of a bucket or device")
-        if name not in self.trees and name not in self.devices:
-            self.at -= 1
-            raise self.fail("is not a device or bucket above")
         if self.peek() != "class":
-            return self.trees[name].bucket.id if name in self.trees else self.devices[name].id
+            if name in self.trees:
+                return self.trees[name].bucket.id, name
+            return (self.devices[name].id, name) if name in self.devices else (LOST, name)
         self.at += 1
         device_class = self.word("a device class")
-        if name not in self.trees or device_class not in self.classes.values():
-            self.at -= 1
-            raise self.fail(f"is not a class of devices below {name}")
-        return self._shadow_id(self.trees[name], device_class)
+        text = f"{name}{SHADOW}{device_class}"
+        tree = self.trees.get(name)
+        if tree is None or device_class not in {*self.classes.values(), *tree.shadows}:
+            return LOST, text
+        return self._shadow_id(tree, device_class), text
 
     def _shadow_id(self, tree: _Tree, device_class: str) -> int:
         """Return the id of a shadow; the first that is free where the text names none."""
@@ -327,7 +333,8 @@ class _Reader:
     def shadows(self) -> Iterator[BucketDump]:
         """Yield the shadow of each bucket for each device class, items before their parents."""
         ids: dict[tuple[int, str], tuple[int, int]] = {}
-        classes = [*dict.fromkeys(self.classes.values())]
+        named = chain.from_iterable(tree.shadows for tree in self.trees.values())
+        classes = [*dict.fromkeys(chain(self.classes.values(), named))]
         if len(classes) * len(self.trees) > max(FREE_SHADOWS, len(self.document.data)):
             message = f"are too many classes of devices for {len(self.trees)} buckets"
             self.faults.add(self.document.name, len(classes), message)

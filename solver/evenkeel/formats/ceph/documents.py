@@ -1,6 +1,7 @@
 """Ceph's JSON documents as far as they say where placement groups go, and which one a file is."""
 
 import re
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
@@ -26,6 +27,12 @@ Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Bytes = Annotated[int, Meta(ge=0, lt=2**62)]
 Small = Annotated[int, Meta(ge=-1000, le=1000)]
 """What a step of a rule may choose or set, and more than anybody asks for."""
+
+NO_NUMBER = re.compile(rb"[:,\[]\s*-?(?:nan|inf|NaN|Infinity)\b")
+"""What some releases print for a ratio to nothing, and what other tools make of it."""
+
+NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:nan|inf|NaN|Infinity)\b')
+"""The same, or a string, in which such words mean nothing."""
 
 COMMAND = re.compile(rb"\s*(?:#[^\n]*\s+)*(?:# )?ceph osd (?:rm-)?pg-upmap")
 
@@ -69,9 +76,10 @@ class UpmapItems(msgspec.Struct):
 
 
 class Upmap(msgspec.Struct):
-    """A placement group whose devices are all named; the devices themselves are not looked at."""
+    """A placement group whose devices are all named, for good or (``pg_temp``) for now."""
 
     pgid: str
+    osds: list[Id] = []
 
 
 class UpmapPrimary(msgspec.Struct):
@@ -88,6 +96,7 @@ class OsdMap(msgspec.Struct):
     osds: list[OsdDump]
     pg_upmap: list[Upmap] = []
     pg_upmap_items: list[UpmapItems] = []
+    pg_temp: list[Upmap] = []
     pg_upmap_primaries: list[UpmapPrimary] = []
     erasure_code_profiles: dict[str, dict[str, str]] = {}
 
@@ -134,6 +143,29 @@ class PgDump(msgspec.Struct):
     """``ceph pg dump``."""
 
     pg_map: PgStats
+
+
+def plain(document: Document) -> tuple[Document, int]:
+    """Return a document with ``null`` for each figure that is infinite or none, and their number.
+
+    Examples
+    --------
+    >>> plain(Document("d.json", b'{"a": inf, "b": [-nan, 1], "c": "x: nan"}'))[0].data
+    b'{"a": null, "b": [null, 1], "c": "x: nan"}'
+    """
+    if not NO_NUMBER.search(document.data):
+        return document, 0
+    found = 0
+
+    def replaced(match: re.Match[bytes]) -> bytes:
+        nonlocal found
+        if match[0].startswith(b'"'):
+            return match[0]
+        found += 1
+        return b"null"
+
+    data = NUMBERS.sub(replaced, document.data)
+    return replace(document, data=data), found
 
 
 def read_stats(faults: FaultList, document: Document) -> tuple[str, list[PgStat] | None]:
@@ -185,6 +217,7 @@ class StepDump(msgspec.Struct):
 
     op: str
     item: BucketId = 0
+    item_name: str = ""
     num: Small = 0
     type: str = ""
 

@@ -1,12 +1,15 @@
-"""What Ceph's files may tell and did not, for whoever takes an answer for the whole truth."""
+"""What Ceph's files left open and what is left alone, for those who take an answer for all."""
 
 from collections.abc import Iterator, Sequence
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.strategies.ceph.cluster import CephMap
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no file told, what comes of that, and what would tell it."""
+    if isinstance(cluster.native, CephMap):
+        yield from cluster.native.notes
     if uncapped(cluster):
         yield (
             "no sizes: every placement group counts as one byte, and bytes are numbers of "

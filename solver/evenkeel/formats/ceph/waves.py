@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from evenkeel.formats.ceph.documents import OsdMap, PgStat, kind_of, read_stats
+from evenkeel.formats.ceph.documents import OsdMap, PgStat, kind_of, plain, read_stats
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import (
     Carrier,
@@ -20,6 +20,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.strategies.ceph.cluster import CephMap
 from evenkeel.strategies.ceph.crush_map import NO_OSD
+from evenkeel.strategies.ceph.failure_domains import positions
 from evenkeel.strategies.ceph.placement import Pool, Rows, upmapped
 from evenkeel.strategies.ceph.upmap import pairs_between
 
@@ -113,7 +114,8 @@ def _pairs(
     natural = mapped[[one.partition - begin for _, one in own]]
     wanted = np.array([one.after for _, one in own], np.int32)
     wanted = np.where(wanted < 0, NO_OSD, wanted).astype(np.int32)
-    found: Mapping[int, Sequence[tuple[int, int]]] = pairs_between(natural, wanted)
+    allowed = positions(native.crush, pool.rule, pool.size)
+    found: Mapping[int, Sequence[tuple[int, int]]] = pairs_between(natural, wanted, allowed)
     before = native.items.get(pool.id, {})
     items = {
         i: before.get(one.partition - begin, ()) if one.restored else found.get(i, ())
@@ -147,7 +149,7 @@ def observe(documents: Sequence[Document]) -> Observed:
     faults = FaultList()
     alive: dict[str, bool] = {}
     standing: dict[str, Standing] = {}
-    for document in documents:
+    for document, _ in map(plain, documents):
         if kind_of(document) == "osd dump":
             dump = decode_json(faults, document, OsdMap)
             alive = {f"osd.{one.osd}": bool(one.up) for one in dump.osds} if dump else alive

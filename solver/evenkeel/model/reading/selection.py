@@ -26,6 +26,9 @@ Which = str | int | ArrayLike | Sequence[str | int]
 OF_GROUP = "group="
 """What stands before the name of a group to choose all its partitions."""
 
+OF_GROUPS = (OF_GROUP, "pool=")
+"""The same, and as Ceph calls a group."""
+
 
 def find_nodes(
     faults: FaultList, path: str, nodes: Nodes, topology: Topology, given: Any
@@ -73,8 +76,8 @@ def find_partitions(
     for at, one in _entries(faults, path, given, len(partitions), "partition"):
         if isinstance(one, str) and one in partitions.names:
             found.append(partitions.names.index(one))
-        elif isinstance(one, str) and one.startswith(OF_GROUP):
-            name = one.removeprefix(OF_GROUP)
+        elif isinstance(one, str) and one.startswith(OF_GROUPS):
+            name = one.partition("=")[2]
             found += read_groups(faults, at, partitions, name, one)
         elif not is_whole(one):
             if isinstance(one, str) and one in partitions.group_names:

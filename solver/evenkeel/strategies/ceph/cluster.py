@@ -1,8 +1,8 @@
 """From a Ceph map to a cluster: devices are nodes, placement groups partitions, pools groups."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.names import Names
+from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Rule
+from evenkeel.model.runtime.printable import counted
 from evenkeel.strategies.ceph.crush_map import IN, NO_OSD, CrushMap
-from evenkeel.strategies.ceph.failure_domains import blocks, failure_domains
+from evenkeel.strategies.ceph.failure_domains import (
+    OUTSIDE,
+    blocks,
+    dropped_by_monitors,
+    failure_domains,
+    positions,
+)
 from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, raw, up, upmapped, with_primaries
+from evenkeel.strategies.ceph.rules import CLASS, Vocabulary, placed_by, rule_of
 from evenkeel.strategies.shared.stopping import Clock
 
 FORMAT = "ceph"
@@ -21,9 +31,6 @@ FORMAT = "ceph"
 
 ROOM = 10.0
 """Capacity of a device as a multiple of its share, where no capacities are given."""
-
-CLASS = "~"
-"""Stands between the name of a bucket and the device class that its shadow tree is for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +49,12 @@ class CephMap:
         ``pg-upmap-items`` in force, by pool and placement group.
     affinity : ndarray of int64, shape (devices,)
         Primary affinity, 16.16 fixed point.
+    whole : mapping of int to mapping of int to sequence of int
+        ``pg-upmap`` in force, by pool and placement group: all devices of a group.
+    known : mapping of int to ndarray of int32, shape (pg_num, size)
+        Where the groups of pools are whose rule the map cannot run, by pool.
+    notes : tuple of str
+        What was left alone when the map was read, and why.
 
     Examples
     --------
@@ -61,6 +74,9 @@ class CephMap:
     reweight: NDArray[np.int64]
     items: Mapping[int, Pairs] = field(default_factory=dict)
     affinity: NDArray[np.int64] | None = None
+    whole: Mapping[int, Mapping[int, Sequence[int]]] = field(default_factory=dict)
+    known: Mapping[int, Rows] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def rows(
         self,
@@ -88,10 +104,14 @@ class CephMap:
         ndarray of int32, shape (pg_num, size)
             Devices by slot, ``NO_OSD`` for none.
         """
+        if pool.id in self.known:
+            return self.known[pool.id]
         mapped = raw(self.crush, pool, reweight, clock=clock)
         if not upmaps:
             return mapped
-        return upmapped(mapped, reweight, items=self.items.get(pool.id))
+        return upmapped(
+            mapped, reweight, whole=self.whole.get(pool.id), items=self.items.get(pool.id)
+        )
 
     def leaders(self, pool: Pool, rows: Rows, is_up: NDArray[np.bool_]) -> NDArray[np.int16]:
         """Find who is primary.
@@ -136,6 +156,10 @@ def cluster_of(
     is_up: ArrayLike | None = None,
     load: ArrayLike | None = None,
     capacity: ArrayLike | None = None,
+    whole: Mapping[int, Mapping[int, Sequence[int]]] | None = None,
+    known: Mapping[int, Rows] | None = None,
+    names: Mapping[str, int] | None = None,
+    notes: Sequence[str] = (),
 ) -> Cluster:
     """Build the cluster of a Ceph map, with every placement group where the map has it.
 
@@ -158,11 +182,22 @@ def cluster_of(
     capacity : array_like of float64, shape (devices, 1), optional
         Bytes; by default ten times each device's share by weight, so that what counts is how far
         apart utilisations are.
+    whole : mapping of int to mapping of int to sequence of int, optional
+        ``pg-upmap`` in force, by pool and placement group.
+    known : mapping of int to ndarray of int32, shape (pg_num, size), optional
+        Where the groups of pools are whose rule the map cannot run, by pool.
+    names : mapping of str to int, optional
+        Further names of pools.
+    notes : sequence of str, optional
+        What was left alone when the map was read.
 
     Returns
     -------
     Cluster
         Nodes are called ``osd.0`` and so on; device classes are tags; the map is its ``native``.
+        What cannot be moved by pairs, or whose rule the model cannot express, is pinned: pools
+        whose places are ``known``, groups placed ``whole``, and those that ``native.notes`` names.
+        A group wants as many replicas as CRUSH finds devices for: pairs fill no hole.
 
     Raises
     ------
@@ -188,23 +223,38 @@ def cluster_of(
         weights,
         items or {},
         None if affinity is None else _per_device("affinity", affinity, crush.devices, IN),
+        whole or {},
+        known or {},
     )
     hierarchy = _hierarchy(crush)
     exists = np.zeros(crush.devices, bool)
     exists[list(hierarchy.parent.keys() & set(range(crush.devices)))] = True
     alive = exists if is_up is None else exists & np.asarray(is_up, bool)
     rows = [native.rows(pool, weights) for pool in listed]
-    share = _shares(native)
-    tiers = _domains(crush, hierarchy)
+    leader = [native.leaders(pool, r, alive) for pool, r in zip(listed, rows, strict=True)]
+    share = shares_of(native, rows)
+    words = Vocabulary(_domains(crush, hierarchy), hierarchy.tags)
+    bound = [
+        _bound(native, pool, r, led, words)
+        for pool, r, led in zip(listed, rows, leader, strict=True)
+    ]
+    native = replace(
+        native, notes=tuple(chain(notes, chain.from_iterable(one.notes for one in bound)))
+    )
     first = np.concatenate([[0], *(np.full(len(r), r.shape[1]) for r in rows)]).cumsum()
     node = np.concatenate([np.zeros(0, np.int32), *(r.ravel() for r in rows)])
+    alone = np.concatenate([np.zeros(0, bool), *(one.alone for one in bound)])
+    numbers = np.repeat(np.arange(len(listed)), [pool.pg_num for pool in listed])
+    at = {pool.id: i for i, pool in enumerate(listed)}
+    also = {name: at[number] for name, number in (names or {}).items()}
     return Cluster.from_arrays(
         capacity=ROOM * share[:, None] if capacity is None else capacity,
         load=np.ones((len(first) - 1, 1)) if load is None else load,
         dimensions=("bytes",),
         bytes="bytes",
-        domains=tiers,
-        tags=hierarchy.tags,
+        domains=words.tiers | words.below,
+        crossing=[*words.below],
+        tags=words.tags,
         node_names=[f"osd.{i}" for i in range(crush.devices)],
         weight=share / max(float(share.max(initial=0.0)), 1.0),
         alive=alive,
@@ -213,19 +263,70 @@ def cluster_of(
         leads=alive,
         gone=~exists,
         partition_names=[f"{pool.id}.{pg:x}" for pool in listed for pg in range(pool.pg_num)],
-        group=np.repeat(np.arange(len(listed)), [pool.pg_num for pool in listed]),
-        group_names=[str(pool.id) for pool in listed],
-        rules=[_rule(crush, pool, tiers) for pool in listed],
-        rule=np.repeat(np.arange(len(listed)), [pool.pg_num for pool in listed]),
-        replicas=np.repeat([p.size for p in listed], [p.pg_num for p in listed]),
+        group=numbers,
+        group_names=Names([str(pool.id) for pool in listed], len(listed), "", also),
+        rules=[one.rule for one in bound],
+        rule=np.where(alone, -1, numbers),
+        replicas=np.concatenate([np.zeros(0, np.int64), *(_held(r) for r in rows)]),
         placement=np.where(node == NO_OSD, -1, node),
         first=first,
-        leader=np.concatenate(
-            [native.leaders(pool, r, alive) for pool, r in zip(listed, rows, strict=True)]
-        ),
+        leader=np.concatenate(leader),
+        flags=np.repeat(np.where(alone, int(Flag.PINNED), 0), np.diff(first)),
         native=native,
         native_format=FORMAT,
     )
+
+
+class _Bound(NamedTuple):
+    """What binds a pool: its rule, the groups that are left alone (pg_num,), and why."""
+
+    rule: Rule
+    alone: NDArray[np.bool_]
+    notes: list[str]
+
+
+def _bound(
+    native: CephMap, pool: Pool, rows: Rows, leader: NDArray[np.int16], words: Vocabulary
+) -> _Bound:
+    """Return what binds a pool; what no pairs or no rule of the model can express stays."""
+    if pool.id in native.known:
+        return _Bound(Rule(), np.ones(len(rows), bool), [])
+    crush = native.crush
+    named = f"pool {pool.id} (CRUSH rule {crush.rule(pool.rule).name})"
+    rule = rule_of(crush, pool, words)
+    mapped = native.rows(pool, native.reweight, upmaps=False)
+    held = _held(mapped)
+    full = held == placed_by(crush, pool)
+    notes: list[str] = []
+    if (held < pool.size).any():
+        some, most = int(np.count_nonzero(held < pool.size)), pool.size
+        notes.append(
+            f"{named}: CRUSH finds devices for fewer than {most} replicas of {some:,} of "
+            f"{counted(pool.pg_num, 'group')}; those slots stay empty, since pairs fill none"
+        )
+    if isinstance(rule, str):
+        notes.append(f"{named} is left alone: {rule}")
+        return _Bound(Rule(), np.ones(len(rows), bool), notes)
+    if full.any() and dropped_by_monitors(crush, pool, mapped[full]).any():
+        notes.append(
+            f"{named} is left alone: Ceph's monitors take where CRUSH itself puts its groups for a "
+            "breach of the rule, and drop all pairs (ceph pull requests 69151 and 71053)"
+        )
+        return _Bound(Rule(), np.ones(len(rows), bool), notes)
+    alone = np.zeros(len(rows), bool)
+    alone[[pg for pg in native.whole.get(pool.id, ()) if pg < len(rows)]] = True
+    if rule.place:
+        alone |= ~full
+        first = positions(crush, pool.rule, pool.size)[0]
+        led = rows[np.arange(len(rows)), np.maximum(leader, 0)]
+        if full.any() and first[led[full & (leader >= 0)]].all():
+            rule = replace(rule, lead=[next(iter(rule.place))])
+    return _Bound(rule, alone, notes)
+
+
+def _held(rows: Rows) -> NDArray[np.int64]:
+    """Return how many devices each row has, (pg_num,)."""
+    return np.asarray(np.count_nonzero(rows != NO_OSD, axis=1), np.int64)
 
 
 def _per_device(
@@ -281,35 +382,24 @@ def _domains(crush: CrushMap, hierarchy: _Hierarchy) -> dict[str, list[str]]:
     }
 
 
-def _rule(crush: CrushMap, pool: Pool, tiers: Mapping[str, Sequence[str]]) -> Rule:
-    """Say in the model's words what a pool's rule keeps apart and where it stays."""
-    types = {code: name for name, code in crush.types.items()}
-    taken = blocks(crush, pool.rule, pool.size)
-    spread: dict[str, int] = {}
-    for block in taken:
-        numbers = [choice.number for choice in block.choices]
-        for k, choice in enumerate(block.choices):
-            tier = types[choice.kind]
-            if tier in tiers:
-                spread[tier] = spread.get(tier, 0) + prod(numbers[k + 1 :])
-    require: list[str] = []
-    if len(taken) == 1 and taken[0].root < 0:
-        bucket = crush.by_id[taken[0].root]
-        name, _, device_class = bucket.name.partition(CLASS)
-        if device_class:
-            require.append(f"+{device_class}")
-        if name in tiers.get(bucket.type, ()):
-            require.append(f"{bucket.type}={name}")
-    chosen = [{types[choice.kind] for choice in block.choices} for block in taken]
-    kept_apart = all(tier in kinds for kinds in chosen for tier in spread)
-    return Rule(require=require, spread=spread if kept_apart else {})
+def shares_of(
+    native: CephMap, rows: Sequence[Rows], sizes: Sequence[float] | None = None
+) -> NDArray[np.float64]:
+    """What each device deserves of all pools together, by weight below each take.
 
-
-def _shares(native: CephMap) -> NDArray[np.float64]:
-    """Replicas that each device deserves of all pools together, by weight."""
+    In replicas, or as many times the sizes of a replica as the pools have them.
+    """
     share = np.zeros(native.crush.devices)
-    for pool in native.pools:
-        weight = failure_domains(native.crush, pool.rule, pool.size).weight * native.reweight
-        if weight.sum() > 0:
-            share += weight * (pool.pg_num * pool.size / weight.sum())
+    for i, (pool, placed) in enumerate(zip(native.pools, rows, strict=True)):
+        size = 1.0 if sizes is None else sizes[i]
+        if pool.id in native.known:
+            share += size * np.bincount(placed[placed != NO_OSD], minlength=len(share))
+            continue
+        domains = failure_domains(native.crush, pool.rule, pool.size)
+        taken = blocks(native.crush, pool.rule, pool.size)
+        for block, levels in zip(taken, domains.levels, strict=True):
+            reached = levels[-1][0] != OUTSIDE if levels else domains.weight > 0
+            weight = np.where(reached, domains.weight, 0.0) * native.reweight
+            if weight.sum() > 0:
+                share += weight * (size * pool.pg_num * block.count / weight.sum())
     return share

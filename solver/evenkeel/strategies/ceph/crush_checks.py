@@ -132,6 +132,11 @@ def _check_tunables(crush: CrushMap, faults: FaultList) -> None:
             faults.add(f"tunables[{name}]", value, "must be a whole number from 0")
 
 
+def is_known(tunable: str) -> bool:
+    """Whether a tunable is one of those that the map or its tools have."""
+    return tunable in WITHOUT_EFFECT or tunable in Tunables._fields
+
+
 def _check_choose_args(crush: CrushMap, faults: FaultList) -> None:
     sizes = {bucket.id: len(bucket.items) for bucket in crush.buckets}
     for name, args in crush.choose_args.items():

@@ -3,10 +3,12 @@
 A rule of one choosing step keeps the replicas of a group apart by one type of bucket. A rule of
 several, such as three racks and then two hosts in each, also keeps replicas together: the two in a
 rack must stay in one rack. A single replica can then only move within its rack, its *enclosure*,
-to a host that the other one does not use.
+to a host that the other one does not use. A rule of several takes, such as one SSD and two HDDs,
+places the first replicas by the first take, the next ones by the second, and so on.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.strategies.ceph.crush_map import NO_OSD, CrushMap
+from evenkeel.strategies.ceph.placement import Pool, Rows
 
 OUTSIDE = -1
 """Stands for the domain of a device that a rule does not reach."""
@@ -28,18 +31,32 @@ class Choice(NamedTuple):
         Items chosen below each item of the step before.
     kind : int
         Their type.
+    leaf : bool
+        Whether a device below each of them is chosen at once.
     """
 
     number: int
     kind: int
+    leaf: bool = False
 
 
 @dataclass(frozen=True)
 class Block:
-    """What a rule does between a take and an emit."""
+    """What a rule does between a take and an emit.
+
+    Parameters
+    ----------
+    root : int
+        The bucket or device that it takes.
+    choices : tuple of Choice
+        What it chooses below.
+    count : int
+        Replicas that it places: as many as it chooses, and as the blocks before leave.
+    """
 
     root: int
     choices: tuple[Choice, ...]
+    count: int
 
 
 @dataclass(frozen=True)
@@ -68,17 +85,57 @@ class FailureDomains:
 def blocks(crush: CrushMap, rule: int, size: int) -> list[Block]:
     """Split a rule into what it does between each take and emit."""
     found: list[Block] = []
-    root = 0
+    root, left = 0, size
     choices: list[Choice] = []
     for step in crush.rule(rule).steps:
         if step.operation == "take":
             root, choices = step.number, []
         elif step.operation == "emit":
-            found.append(Block(root, tuple(choices)))
+            chosen = prod(max(choice.number, 0) for choice in choices)
+            found.append(Block(root, tuple(choices), min(chosen, left)))
+            left -= found[-1].count
             choices = []
         elif step.operation.endswith(("firstn", "indep")):
             number = step.number if step.number > 0 else step.number + size
-            choices.append(Choice(number, crush.types[step.type]))
+            leaf = step.operation.startswith("chooseleaf")
+            choices.append(Choice(number, crush.types[step.type], leaf))
+    return found
+
+
+def chosen_below(crush: CrushMap, block: Block) -> NDArray[np.int64]:
+    """Return what stands above each device at each choosing step of a block, (steps + 1, devices).
+
+    The first row is 0 below the block's root. ``NO_OSD`` stands where a block does not reach a
+    device, which has no bucket of one of the types above it.
+    """
+    found = np.full((len(block.choices) + 1, crush.devices), NO_OSD, np.int64)
+    for osd, above, _ in _devices_below(crush, block.root):
+        within = above | {0: osd}
+        if all(choice.kind in within for choice in block.choices):
+            found[:, osd] = [0, *(within[choice.kind] for choice in block.choices)]
+    return found
+
+
+def positions(crush: CrushMap, rule: int, size: int) -> NDArray[np.bool_]:
+    """Tell which devices each position of a row may hold by the takes of a rule, (size, devices).
+
+    Examples
+    --------
+    >>> from evenkeel.strategies.ceph.crush_map import Bucket, CrushRule, Step
+    >>> hosts = [Bucket(-1 - h, f"h{h}", "host", [(h, 65536)]) for h in range(2)]
+    >>> steps = [
+    ...     one for h in range(2)
+    ...     for one in (Step("take", -1 - h), Step("choose_firstn", 1, "osd"), Step("emit"))
+    ... ]
+    >>> crush = CrushMap(2, {"osd": 0, "host": 1}, hosts, [CrushRule(0, "both", steps)])
+    >>> positions(crush, 0, 2).tolist()
+    [[True, False], [False, True]]
+    """
+    found = np.zeros((size, crush.devices), np.bool_)
+    at = 0
+    for block in blocks(crush, rule, size):
+        found[at : at + block.count] = chosen_below(crush, block)[0] != NO_OSD
+        at += block.count
     return found
 
 
@@ -152,6 +209,42 @@ def _renumbered(labels: NDArray[np.int32]) -> NDArray[np.int32]:
     return answer.astype(np.int32)
 
 
+def dropped_by_monitors(crush: CrushMap, pool: Pool, rows: Rows) -> NDArray[np.bool_]:
+    """Tell which rows Ceph's monitors take for a breach of the rule, so that they drop the pairs.
+
+    They are stricter than the rule where it has several takes or chooses in more than two steps:
+    the number of each step is compared with the buckets of all replicas.
+
+    References
+    ----------
+    Ceph, ``CrushWrapper::verify_upmap``; pull requests 69151 and 71053 say where it errs.
+    """
+    taken = blocks(crush, pool.rule, pool.size)
+    held = rows != NO_OSD
+    osd = np.where(held, rows, 0)
+    bad = np.zeros(len(rows), np.bool_)
+    for choice in {choice for block in taken for choice in block.choices if choice.kind > 0}:
+        above = np.full(crush.devices, OUTSIDE, np.int64)
+        for root in sorted({block.root for block in taken}):
+            for device, buckets, _ in _devices_below(crush, root):
+                if above[device] == OUTSIDE and choice.kind in buckets:
+                    above[device] = -buckets[choice.kind]
+        parents = np.where(held, above[osd], OUTSIDE)
+        if choice.leaf:
+            bad |= _most_alike(parents) > 1
+        else:
+            bad |= _most_below(np.zeros(rows.shape, np.int64), parents) > choice.number
+    at = 0
+    for block in taken:
+        below = np.zeros(crush.devices, np.bool_)
+        below[[device for device, _, _ in _devices_below(crush, block.root)]] = True
+        mine = slice(at, at + block.count)
+        if block.root < 0:
+            bad |= (held[:, mine] & ~below[osd[:, mine]]).any(axis=1)
+        at += block.count
+    return bad
+
+
 def broken(domains: FailureDomains, rows: NDArray[np.int32]) -> NDArray[np.int64]:
     """Find the placement groups that break their rule."""
     held = rows != NO_OSD
@@ -167,6 +260,18 @@ def broken(domains: FailureDomains, rows: NDArray[np.int32]) -> NDArray[np.int64
         if block:
             bad |= _most_alike(above) > 1
     return np.flatnonzero(bad)
+
+
+def breaks_rule(crush: CrushMap, pool: Pool, rows: Rows) -> NDArray[np.bool_]:
+    """Tell which rows break the rule of their pool, by its domains or by its takes."""
+    found = np.zeros(len(rows), np.bool_)
+    found[broken(failure_domains(crush, pool.rule, pool.size), rows)] = True
+    held = rows != NO_OSD
+    allowed = positions(crush, pool.rule, pool.size)
+    for slot in range(pool.size):
+        at = np.where(held[:, slot], rows[:, slot], 0)
+        found |= held[:, slot] & ~allowed[slot, at]
+    return found
 
 
 def _most_alike(labels: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.strategies.ceph import primaries, upmap
 from evenkeel.strategies.ceph.cluster import FORMAT, CephMap, slots_of
@@ -42,14 +43,18 @@ def ceph_crush(request: Request) -> Outcome:
     assert isinstance(options, CephCrush)
     native, reweight = _map_of(request)
     alive = request.cluster.nodes.alive
+    pinned = _pinned(request.start)
     node, leader = request.start.node.copy(), request.start.leader.copy()
     for pool, groups, replicas in _pools(native):
+        if pool.id in native.known:
+            continue
         try:
             rows = native.rows(pool, reweight, upmaps=options.upmaps, clock=clock)
         except OutOfTime:
             break
-        node[replicas] = _nodes(rows)
-        leader[groups] = native.leaders(pool, rows, alive)
+        free = ~pinned[groups]
+        node[replicas] = np.where(np.repeat(free, pool.size), _nodes(rows), node[replicas])
+        leader[groups] = np.where(free, native.leaders(pool, rows, alive), leader[groups])
     return Outcome(
         node=node,
         leader=leader,
@@ -66,18 +71,26 @@ def ceph_upmap(request: Request) -> Outcome:
     options, clock = request.options, Clock(request.watch)
     assert isinstance(options, Upmap)
     native, reweight = _map_of(request)
-    alive = request.cluster.nodes.alive
+    nodes = request.cluster.nodes
+    alive, pinned = nodes.alive, _pinned(request.start)
+    # one that is excluded keeps what it has; one without weight may give it away
+    still = ~alive | (~nodes.accepts & (nodes.weight > 0))
     levelled: dict[int, Upmapped] = {}
     read: dict[int, ReadBalanced] = {}
     node, leader = request.start.node.copy(), request.start.leader.copy()
     for pool, groups, replicas in _pools(native):
+        stays = pinned[groups]
+        if pool.id in native.known or stays.all():
+            continue
         try:
             found = levelled[pool.id] = upmap.balance(
                 native.crush,
                 pool,
                 reweight=reweight,
                 items=native.items.get(pool.id),
-                is_up=alive,
+                whole=native.whole.get(pool.id),
+                still=still,
+                pinned=stays,
                 deviation=options.deviation,
                 spare=options.spare,
                 clock=clock,
@@ -92,12 +105,19 @@ def ceph_upmap(request: Request) -> Outcome:
                 pool,
                 devices=native.crush.devices,
                 affinity=native.affinity,
+                pinned=stays,
                 clock=clock,
             )
             primary = read[pool.id].primary
-        node[replicas] = _nodes(found.rows)
-        leader[groups] = slots_of(found.rows, primary)
+        moves = np.repeat(~stays, pool.size)
+        node[replicas] = np.where(moves, _nodes(found.rows), node[replicas])
+        leader[groups] = np.where(stays, leader[groups], slots_of(found.rows, primary))
     told = [_told(number, found) for number, found in levelled.items()]
+    kept = [
+        pool.id for pool, groups, _ in _pools(native) if pinned[groups].all() and pool.pg_num > 0
+    ]
+    if kept:
+        told.append(f"Pinned, as it was: pool {some_of(kept, str, SHOWN)}.")
     return Outcome(
         node=node,
         leader=leader,
@@ -139,6 +159,12 @@ def _map_of(request: Request) -> tuple[CephMap, NDArray[np.int64]]:
     faults.raise_if_any()
     assert isinstance(native, CephMap)
     return native, np.where(cluster.nodes.may_hold, native.reweight, 0)
+
+
+def _pinned(start: Placement) -> NDArray[np.bool_]:
+    """Tell which groups may not change, (P,)."""
+    held = (start.flags & Flag.PINNED) != 0
+    return np.asarray(np.bincount(start.owner[held], minlength=len(start)) > 0)
 
 
 def _nodes(rows: Rows) -> NDArray[np.int32]:

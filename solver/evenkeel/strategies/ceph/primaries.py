@@ -55,9 +55,13 @@ def balance(
     *,
     devices: int,
     affinity: ArrayLike | None = None,
+    pinned: NDArray[np.bool_] | None = None,
     clock: Clock | None = None,
 ) -> ReadBalanced:
-    """Choose primaries so that devices lead as many groups as they should, with few changes."""
+    """Choose primaries so that devices lead as many groups as they should, with few changes.
+
+    Groups that are ``pinned`` keep theirs.
+    """
     faults = FaultList()
     if pool.kind != "replicated":
         faults.add("pool.kind", pool.kind, "only replicated pools can change their primaries")
@@ -71,7 +75,8 @@ def balance(
     led = int(np.count_nonzero(primary >= 0))
     desired: NDArray[np.float64] = deserved * (led / max(float(deserved.sum()), 1.0))
     chosen = primary.astype(np.int32, copy=True)
-    choice = np.where(rows == NO_OSD, kernels.NOWHERE, rows).astype(np.int32)
+    free = np.ones(len(rows), bool) if pinned is None else ~pinned
+    choice = np.where((rows == NO_OSD) | ~free[:, None], kernels.NOWHERE, rows).astype(np.int32)
     alone = np.zeros(devices, np.int32), np.arange(devices, dtype=np.int32)
     state = kernels.spread(chosen, 1, choice, *alone)
     for bands in _narrowing(desired, float(np.abs(state.tally - desired).max(initial=0.0))):

@@ -11,7 +11,7 @@ References
 Ceph, ``OSDMap::calc_pg_upmaps`` and ``_apply_upmap``, for what is replaced and what is produced.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from evenkeel.strategies.ceph.failure_domains import (
     FailureDomains,
     broken,
     failure_domains,
+    positions,
 )
 from evenkeel.strategies.ceph.placement import Pairs, Pool, Rows, raw, upmapped
 from evenkeel.strategies.shared.stopping import Clock
@@ -101,15 +102,18 @@ def balance(
     *,
     reweight: ArrayLike | None = None,
     items: Pairs | None = None,
-    is_up: NDArray[np.bool_] | None = None,
+    whole: Mapping[int, Sequence[int]] | None = None,
+    still: NDArray[np.bool_] | None = None,
+    pinned: NDArray[np.bool_] | None = None,
     deviation: float = 1.0,
     spare: float = 0.08,
     clock: Clock | None = None,
 ) -> Upmapped:
     """Find pairs that level the devices of one pool, as far as the clock lets it.
 
-    Devices that are not up take nothing: a replica mapped onto one is a replica less. Nor do they
-    give anything: where they do not come back, CRUSH maps around them once they are out.
+    Devices that are ``still`` neither take nor give: those that are down (a replica mapped onto one
+    is a replica less, and once they are out CRUSH maps around them) and those that are excluded.
+    Groups that are ``pinned`` keep the pairs that they have.
 
     Raises ``OutOfTime`` if it says stop before all groups are mapped.
     """
@@ -122,23 +126,31 @@ def balance(
     weights = np.full(crush.devices, IN) if reweight is None else np.asarray(reweight)
     clock = clock or Clock()
     mapped = raw(crush, pool, weights, clock=clock)
-    before = upmapped(mapped, weights, items=items)
+    before = upmapped(mapped, weights, whole=whole, items=items)
     beat()
     domains = failure_domains(crush, pool.rule, pool.size)
-    if is_up is not None:
-        domains = _by_themselves(domains, np.flatnonzero(~is_up))
+    if still is not None:
+        domains = _by_themselves(domains, np.flatnonzero(still))
     deserved = domains.weight * weights / IN
     aims = _aims(domains, before, deserved, deviation)
-    osd = np.where(before == NO_OSD, kernels.NOWHERE, before).astype(np.int32).ravel()
+    free = np.ones(len(before), bool) if pinned is None else ~pinned
+    there = (before != NO_OSD) & free[:, None]
+    osd = np.where(there, before, kernels.NOWHERE).astype(np.int32).ravel()
+    stays = before[~free]
+    aims = aims.without(np.bincount(stays[stays != NO_OSD], minlength=crush.devices))
     state = kernels.spread(
         osd, pool.size, np.empty((osd.size, 0), np.int32), domains.enclosure, domains.domain
     )
     needed = levelled(state, aims.bands, osd.size * crush.devices, clock)
     levelled(state, aims.lifted, int(spare * needed), clock)
-    placed = np.where(osd == kernels.NOWHERE, NO_OSD, osd).astype(np.int32).reshape(before.shape)
-    pairs = pairs_between(mapped, placed)
+    placed = np.where(there, osd.reshape(before.shape), before).astype(np.int32)
+    pairs = pairs_between(mapped, placed, positions(crush, pool.rule, pool.size))
+    for pg in np.flatnonzero(~free).tolist():
+        pairs.pop(pg, None)
+        if kept := (items or {}).get(pg):
+            pairs[pg] = [*kept]
     beat()
-    rows = upmapped(mapped, weights, items=pairs)
+    rows = upmapped(mapped, weights, whole=whole, items=pairs)
     return Upmapped(
         items=pairs,
         rows=rows,
@@ -190,11 +202,14 @@ def moves_between(before: Rows, after: Rows) -> int:
     return int(np.count_nonzero(~stays & (after != NO_OSD)))
 
 
-def pairs_between(mapped: Rows, placed: Rows) -> dict[int, list[tuple[int, int]]]:
+def pairs_between(
+    mapped: Rows, placed: Rows, may_hold: NDArray[np.bool_] | None = None
+) -> dict[int, list[tuple[int, int]]]:
     """Find the pairs that turn CRUSH's rows into the rows wanted.
 
     A device that only changes its slot needs no pair; the pair then goes from the device that
-    leaves to the one that joins.
+    leaves to the one that joins. Where ``may_hold (size, devices)`` says which devices the takes of
+    the rule allow in each slot, who joins takes a slot that is allowed, if there is a way.
 
     Examples
     --------
@@ -213,9 +228,33 @@ def pairs_between(mapped: Rows, placed: Rows) -> dict[int, list[tuple[int, int]]
                 while leaves in new:
                     leaves = old[new.index(leaves)]
                 pairs.append((leaves, joins))
+        if may_hold is not None:
+            pairs = _lawful(pairs, old, may_hold)
         if pairs:
             found[int(pg)] = pairs
     return found
+
+
+def _lawful(
+    pairs: list[tuple[int, int]], old: list[int], may_hold: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    """Return pairs of the same devices in which each joins a slot that it is allowed in."""
+    if all(joins == NO_OSD or may_hold[old.index(leaves), joins] for leaves, joins in pairs):
+        return pairs
+    taken: dict[int, int] = {}
+
+    def seat(one: int, tried: set[int]) -> bool:
+        for other, (leaves, _) in enumerate(pairs):
+            if other not in tried and may_hold[old.index(leaves), pairs[one][1]]:
+                tried.add(other)
+                if other not in taken or seat(taken[other], tried):
+                    taken[other] = one
+                    return True
+        return False
+
+    if not all(seat(one, set()) for one in range(len(pairs))):
+        return pairs
+    return [(pairs[other][0], pairs[one][1]) for other, one in sorted(taken.items())]
 
 
 def _outside(replicas: NDArray[np.int32], bands: kernels.Bands) -> int:
@@ -243,6 +282,21 @@ class _Aims(NamedTuple):
     bands: kernels.Bands
     lifted: kernels.Bands
     level: float
+
+    def without(self, fixed: NDArray[np.int64]) -> "_Aims":
+        """Return the aims of what is free where so many replicas of each device are not."""
+
+        def less(bands: kernels.Bands) -> kernels.Bands:
+            low, high = (
+                np.maximum(each - fixed, 0).astype(np.int32) for each in (bands.low, bands.high)
+            )
+            return kernels.Bands(low, high, bands.target - fixed)
+
+        return (
+            self
+            if not fixed.any()
+            else self._replace(bands=less(self.bands), lifted=less(self.lifted))
+        )
 
 
 def _aims(

@@ -1,0 +1,77 @@
+"""What operators of Ceph reported, and what is right for each.
+
+The commands that we write are carried out on the map and judged by ``tests.support.crush_judge``,
+which reads the rules from the files and shares nothing with what made the commands.
+"""
+
+import pytest
+
+from tests.support.crush_judge import NONE, judge_files
+
+FILES = ("osd_dump.json", "crush.json", "pg_dump.json")
+BY_EITHER = pytest.mark.parametrize(
+    "how", [("--level", "0.05"), ("--method", "ceph_upmap")], ids=["balance", "ceph_upmap"]
+)
+
+
+def solved(case, *words, ignored=(), code=0, files=FILES):
+    """Solve a case and judge its commands; every one of them has to be heeded."""
+    answer = case.run("solve", *files, *words, "-o", "plan.sh")
+    assert answer.code in (code, 0), answer.text
+    judged = judge_files(case.source, case.written("plan.sh"), *ignored)
+    assert judged.broken == []
+    assert judged.dropped == []
+    return answer, judged
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ceph/four-hosts-three-each",
+        "ceph/one-ssd-two-hdd",
+        "ceph/devices-without-class",
+        "ceph/type-below-hosts",
+        "ceph/pool-being-split",
+        "ceph/three-takes",
+    ],
+)
+@BY_EITHER
+def test_rules_of_every_kind_are_kept(public, name, how):
+    answer, judged = solved(public(name), *how)
+    assert judged.changed
+    assert "rules none broken" in answer.text
+
+
+@BY_EITHER
+@pytest.mark.parametrize("name", ["ceph/erasure-host-out", "ceph/erasure-holes-by-crush"])
+def test_holes_are_left_as_they_are(public, name, how):
+    answer, judged = solved(public(name), *how)
+    assert judged.changed
+    before = judge_files(public(name).source, "")
+    for group, row in judged.rows.items():
+        assert [osd == NONE for osd in row] == [osd == NONE for osd in before.rows[group]]
+    assert "note" in answer.err and "pool 4 (CRUSH rule ec_hdd)" in answer.text
+
+
+@BY_EITHER
+def test_infinite_figures_are_read_and_noted(public, how):
+    answer, judged = solved(public("ceph/inf-in-osd-dump"), *how)
+    assert judged.changed
+    assert "osd_dump.json: 2 figures" in answer.text
+
+
+@BY_EITHER
+@pytest.mark.parametrize("word", ["group=1", "group=big", "pool=big"])
+def test_a_pinned_pool_stays(public, how, word):
+    _, judged = solved(public("ceph/only-one-pool"), *how, "--pin", word, code=3)
+    assert not [name for name in judged.changed if name.startswith("1.")]
+    assert "ceph_upmap" not in how or judged.changed
+
+
+@BY_EITHER
+def test_an_excluded_device_takes_nothing(public, how):
+    case = public("ceph/only-one-pool")
+    before = judge_files(case.source, "")
+    _, judged = solved(case, *how, "--exclude", "osd.5", code=3)
+    assert judged.changed
+    assert all(5 in before.rows[name] for name, row in judged.rows.items() if 5 in row)
