@@ -48,6 +48,7 @@ SAVED_ON = {
     "kubernetes.md": {
         "nodes.json": "formats/kubernetes/nodes.json",
         "pods.json": "formats/kubernetes/pods.json",
+        "volumes.json": "public/kubernetes/zonal-volumes/volumes.json",
     },
     "rabbitmq.md": {
         "queues.json": "formats/rabbitmq/queues.json",

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from evenkeel.formats.kubernetes.resources import (
     Node,
+    NodeSelector,
     PodSpec,
     Requirement,
     Selector,
@@ -88,15 +89,19 @@ def _wants(spec: PodSpec, node: Node) -> bool:
         return False
     near_to = spec.affinity.nodeAffinity if spec.affinity else None
     required = near_to.requiredDuringSchedulingIgnoredDuringExecution if near_to else None
-    if required is None:
-        return True
+    return required is None or meets(required, node)
+
+
+def meets(selector: NodeSelector, node: Node) -> bool:
+    """Whether a node meets a term of a selector."""
+    labels = node.metadata.labels or {}
     fields = {"metadata.name": node.metadata.name}
     terms = (
         [
             *(holds(one, labels) for one in term.matchExpressions or ()),
             *(holds(one, fields) for one in term.matchFields or ()),
         ]
-        for term in required.nodeSelectorTerms
+        for term in selector.nodeSelectorTerms
     )
     # a term without conditions selects nothing
     return any(bool(term) and all(term) for term in terms)

@@ -102,7 +102,8 @@ class Constraints:
         if len(one.pods) > 1 and spread["node"] != 1:
             self._note(one, "its pods may share nodes: one that joins another counts as no move")
         require = self._require(w, looked_at)
-        return self._numbered(Rule(require=require, spread=spread, skew=skew))
+        rule = Rule(require=require, spread=spread, skew=skew, place=self._places(one))
+        return self._numbered(rule)
 
     def _anti_affinity(self, w: int, spread: dict[str, Amount]) -> None:
         """Set limits for pods that keep away from pods of the same workload."""
@@ -180,10 +181,10 @@ class Constraints:
 
     def _note(self, one: Workload, text: str) -> None:
         """Note what of a workload is not kept."""
-        self.notes.append(f"{one.namespace}/{one.kind}/{one.name}: {text}")
+        self.notes.append(f"{one.full_name}: {text}")
 
     def _numbered(self, rule: Rule) -> int:
-        key = msgspec.json.encode([rule.require, rule.spread, rule.skew])
+        key = msgspec.json.encode([rule.require, rule.spread, rule.skew, rule.place])
         if key not in self._rules:
             self._rules[key] = len(self.rules)
             self.rules.append(rule)
@@ -194,13 +195,34 @@ class Constraints:
 
         A skew looks at domains that the rule leaves open: what takes nothing is closed apart.
         """
-        mask = self.eligible.open(self.workloads[w].first.spec) | looked_at
+        one = self.workloads[w]
+        specs = one.specs
+        if len(specs) > 1:
+            self._note(one, "its pods ask for different nodes: each may be where any of them may")
+        mask = np.logical_or.reduce([self.eligible.open(spec) for spec in specs]) | looked_at
         if looked_at.any():
             self._closed[w] = self._closed.get(w, np.zeros_like(mask)) | looked_at
-        if mask.all():
-            return []
-        number = len(self._tags)
-        return [f"+{self._tags.setdefault(mask.tobytes(), f'eligible {number}')}"]
+        if one.reach:
+            mask &= np.logical_or.reduce(one.reach)
+        return [] if mask.all() else [f"+{self._tag(mask)}"]
+
+    def _places(self, one: Workload) -> dict[str, int]:
+        """Return how many pods of a workload must be among the nodes that reach their volumes.
+
+        Where volumes differ, as many pods as have theirs there: so each still finds its own.
+        """
+        masks = {mask.tobytes(): mask for mask in one.reach}
+        if len(masks) < 2:
+            return {}
+        return {
+            f"+{self._tag(mask)}": sum(not bool((own & ~mask).any()) for own in one.reach)
+            for mask in masks.values()
+            if not mask.all()
+        }
+
+    def _tag(self, mask: NDArray[np.bool_]) -> str:
+        """Return the tag of some nodes."""
+        return self._tags.setdefault(mask.tobytes(), f"eligible {len(self._tags)}")
 
 
 def _number(amount: Amount) -> int:

@@ -9,11 +9,19 @@ import msgspec
 
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import decode_json
-from evenkeel.formats.kubernetes.resources import SHAPES, Budget, Node, Pod
+from evenkeel.formats.kubernetes.resources import SHAPES, Budget, Claim, Node, Pod, Volume
 from evenkeel.model.errors import FaultList
 
 HEAD = 65536
-KIND = re.compile(rb'"kind"\s*:\s*"(Node|Pod|PodDisruptionBudget)(List)?"')
+KIND = re.compile(
+    rb'"kind"\s*:\s*"(Node|Pod|PodDisruptionBudget|PersistentVolume|PersistentVolumeClaim)(List)?"'
+)
+OTHERWISE = re.compile(
+    rb"(---\s*\n)?(apiVersion|items): *\S*\n"
+    rb"|(NAMESPACE +)?NAME +(READY +STATUS|STATUS +ROLES|MIN +AVAILABLE|CAPACITY|VOLUME)"
+)
+"""How YAML begins, and tables for people."""
+
 VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
 
 
@@ -36,10 +44,16 @@ class Objects:
     nodes: dict[str, tuple[str, Node]] = field(default_factory=dict)
     pods: dict[tuple[str, str], tuple[str, Pod]] = field(default_factory=dict)
     budgets: dict[tuple[str, str], tuple[str, Budget]] = field(default_factory=dict)
+    volumes: dict[tuple[str, str], tuple[str, Volume]] = field(default_factory=dict)
+    """By an empty namespace and the name: volumes are in none."""
+
+    claims: dict[tuple[str, str], tuple[str, Claim]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What was assumed, for people: what the files tell."""
 
 
 def recognises(document: Document) -> str:
-    """Tell whether a document holds nodes, pods or disruption budgets.
+    """Tell whether a document holds nodes, pods, disruption budgets or volumes.
 
     Examples
     --------
@@ -50,6 +64,13 @@ def recognises(document: Document) -> str:
     if not head.lstrip().startswith(b"{") or b'"longhorn.io/v1' in head:
         return ""
     return "objects" if b'"apiVersion"' in head and KIND.search(head) else ""
+
+
+def hint(document: Document) -> str:
+    """Tell in which form objects are read that were printed in another."""
+    if OTHERWISE.match(document.data[:HEAD]):
+        return "what kubectl prints is read as JSON: ask it for -o json"
+    return ""
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
@@ -89,9 +110,15 @@ def _take(found: Objects, at: str, raw: msgspec.Raw, usual: str) -> None:
     if value is None:
         return
     key: Any = (value.metadata.namespace, value.metadata.name)
-    by_key: dict[Any, Any] = found.pods if isinstance(value, Pod) else found.budgets
-    if isinstance(value, Node):
-        key, by_key = value.metadata.name, found.nodes
+    by_kind: dict[str, dict[Any, Any]] = {
+        "Node": found.nodes, "Pod": found.pods, "PodDisruptionBudget": found.budgets,
+        "PersistentVolume": found.volumes, "PersistentVolumeClaim": found.claims,
+    }  # fmt: skip
+    by_key = by_kind[kind]
+    if kind == "Node":
+        key = value.metadata.name
+    elif kind == "PersistentVolume":
+        key = ("", value.metadata.name)
     first, before = by_key.setdefault(key, (at, value))
     if before is not value:
         name = quoted(value.metadata.name)

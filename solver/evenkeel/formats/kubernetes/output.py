@@ -89,11 +89,11 @@ def _moves(cluster: Cluster, snapshot: Snapshot, after: Placement) -> list[dict[
                 coming.remove(int(before.node[k]))
             else:
                 leaving.append(k)
-        one = snapshot.workloads[p]
-        for k, target in zip(leaving, coming, strict=True):
+        one, first = snapshot.workloads[p], int(before.first[p])
+        for k, target in _matched(one, first, leaving, coming):
             if target < 0 or before.node[k] < 0:
                 continue  # nothing to evict, or nowhere to go: it stays
-            pod = one.pods[k - int(before.first[p])][1].metadata
+            pod = one.pods[k - first][1].metadata
             found.append(
                 {
                     "namespace": pod.namespace, "pod": pod.name,
@@ -102,6 +102,20 @@ def _moves(cluster: Cluster, snapshot: Snapshot, after: Placement) -> list[dict[
                 }
             )  # fmt: skip
     return found
+
+
+def _matched(
+    one: Workload, first: int, leaving: Sequence[int], coming: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Return which node each slot goes to: one that reaches its volumes, those with few first."""
+    if not one.reach:
+        return [*zip(leaving, coming, strict=True)]
+    left, found = [*coming], {}
+    for k in sorted(leaving, key=lambda k: int(one.reach[k - first].sum())):
+        mask = one.reach[k - first]
+        found[k] = next((n for n in left if n >= 0 and mask[n]), left[0])
+        left.remove(found[k])
+    return [(k, found[k]) for k in leaving]
 
 
 def _patches(

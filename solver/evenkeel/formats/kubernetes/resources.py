@@ -1,4 +1,4 @@
-"""The fields of nodes, pods and disruption budgets that placing needs.
+"""The fields of nodes, pods, disruption budgets and volumes that placing needs.
 
 References
 ----------
@@ -148,10 +148,27 @@ class Toleration(msgspec.Struct, gc=False):
     effect: str | None = None
 
 
+class ClaimName(msgspec.Struct, gc=False):
+    """The claim that a volume of a pod is."""
+
+    claimName: str
+
+
+class PodVolume(msgspec.Struct, gc=False):
+    """A volume of a pod, as far as it ties the pod to places."""
+
+    name: str = ""
+    persistentVolumeClaim: ClaimName | None = None
+    ephemeral: dict[str, Any] | None = None
+    emptyDir: dict[str, Any] | None = None
+    hostPath: dict[str, Any] | None = None
+
+
 class PodSpec(msgspec.Struct, gc=False):
     """What a pod asks for."""
 
     nodeName: Place | None = None
+    volumes: list[PodVolume] | None = None
     containers: list[Container] = []
     initContainers: list[Container] | None = None
     resources: Resources = msgspec.field(default_factory=Resources)
@@ -229,7 +246,40 @@ class Budget(msgspec.Struct, gc=False):
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
 
 
+class VolumeAffinity(msgspec.Struct, gc=False):
+    """Nodes that reach a volume."""
+
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(msgspec.Struct, gc=False):
+    """What a volume is."""
+
+    nodeAffinity: VolumeAffinity | None = None
+
+
+class Volume(msgspec.Struct, gc=False):
+    """A persistent volume."""
+
+    metadata: Metadata
+    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+
+
+class ClaimSpec(msgspec.Struct, gc=False):
+    """The volume that a claim is bound to; none before it is."""
+
+    volumeName: str = ""
+
+
+class Claim(msgspec.Struct, gc=False):
+    """A claim of a persistent volume."""
+
+    metadata: Metadata
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+
+
 SHAPES: dict[str, type[msgspec.Struct]] = {
-    "Node": Node, "Pod": Pod, "PodDisruptionBudget": Budget,
+    "Node": Node, "Pod": Pod, "PodDisruptionBudget": Budget, "PersistentVolume": Volume,
+    "PersistentVolumeClaim": Claim,
 }  # fmt: skip
 """The kinds that are read; objects of other kinds are kept, and not looked at."""

@@ -4,14 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.formats.kubernetes.objects import Objects
 from evenkeel.formats.kubernetes.quantities import requested
-from evenkeel.formats.kubernetes.resources import Pod
+from evenkeel.formats.kubernetes.resources import Pod, PodSpec
+from evenkeel.model.runtime.printable import printable, some_of
 
 MOVABLE = {"ReplicaSet", "StatefulSet", "ReplicationController"}
 """Owners that make another pod in the place of one that was evicted."""
 
+STAYING = {"DaemonSet", "Node", "Job"}
+"""Owners whose pods are made for one node, or end by themselves."""
+
+MOST_TOLD = 4
 DONE = {"Succeeded", "Failed"}
 
 
@@ -25,6 +32,31 @@ class Workload:
     pods: list[tuple[str, Pod]] = field(default_factory=list)
     requests: dict[str, float] = field(default_factory=dict)
     """The greatest that any of its pods asks for."""
+
+    asked: list[dict[str, float]] = field(default_factory=list)
+    """What each pod asks for."""
+
+    reach: list[NDArray[np.bool_]] = field(default_factory=list)
+    """The nodes that reach the volumes of each pod, (N,); empty where all nodes reach all."""
+
+    @property
+    def full_name(self) -> str:
+        """Its namespace, kind and name."""
+        return f"{self.namespace}/{self.kind}/{self.name}"
+
+    @property
+    def specs(self) -> list[PodSpec]:
+        """What its pods ask of nodes, those that ask for the same once."""
+        asked = {
+            msgspec.json.encode(
+                [
+                    pod.spec.nodeSelector, pod.spec.affinity, pod.spec.tolerations,
+                    pod.spec.topologySpreadConstraints,
+                ]
+            ): pod.spec
+            for _, pod in reversed(self.pods)
+        }  # fmt: skip
+        return [*asked.values()][::-1]
 
     @property
     def labels(self) -> dict[str, str]:
@@ -46,22 +78,46 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
     """Return workloads by namespace, kind and name, and pods that stay, with what they ask for."""
     workloads: dict[tuple[str, str, str], Workload] = {}
     stay = []
+    strange: list[str] = []
+    kinds: dict[str, None] = {}
     for key in sorted(objects.pods):
         at, pod = objects.pods[key]
         if pod.status.phase in DONE:
             continue
         own = requested(objects.faults, at, pod)
+        if pod.spec.nodeName and pod.spec.nodeName not in objects.nodes:
+            strange.append(f"{pod.metadata.namespace}/{pod.metadata.name} on {pod.spec.nodeName}")
+            continue
         owner = next((one for one in pod.metadata.ownerReferences or () if one.controller), None)
         if owner is None or owner.kind not in MOVABLE or pod.metadata.deletionTimestamp:
             if pod.spec.nodeName:
                 stay.append((at, pod, own))
+            if owner is not None and owner.kind not in MOVABLE | STAYING:
+                kinds[owner.kind] = None
             continue
         name = (pod.metadata.namespace, owner.kind, owner.name)
         one = workloads.setdefault(name, Workload(*name))
         one.pods.append((at, pod))
+        one.asked.append(own)
         for resource, amount in own.items():
             one.requests[resource] = max(one.requests.get(resource, 0.0), amount)
-    return [workloads[name] for name in sorted(workloads)], stay
+    if strange:
+        objects.notes.append(
+            f"pods on nodes that they do not list: {some_of(strange, printable, MOST_TOLD)}; they "
+            "are passed over"
+        )
+    if kinds:
+        objects.notes.append(
+            f"that pods belong to objects of kind {some_of([*kinds], printable, MOST_TOLD)}: they "
+            "stay, since it is not known what would replace them"
+        )
+    found = [workloads[name] for name in sorted(workloads)]
+    if differ := [one.full_name for one in found if any(own != one.requests for own in one.asked)]:
+        objects.notes.append(
+            f"that pods of {some_of(differ, printable, MOST_TOLD)} ask for different amounts: each "
+            "counts as it is where it stands, and as the largest where it would go"
+        )
+    return found, stay
 
 
 def together(stay: Sequence[tuple[str, Pod, dict[str, float]]]) -> list[Workload]:
