@@ -154,6 +154,12 @@ def unplaced_replicas(cluster: Cluster, placement: Placement) -> NDArray[np.int6
     return np.flatnonzero(nowhere & (earlier < lacking[placement.owner]))
 
 
+def held_back(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+    """Find the live replicas on nodes that may not keep them."""
+    nodes = cluster.nodes
+    return np.flatnonzero(np.append(nodes.serves & ~nodes.may_hold, False)[placement.node])
+
+
 def waiting_replicas(cluster: Cluster, placement: Placement) -> int:
     """Count the replicas on nodes that are down and keep them, as within a delay window."""
     waits = cluster.nodes.may_hold & ~cluster.nodes.serves

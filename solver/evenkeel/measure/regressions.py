@@ -62,10 +62,12 @@ def regressions(
     after: Placement,
     audited: Audit,
     baselines: Callable[[], list[Audit]] | None = None,
+    enough: NDArray[np.int32] | None = None,
 ) -> Regressions:
     """Compare an audited placement with the one that came in, rule by rule and place by place.
 
-    Whoever asks more than once hands in what gives the audits of `baselines_of` without delay.
+    Whoever asks more than once hands in what gives the audits of `baselines_of` without delay. A
+    partition with ``enough (P,)`` live replicas is not worse for having had more.
 
     Examples
     --------
@@ -87,7 +89,7 @@ def regressions(
     if not changed.any():
         return found
     for kind, worse in (
-        ("live replicas", _lost(cluster, after)),
+        ("live replicas", _lost(cluster, after, enough)),
         ("leader", _worse_led(cluster, after)),
     ):
         if worse.any():
@@ -226,9 +228,13 @@ def spread_excess_before(cluster: Cluster) -> NDArray[np.int64]:
     return memoize(cluster, "spread excess before", counted)
 
 
-def _lost(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
-    """Tell which partitions have fewer live replicas than they had, or than they want."""
+def _lost(
+    cluster: Cluster, after: Placement, enough: NDArray[np.int32] | None
+) -> NDArray[np.bool_]:
+    """Tell which partitions have fewer live replicas than they had, or than are enough."""
     serves, wanted = cluster.nodes.serves, cluster.partitions.replicas
+    if enough is not None:
+        wanted = np.minimum(wanted, enough)
     was = PlacementCounts.of(cluster, cluster.placement).per_partition(serves)
     now = PlacementCounts.of(cluster, after).per_partition(serves)
     return np.asarray(now < np.minimum(was, wanted))

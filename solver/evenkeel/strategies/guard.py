@@ -24,11 +24,16 @@ class Guarded(NamedTuple):
     reason: str
 
 
-def guarded(cluster: Cluster, placement: Placement) -> Guarded:
-    """Put back the partitions that became worse than before; all of them, if need be."""
+def guarded(
+    cluster: Cluster, placement: Placement, enough: NDArray[np.int32] | None = None
+) -> Guarded:
+    """Put back the partitions that became worse than before; all of them, if need be.
+
+    None is worse for having ``enough (P,)`` live replicas, where it wants more.
+    """
     before = cache(lambda: baselines_of(cluster))
     audited = audit(cluster, placement)
-    found = regressions(cluster, placement, audited, before)
+    found = regressions(cluster, placement, audited, before, enough)
     if not found:
         return Guarded(placement, audited, 0, "")
     strikes = found.count
@@ -41,7 +46,7 @@ def guarded(cluster: Cluster, placement: Placement) -> Guarded:
         restored |= again
         placement = _put_back(cluster.placement, placement, again)
         audited = audit(cluster, placement)
-        found = regressions(cluster, placement, audited, before)
+        found = regressions(cluster, placement, audited, before, enough)
         if not found:
             reason = f"{int(restored.sum()):,} partitions stay as they came; else worse: {said}."
             return Guarded(placement, audited, strikes, reason)

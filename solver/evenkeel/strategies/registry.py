@@ -78,6 +78,8 @@ class Outcome:
         Seconds per stage.
     native : object
         What only this method returns: an ordered decision log, pairs for another system.
+    enough : ndarray of int32, shape (P,), optional
+        Live replicas of each partition that its system is content with where it wants more.
     """
 
     node: NDArray[np.int32]
@@ -88,6 +90,7 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     native: Any = None
+    enough: NDArray[np.int32] | None = None
 
 
 Strategy = Callable[[Request], Outcome]

@@ -152,7 +152,7 @@ def run_guarded(
     if not chosen.never_worse:
         outcome = _with_warnings(outcome, _about_time(request))
         return Run(request, outcome, placement, None, 0, timings)
-    looked = guarded(cluster, placement)
+    looked = guarded(cluster, placement, outcome.enough)
     timings["guard"] = time.perf_counter() - began
     if looked.strikes:
         outcome = _corrected(outcome, looked)

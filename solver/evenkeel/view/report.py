@@ -11,7 +11,7 @@ from evenkeel.measure.levelness import Levelness, below_mean_said
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.figures import duration, number, quantity
 from evenkeel.model.runtime.printable import counted, some_of
-from evenkeel.result_rows import down_nodes, waiting_replicas
+from evenkeel.result_rows import down_nodes, held_back, unplaced_of, waiting_replicas
 from evenkeel.view.bars import axis, bar, histogram
 from evenkeel.view.layout import (
     NARROWEST,
@@ -118,6 +118,7 @@ def _result_parts(result: Any, width: int) -> list["RenderableType"]:
         *_proven(result),
         *_movement(result, width),
         *_broken_rules([result.audit_before, result.audit]),
+        *(_worst_rows(result.audit) if result.audit.hard else ()),
         *_unplaced(result),
         *_times(result.timings, width),
     ]
@@ -333,21 +334,29 @@ def _worst(cluster: Cluster, found: Violations) -> list[Violation]:
     return found.take(top).rows(cluster)
 
 
-def _unplaced(result: Any) -> list["RenderableType"]:
-    """List replicas that found no node, with the rules that keep them off, the commonest first."""
-    count = len(result.unplaced_replicas)
-    if not count:
-        return []
-    table = plain_table()
-    table.add_column(f"unplaced ({count:,})")
-    table.add_column("kept off its nodes by")
-    for one in result.unplaced[:SHOWN_ROWS]:
-        blocked = sorted(one.blocked.items(), key=lambda item: -item[1])
-        said = ", ".join(f"{n:,} {escaped(reason)}" for reason, n in blocked)
-        table.add_row(f"{escaped(one.partition)} [dim]slot {one.slot}[/]", said)
-    if count > SHOWN_ROWS:
-        table.add_row(f"[dim]... and {count - SHOWN_ROWS:,} more[/]", "")
-    return [table]
+def _unplaced(result: Any) -> Iterator["RenderableType"]:
+    """List replicas that found no node, and those that found none to leave theirs for.
+
+    With the rules that keep them off, the commonest first.
+    """
+    for title, replicas in (
+        ("unplaced", result.unplaced_replicas),
+        ("to leave their nodes", held_back(result.cluster, result.placement)),
+    ):
+        if not len(replicas):
+            continue
+        table = plain_table()
+        table.add_column(f"{title} ({len(replicas):,})")
+        table.add_column("kept off others by")
+        loads, spent = result.levelness.loads, result.spent
+        shown = replicas[:SHOWN_ROWS]
+        for one in unplaced_of(result.cluster, result.placement, shown, loads, spent):
+            blocked = sorted(one.blocked.items(), key=lambda item: -item[1])
+            said = ", ".join(f"{n:,} {escaped(reason)}" for reason, n in blocked)
+            table.add_row(f"{escaped(one.partition)} [dim]slot {one.slot}[/]", said)
+        if len(replicas) > SHOWN_ROWS:
+            table.add_row(f"[dim]... and {len(replicas) - SHOWN_ROWS:,} more[/]", "")
+        yield table
 
 
 def _times(timings: Mapping[str, float], width: int) -> list["RenderableType"]:

@@ -9,6 +9,7 @@ CockroachDB, ``SHOW RANGES``, ``crdb_internal.ranges``, ``crdb_internal.kv_store
 from evenkeel.formats.cockroach.cluster import read
 from evenkeel.formats.cockroach.documents import kind_of
 from evenkeel.formats.cockroach.notices import left_out, uncapped
+from evenkeel.formats.cockroach.shell_text import shell_hint
 from evenkeel.formats.cockroach.statements import encode
 from evenkeel.formats.cockroach.waves import CARRIER
 from evenkeel.formats.registry import Format
@@ -16,8 +17,8 @@ from evenkeel.strategies.cockroach.compile import FORMAT as NAME
 
 FORMAT = Format(
     name=NAME,
-    summary="CockroachDB: ranges, node status and store status as CSV, TSV or JSON, zone "
-    "configurations as SQL or YAML",
+    summary="CockroachDB: ranges, node status and store status as CSV, TSV, JSON or printed "
+    "tables, zone configurations as SQL or YAML",
     suffixes=(".sql",),
     recognises=kind_of,
     read=read,
@@ -26,6 +27,7 @@ FORMAT = Format(
     keeps_mended=True,
     left_out=left_out,
     uncapped=uncapped,
+    hint=shell_hint,
     stranded="a range changes its replicas by a majority of its voters: bring back nodes that hold "
     "them, or recover without them at the loss of data (cockroach debug recover), and read again",
 )

@@ -1,7 +1,7 @@
 """CockroachDB's documents put together: stores are nodes, ranges partitions, tables groups."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.cockroach.documents import kind_of, table_of
-from evenkeel.formats.cockroach.spans import span_of, starts_in
+from evenkeel.formats.cockroach.spans import start_keys, starts_in
+from evenkeel.formats.cockroach.wanted import BELONGS, MOST_NAMED, Held, wanted_of
 from evenkeel.formats.cockroach.zones import (
     Zones,
     read_zone_sql,
@@ -23,18 +24,24 @@ from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.intake.stranded import with_stranded
-from evenkeel.model.placement import Role
-from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.rules import Amount
+from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.strategies.cockroach.compile import Tables
 from evenkeel.strategies.cockroach.intake import cockroach_cluster
+from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS
 
 BOOLEANS = {"true", "false", "t", "f", "", "null"}
-LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}|")
+LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}||NULL", re.IGNORECASE)
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
+NOBODY = ("", "0", "NULL")
+GOING = ("dead", "decommissioning", "decommissioned")
+"""States of nodes whose stores may be gone from the store status."""
+
 MOST = 2**31 - 1
+MOST_NODE = 2**20
 MEGABYTE = 1e6
-BELONGS = ("database_name", "schema_name", "table_name", "index_name")
 MOST_REPLICAS = 64
 """Of a range: more than anybody configures, so that one long row does not widen all the others."""
 
@@ -48,6 +55,9 @@ class _Found:
     nodes: list[Table] = field(default_factory=list)
     stores: list[Table] = field(default_factory=list)
     zones: Zones = field(default_factory=Zones)
+    notes: list[str] = field(default_factory=list)
+    foreign: dict[int, str] = field(default_factory=dict)
+    """Stores of which no file says whether they live, and which does not."""
 
 
 @dataclass
@@ -59,6 +69,7 @@ class _Store:
     status: str = "available"
     attributes: Sequence[str] = ()
     capacity: float = np.inf
+    used: float = np.nan
 
 
 def read(documents: Sequence[Document]) -> Cluster:
@@ -79,13 +90,11 @@ def read(documents: Sequence[Document]) -> Cluster:
     faults.raise_if_any()
     (table,) = found.ranges
     rows = _first_rows(faults, table)
-    before = len(faults.faults)
     held = _held(faults, table, rows)
-    misread = len(faults.faults) > before
     stores = _stores(found, table, held)
     place = {store: s for s, store in enumerate(stores)}
     replicas, roles = _rows_of(faults, rows, held, place)
-    lease = _leases(faults, table, rows, place, all_known=not misread)
+    lease = _leases(faults, table, rows, place)
     sizes = _sizes(faults, table)[rows]
     tables = _tables(table, rows)
     tables = replace(
@@ -93,32 +102,107 @@ def read(documents: Sequence[Document]) -> Cluster:
         starts=starts_in(table, rows.tolist()),
         unapplied=() if "table_name" in tables.columns else tuple(found.zones.of_tables()),
     )  # fmt: skip
-    configs, config = _configs(found.zones, tables)
     faults.raise_if_any()
     known = [*stores.values()]
+    names = [table.columns["range_id"][row] for row in rows.tolist()]
+    none = np.zeros(len(rows), np.int64)
+    voters, others, learners = (held[role][0] if role in held else none for role in Role)
+    keys = start_keys(table)
+    wanted = wanted_of(
+        found.zones,
+        tables,
+        None if keys is None else [keys[row] for row in rows.tolist()],
+        Held(voters, others, learners, names),
+        _tiers(known) if _tells_places(found, table) else None,
+        _left_alone(found, stores, replicas, roles, lease),
+    )
+    tables = replace(tables, starts={**wanted.starts, **tables.starts})
     try:
         cluster = cockroach_cluster(
             localities=[one.locality for one in known],
             replicas=replicas,
-            configs=configs,
-            config=config,
+            configs=wanted.configs,
+            config=wanted.config,
+            lost=wanted.lost,
             roles=roles,
             leaseholder=lease,
             hosts=[one.host for one in known],
             attributes=[one.attributes for one in known],
             status=[one.status for one in known],
             capacity=[one.capacity for one in known],
+            used=[one.used for one in known],
             size=sizes,
-            spread=[_diverse(known, _wanted_by(one)) for one in configs],
+            spread=[_diverse(known, _wanted_by(one)) for one in wanted.configs],
             store_names=[str(store) for store in stores],
-            range_names=[table.columns["range_id"][row] for row in rows.tolist()],
+            range_names=names,
         )
     except InvalidInput as error:
         for fault in error.faults:
             at = _located(found, table, rows, fault.path)
             faults.add(at, quoted(fault.value), fault.message)
         raise InvalidInput(faults.faults) from None
-    return with_stranded(_grouped(cluster, tables), _without_quorum(cluster))
+    if any("capacity" in one.columns for one in found.stores) and not any(
+        {"used", "available"} & {*one.columns} for one in found.stores
+    ):
+        found.notes.append("no used bytes of stores: disks count as if only ranges filled them")
+    notes = (*found.notes, *wanted.why, *_about_disks(cluster))
+    cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))
+    return with_stranded(_pinned(_grouped(cluster), wanted.alone), _without_quorum(cluster))
+
+
+def _tiers(stores: Sequence[_Store]) -> set[tuple[str, str]]:
+    """Return the places that some store is in."""
+    parts = [part for one in stores for part in one.locality.split(",") if part.strip()]
+    return {(tier.strip(), value.strip()) for tier, _, value in (p.partition("=") for p in parts)}
+
+
+def _tells_places(found: _Found, table: Table) -> bool:
+    """Whether some file says where stores are."""
+    return any("locality" in one.columns for one in found.nodes) or (
+        "replica_localities" in table.columns
+    )
+
+
+def _left_alone(
+    found: _Found,
+    stores: Mapping[int, _Store],
+    replicas: NDArray[np.int32],
+    roles: NDArray[np.uint8],
+    lease: NDArray[np.int32] | None,
+) -> dict[str, NDArray[np.bool_]]:
+    """Return ranges (P,) that a dump says too little of, by what it leaves out.
+
+    Those whose lease nobody that votes holds are in the middle of a change: they lose that lease.
+    """
+    found_of: dict[str, NDArray[np.bool_]] = {}
+    names = [*stores]
+    for store, message in found.foreign.items():
+        found_of[f"store {store} as {message}"] = (replicas == names.index(store)).any(axis=1)
+    if lease is not None:
+        votes = (replicas == lease[:, None]) & (roles == Role.VOTER)
+        odd = (lease != -1) & ~votes.any(axis=1)
+        lease[odd] = -1
+        found_of["no voter as holder of the lease"] = odd
+    return found_of
+
+
+def _about_disks(cluster: Cluster) -> Iterator[str]:
+    """Say which stores take nothing, since their disks are nearly full."""
+    full = cluster.native.is_full(cluster)
+    if full.any():
+        names = [cluster.nodes.names[n] for n in np.flatnonzero(full).tolist()]
+        yield (
+            f"of {counted(len(names), 'store')} with disks at least {SETTINGS.disk_rebalance:.1%} "
+            f"full ({some_of(names, str, MOST_NAMED)}): replicas only leave them"
+        )
+
+
+def _pinned(cluster: Cluster, which: NDArray[np.bool_]) -> Cluster:
+    """Return a cluster in which some ranges (P,) stay as they are."""
+    held = cluster.placement
+    flags = np.where(which[held.owner], held.flags | np.uint16(Flag.PINNED), held.flags)
+    flags = read_only(flags.astype(np.uint16))
+    return cluster.with_placement(Placement(held.first, held.node, held.role, flags, held.leader))
 
 
 def _wanted_by(config: Mapping[str, Any]) -> int:
@@ -163,6 +247,7 @@ def _read_document(found: _Found, document: Document) -> None:
         found.stores.append(table_of(found.faults, document))
     elif kind == "zone SQL":
         read_zone_sql(found.faults, document, found.zones)
+        found.zones.written = True
     elif kind == "zone table":
         read_zone_table(found.faults, table_of(found.faults, document), found.zones)
     elif kind == "zone YAML":
@@ -214,7 +299,7 @@ def _lists(faults: FaultList, table: Table, name: str, rows: NDArray[np.int64]) 
     if not all(map(LIST.fullmatch, column)):
         table.each(faults, name, lambda c: not LIST.fullmatch(c), "must be an array: {1,2,3}")
         return np.zeros(len(rows), np.int64), np.zeros(0, np.int64)
-    texts = [column[row][1:-1].encode() for row in rows.tolist()]
+    texts = [column[row][1:-1].encode() if column[row][:1] == "{" else b"" for row in rows.tolist()]
     lists = number_lists(texts)
     assert lists is not None, "an array of numbers was none"
     if lists[0].max(initial=0) > MOST_REPLICAS:
@@ -228,41 +313,89 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
     """Return all stores by id; without their own table a store has the id of its node."""
     faults = found.faults
     used = sorted({int(one) for _, ids in held.values() for one in np.unique(ids)})
+    leads = {int(one) for one in table.cells("lease_holder") if one.isdecimal() and len(one) < 10}
     hosts = _hosts(found, table)
     if not found.stores:
+        known = {store: hosts.get(store, _Store(store, "")) for store in sorted({*hosts, *used})}
         if found.nodes:
-            _check_known(faults, table, held, hosts.keys(), "no node of node status")
-        return {store: hosts.get(store, _Store(store, "")) for store in sorted({*hosts, *used})}
+            message = "no node of node status"
+            for store in _strangers(faults, table, used, hosts, message):
+                known[store].status = "suspect"
+                found.foreign[store] = f"{message}; add crdb_internal.kv_store_status"
+        return known
     stores: dict[int, _Store] = {}
     for status in found.stores:
         ids = status.wholes(faults, "store_id", MOST).tolist()
         nodes = status.wholes(faults, "node_id", MOST).tolist()
-        capacity = np.full(len(ids), np.inf)
-        if "capacity" in status.columns:
-            capacity = status.amounts(faults, "capacity", np.inf, infinite=True)
+        disks = _disks(faults, status)
         for row, (store, node) in enumerate(zip(ids, nodes, strict=True)):
             if store in stores:
                 faults.add(status.at(row, "store_id"), store, "is already there")
-            if found.nodes and node not in hosts:
-                faults.add(status.at(row, "node_id"), node, "is not a node of node status")
             # without node status, what is known of places stands beside replicas, by store
             host = hosts.get(node if found.nodes else store, _Store(node, ""))
+            state = host.status
+            if found.nodes and node not in hosts:
+                # a node that is decommissioned is listed only on demand; one that leads is not
+                state = "suspect" if store in leads else "decommissioned"
+                message = f"of node {node}, which is no node of node status"
+                if state == "suspect":
+                    found.foreign[store] = message
+                else:
+                    found.notes.append(f"store {store} {message}: it counts as decommissioned")
             attrs = status.cells("attrs")[row].strip("[]{}")
             stores[store] = _Store(
-                node, host.locality, host.status,
+                node, host.locality, state,
                 [one.strip(' "') for one in attrs.split(",") if one.strip(' "')],
-                float(capacity[row]),
+                *disks[row],
             )  # fmt: skip
-    _check_known(faults, table, held, stores.keys(), "no store of store status")
+    message = "no store of store status"
+    for store in _strangers(faults, table, used, stores, message):
+        spare = max([MOST_NODE, *(one.host for one in stores.values())]) + 1
+        lost = [n for n, one in hosts.items() if one.status in GOING]
+        empty = {*lost} - {one.host for one in stores.values()}
+        gone = bool(empty) and store not in leads
+        node = empty.pop() if gone else spare
+        stores[store] = _Store(
+            node, hosts[node].locality if gone else "", "dead" if gone else "suspect"
+        )
+        if gone:
+            found.notes.append(
+                f"store {store} as {message}, and nodes that are down: it counts as dead"
+            )
+        else:
+            found.foreign[store] = message
     return dict(sorted(stores.items()))
 
 
-def _check_known(
-    faults: FaultList, table: Table, held: Mapping[Role, Lists], known: Any, message: str
-) -> None:
-    for _, ids in held.values():
-        for store in np.setdiff1d(ids, [*known])[:LISTED_FAULTS].tolist():
-            faults.add(f"{table.name}: replicas", store, f"is {message}")
+def _disks(faults: FaultList, status: Table) -> list[tuple[float, float]]:
+    """Return how large each disk is and how much of it is used; infinite and NaN if unknown."""
+    none = np.full(len(status), np.nan)
+    told = {
+        name: status.amounts(faults, name, np.nan, infinite=True)
+        if name in status.columns
+        else none
+        for name in ("capacity", "available", "used")
+    }
+    whole, free, used = told["capacity"], told["available"], told["used"]
+    # where both are told CockroachDB goes by them: others may use the disk, too
+    by_use = used + free
+    whole = np.where(used > 0.0, np.where(np.isnan(by_use), whole, by_use), whole)
+    used = np.where(np.isnan(used), whole - free, used)
+    unknown = ~(whole > 0.0)
+    return [*zip(np.where(unknown, np.inf, whole).tolist(),
+                 np.where(unknown, np.nan, used).tolist(), strict=True)]  # fmt: skip
+
+
+def _strangers(
+    faults: FaultList, table: Table, used: Sequence[int], known: Collection[int], message: str
+) -> list[int]:
+    """Return the stores that hold replicas and are not known; where none is known, refuse them."""
+    strange = [store for store in used if store not in known]
+    if len(strange) < len(used):
+        return strange
+    for store in strange[:LISTED_FAULTS]:
+        faults.add(f"{table.name}: replicas", store, f"is {message}")
+    return []
 
 
 def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
@@ -286,15 +419,20 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
                 found.faults.add(status.at(row, "id"), node, "is already there")
             own = {name: column[row] for name, column in cells.items()}
             hosts[node] = _Store(node, status.cells("locality")[row], _status_of(own))
-    if not found.nodes and "replica_localities" in table.columns and "replicas" in table.columns:
+    told = any("locality" in status.columns for status in found.nodes)
+    if not told and "replica_localities" in table.columns and "replicas" in table.columns:
         for ids, text in zip(
             table.columns["replicas"], table.columns["replica_localities"], strict=True
         ):
             parts = [a.replace("\\", "") or b for a, b in QUOTED.findall(text)]
             listed = ids.strip("{}").split(",")
             for store, locality in zip(listed, parts, strict=False):
-                if store.isdecimal() and len(store) < 10:
+                if not (store.isdecimal() and len(store) < 10):
+                    continue
+                if not found.nodes:
                     hosts.setdefault(int(store), _Store(int(store), locality.strip()))
+                elif int(store) in hosts:
+                    hosts[int(store)].locality = locality.strip()
     return hosts
 
 
@@ -302,9 +440,11 @@ def _status_of(own: Mapping[str, str]) -> str:
     """Return the state of a node's stores by what its status says."""
     if own["membership"] == "decommissioned":
         return "decommissioned"
+    leaves = own["membership"] == "decommissioning" or own["is_decommissioning"] in ("true", "t")
     if own["is_live"] in ("false", "f"):
-        return "dead"
-    if own["membership"] == "decommissioning" or own["is_decommissioning"] in ("true", "t"):
+        # before 20.2 nothing else tells one that is decommissioned
+        return "decommissioned" if leaves else "dead"
+    if leaves:
         return "decommissioning"
     if own["is_draining"] in ("true", "t"):
         return "draining"
@@ -336,29 +476,20 @@ def _rows_of(
 
 
 def _leases(
-    faults: FaultList,
-    table: Table,
-    rows: NDArray[np.int64],
-    place: Mapping[int, int],
-    *,
-    all_known: bool,
+    faults: FaultList, table: Table, rows: NDArray[np.int64], place: Mapping[int, int]
 ) -> NDArray[np.int32] | None:
-    """Return who holds each lease; None if the table does not say.
-
-    Where replicas could not be read, not all stores are known.
-    """
+    """Return who holds each lease, -1 for nobody, -2 for nobody known; None if not told."""
     if "lease_holder" not in table.columns:
         return None
-    cells = ["" if cell.upper() == "NULL" else cell for cell in table.columns["lease_holder"]]
 
     def wrong(cell: str) -> bool:
         plain = cell.isascii() and cell.isdecimal() and len(cell) < 10
-        return cell not in ("", "0") and not (plain and (int(cell) in place or not all_known))
+        return cell.upper() not in NOBODY and not plain
 
-    told = Table(table.name, {"lease_holder": cells}, table.lines, table.titles)
-    told.each(faults, "lease_holder", wrong, "must be a store that is known, or empty")
+    table.each(faults, "lease_holder", wrong, "must be a store, or empty")
+    cells = table.columns["lease_holder"]
     at = {
-        cell: -1 if cell in ("", "0") or wrong(cell) else place.get(int(cell), -1)
+        cell: -1 if cell.upper() in NOBODY or wrong(cell) else place.get(int(cell), -2)
         for cell in set(cells)
     }
     return np.array([at[cells[row]] for row in rows.tolist()], np.int32)
@@ -399,28 +530,6 @@ def _database(found: _Found, name: str, tables: Tables) -> str:
     return min(databases, default="")
 
 
-def _configs(zones: Zones, tables: Tables) -> tuple[list[dict[str, Any]], NDArray[np.int32]]:
-    """Return the distinct configurations, and which one each range has."""
-    usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
-    configs: list[dict[str, Any]] = []
-    seen: dict[str, int] = {}
-
-    def numbered(own: dict[str, Any]) -> int:
-        number = seen.setdefault(repr(own), len(configs))
-        if number == len(configs):
-            configs.append(own)
-        return number
-
-    of_row = []
-    for row in tables.rows:
-        one = usual | dict(zip(tables.columns, row, strict=True))
-        of_row.append(numbered(zones.config_of(*one.values())))
-    config = np.array(of_row, np.int32)[tables.of]
-    for p, start in tables.starts.items():
-        config[p] = numbered(zones.of_span(span_of(start)))
-    return configs or [{}], config
-
-
 def _located(found: _Found, table: Table, rows: NDArray[np.int64], path: str) -> str:
     """Return where in the files an argument of the model stands."""
     if path.startswith("configs"):
@@ -434,9 +543,9 @@ def _located(found: _Found, table: Table, rows: NDArray[np.int64], path: str) ->
     return f"{others[0].name if nodes and others else table.name}: {path}"
 
 
-def _grouped(cluster: Cluster, tables: Tables) -> Cluster:
+def _grouped(cluster: Cluster) -> Cluster:
     """Return the cluster with tables as groups, where the ranges tell them."""
-    cluster = cluster.replace(native=replace(cluster.native, tables=tables))
+    tables = cluster.native.tables
     if "table_name" not in tables.columns or not len(tables.of):
         return cluster
     shown = [i for i, name in enumerate(tables.columns) if name != "index_name"]

@@ -1,4 +1,4 @@
-"""Which of CockroachDB's documents a file is, and its tables, whether they are CSV, TSV or JSON."""
+"""Which of CockroachDB's documents a file is, and its tables, in whichever form they are."""
 
 import re
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from evenkeel.formats.cockroach.shell_text import read_shell_table, shell_names
 from evenkeel.formats.csv_text import Table, header_of, read_table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import note_syntax
@@ -14,6 +15,9 @@ from evenkeel.model.errors import FaultList
 Kind = Literal[
     "ranges", "node status", "store status", "zone SQL", "zone table", "zone YAML", ""
 ]  # fmt: skip
+
+ZONES = frozenset({"raw_config_sql", "config_sql"})
+"""Columns with the statements of zones; before 19.2 there was another."""
 
 HEAD = 65536
 ZONE_SQL = re.compile(rb"\bCONFIGURE\s+ZONE\s+(USING|DISCARD)\b", re.IGNORECASE)
@@ -37,10 +41,10 @@ def kind_of(document: Document) -> Kind:
     if head.lstrip()[:1] in (b"{", b"["):
         names = frozenset(name.decode() for name in KEY.findall(head))
     else:
-        names = header_of(document)
-        if ZONE_SQL.search(head) and "raw_config_sql" not in names:
+        names = shell_names(document) or header_of(document)
+        if ZONE_SQL.search(head) and not names & ZONES:
             return "zone SQL"
-    if "raw_config_sql" in names:
+    if names & ZONES:
         return "zone table"
     if "range_id" in names and names & {"replicas", "voting_replicas"}:
         return "ranges"
@@ -52,10 +56,11 @@ def kind_of(document: Document) -> Kind:
 
 
 def table_of(faults: FaultList, document: Document) -> Table:
-    """Read a table, whichever of its forms it has; JSON is a list of objects, or one per line."""
+    """Read a table: CSV, TSV, what is printed for people, a list of objects or one per line."""
     data = document.data.lstrip()
     if data[:1] not in (b"{", b"["):
-        return read_table(faults, document)
+        read = read_shell_table if shell_names(document) else read_table
+        return read(faults, document)
     try:
         if data[:1] == b"[":
             rows = msgspec.json.decode(document.data, type=list[dict[str, Any]])

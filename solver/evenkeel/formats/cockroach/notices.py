@@ -13,6 +13,7 @@ from evenkeel.strategies.cockroach.intake import plenty
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no file told, what comes of that, and what would tell it."""
     native = cluster.native
+    yield from native.notes if isinstance(native, CockroachMap) else ()
     tables = native.tables if isinstance(native, CockroachMap) else None
     if tables and tables.database:
         yield (

@@ -11,6 +11,7 @@ from evenkeel.formats.csv_text import encode_table
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.printable import counted
 from evenkeel.strategies.cockroach.compile import CockroachMap, sites_of
 
 COLUMNS = {
@@ -119,9 +120,11 @@ def _statements(
 ) -> bytes:
     """Return a statement for each replica and lease that goes elsewhere.
 
-    Of a range of which a replica would join a store that is ``down``, there is only a comment.
+    Of a range of which a replica would join a store that is ``down``, there is only a comment. One
+    comment at the end says of all ranges what is left to CockroachDB.
     """
     stores, lines = list(cluster.nodes.names), []
+    left: dict[str, list[str]] = {}
     leads, led = then.leader_node.tolist(), now.leader_node.tolist()
     was, will = _by_role(now), _by_role(then)
     for p, name in enumerate(cluster.partitions.names):
@@ -135,7 +138,7 @@ def _statements(
             before, after = was[role][p], will[role][p]
             leaves = [n for n in before if n not in after]
             joins = [n for n in after if n not in before]
-            moved |= bool(leaves or joins)
+            moved |= bool(leaves and joins)
             for source, target in zip(leaves, joins, strict=False):
                 lines.append(
                     f"ALTER RANGE {name} RELOCATE {kind} FROM {stores[source]} TO {stores[target]};"
@@ -143,7 +146,10 @@ def _statements(
             rest = [f"+{stores[n]}" for n in joins[len(leaves) :]]
             rest += [f"-{stores[n]}" for n in leaves[len(joins) :]]
             if rest:
-                lines.append(f"-- range {name}, {kind}: left to CockroachDB: {' '.join(rest)}")
+                left.setdefault(kind, []).append(f"{name} ({' '.join(rest)})")
         if leads[p] >= 0 and (leads[p] != led[p] or moved):
             lines.append(f"ALTER RANGE {name} RELOCATE LEASE TO {stores[leads[p]]};")
+    for kind, theirs in left.items():
+        ranges = counted(len(theirs), "range")
+        lines.append(f"-- {ranges}, {kind}: left to CockroachDB: {', '.join(theirs)}")
     return "".join(f"{line}\n" for line in lines).encode()

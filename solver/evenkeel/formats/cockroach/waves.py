@@ -11,6 +11,7 @@ from evenkeel.formats.folders.observing import Observed, observed
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
+from evenkeel.model.runtime.printable import counted, some_of
 
 SHELL = r"""
 # cockroach_ NAME ARGUMENT...: a command of the tool, at the address that is told
@@ -98,15 +99,26 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     faults = FaultList()
     check_numbers(faults, cluster)
     faults.raise_if_any()
+    unpaired: dict[str, list[str]] = {}
     found = [
-        "".join(f"{line}\n" for one in wave for line in _statements(faults, cluster, one))
+        "".join(f"{line}\n" for one in wave for line in _statements(faults, cluster, one, unpaired))
         for wave in waves
     ]
+    if unpaired:
+        message = (
+            "RELOCATE only exchanges replicas, CockroachDB adds and removes them itself: pin the "
+            "ranges, or change their zones"
+        )
+        told = [f"{name} ({' '.join(theirs)})" for name, theirs in unpaired.items()]
+        faults.add(counted(len(told), "range"), some_of(told, str), message)
     faults.raise_if_any()
     return [{"statements.sql": text.encode()} for text in found]
 
 
-def _statements(faults: FaultList, cluster: Cluster, change: Change) -> Iterator[str]:
+def _statements(
+    faults: FaultList, cluster: Cluster, change: Change, unpaired: dict[str, list[str]]
+) -> Iterator[str]:
+    """Yield the statements of a change, and add to ``unpaired`` what none can do."""
     stores, first = cluster.nodes.names, int(cluster.placement.first[change.partition])
     roles = [Role(int(role)) for role in cluster.placement.role[first : first + len(change.after)]]
     before = {n: role for n, role in zip(change.before, roles, strict=True) if n >= 0}
@@ -119,9 +131,8 @@ def _statements(faults: FaultList, cluster: Cluster, change: Change) -> Iterator
         if not (leaves or joins):
             continue
         if len(leaves) != len(joins) or role not in KINDS:
-            message = "RELOCATE only exchanges replicas: CockroachDB adds and removes them itself"
             told = [*(f"-{stores[n]}" for n in leaves), *(f"+{stores[n]}" for n in joins)]
-            faults.add(change.name, told, f"{message}; pin the range, or change its zone")
+            unpaired.setdefault(change.name, []).extend(told)
             continue
         for source, target in zip(leaves, joins, strict=True):
             way = f"FROM {stores[source]} TO {stores[target]}"

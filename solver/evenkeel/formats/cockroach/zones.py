@@ -1,7 +1,9 @@
 """Zone configurations out of SQL, a table of it or YAML, and which of them holds for a range.
 
 What a configuration leaves out it inherits: an index from its table, a table from its database, a
-database from the default range. Fields that do not place replicas are passed over.
+database from the default range, a partition from its index or table. Fields that do not place
+replicas are passed over. In a table that the system printed, a row that cannot be read is noted,
+and what it configures left alone; a file that people write is refused.
 """
 
 import re
@@ -14,20 +16,29 @@ from evenkeel.formats.cockroach.flow import parse_flow
 from evenkeel.formats.csv_text import Table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
-from evenkeel.strategies.cockroach.zone_configs.documents import FIELDS
+from evenkeel.model.runtime.printable import printable
+from evenkeel.strategies.cockroach.zone_configs.documents import FIELDS, parse_config
 
 Target = tuple[str, ...]
-"""Database, schema, table and index from the right: () is the default, ("t",) a table."""
+"""Database, schema, table and index from the right: () is the default, ("t",) a table.
+
+Of a partition its own name goes before those of its table or index.
+"""
+
+Key = tuple[str, Target]
+"""What is configured: its kind, such as ``TABLE`` or ``PARTITION OF INDEX``, and which."""
 
 OTHERS = {
     "range_min_bytes", "range_max_bytes", "gc.ttlseconds", "gc", "global_reads",
     "num_voters_per_region",
 }  # fmt: skip
 NAME = r"(?:\"(?:[^\"]|\"\")+\"|[^\s\".;@]+)"
+TARGET = (
+    rf"(?P<kind>RANGE|DATABASE|TABLE|INDEX|PARTITION\s+(?P<part>{NAME})\s+OF\s+(?:TABLE|INDEX))"
+    rf"\s+(?P<name>{NAME}(?:\.{NAME}){{0,2}}(?:@{NAME})?)"
+)
 STATEMENT = re.compile(
-    rf"\s*ALTER\s+(?P<kind>RANGE|DATABASE|TABLE|INDEX)\s+"
-    rf"(?P<name>{NAME}(?:\.{NAME}){{0,2}}(?:@{NAME})?)\s+CONFIGURE\s+ZONE\s+"
-    r"(?P<what>USING|DISCARD)\b(?P<rest>.*)",
+    rf"\s*ALTER\s+{TARGET}\s+CONFIGURE\s+ZONE\s+(?P<what>USING|DISCARD)\b(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 SETTING = re.compile(
@@ -35,6 +46,7 @@ SETTING = re.compile(
     r"|COPY\s+FROM\s+PARENT)\s*(?P<end>,|;?\s*$)",
     re.IGNORECASE,
 )
+NO_FIELD = "is not a field of a zone configuration"
 DEEPEST, MOST_TEXT = 20, 2**22
 """Brackets within brackets, and characters, of a YAML file."""
 
@@ -46,12 +58,16 @@ QUALIFIED = {"RANGE": 0, "DATABASE": 0, "TABLE": 3, "INDEX": 4}
 class Zones:
     """What is configured, by kind and target, with its place."""
 
-    of: dict[tuple[str, Target], dict[str, Any]] = field(default_factory=dict)
-    at: dict[tuple[str, Target], str] = field(default_factory=dict)
+    of: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    at: dict[Key, str] = field(default_factory=dict)
+    unread: set[Key] = field(default_factory=set)
+    """What is configured in a way that could not be read."""
 
-    def add(
-        self, faults: FaultList, at: str, key: tuple[str, Target], config: dict[str, Any]
-    ) -> None:
+    notes: list[str] = field(default_factory=list)
+    written: bool = False
+    """Whether people wrote some of it, who can mend it; else all of it is what a system printed."""
+
+    def add(self, faults: FaultList, at: str, key: Key, config: dict[str, Any]) -> None:
         """Take in a configuration; one target has one."""
         if key in self.at and config != self.of[key]:
             faults.add(at, ".".join(key[1]), f"is configured otherwise at {self.at[key]}")
@@ -67,7 +83,7 @@ class Zones:
         theirs = {*tables}
         named = {table for _, table in theirs}
         whole, owning = set[str](), set[str]()
-        for kind, target in self.of:
+        for kind, target in map(_whole, self.of):
             if target[0] == "system" and "descriptor" not in named:
                 continue
             if kind == "DATABASE":
@@ -79,35 +95,84 @@ class Zones:
         return owning or whole
 
     def of_span(self, span: str) -> dict[str, Any]:
-        """Return what holds for a range of CockroachDB's own, by its span."""
-        key: tuple[str, Target] = ("RANGE", (span,))
-        if span == "tables":
-            key = ("DATABASE", ("system",))
-        return self.of.get(("RANGE", ("default",)), {}) | self.of.get(key, {})
+        """Return what holds for a range of CockroachDB's own, by its span.
+
+        Every cluster has configurations of those in ``OWN``, with numbers of their own: where one
+        is left out, the numbers of the default are not theirs.
+        """
+        key: Key = ("DATABASE", ("system",)) if span == "tables" else ("RANGE", (span,))
+        config = self.of.get(DEFAULT, {}) | self.of.get(key, {})
+        if span in OWN and key not in self.of:
+            config = {name: config[name] for name in config if name not in COUNTS}
+        return config
 
     def of_tables(self) -> list[str]:
         """Return the tables and indexes that have zones, but for those of ``system``."""
         return [
             ".".join(target)
-            for kind, target in self.of
+            for kind, target in dict.fromkeys(map(_whole, self.of))
             if kind in ("TABLE", "INDEX") and target[0] != "system"
         ]
 
     def config_of(self, database: str, schema: str, table: str, index: str) -> dict[str, Any]:
         """Return what holds for a range of a table; one of no schema that is told is ``public``."""
-        schema = schema or "public"
-        config = dict(self.of.get(("RANGE", ("default",)), {}))
-        keys: list[tuple[str, Target]] = [("DATABASE", (database,))]
-        keys += [
-            ("TABLE", name)
-            for name in ((table,), (schema, table), (database, table), (database, schema, table))
-            if table
-        ]
-        if table and index:
-            keys += [("INDEX", (*name, index)) for _, name in keys[1:]]
-        for key in keys:
+        config: dict[str, Any] = {}
+        for key in _keys(database, schema, table, index):
             config |= self.of.get(key, {})
         return config
+
+    def is_unread(self, database: str, schema: str, table: str, index: str) -> bool:
+        """Whether something that may hold for a range of a table could not be read."""
+        keys = {*_keys(database, schema, table, index)}
+        for kind, target in map(_whole, self.unread):
+            if kind == "INDEX" and not index:
+                kind, target = "TABLE", target[:-1]
+            if (kind, target) in keys:
+                return True
+        return False
+
+    def partitions_of(
+        self, database: str, schema: str, table: str, index: str
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return what is configured for the partitions of a table, or of its index, by name.
+
+        Those of the table are its primary index's. Where no index is told, all of them count.
+        """
+        named = {target for kind, target in _keys(database, schema, table, "") if kind == "TABLE"}
+        own: dict[str, list[dict[str, Any]]] = {}
+        others: dict[str, list[dict[str, Any]]] = {}
+        for (kind, (name, *of)), config in self.of.items():
+            if kind == "PARTITION OF TABLE" and tuple(of) in named:
+                others.setdefault(name, []).append(config)
+            elif kind == "PARTITION OF INDEX" and tuple(of[:-1]) in named:
+                if index and of[-1] == index:
+                    own.setdefault(name, []).append(config)
+                elif not index or of[-1] == "*":
+                    others.setdefault(name, []).append(config)
+        return own or others
+
+
+DEFAULT: Key = ("RANGE", ("default",))
+OWN = ("meta", "liveness", "system", "tables")
+COUNTS = ("num_replicas", "num_voters")
+
+
+def _whole(key: Key) -> Key:
+    """Return what a partition is one of; anything else as it is."""
+    kind, target = key
+    return (kind.split()[-1], target[1:]) if kind.startswith("PARTITION") else key
+
+
+def _keys(database: str, schema: str, table: str, index: str) -> list[Key]:
+    """Return where the configuration of a range may stand, what it inherits from first."""
+    schema = schema or "public"
+    tables: list[Key] = [
+        ("TABLE", name)
+        for name in ((table,), (schema, table), (database, table), (database, schema, table))
+        if table
+    ]
+    indexes: list[Key] = [("INDEX", (*name, index)) for _, name in tables if index]
+    return [DEFAULT, ("DATABASE", (database,)), *tables, *indexes]
 
 
 def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
@@ -118,21 +183,38 @@ def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
             continue
         found = STATEMENT.fullmatch(statement)
         if found is None:
-            message = "is not ALTER RANGE, DATABASE, TABLE or INDEX ... CONFIGURE ZONE USING"
+            message = "is not ALTER RANGE, DATABASE, TABLE, INDEX ... CONFIGURE ZONE USING"
             faults.add(at, quoted(statement.strip()), message)
             continue
         if found["what"].upper() == "DISCARD":
             continue
-        kind, target = found["kind"].upper(), _target(found["name"])
         config = _settings(faults, at, found["rest"])
-        zones.add(faults, at, (kind, target), config)
+        zones.add(faults, at, _key(found), config)
 
 
 def read_zone_table(faults: FaultList, table: Table, zones: Zones) -> None:
     """Read what ``SHOW ZONE CONFIGURATIONS`` prints: a statement in each row."""
-    for row, text in enumerate(table.columns["raw_config_sql"]):
-        at = table.at(row, "raw_config_sql")
-        read_zone_sql(faults, Document(at, text.encode("utf-8", "replace")), zones)
+    name = "raw_config_sql" if "raw_config_sql" in table.columns else "config_sql"
+    targets = table.columns.get("target") or table.cells("zone_name")
+    for row, text in enumerate(table.columns[name]):
+        if text.upper() in ("", "NULL"):
+            continue
+        at, own, read = table.at(row, name), FaultList(), Zones()
+        read_zone_sql(own, Document(at, text.encode("utf-8", "replace")), read)
+        for config in read.of.values():
+            parse_config(own, at, config)
+        wrong = [one for one in own.faults if one.message != NO_FIELD]
+        for key, config in read.of.items():
+            if not wrong:
+                zones.add(faults, at, key, config)
+        which = printable(targets[row] or " ".join(text.split())[:60])
+        for one in own.faults:
+            zones.notes.append(f"what is passed over in the zone of {which}, since it {one.message}"
+                               f": {one.value} ({one.path})")  # fmt: skip
+        if wrong or not read.of:
+            words = targets[row] or " ".join(text.split()[1:])
+            if found := re.match(TARGET, words, re.IGNORECASE):
+                zones.unread.add(_key(found))
 
 
 def _statements(text: str) -> Iterator[tuple[str, int]]:
@@ -147,6 +229,14 @@ def _statements(text: str) -> Iterator[tuple[str, int]]:
         if stripped:
             start = found.end() - len(stripped)
             yield stripped.rstrip(), len(text[:start].encode("utf-8", "replace"))
+
+
+def _key(found: re.Match[str]) -> Key:
+    """Return what a match of ``TARGET`` names."""
+    kind, target = found["kind"].upper(), _target(found["name"])
+    if found["part"] is None:
+        return kind, target
+    return f"PARTITION OF {kind.split()[-1]}", (*_target(found["part"]), *target)
 
 
 def _target(name: str) -> Target:
@@ -181,12 +271,13 @@ def _set(faults: FaultList, at: str, config: dict[str, Any], name: str, value: s
         except ValueError as error:
             faults.add(f"{at}: {name}", quoted(value), f"is not a value of a zone: {error}")
     elif name not in OTHERS:
-        faults.add(f"{at}: {quoted(name)}", quoted(value), "is not a field of a zone configuration")
+        faults.add(f"{at}: {quoted(name)}", quoted(value), NO_FIELD)
 
 
 def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
     """Read one configuration, which then is the default, or a mapping from targets to them."""
     loaded = _load_yaml(faults, document)
+    zones.written = True
     if loaded is None:
         return
     if not isinstance(loaded, Mapping):
@@ -195,28 +286,24 @@ def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
         return
     single = any(name in FIELDS for name in loaded)
     for name, given in ({"RANGE default": loaded} if single else loaded).items():
-        at = f"{document.name}: {quoted(str(name))}"
-        words = str(name).split(None, 1)
-        kind = words[0].upper() if len(words) == 2 else ""
-        if str(name).lower() == "default":
-            kind, words = "RANGE", ["RANGE", "default"]
-        elif not kind:
-            kind, words = "TABLE", ["TABLE", str(name)]
-        if kind not in ("RANGE", "DATABASE", "TABLE", "INDEX"):
-            faults.add(
-                at, quoted(str(name)), "is not a RANGE, DATABASE, TABLE or INDEX and its name"
-            )
+        at, text = f"{document.name}: {quoted(str(name))}", str(name)
+        if len(text.split()) == 1:
+            text = "RANGE default" if text.lower() == "default" else f"TABLE {text}"
+        found = re.fullmatch(TARGET, text, re.IGNORECASE)
+        if found is None:
+            message = "is not a RANGE, DATABASE, TABLE, INDEX or PARTITION OF one and its name"
+            faults.add(at, quoted(str(name)), message)
         elif not isinstance(given, Mapping):
             faults.add(at, type(given).__name__, "must be a mapping")
         else:
-            _add_yaml(faults, at, zones, (kind, _target(words[1])), given)
+            _add_yaml(faults, at, zones, _key(found), given)
 
 
 def _add_yaml(
     faults: FaultList,
     at: str,
     zones: Zones,
-    key: tuple[str, Target],
+    key: Key,
     given: Mapping[Any, Any],
 ) -> None:
     config = {}
@@ -225,8 +312,7 @@ def _add_yaml(
             if value is not None:
                 config[name] = value
         elif name not in OTHERS:
-            message = "is not a field of a zone configuration"
-            faults.add(f"{at}.{quoted(str(name))}", type(value).__name__, message)
+            faults.add(f"{at}.{quoted(str(name))}", type(value).__name__, NO_FIELD)
     zones.add(faults, at, key, config)
 
 

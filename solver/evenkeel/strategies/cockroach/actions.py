@@ -1,6 +1,7 @@
 """What every range needs first, and how urgently."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +48,40 @@ class Actions:
 
     action: NDArray[np.int8]
     priority: NDArray[np.float64]
+
+
+class Enough(NamedTuple):
+    """How many replicas, and voters among them, CockroachDB keeps of each range, (P,) each.
+
+    Fewer than are configured where so few hosts count that they cannot all have one of their own.
+    """
+
+    replicas: NDArray[np.int32]
+    voters: NDArray[np.int32]
+
+
+def enough_of(configs: Configs, config: NDArray[np.int32], hosts: int) -> Enough:
+    """Return what CockroachDB keeps of ranges of each ``config (P,)`` where so many hosts count.
+
+    Examples
+    --------
+    >>> from evenkeel.strategies.cockroach.equivalence_classes import configs_of
+    >>> from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
+    >>> configs, _ = configs_of([ZoneConfig(num_replicas=5), ZoneConfig(5, 3)])
+    >>> enough = enough_of(configs, np.array([0, 1], np.int32), 4)
+    >>> enough.voters.tolist(), enough.replicas.tolist()
+    ([3, 3], [3, 4])
+    """
+    both = zip(configs.replicas.tolist(), configs.voters.tolist(), strict=True)
+    kept = np.array(
+        [
+            (kernel.needed_voters(voters, hosts),
+             kernel.needed_non_voters(replicas, voters, hosts))
+            for replicas, voters in both
+        ],
+        np.int32,
+    ).reshape(-1, 2)[config]  # fmt: skip
+    return Enough(kept.sum(axis=1, dtype=np.int32), kept[:, 0].copy())
 
 
 def actions(

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.strategies.cockroach.actions import Enough
 from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.cockroach.cluster_rules import FIXED, ClusterRules, Rows
 from evenkeel_kernels.cockroach.tables import Ranges
@@ -23,8 +24,13 @@ def no_rules() -> ClusterRules:
     return rules._replace(wanted=np.zeros(0, np.int32))
 
 
-def rules_of(cluster: Cluster, start: Placement, ranges: Ranges) -> ClusterRules:
-    """Lay out the hard rules of a cluster, its replicas in the slots of its ``ranges``."""
+def rules_of(
+    cluster: Cluster, start: Placement, ranges: Ranges, enough: Enough | None = None
+) -> ClusterRules:
+    """Lay out the hard rules of a cluster, its replicas in the slots of its ``ranges``.
+
+    Where ``enough`` is fewer than a range wants, it may go down to that.
+    """
     slots = np.diff(start.first)
     at = np.arange(len(start.node)) + np.repeat(ranges.first[:-1] - start.first[:-1], slots)
     home, flags = np.full(len(ranges.store), -1, np.int32), np.zeros(len(ranges.store), np.uint16)
@@ -38,7 +44,13 @@ def rules_of(cluster: Cluster, start: Placement, ranges: Ranges) -> ClusterRules
         ranges.up_to_date.copy(),
         ranges.behind.copy(),
     )
-    return _rules(cluster, wider, home, accepted)
+    rules = _rules(cluster, wider, home, accepted)
+    if enough is None:
+        return rules
+    return rules._replace(
+        wanted=np.minimum(rules.wanted, enough.replicas),
+        voters=np.minimum(rules.voters, enough.voters),
+    )
 
 
 def _rules(

@@ -11,6 +11,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.strategies.cockroach.equivalence_classes import Site, configs_of, localities_of
 from evenkeel.strategies.cockroach.one_range.follow_workload import Requests, workload_of
+from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS
 from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
 from evenkeel.strategies.cockroach.zone_configs.from_rules import HOST, zone_configs_of
 from evenkeel_kernels.cockroach import tables as kernel
@@ -82,6 +83,10 @@ class CockroachMap:
         Milliseconds between hosts, these in the order of ``Localities.host``.
     tables : Tables, optional
         What ranges belong to.
+    disk, others : ndarray of float64, shape (N,), optional
+        Bytes of each disk, and how many of them are used by other than these ranges.
+    notes : tuple of str
+        What a dump told that is left out of account, or did not tell, for people.
     """
 
     configs: tuple[ZoneConfig, ...]
@@ -91,6 +96,16 @@ class CockroachMap:
     requests: Sequence[Requests | None] = ()
     latency: float | NDArray[np.float64] = 0.0
     tables: Tables | None = None
+    notes: tuple[str, ...] = ()
+    disk: NDArray[np.float64] | None = None
+    others: NDArray[np.float64] | None = None
+
+    def is_full(self, cluster: Cluster) -> NDArray[np.bool_]:
+        """Tell which stores take no replica, since their disks are nearly full, (N,) bool."""
+        if self.disk is None or self.others is None:
+            return np.zeros(len(cluster.nodes), np.bool_)
+        held = node_loads(cluster, cluster.placement)[:, cluster.bytes_dimension] + self.others
+        return np.isfinite(self.disk) & (held >= SETTINGS.disk_rebalance * self.disk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +146,16 @@ def fleet_of(cluster: Cluster, placement: Placement | None = None) -> Fleet:
         wanted, config = list(native.configs), native.config
     configs, conjunctions = configs_of(wanted)
     localities = localities_of(sites_of(cluster), conjunctions)
-    status = status_of(cluster) if native is None else native.status
+    status = status_of(cluster) if native is None else _states_now(cluster, native.status)
     stores = _stores(cluster, placement, status)
     if native is not None:
         stores.io[:] = native.io
+        if native.disk is not None and native.others is not None:
+            known = np.isfinite(native.disk)
+            stores.capacity[known] = native.disk[known]
+            stores.amount[kernel.BYTES] += native.others
+            free = stores.capacity - stores.amount[kernel.BYTES]
+            stores.available[known] = np.maximum(free[known], 0.0)
     counts = (status != kernel.DECOMMISSIONING) & ~cluster.nodes.gone
     return Fleet(
         localities,
@@ -216,6 +237,15 @@ def status_of(cluster: Cluster) -> NDArray[np.int8]:
     status[~nodes.alive] = kernel.UNKNOWN
     status[(~nodes.alive & ~nodes.keeps) | nodes.gone] = kernel.DEAD
     return status
+
+
+def _states_now(cluster: Cluster, told: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return the states of stores as they were ``told (N,)`` but where nodes changed since."""
+    nodes = cluster.nodes
+    same = nodes.alive == ~np.isin(told, (kernel.DEAD, kernel.UNKNOWN))
+    same &= nodes.keeps == ~np.isin(told, (kernel.DEAD, kernel.DECOMMISSIONING))
+    same &= ~nodes.accepts | np.isin(told, (kernel.AVAILABLE, kernel.THROTTLED))
+    return np.where(same & ~nodes.gone, told, status_of(cluster))
 
 
 def _stores(cluster: Cluster, placement: Placement, status: NDArray[np.int8]) -> kernel.Stores:

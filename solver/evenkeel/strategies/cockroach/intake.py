@@ -1,7 +1,7 @@
 """From stores, ranges and zone configurations, as CockroachDB speaks of them, to a cluster."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,10 @@ from evenkeel.model.rules import Amount, Rule
 from evenkeel.strategies.cockroach.compile import FORMAT, CockroachMap
 from evenkeel.strategies.cockroach.equivalence_classes import Tiers
 from evenkeel.strategies.cockroach.one_range.follow_workload import Requests
+from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS
 from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig, read_configs
 from evenkeel.strategies.cockroach.zone_configs.from_rules import HOST
-from evenkeel.strategies.cockroach.zone_configs.to_rules import attributes_of, rule_of
+from evenkeel.strategies.cockroach.zone_configs.to_rules import attributes_of, nowhere, rule_of
 from evenkeel_kernels.cockroach import tables as kernel
 
 STATES = {
@@ -50,6 +51,7 @@ def cockroach_cluster(
     status: Sequence[str] | None = None,
     io: ArrayLike | None = None,
     capacity: ArrayLike | None = None,
+    used: ArrayLike | None = None,
     cores: ArrayLike | None = None,
     cpu: ArrayLike = 0.0,
     qps: ArrayLike = 0.0,
@@ -58,6 +60,7 @@ def cockroach_cluster(
     caught_up: ArrayLike | None = None,
     requests: Sequence[Mapping[str, float] | Requests | None] | None = None,
     latency: ArrayLike = 0.0,
+    lost: Sequence[str] = (),
     spread: Mapping[str, Amount] | Sequence[Mapping[str, Amount]] | None = None,
     store_names: Sequence[str] | None = None,
     range_names: Sequence[str] | None = None,
@@ -94,6 +97,10 @@ def cockroach_cluster(
         Bytes of each disk and cores of each store; not known by default. What is not known is taken
         for the same on every store and more than enough: no store is ever full, and methods that
         level utilisation level loads.
+    used : array_like of float64, shape (S,), optional
+        Bytes of each disk that are used, by these ranges or others; NaN where that is not known. As
+        CockroachDB fills no disk beyond 92.5 %, so much of its ``capacity`` is left to these
+        ranges, and one that is as full already takes none.
     cpu, qps, writes, size : array_like of float64, shape () or (P,), optional
         Of each range: cores and queries per second where it is led, bytes written per second and
         bytes held by every replica.
@@ -105,6 +112,9 @@ def cockroach_cluster(
         that is not known. Leases follow them.
     latency : array_like of float64, shape () or (hosts, hosts), optional
         Milliseconds between hosts, these by rising id.
+    lost : sequence of str, optional
+        Places such as ``"region=us"`` that constraints may name though no store is in them: what is
+        asked there stays unmet. Any other place that no store is in is refused.
     spread : mapping of str to Amount, or sequence of them, optional
         Most replicas of a range in one domain, by tier, for the audit and other methods; or that
         for each of ``configs``. CockroachDB itself only prefers stores that are farther apart. One
@@ -144,16 +154,20 @@ def cockroach_cluster(
     faults = FaultList()
     tiers = _localities(faults, localities)
     count = len(tiers)
-    read = read_configs(faults, configs, {tier for one in tiers for tier in one})
+    carried = {tier for one in tiers for tier in one}
+    away = {tier for i, one in enumerate(lost) for tier in _locality(faults, f"lost[{i}]", one)}
+    read = read_configs(faults, configs, carried | away)
     state = _states(faults, status, count)
     overload = _per_store(faults, "io", io, count, np.float64, 0.0)
     held = _per_store(faults, "capacity", capacity, count, np.float64, np.inf)
+    taken = _entries(faults, "used", used, count, np.float64, np.nan)
+    list_entries(faults, "used", taken, taken < 0, "must not be negative")
     ids = _per_store(faults, "hosts", hosts, count, np.int32, -1)
     if hosts is None:
         ids = np.arange(count, dtype=np.int32)
     processors = _per_store(faults, "cores", cores, count, np.float64, np.inf)
     _check_hosts(faults, ids, tiers)
-    tags = _tags(faults, attributes, count, attributes_of(read))
+    tags = _tags(faults, attributes, count, attributes_of(read) | {*map(nowhere, away - carried)})
     rows = as_array(faults, "replicas", replicas, np.int32, (None, None))
     if rows.shape != shape_of(replicas):
         faults.raise_if_any()  # how many ranges there are is not known
@@ -185,10 +199,10 @@ def cockroach_cluster(
     voters_wanted = np.array([one.voters for one in read], np.int32)[wanted]
     limits = np.full((count, len(LOADS)), np.inf)
     limits[:, LOADS.index("cpu")] = processors
-    limits[:, LOADS.index("bytes")] = held
+    disks = _disks_of(held, taken, loads[LOADS.index("bytes")], rows)
+    limits[:, LOADS.index("bytes")] = disks.most
     rows, role, flags = _widened(rows, role, flags, replicas_wanted, voters_wanted)
     shared: dict[str, Amount] = {HOST: 1} if len(np.unique(ids)) < count else {}
-    carried = {tier for one in tiers for tier in one}
     rules = [
         rule_of(one, shared | dict(apart), carried)
         for one, apart in zip(read, by_config, strict=True)
@@ -203,7 +217,8 @@ def cockroach_cluster(
         domains=_domains(tiers, ids),
         tags=tags,
         alive=~np.isin(state, (kernel.DEAD, kernel.UNKNOWN)),
-        accepts=np.isin(state, (kernel.AVAILABLE, kernel.THROTTLED)),
+        gone=None if status is None else np.array([one == "decommissioned" for one in status]),
+        accepts=np.isin(state, (kernel.AVAILABLE, kernel.THROTTLED)) & ~disks.full,
         keeps=~np.isin(state, (kernel.DEAD, kernel.DECOMMISSIONING)),
         leads=np.isin(state, (kernel.AVAILABLE, kernel.THROTTLED, kernel.SUSPECT)),
         node_names=store_names,
@@ -216,9 +231,51 @@ def cockroach_cluster(
         leader=leader,
         rules=rules if bound else (),
         rule=wanted if bound else None,
-        native=CockroachMap(tuple(read), wanted, state, overload, origins, delay),
+        native=CockroachMap(
+            tuple(read),
+            wanted,
+            state,
+            overload,
+            origins,
+            delay,
+            disk=disks.whole,
+            others=disks.others,
+        ),
         native_format=FORMAT,
     )
+
+
+class _Disks(NamedTuple):
+    """Disks in bytes of ranges, (S,) each: all of it, what is no range's here, and what may be."""
+
+    whole: NDArray[np.float64]
+    others: NDArray[np.float64]
+    most: NDArray[np.float64]
+    full: NDArray[np.bool_]
+
+
+def _disks_of(
+    capacity: NDArray[np.float64],
+    used: NDArray[np.float64],
+    size: NDArray[np.float64],
+    rows: NDArray[np.int32],
+) -> _Disks:
+    """Return what disks hold; where ranges (P,) take less there than their ``size``, all is scaled.
+
+    On a disk that is packed its ranges' bytes are more than what is used of it.
+    """
+    at = rows >= 0
+    sizes = np.broadcast_to(size[:, None], rows.shape)
+    told = np.bincount(rows[at], sizes[at], len(capacity))
+    known = np.isfinite(capacity) & np.isfinite(used) & (capacity > 0.0)
+    taken = np.where(known, np.maximum(used, told), told)
+    packed = np.divide(taken, used, out=np.ones(len(used)), where=known & (used > 0.0))
+    whole = np.where(known, capacity * packed, np.inf)
+    others = np.where(known, taken - told, 0.0)
+    full = known & (taken >= SETTINGS.disk_rebalance * whole)
+    share = np.where(full, SETTINGS.disk_full, SETTINGS.disk_rebalance)
+    most = np.where(known, np.maximum(share * whole - others, 0.0), capacity)
+    return _Disks(whole, others, most, full)
 
 
 def _localities(faults: FaultList, given: Sequence[str]) -> list[Tiers]:

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.printable import counted
+from evenkeel.strategies.cockroach.actions import Enough, enough_of
 from evenkeel.strategies.cockroach.cluster_rules import rules_of
 from evenkeel.strategies.cockroach.compile import Fleet, fleet_of, known_workload
 from evenkeel.strategies.cockroach.decision_log import RangeLog, Writer
@@ -69,7 +72,8 @@ def cockroach(request: Request) -> Outcome:
     assert isinstance(options, Cockroach)
     fleet = fleet_of(request.cluster, request.start)
     workload = known_workload(request.cluster, fleet, options.aggressiveness)
-    rules = rules_of(request.cluster, request.start, fleet.ranges)
+    enough = enough_of(fleet.configs, fleet.ranges.config, fleet.hosts)
+    rules = rules_of(request.cluster, request.start, fleet.ranges, enough)
     run = _Run(fleet, options, workload, rules, request.watch, request.seed)
     reason = run.to_quiescence()
     node, leader, lost = rows_of(request.start, fleet.ranges)
@@ -81,13 +85,23 @@ def cockroach(request: Request) -> Outcome:
         stop_reason=reason,
         message=told if run.converged else f"{told} It did not converge.",
         work=run.work,
-        warnings=_warnings(len(stuck), lost),
+        warnings=_warnings(request.cluster, len(stuck), lost, enough, fleet.hosts),
         native=CockroachRun(run.log, run.converged, run.queue.passes, stuck),
+        enough=enough.replicas,
     )
 
 
-def _warnings(stuck: int, lost: int) -> tuple[str, ...]:
+def _warnings(
+    cluster: Cluster, stuck: int, lost: int, enough: Enough, hosts: int
+) -> tuple[str, ...]:
     found = []
+    fewer = int((enough.replicas < cluster.partitions.replicas).sum())
+    if fewer:
+        found.append(
+            f"{counted(hosts, 'node')} that CockroachDB counts, without those decommissioned, are "
+            f"too few for all that {counted(fewer, 'partition')} should have: it keeps an odd "
+            "number of voters, no more than there are such nodes."
+        )
     if stuck:
         found.append(f"{stuck:,} partitions need something that cannot be done.")
     if lost:

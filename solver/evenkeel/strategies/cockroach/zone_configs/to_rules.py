@@ -25,7 +25,7 @@ def rule_of(
     """
     require, place = _wanted(config.constraints, tiers)
     voters_require, voters_place = _wanted(config.voter_constraints, tiers)
-    lead = [_text(one, tiers) for one in config.lease_preferences]
+    lead = [_text(one, tiers) for one in config.lease_preferences if _is_met(one, tiers)]
     return Rule(
         require=require,
         voters_require=voters_require,
@@ -71,7 +71,26 @@ def _wanted(
 def _text(constraints: Sequence[Constraint], tiers: Collection[tuple[str, str]]) -> str:
     """Several constraints in one expression."""
     return ",".join(
-        f"{one.key}{'=' if one.required else '!='}{one.value}" if one.key else str(one)
+        str(one) if not one.key
+        else f"{one.key}{'=' if one.required else '!='}{one.value}"
+        if (one.key, one.value) in tiers
+        else f"+{nowhere((one.key, one.value))}"
         for one in constraints
         if one.required or not one.key or (one.key, one.value) in tiers
-    )
+    )  # fmt: skip
+
+
+def _is_met(constraints: Sequence[Constraint], tiers: Collection[tuple[str, str]]) -> bool:
+    """Whether there is each place that constraints require: leases are preferred nowhere else."""
+    return all((one.key, one.value) in tiers for one in constraints if one.required and one.key)
+
+
+def nowhere(place: tuple[str, str]) -> str:
+    """Return the tag that stands for a place that no store is in: no node carries it.
+
+    Examples
+    --------
+    >>> nowhere(("region", "us"))
+    'region:us'
+    """
+    return ":".join(place)

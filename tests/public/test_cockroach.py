@@ -1,0 +1,203 @@
+"""What operators of CockroachDB brought to its trackers and forums, and what is right there."""
+
+import re
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from tests.support import places
+
+DATA = places.DATA / "public" / "cockroach"
+METHODS = ("cockroach", "balance")
+
+
+def read(name):
+    """Read all files of a case but the one about it."""
+    return ek.read([str(file) for file in sorted((DATA / name).iterdir()) if file.suffix != ".md"])
+
+
+def files(name):
+    return sorted(file.name for file in (DATA / name).iterdir() if file.suffix != ".md")
+
+
+def held(cluster, placement):
+    """Return the stores of each range, by name, those that hold it in no role left out."""
+    names = cluster.nodes.names
+    return [
+        sorted(names[n] for n in row if n >= 0)
+        for row in np.split(placement.node, placement.first[1:-1])
+    ]
+
+
+def arrived(result):
+    """Return the stores that take a replica they did not have."""
+    return {move.target for move in result.moves}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_only_node_of_a_rack_that_a_constraint_names_stays_and_the_constraint_is_why(
+    public, method
+):
+    case = public("cockroach/only-node-of-a-rack")
+    answer = case.run("solve", "ranges.csv", "nodes.csv", "zones.csv", "--method", method)
+    assert answer.code == 3
+    assert "6 not_kept" in answer.text or "not_kept" in answer.text
+    assert "place 1 on rack=3" in answer.text
+
+
+def test_three_nodes_cannot_lose_one(public):
+    case = public("cockroach/three-nodes-decommission")
+    for method in METHODS:
+        answer = case.run("solve", "ranges.csv", "nodes.csv", "--method", method)
+        assert answer.code == 4
+        assert "Proven: no placement" in answer.text
+
+
+def test_five_replicas_on_five_nodes_go_down_to_three_where_two_are_decommissioned(public):
+    case = public("cockroach/five-replicas-on-five-nodes")
+    answer = case.run("solve", *files("five-replicas-on-five-nodes"), "--method", "cockroach")
+    assert "20 decisions" in answer.text
+    assert "3 nodes that CockroachDB counts" in answer.text
+    cluster = read("five-replicas-on-five-nodes")
+    result = ek.solve(cluster, "cockroach")
+    assert result.guard == 0
+    assert held(cluster, result.placement) == [["1", "2", "3"]] * 10
+    told = list(result.native.log.lines(cluster))
+    assert sum("RemoveDecommissioningVoter" in line for line in told) == 20
+    assert (result.placement.leader_node >= 0).all()
+    again = ek.solve(cluster.with_placement(result.placement), "cockroach")
+    assert not again.moves
+    # no other method is CockroachDB: it keeps all five
+    assert (ek.solve(cluster, "balance").placement.node >= 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_stores_that_are_nearly_full_take_nothing(public, method):
+    case = public("cockroach/stores-nearly-full")
+    answer = case.run("solve", *files("stores-nearly-full"), "--method", method)
+    assert "3 stores with disks at least 92.5% full (1, 2, 5)" in answer.text
+    result = ek.solve(read("stores-nearly-full"), method)
+    assert result.moves
+    assert not arrived(result) & {"1", "2", "5"}
+    assert result.audit.ok
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ranges_of_partitions_are_told_by_their_start_keys(public, method):
+    case = public("cockroach/partitions-by-region")
+    answer = case.run("solve", *files("partitions-by-region"), "--method", method)
+    assert (answer.code, "left alone" in answer.text) == (0, False)
+    cluster = read("partitions-by-region")
+    asked = [cluster.rules[q].voters_require for q in cluster.partitions.rule.tolist()]
+    assert asked == [["region=us-east1"], ["region=us-west1"], ["region=europe-west1"]]
+    assert not ek.solve(cluster, method).moves
+
+
+def test_without_their_start_keys_ranges_of_partitions_are_left_alone(public, tmp_path):
+    case = public("cockroach/partitions-by-region")
+    text = (case.source / "ranges.csv").read_text()
+    cut = "\n".join(re.sub("^[^,]*,[^,]*,", "", line) for line in text.splitlines())
+    (tmp_path / "cut.csv").write_text(cut)
+    cluster = ek.read(
+        str(tmp_path / "cut.csv"), str(case.path("nodes.csv")), str(case.path("zones.csv"))
+    )
+    drained = cluster.drain("1")
+    for method in METHODS:
+        result = ek.solve(drained, method)
+        assert not result.moves
+    assert any(
+        "3 ranges (60, 61, 62)" in one and "left alone" in one for one in cluster.native.notes
+    )
+
+
+def test_one_row_of_zones_that_cannot_be_read_concerns_its_table_alone(public, tmp_path):
+    case = public("cockroach/partitions-by-region")
+    zones = (case.source / "zones.csv").read_text()
+    broken = (
+        zones + '"TABLE movr.public.rides","ALTER TABLE movr.public.rides CONFIGURE ZONE USING ?"\n'
+    )
+    (tmp_path / "zones.csv").write_text(broken)
+    more = (case.source / "ranges.csv").read_text()
+    more += '/Table/107/1,/Table/107/2,63,movr,users,64,1,"{1,2,4,7,8}","{1,2,4}","{7,8}"\n'
+    (tmp_path / "ranges.csv").write_text(more)
+    cluster = ek.read(
+        str(tmp_path / "ranges.csv"), str(tmp_path / "zones.csv"), str(case.path("nodes.csv"))
+    )
+    result = ek.solve(cluster.drain("1"), "balance")
+    assert {move.partition for move in result.moves} == {"63"}
+    assert any("TABLE movr.public.rides" in one for one in cluster.native.notes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_the_shell_prints_for_people_is_read(public, method):
+    case = public("cockroach/output-for-people")
+    answer = case.run("solve", "nodes.txt", "ranges.txt", "--method", method, "-o", "out.sql")
+    assert answer.code == 0
+    assert "ALTER RANGE 28 RELOCATE VOTERS FROM 3 TO 4;" in case.written("out.sql")
+    assert read("output-for-people").placement.nodes.tolist() == [[0, 1, 2]] * 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_constraint_of_a_region_that_is_lost_stays_broken_and_the_rest_is_solved(public, method):
+    case = public("cockroach/constraint-of-a-lost-region")
+    names = files("constraint-of-a-lost-region")
+    answer = case.run("solve", *names, "--method", method, "-o", "out.sql")
+    assert answer.code == 3
+    assert "no store in region=c" in answer.text
+    assert "asked +region:c" in answer.text
+    written = case.written("out.sql")
+    assert all(f"ALTER RANGE {p} RELOCATE VOTERS FROM 3 TO 4;" in written for p in (40, 41, 42))
+
+
+def test_a_constraint_that_was_misspelt_is_refused_where_people_build_the_cluster():
+    with pytest.raises(ek.InvalidInput, match="no store has region=uss"):
+        ek.cockroach_cluster(
+            localities=["region=us"], replicas=[[0]],
+            configs=[{"num_replicas": 1, "constraints": ["+region=uss"]}],
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_non_voters_leave_nodes_that_are_dead_or_decommissioned(public, method):
+    case = public("cockroach/non-voters-dead-and-decommissioned")
+    names = files("non-voters-dead-and-decommissioned")
+    assert case.run("solve", *names, "--method", method, "-o", "out.sql").code == 0
+    written = case.written("out.sql")
+    assert len(re.findall("RELOCATE NONVOTERS FROM 4 TO 6;", written)) == 3
+    assert len(re.findall("RELOCATE NONVOTERS FROM 5 TO 7;", written)) == 3
+    assert " VOTERS" not in written
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_left_to_cockroachdb_takes_one_line_whatever_the_number_of_ranges(public, method):
+    case = public("cockroach/replication-factor-raised")
+    names = files("replication-factor-raised")
+    assert case.run("solve", *names, "--method", method, "-o", "out.sql").code == 0
+    (comment,) = [line for line in case.written("out.sql").splitlines() if line.startswith("--")]
+    assert comment.startswith("-- 10 ranges, VOTERS: left to CockroachDB: 1 (+")
+    refused = case.run("plan", *names, "-o", "move")
+    assert refused.code == 2
+    assert refused.err.count("RELOCATE only exchanges") == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_constraint_that_is_short_keeps_no_node_from_being_emptied(public, method):
+    case = public("cockroach/constraint-short-while-decommissioning")
+    names = files("constraint-short-while-decommissioning")
+    assert case.run("solve", *names, "--method", method).code == 0
+    cluster = read("constraint-short-while-decommissioning")
+    result = ek.solve(cluster, method)
+    assert len(result.moves) == 6
+    for stores in held(cluster, result.placement):
+        assert {"4", "5"} < {*stores}
+        assert "3" not in stores
+
+
+def test_without_zones_as_many_replicas_are_wanted_as_there_are(public):
+    case = public("cockroach/no-zone-configurations")
+    answer = case.run("check", "ranges.csv", "nodes.csv")
+    assert "no zone configurations" in answer.text
+    assert "surplus" not in answer.text
+    assert read("no-zone-configurations").partitions.replicas.tolist() == [5] * 5 + [3] * 5
+    assert case.run("plan", "ranges.csv", "nodes.csv", "--drain", "2", "-o", "move").code == 0
