@@ -128,13 +128,13 @@ def test_who_trade_nodes_by_way_of_a_third_keep_the_slots_they_are_seen_in():
 def waiting(*, other_left):
     """A plan in which a replica waits on a spare node, or where another of its partition was."""
     capacity, target = [1.0, 3.0, 2.0, 1.0], [3, 1, 2, 1, 2, 0]
-    rows, leads = [[2, 1], [2, 1], [3, 1]], [True, False, True, True]  # else it leads there first
+    rows, role = [[2, 1], [2, 1], [3, 1]], [[0, 1]] * 3  # else it takes the other's way
     if not other_left:
         capacity, target = [1.0, 1.0, 2.0, 1.0], [1, 2, 0, 2]
-        rows, leads = [[0, 2], [1, 2]], [True] * 4
+        rows, role = [[0, 2], [1, 2]], [[0, 0]] * 2
     cluster = ek.Cluster.from_arrays(
         capacity=np.array(capacity)[:, None], load=np.ones((len(rows), 1)), dimensions=["disk"],
-        bytes="disk", transient=["disk"], placement=rows, leads=leads,
+        bytes="disk", transient=["disk"], placement=rows, role=role,
     )  # fmt: skip
     return ek.plan(cluster, cluster.placement.replaced(np.array(target, np.int32),
                                                        cluster.placement.leader))  # fmt: skip

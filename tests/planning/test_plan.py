@@ -113,12 +113,18 @@ def three_zones(**more):
     )  # fmt: skip
 
 
-def test_a_leader_that_moves_within_its_zone_lends_its_lead():
+def test_a_leader_that_moves_within_its_zone_hands_over_as_it_is_exchanged():
+    """Two voters in its zone would not survive its loss: in joint consensus nobody sees them."""
     cluster = three_zones()
     target = cluster.placement.replaced(np.array([1, 2, 4], np.int32), cluster.placement.leader)
     plan = ek.plan(cluster, target)
-    assert [row.kind for row in plan.rows()] == ["copy", "lead", "swap", "lead", "remove"]
+    kinds = ["copy", "promote", "lead", "demote", "remove"]
+    assert [row.kind for row in plan.rows()] == kinds
     assert plan.check().ok
+    steps = plan.steps
+    later = np.array([0.0, 0.0, 1.0, 1.0, 1.0])
+    apart = replace(steps, start=steps.start + later, finish=steps.finish + later)
+    assert not replace(plan, steps=apart).check().ok
 
 
 def four_zones(role=None, leader=2):

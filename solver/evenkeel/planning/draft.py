@@ -30,7 +30,7 @@ def split_in_two(acts: Acts, protocol: Protocol) -> NDArray[np.bool_]:
     """Whether old and new replica of an act serve together for an instant, (M,)."""
     split = (acts.act == Act.MOVE) & acts.votes
     if protocol.joint:
-        split &= acts.led & acts.leads & (acts.deputy < 0)
+        split &= acts.led & acts.leads
     return np.asarray(split)
 
 

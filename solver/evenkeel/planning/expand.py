@@ -124,9 +124,7 @@ def _rows(acts: Acts, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
     kind = acts.act
     move, add, drop = kind == Act.MOVE, kind == Act.ADD, kind == Act.DROP
     none = np.full(len(acts), -1, np.int32)
-    lends = acts.deputy >= 0
-    takes = (kind == Act.LEAD) | (acts.leads & ~acts.led) | lends
-    giver = np.where(lends, acts.deputy_node, acts.heir_node)
+    takes = (kind == Act.LEAD) | (acts.leads & ~acts.led)
     promoted = split | (add & acts.votes)
     raised, lowered = (kind == Act.ROLE) & acts.votes, (kind == Act.ROLE) & ~acts.votes
     demoted = split | (drop & acts.votes)
@@ -134,13 +132,12 @@ def _rows(acts: Acts, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
     k = acts.replica
     return [
         (copies.moves, COPIED, StepKind.COPY, k, copies.source, acts.target),
-        (lends, SETTLED, StepKind.LEAD, acts.deputy, acts.source, acts.deputy_node),
         (promoted, SETTLED, StepKind.PROMOTE, k, none, acts.target),
         (raised, SETTLED, StepKind.PROMOTE, k, acts.source, acts.target),
         (split & acts.led & acts.leads, SETTLED, StepKind.LEAD, k, acts.source, acts.target),
         (demoted, SETTLED, StepKind.DEMOTE, k, acts.source, none),
         (swapped, SETTLED, StepKind.SWAP, k, acts.source, acts.target),
-        (takes, SETTLED, StepKind.LEAD, k, giver, acts.target),
+        (takes, SETTLED, StepKind.LEAD, k, acts.heir_node, acts.target),
         (lowered, SETTLED, StepKind.DEMOTE, k, acts.source, acts.target),
         (move | drop, REMOVED, StepKind.REMOVE, k, acts.source, none),
     ]

@@ -5,13 +5,16 @@ the nodes: no order of theirs is given. So all is scheduled once as if every ord
 each partition takes the order that this found, or the next to it that its rules admit.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag
-from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.acts import Act, Acts, acts_by_turns
 from evenkeel.planning.changes.ends import Ends
-from evenkeel.planning.changes.given_orders import GivenOrders
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.turns import turns_of
 from evenkeel.planning.draft import Draft, Leeway
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
@@ -69,17 +72,13 @@ def _reordered(
     """
     acts, cluster = draft.acts, draft.cluster
     ends = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
-    given = GivenOrders(cluster, ends, protocol, at_once)
-    order = _slots_by_begin(ends, acts, begins)
-    order, _ = given.safety.orders(order, ends.moves, ends.leads, given.turns().current)
-    made = given.acts(order)
+    safety = Safety(cluster, ends, protocol)
+    turns, order = turns_of(safety), _slots_by_begin(ends, acts, begins)
+    order, none = safety.orders(order, ends.moves, ends.leads, turns.current)
+    made = acts_by_turns(safety, at_once, replace(turns, order=order, disorderly=none))
     worse = np.isin(made.partition, made.partition[made.blocked])
-    for before, after in (
-        (acts.partition, made.partition),
-        (acts.partition[acts.deputy >= 0], made.partition[made.deputy >= 0]),
-    ):
-        counts = [np.bincount(one, minlength=len(draft.target)) for one in (before, after)]
-        worse |= (counts[0] != counts[1])[made.partition]
+    counts = [np.bincount(one.partition, minlength=len(draft.target)) for one in (acts, made)]
+    worse |= (counts[0] != counts[1])[made.partition]
     made = made.take(np.flatnonzero(~worse))
     return acts.with_others(made, made.partition)
 

@@ -1,8 +1,6 @@
 """Planner: from a cluster and a target to a plan."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +11,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, Role, placement_of
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.planning.changes.acts import Act, Acts, acts_of, apart
+from evenkeel.planning.changes.acts import Act, Acts, apart
 from evenkeel.planning.changes.asked import as_far, in_bounds
 from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
 from evenkeel.planning.changes.heads import led_where_there_is_room
@@ -21,6 +19,7 @@ from evenkeel.planning.changes.matching import as_led, rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
 from evenkeel.planning.changes.unreplaced import unlisted, with_unreplaced
+from evenkeel.planning.changes.ways import acts_of
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.interleaving import interleaved
 from evenkeel.planning.order import begun
@@ -29,8 +28,7 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.stuck.blocked import Blocked
-from evenkeel.planning.stuck.orders import other_orders
-from evenkeel.planning.stuck.search import FEW, searchable, searched
+from evenkeel.planning.stuck.search import FEW, searched
 from evenkeel.planning.stuck.staging import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.planning.underway.flights import Flights
@@ -227,13 +225,12 @@ class _Way(NamedTuple):
 
 def _matched(cluster: Cluster, aim: _Aim, throttle: Throttle, protocol: Protocol) -> _Way:
     """Return the way to what is aimed at, slots taking other nodes of it where that opens one."""
-
-    def acts_in(other: Ends) -> Acts:
-        return acts_of(cluster, other, protocol, throttle.at_once)
-
-    target, ends, acts = aim.bound or aim.target, aim.ends, acts_in(aim.ends)
+    target, ends, at_once = aim.bound or aim.target, aim.ends, throttle.at_once
+    acts = acts_of(cluster, ends, protocol, at_once, detours=not aim.free)
     if aim.free and acts.blocked.any():
-        target, ends, acts = rematched(cluster, target, ends, acts, acts_in)
+        target, ends, acts = rematched(cluster, target, ends, acts, protocol, at_once)
+    if aim.free and acts.blocked.any():
+        acts = acts_of(cluster, ends, protocol, at_once)
     return _Way(target, ends, acts, aim.free)
 
 
@@ -284,9 +281,9 @@ def _drafted(
 def _otherwise(
     draft: Draft, throttle: Throttle, protocol: Protocol, flights: Flights | None
 ) -> Draft:
-    """Return a draft that does without deputies and third nodes for which there was no room.
+    """Return a draft that does without leaders and third nodes for which there was no room.
 
-    What such deputies would lead others do, or nobody; detours go by way of other nodes.
+    What such would lead in between others do, or nobody; detours go by way of other nodes.
     """
     cluster, target, best = draft.cluster, draft.target, draft
     unfit = np.zeros(len(target.node), bool)
@@ -296,7 +293,7 @@ def _otherwise(
         acts = draft.acts
         waits = np.isin(acts.change, draft.stuck)
         front = waits & (acts.act == Act.LEAD) & (acts.replica != final[acts.partition])
-        found = np.append(acts.replica[front], acts.deputy[waits & (acts.deputy >= 0)])
+        found = acts.replica[front]
         away = waits & (acts.act == Act.MOVE) & (acts.target != target.node[acts.replica])
         away &= draft.schedule.lacks[acts.change] >= 0
         thirds = {*zip(acts.partition[away].tolist(), acts.target[away].tolist(), strict=True)}
@@ -336,9 +333,7 @@ def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bo
         best = _less_halves(best, throttle, protocol)
     if len(best.acts) > len(draft.acts) or len(best.stuck):
         # other orders may do without detours
-        other = _searched(
-            draft, beginnings, throttle, protocol, partial(other_orders, trades=trades)
-        )
+        other = _searched(draft, beginnings, throttle, protocol, free=True, trades=trades)
         while halfway(other).any():
             other = _less_halves(other, throttle, protocol)
         best = min(best, other, key=lambda one: (one.left, one.bytes))
@@ -356,22 +351,21 @@ def _searched(
     beginnings: list[Draft],
     throttle: Throttle,
     protocol: Protocol,
-    orders: Callable[[Draft, Throttle, Protocol], Iterable[list[Draft]]] | None = None,
+    *,
+    free: bool = False,
+    trades: bool = False,
 ) -> Draft:
     """Return a draft in the order that a search from one of its beginnings finds, or itself."""
     for begin in beginnings:
-        if not searchable(begin):
+        found = searched(begin, protocol, free=free, trades=trades)
+        if found is None:
             continue
-        for others in [[]] if orders is None else orders(begin, throttle, protocol):
-            found = searched(begin, protocol, others)
-            if found is None:
-                continue
-            acts, sequence = found
-            target, ends = as_led(draft.target, draft.ends, acts)
-            way = Draft.of(draft.cluster, target, ends, acts, throttle, protocol, sequence)
-            # what ties hold back the search does not see: then its order may come to a halt
-            if way.left < draft.left:
-                return way
+        acts, sequence = found
+        target, ends = as_led(draft.target, draft.ends, acts)
+        way = Draft.of(draft.cluster, target, ends, acts, throttle, protocol, sequence)
+        # what ties hold back the search does not see: then its order may come to a halt
+        if way.left < draft.left:
+            return way
     return draft
 
 

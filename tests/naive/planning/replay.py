@@ -89,6 +89,8 @@ class Run(Ends):
             self.ancestors.append(set(row.before).union(*(self.ancestors[b] for b in row.before)))
         self.set_limits()
         self.kept_groups = self.groups_kept_by_ends()
+        self.shown = [(*seat, state) for seat, state in self.seats.items()]
+        self.shown_role = dict(self.role)
         self.groups = self.group_values()
         self.kept = {p: self.kept_by_ends(p) for p in self.touched}
         self.margins = {p: self.measures(p) for p in self.touched}
@@ -130,7 +132,7 @@ class Run(Ends):
             rest = [one for one in keys[j + 1 :] if one[0] == key[0]]
             mine = self.rows[key[2]].partition
             hidden = any(
-                (self.rows[one[2]].kind == SWAP or in_place(self.rows[one[2]]))
+                self.rows[one[2]].kind in (PROMOTE, DEMOTE, SWAP)
                 and self.rows[one[2]].partition == mine and one[4] for one in rest
             )  # fmt: skip
             self.seen.append(not (self.joint and hidden))
@@ -442,7 +444,14 @@ class Run(Ends):
                 before = self.margins[p][rule][0] if shown else inf
                 if value < least and value < before:
                     self.fail(rule[0], i)
-        values = self.group_values()
+        if self.seen[self.position]:
+            # groups see of a partition what it was when it was seen last
+            others = [one for one in self.shown if one[0] != p]
+            self.shown = others + [(*seat, s) for seat, s in self.seats.items() if seat[0] == p]
+            for k in range(self.cluster.placement.first[p], self.cluster.placement.first[p + 1]):
+                self.shown_role[k] = self.role[k]
+        rules = self.group_rules(self.shown, self.shown_role)
+        values = {rule: value for rule, (value, _) in rules.items()}
         for rule, least in self.kept_groups.items():
             was, now_is = self.groups.get(rule, 0), values.get(rule, 0)
             if now_is < least and now_is < was:

@@ -1,6 +1,6 @@
 """Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 
@@ -11,15 +11,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.turns import (
-    NEVER,
-    Turns,
-    at_slot,
-    flag_at,
-    turns_of,
-    with_detours,
-)
-from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.changes.turns import NEVER, Turns, at_slot, flag_at
 
 
 class Act(IntEnum):
@@ -54,8 +46,6 @@ class Acts:
         Replica from which it takes the lead; -1 for none.
     heir_node : ndarray of int32, shape (M,)
         Where that one stands.
-    deputy, deputy_node : ndarray of int32, shape (M,)
-        Replica, and its node, that leads while this one is exchanged; -1 for none.
     change : ndarray of int32, shape (M,)
         Acts with the same number happen at once.
     blocked : ndarray of bool, shape (M,)
@@ -77,8 +67,6 @@ class Acts:
     leads: NDArray[np.bool_]
     heir: NDArray[np.int32]
     heir_node: NDArray[np.int32]
-    deputy: NDArray[np.int32]
-    deputy_node: NDArray[np.int32]
     change: NDArray[np.int32]
     blocked: NDArray[np.bool_]
     recovers: NDArray[np.bool_]
@@ -117,34 +105,10 @@ class Acts:
         return replace(found, change=change.astype(np.int32))
 
 
-def acts_of(
-    cluster: Cluster,
-    ends: Ends,
-    protocol: Protocol,
-    at_once: float,
-    unfit: NDArray[np.bool_] | None = None,
-    full: Collection[tuple[int, int]] = (),
-) -> Acts:
-    """Say what every partition goes through; ``at_once`` copies of it may be under way together.
+def acts_by_turns(safety: Safety, at_once: float, turns: Turns) -> Acts:
+    """Say what every partition goes through in its usual turns.
 
-    Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
-    detours by way of a node if both are among the ``full``.
-    """
-    safety = Safety(cluster, ends, protocol)
-    turns, detour, spare = with_detours(safety, turns_of(safety, unfit), full)
-    return acts_by_turns(safety, at_once, turns, detour, spare)
-
-
-def acts_by_turns(
-    safety: Safety,
-    at_once: float,
-    turns: Turns,
-    detour: NDArray[np.int64],
-    spare: NDArray[np.int32],
-) -> Acts:
-    """Say what every partition goes through in turns in which some slots ``detour``, -1 for none.
-
-    A slot that does waits on a ``spare`` node.
+    Of those that go at once ``at_once`` copies of a partition may be under way together.
     """
     cluster, ends, live, protocol = safety.cluster, safety.ends, safety.live, safety.protocol
     moves, front, current = turns.moves, turns.front, turns.current
@@ -155,37 +119,23 @@ def acts_by_turns(
     # replica of what is nowhere is there already
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
     together = protocol.whole & ~taken.any((1, 2)) & ~turns.disorderly & live[before].any(1)
-    # nor roles, unless no order admits them one after another and all can change at one instant
-    atomic = turns.disorderly & recasts & (detour < 0) & protocol.joint & live[before].any(1)
-    # but for what moves and changes its role, which is not done at one instant
-    atomic &= ~(moves & ~ends.recasts & (ends.role != ends.becomes)).any(1)
-    together = (together & ~recasts) | (atomic & ~taken.any((1, 2)))
+    together &= ~recasts
     together &= ((moves & (after >= 0)).sum(1) <= at_once) & ~_shared(after, moves)
     together &= ~_shared(before, moves & (after >= 0))
     alone, fits = _alone(turns, ends, live)
     together &= fits
-    together[together] = safety.admits_learners(np.flatnonzero(together))
-    atomic &= together
-    blocked = turns.disorderly & (detour < 0) & ~atomic
+    some = np.flatnonzero(together)
+    together[some] = safety.admits_learners(some, before[some], after[some], ends.role[some])
+    blocked = turns.disorderly.copy()
     place = np.full(moves.shape, NEVER)
     np.put_along_axis(
         place, turns.order, np.broadcast_to(np.arange(moves.shape[1]), moves.shape), 1
     )
     place[~moves] = NEVER
-    away = np.flatnonzero(detour >= 0)
-    place[away, detour[away]] = NEVER - 1
-
-    # who leads to the end moves itself: with a vote at both places for an instant, or by way of a
-    # deputy
-    exchanged = (current == ends.leads) & flag_at(moves & ends.votes, current)
-    stands = before.copy()
-    stands[away, detour[away]] = spare[away]
-    split = exchanged & safety.admits_union(current, exchanged, place, stands)
-    via = exchanged & ~split & turns.deputes & protocol.joint
-    # a leader without a vote, or without a successor, cannot go
-    stranded = (current == ends.leads) | ((ends.leads < 0) & led_live & (front < 0))
-    stranded &= flag_at(moves, current)
-    blocked |= stranded & ~split & ~via
+    # a leader without a vote, or without a successor, cannot go; another hands over as it does
+    stranded = (current == ends.leads) & ~flag_at(ends.votes, current)
+    stranded |= (ends.leads < 0) & led_live & (front < 0)
+    blocked |= stranded & flag_at(moves, current)
     # nor can a leader that loses its vote
     heir = (ends.leads >= 0) & (ends.leads != current)
     blocked |= (
@@ -198,24 +148,28 @@ def acts_by_turns(
     # nobody leads from a dead node
     gains = flag_at(ends.role != ends.becomes, ends.leads)
     blocked |= recasts & gains & ~live[at_slot(after, ends.leads)]
-    pinned = (cluster.placement.flags & Flag.PINNED) != 0
-    blocked |= (moves & (before >= 0) & pinned[ends.replica]).any(1)
-    blocked |= (moves & (after >= 0) & ~live[after]).any(1)
-
-    last = np.where(turns.late, ends.leads, -1)
-    made = [
-        _leads_only(front, -2),
-        _leads_only(last, NEVER),
-        _moving_acts(ends, moves & ~ends.recasts, place),
-    ]
-    made += [_role_acts(ends, place, rises=True), _role_acts(ends, place, rises=False)]
-    made.append(
-        np.stack([away, detour[away], np.full(len(away), -1), np.full(len(away), Act.MOVE)])
+    blocked |= never(cluster, ends)
+    table = np.concatenate(
+        [
+            _leads_only(front),
+            _moving_acts(ends, moves & ~ends.recasts, place),
+            _role_acts(ends, place, rises=True),
+            _role_acts(ends, place, rises=False),
+        ],
+        axis=1,
     )
-    table = np.concatenate(made, axis=1)
     table = table[:, np.lexsort((table[2], table[0]))]
     own = together | (recasts & protocol.joint)
-    return _described(ends, table, turns, spare, place, via, own, alone, atomic, blocked)
+    return _described(ends, table, turns, place, own, alone, blocked)
+
+
+def never(cluster: Cluster, ends: Ends) -> NDArray[np.bool_]:
+    """Tell which partitions change in no order: what is pinned would go, or come to who is down."""
+    pinned = (cluster.placement.flags & Flag.PINNED) != 0
+    live = np.append(cluster.nodes.serves, False)
+    bad = ends.moves & (ends.before >= 0) & pinned[ends.replica]
+    bad |= ends.moves & (ends.after >= 0) & ~live[ends.after]
+    return np.asarray(bad.any(1))
 
 
 def under_way(acts: Acts, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
@@ -264,10 +218,10 @@ def _shared(node: NDArray[np.int32], moves: NDArray[np.bool_]) -> NDArray[np.boo
     return np.asarray((own[:, 1:] == own[:, :-1]).any(1))
 
 
-def _leads_only(slot: NDArray[np.int64], when: int) -> NDArray[np.int64]:
-    """Return acts (row, slot, place, act) of leadership alone, before or after all others."""
+def _leads_only(slot: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return acts (row, slot, place, act) of leadership alone, before all others."""
     row = np.flatnonzero(slot >= 0)
-    return np.stack([row, slot[row], np.full(len(row), when), np.full(len(row), Act.LEAD)])
+    return np.stack([row, slot[row], np.full(len(row), -2), np.full(len(row), Act.LEAD)])
 
 
 def _moving_acts(
@@ -292,25 +246,19 @@ def _described(
     ends: Ends,
     table: NDArray[np.int64],
     turns: Turns,
-    spare: NDArray[np.int32],
     place: NDArray[np.int64],
-    via: NDArray[np.bool_],
     together: NDArray[np.bool_],
     alone: NDArray[np.bool_],
-    atomic: NDArray[np.bool_],
     blocked: NDArray[np.bool_],
 ) -> Acts:
     """Fill in nodes and leaders of acts that are in order."""
     row, slot, when, act = table
     slots = ends.recasts.shape[1]
-    current, deputy = turns.current, turns.deputy
+    current = turns.current
     count = len(row)
-    is_last = (act == Act.LEAD) & (when == NEVER)
-    is_front, is_role = (act == Act.LEAD) & ~is_last, act == Act.ROLE
-    source = np.where(is_last, ends.after[row, slot], ends.before[row, slot])
+    is_front, is_role = act == Act.LEAD, act == Act.ROLE
+    source = ends.before[row, slot]
     target = np.where(is_front, source, ends.after[row, slot])
-    target = np.where(when == -1, spare[row], target)
-    source = np.where(when == NEVER - 1, spare[row], source)
 
     def node_of(other: NDArray[np.int64], when: NDArray[np.int64]) -> NDArray[np.int32]:
         """Where another slot of the same row stands at a place of the order."""
@@ -327,21 +275,15 @@ def _described(
     ends_leading = ends.leads[row] == slot
     held = current[row] == slot
     led = ~is_front & held & (ends_leading | (ends.leads[row] < 0))
-    takes = ends_leading & ~held & ~is_front & (is_role | ~gains) & (is_last | ~turns.late[row])
+    takes = ends_leading & ~held & ~is_front & (is_role | ~gains)
     leads = is_front | takes | (led & ends_leading)
     heir = np.where(is_front, ends.led[row], np.where(takes, current[row], -1))
-    lends = via[row] & (act == Act.MOVE) & held
-    deputy_slot = np.where(lends, deputy[row], -1)
-
-    def replica_of(other: NDArray[np.int64]) -> NDArray[np.int32]:
-        found = ends.replica[row, np.maximum(other, 0)]
-        return np.where(other >= 0, found, -1).astype(np.int32)
-
+    replica = ends.replica[row, np.maximum(heir, 0)]
     own = np.ones(count, bool)
-    own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1] | is_last[1:]
+    own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
     own[1:] |= alone[row, slot][:-1]
-    apart = ends.changes_roles[row[1:]] & ~atomic[row[1:]]
-    own[1:] |= apart & ((is_role[1:] != is_role[:-1]) | ~is_role[1:])
+    changes = ends.changes_roles[row[1:]]
+    own[1:] |= changes & ((is_role[1:] != is_role[:-1]) | ~is_role[1:])
     to = target.astype(np.int32)
     heir_node = node_of(heir, when)
     # slots on one node have nothing to hand over
@@ -351,10 +293,9 @@ def _described(
         replica=ends.replica[row, slot].astype(np.int32),
         source=source.astype(np.int32), target=to, was=was,
         role=np.where(is_role, ends.becomes[row, slot], was),
-        led=led, leads=leads, heir=replica_of(heir), heir_node=heir_node,
-        deputy=replica_of(deputy_slot), deputy_node=node_of(deputy_slot, when),
-        change=(np.cumsum(own) - 1).astype(np.int32), blocked=blocked[row] | unmade,
-        recovers=np.zeros(count, bool), left=np.ones(count),
+        led=led, leads=leads, heir=np.where(heir >= 0, replica, -1).astype(np.int32),
+        heir_node=heir_node, change=(np.cumsum(own) - 1).astype(np.int32),
+        blocked=blocked[row] | unmade, recovers=np.zeros(count, bool), left=np.ones(count),
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Matching: replicas of a partition whose changes are blocked go to its new nodes in other ways."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, islice, permutations, product, zip_longest
+from itertools import chain, islice, permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,45 +10,52 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.acts import Act, Acts, never
 from evenkeel.planning.changes.ends import Ends
-
-MOST = 500
-"""Partitions of which other ways are tried."""
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.ways import Did, Edge, Partition, acts_along
+from evenkeel.planning.protocols import Protocol
 
 WAYS = 120
-"""Ways that are tried of each: all of five replicas."""
-
-BLOCKED = np.iinfo(np.int64).max
-"""Acts of what is blocked: more than of any other way."""
+"""Ways that are tried of each partition: all of five replicas."""
 
 
 def rematched(
-    cluster: Cluster,
-    target: Placement,
-    ends: Ends,
-    acts: Acts,
-    acts_of: Callable[[Ends], Acts],
+    cluster: Cluster, target: Placement, ends: Ends, acts: Acts, protocol: Protocol, at_once: float
 ) -> tuple[Placement, Ends, Acts]:
     """Return target, ends and acts in which what was blocked goes another way if one is open.
 
     Replicas of a partition are alike if their roles are, so it is all one which of them goes to
     which of its new nodes. The way of the fewest acts is taken, the first of those.
     """
-    blocked = np.isin(ends.partition, acts.partition[acts.blocked]) & tradable(target, ends)
-    rows = np.flatnonzero(blocked)[:MOST]
-    fewest = np.full(len(rows), BLOCKED)
-    usual = np.broadcast_to(np.arange(ends.before.shape[1]), (len(rows), ends.before.shape[1]))
-    origin = usual.copy()
-    for ways in zip_longest(*(ways_of(cluster, ends, row) for row in rows.tolist())):
-        some = np.array([i for i, way in enumerate(ways) if way is not None], np.intp)
-        tried = np.array([ways[i] for i in some.tolist()], np.intp)
-        count = _counts(acts_of(by_way(ends, rows[some], tried)), ends.partition[rows[some]])
-        better = count < fewest[some]
-        fewest[some[better]], origin[some[better]] = count[better], tried[better]
-    found = rows[fewest < BLOCKED]
-    target, ends = traded(target, ends, found, origin[fewest < BLOCKED])
-    return target, ends, acts.with_others(acts_of(ends.take(found)), ends.partition[found])
+    blocked = np.isin(ends.partition, acts.partition[acts.blocked]) & ~never(cluster, ends)
+    safety = Safety(cluster, ends, protocol)
+    rows: list[int] = []
+    origins: list[list[int]] = []
+    changes: list[tuple[int, tuple[Did, ...]]] = []
+    for row in np.flatnonzero(blocked & tradable(target, ends)).tolist():
+        partition = Partition(safety, row, at_once)
+        best: list[Edge] | None = None
+        fewest = len(partition.moves)
+        for origin in ways_of(cluster, ends, row):
+            way = partition.traded(origin).way()
+            if way is not None and (best is None or _acts(way) < _acts(best)):
+                best, taken = way, origin
+                if _acts(way) <= fewest:
+                    break
+        if best is not None:
+            rows.append(row)
+            origins.append(taken)
+            changes += [(row, edge.did) for edge in best]
+    if not rows:
+        return target, ends, acts
+    acts = acts.with_others(acts_along(ends, changes), ends.partition[rows])
+    return *traded(target, ends, np.array(rows), np.array(origins)), acts
+
+
+def _acts(way: list[Edge]) -> int:
+    """Return how many acts a way takes."""
+    return sum(len(edge.did) for edge in way)
 
 
 def tradable(target: Placement, ends: Ends) -> NDArray[np.bool_]:
@@ -105,13 +112,6 @@ def by_way(ends: Ends, rows: NDArray[np.intp], origin: NDArray[np.intp]) -> Ends
     becomes = np.where(after >= 0, becomes, some.role)
     role = np.where(some.before >= 0, some.role, becomes)
     return replace(some, after=after, role=role, becomes=becomes, leads=leads)
-
-
-def _counts(acts: Acts, partition: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return how many acts some partitions take, (n,)."""
-    low = np.searchsorted(acts.partition, partition)
-    high = np.searchsorted(acts.partition, partition, side="right")
-    return np.where(np.isin(partition, acts.partition[acts.blocked]), BLOCKED, high - low)
 
 
 def traded(

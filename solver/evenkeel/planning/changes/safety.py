@@ -6,9 +6,11 @@ from itertools import islice, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.binding import bound_rules
+from evenkeel.measure.loads import utilisation
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
+from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.changes.ends import Ends
 from evenkeel.planning.changes.rule_tests import (
     LearnerTest,
@@ -34,6 +36,7 @@ class Safety:
         self.ends = ends
         self.protocol = protocol
         self.live = np.append(cluster.nodes.serves, False)
+        self._kinds: dict[int, NDArray[np.intp]] = {}
 
     def keeps(
         self,
@@ -83,11 +86,6 @@ class Safety:
         without[failing] = True
         return order, without
 
-    def holds(self, order: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether every row keeps its rules as its slots change in the order given, (A,)."""
-        rows = np.arange(len(order))
-        return self._order_holds(rows, order, self.ends.moves.sum(1))
-
     def _way(
         self,
         rows: NDArray[np.intp],
@@ -116,44 +114,26 @@ class Safety:
         chosen = tried[np.arange(len(rows)), best]
         return np.where(found[:, None], chosen, order[rows]), found
 
-    def admits_union(
+    def admits_learners(
         self,
-        slot: NDArray[np.int64],
-        which: NDArray[np.bool_],
-        place: NDArray[np.int64],
-        stands: NDArray[np.int32],
+        rows: NDArray[np.intp],
+        before: NDArray[np.int32],
+        after: NDArray[np.int32],
+        role: NDArray[np.uint8],
     ) -> NDArray[np.bool_]:
-        """Whether the old and the new replica of a slot may both serve at its place.
-
-        What comes later ``stands (A, R)`` on these nodes until then.
-        """
-        rows = np.flatnonzero(which)
-        admitted = np.zeros(len(which), bool)
-        if len(rows):
-            ends, at = self.ends, slot[rows]
-            done = place[rows] < place[rows, at][:, None]
-            base = np.where(done, ends.after[rows], stands[rows])
-            recast = np.any(done & ends.recasts[rows], axis=1, keepdims=True)
-            role = np.where(recast, ends.becomes[rows], ends.role[rows])
-            admitted[rows] = self.keeps(rows, *self._joined(rows, base, role, at), at)
-        return admitted
-
-    def admits_learners(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether rows keep their rules while all new replicas are copied beside the old; (n,)."""
-        before, after = self.ends.before[rows], self.ends.after[rows]
+        """Whether rows keep their rules while all that moves is copied beside the old; (n,)."""
         if not self.protocol.joint:
             # one by one they serve beside the old, too
             new = np.where(before != after, after, np.int32(-1))
-            role = self.ends.role[rows]
             return ~self._breaks(rows, np.hstack([before, new]), np.hstack([role, role]))
-        admits = np.ones(len(rows), bool)
-        rule = self._rule_of[self.ends.partition[rows]]
+        ends, admits = self.ends, np.ones(len(rows), bool)
+        rule = self._rule_of[ends.partition[rows]]
         for q in np.unique(rule).tolist():
             for kept in self._learner_tests[q]:
                 bad = np.flatnonzero((rule == q) & admits)
                 bad = bad[~kept(before[bad], after[bad])]
-                both = kept(before[bad], before[bad]) & kept(after[bad], after[bad])
-                admits[bad[both]] = False
+                both = [kept(one[rows[bad]], one[rows[bad]]) for one in (ends.before, ends.after)]
+                admits[bad[both[0] & both[1]]] = False
         return admits
 
     def _joined(
@@ -228,6 +208,11 @@ class Safety:
         comes = (leads >= 0) & (leads != current) & changed[lines, np.maximum(leads, 0)]
         goes = (current >= 0) & (leads != current) & changed[lines, np.maximum(current, 0)]
         fits = ~(comes & goes) | (heir < now)
+        begun = self.begun[rows]
+        if begun.any():
+            # what is under way goes on before anything else changes
+            last = np.where(begun, place, -1).max(1, initial=-1)
+            fits &= last < begun.sum(1)
         recasts = self.ends.recasts[rows]
         if not recasts.any():
             return np.asarray(fits)
@@ -299,6 +284,32 @@ class Safety:
                     both &= kept(ends.after[at], ends.becomes[at], None)
                     breaks[bad[both]] = True
         return breaks
+
+    @cached_property
+    def begun(self) -> NDArray[np.bool_]:
+        """Slots of which a copy is under way, (A, R)."""
+        ends, flags = self.ends, np.append(self.cluster.placement.flags, np.uint16(0))
+        begun = (flags[ends.replica] & Flag.INCOMING) != 0
+        return np.asarray(begun & (ends.before != ends.after))
+
+    @cached_property
+    def by_room(self) -> NDArray[np.intp]:
+        """Nodes, the emptiest first."""
+        cluster = self.cluster
+        loads = PlacementCounts.of(cluster, cluster.placement).loads
+        used = utilisation(loads, cluster.nodes.capacity).max(axis=1, initial=0.0)
+        return np.argsort(used, kind="stable")
+
+    def kinds(self, row: int) -> NDArray[np.intp]:
+        """Return a number per node, the same for those that are all one to the rules of a row."""
+        q = int(self._rule_of[self.ends.partition[row]])
+        if q not in self._kinds:
+            cluster, rule = self.cluster, bound_rules(self.cluster)[0][q]
+            texts = (*rule.require, *rule.voters_require, *rule.own.place, *rule.own.voters_place)
+            masks = [node_mask(cluster, text) for text in texts]
+            table = np.stack([cluster.nodes.may_lead, *masks, *cluster.topology.domain])
+            self._kinds[q] = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
+        return self._kinds[q]
 
     @cached_property
     def _rule_of(self) -> NDArray[np.int32]:

@@ -42,8 +42,9 @@ from evenkeel.planning.replay.structure import (
     pairs,
     unreached,
 )
-from evenkeel.planning.replay.timeline import LOWER, RAISE, Timeline
+from evenkeel.planning.replay.timeline import Timeline
 from evenkeel.planning.replay.transitions import (
+    CHANGES,
     Needs,
     check_changes,
     check_copies,
@@ -52,7 +53,7 @@ from evenkeel.planning.replay.transitions import (
     live_nodes,
     mark_fresh,
 )
-from evenkeel.planning.steps import StepKind, Steps
+from evenkeel.planning.steps import Steps
 
 __all__ = ["BREACHES", "Breach", "Certificate", "Pace", "Tightest", "replay"]
 
@@ -102,8 +103,8 @@ def replay(
         until its step has finished; that of a replica which is promoted on one node, until it is
         demoted on the other.
     joint : bool, optional
-        Whether swaps and changes of roles of a partition at one instant are one change, of which
-        only the outcome is seen.
+        Whether what happens to the members of a partition at one instant is one change, of which
+        only the outcome is seen: swaps, changes of roles, and a voter promoted for one demoted.
     quorum : bool, optional
         Whether voters need a majority that survives the loss of any domain, where both ends have
         one; else one live replica has to survive it.
@@ -209,7 +210,9 @@ def _replay_partitions(
         there = None
         if target is not None:
             there = Standing.of_placement(cluster, target, partition)
-        passage = Passage(found, course, states, there, _judged(timeline, course, joint))
+        shown = _shown(timeline, course, joint)
+        judged = shown == np.arange(len(shown))
+        passage = Passage(found, course, states, there, judged)
         check_survival(passage)
         if quorum:
             check_quorum(passage)
@@ -219,7 +222,7 @@ def _replay_partitions(
         check_terms(passage)
         if grouped:
             held = states.serving, states.present, states.voting
-            serving, present, voting = (flow_of(cluster, course, one) for one in held)
+            serving, present, voting = (flow_of(cluster, course, one, shown) for one in held)
             flows.append((serving, present, voting))
         settle(found, course, node, role, live)
     if flows:
@@ -228,20 +231,20 @@ def _replay_partitions(
     return node, role, leader
 
 
-def _judged(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.bool_]:
-    """Return the states that are seen: of joint changes at once, none before the last."""
-    judged = np.ones(len(course.step), bool)
+def _shown(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.intp]:
+    """Return the state that is seen for each: of a joint change the last, else the state itself."""
+    shown = np.arange(len(course.step))
     at = course.at
     if joint and len(at):
         time = timeline.time_at(course.step[at], course.rank[at])
         opens = np.ones(len(at), bool)
         opens[1:] = (course.partition[at[1:]] != course.partition[at[:-1]]) | (time[1:] > time[:-1])
         instant = np.cumsum(opens) - 1
-        swaps = np.flatnonzero(course.event((StepKind.SWAP, RAISE, LOWER)) & course.ends)
+        changes = np.flatnonzero(course.event(CHANGES) & course.ends)
         last = np.full(int(instant[-1]) + 1, -1)
-        last[instant[swaps]] = swaps
-        judged[at] = np.arange(len(at)) >= last[instant]
-    return judged
+        last[instant[changes]] = changes
+        shown[at] = at[np.maximum(np.arange(len(at)), last[instant])]
+    return shown
 
 
 def _check_order(found: Findings, needs: Needs) -> None:

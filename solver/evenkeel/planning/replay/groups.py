@@ -69,8 +69,13 @@ def check_groups(
         _check_depends(found, serving, ends)
 
 
-def flow_of(cluster: Cluster, course: Course, holds: NDArray[np.bool_]) -> Flow:
-    """Return where seats come to hold something, and where they cease to, (W, n)."""
+def flow_of(
+    cluster: Cluster, course: Course, holds: NDArray[np.bool_], shown: NDArray[np.intp]
+) -> Flow:
+    """Return where seats come to hold something, and where they cease to, (W, n).
+
+    What is not seen by itself happens with the state that is ``shown (n,)`` for it.
+    """
     parts = []
     # a step that names one seat twice changes it once
     once = np.where(course.joined == course.vacated, -1, course.joined)
@@ -82,7 +87,8 @@ def flow_of(cluster: Cluster, course: Course, holds: NDArray[np.bool_]) -> Flow:
         at, col = at[event], col[event]
         replica = cluster.placement.first[course.partition[at]] + course.slot[col, at]
         node = course.node[col, at].astype(np.int64)
-        parts.append(Flow(course.step[at], course.rank[at], replica, node, sign[event]))
+        seen = shown[at]
+        parts.append(Flow(course.step[seen], course.rank[seen], replica, node, sign[event]))
     return joined_flows(parts)
 
 

@@ -171,13 +171,11 @@ def _charge_domains(
     load = cluster.partitions.load
     if load.leader is not load.voter:
         lead = (load.leader - load.voter)[acts.partition[act]]
-        led, lent, leads = (
+        led, leads = (
             np.where((np.append(domain, -1)[holder[act]] == where)[:, None], lead, 0.0)
             for holder in _holders(acts)
         )
-        most = np.maximum(led, leads)
-        lends = (acts.deputy >= 0)[act][:, None]
-        peak += np.where(lends, np.maximum(most, lent), most)
+        peak += np.maximum(led, leads)
         before, after = before + led, after + leads
     room.charge(resources, acts.change[act], where, before, peak, after)
 
@@ -190,17 +188,16 @@ def _without_leads(cluster: Cluster, acts: Acts, effects: Effects) -> Effects:
     return effects_of(cluster, replace(acts, led=nobody, leads=nobody), leads=False)
 
 
-def _holders(acts: Acts) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Return the nodes that lead before acts, in between by deputy, and after; -1 for no matter."""
-    none = np.int32(-1)
+def _holders(acts: Acts) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the nodes that lead before acts, and after; -1 for no matter."""
     led = np.where(acts.led, acts.source, acts.heir_node)
-    return led, acts.deputy_node, np.where(acts.leads, acts.target, none)
+    return led, np.where(acts.leads, acts.target, np.int32(-1))
 
 
 def effects_of(cluster: Cluster, acts: Acts, *, leads: bool = True) -> Effects:
-    """Return what acts do to nodes: joined, left, stood on, of who hands over, of who stands in.
+    """Return what acts do to nodes: joined, left, stood on, and of who hands over.
 
-    The last two weigh what others do unless leads count.
+    The last weighs what others do unless leads count.
     """
     nothing, role, in_place = np.zeros(len(acts), bool), acts.role, acts.stays
     plain = _weights(cluster, acts.partition, role, nothing)
@@ -228,7 +225,6 @@ def effects_of(cluster: Cluster, acts: Acts, *, leads: bool = True) -> Effects:
     add(~in_place, acts.source, led, plain, None)
     add(in_place, acts.source, led, voting, settled)
     add(acts.heir >= 0, acts.heir_node, leading, voting, voting)
-    add(acts.deputy >= 0, acts.deputy_node, voting, leading, voting)
     columns = zip(*found, strict=True)
     return Effects(*(np.concatenate(one) for one in columns))
 

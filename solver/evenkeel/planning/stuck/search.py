@@ -4,7 +4,7 @@ Uniform-cost search (Dijkstra 1959) over what has been done and what waits on a 
 change at a time is enough: what may run side by side may run one after another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -12,9 +12,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.placement import Flag
 from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.changes.matching import tradable, ways_of
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.draft import Draft
+from evenkeel.planning.changes.ways import Edge, Partition, State, acts_along, taken_over
+from evenkeel.planning.draft import Draft, split_in_two
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.groups import charge_groups
 from evenkeel.planning.resources.space import charge_space
@@ -30,11 +34,17 @@ SPARES = 16
 STATES = 3000
 """States that are looked at."""
 
+STAGES = 2000
+"""Stages of a partition that are told apart."""
+
 Mark = tuple[tuple[int, ...], ...]
 """What a change does, whatever others have done before it."""
 
-State = tuple[int, ...]
+Reached = tuple[int, ...]
 """Which of its stages each partition has reached."""
+
+Cost = tuple[float, int]
+"""Bytes of copies to spare nodes, and changes of leaders alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +53,16 @@ class Transition:
 
     position: int
     after: int
-    cost: float
+    cost: Cost
     acts: Acts
     split: NDArray[np.bool_]
-    waits_for: tuple[int, Mark] | None
+    waits_for: tuple[int, Mark] | None = None
+    edge: Edge | None = None
 
 
 @dataclass(eq=False)
 class Stages:
-    """The stages of one partition: what is done at each, how many changes are left, and what then.
+    """The stages of one partition: what is done at each, how much is left, and what then.
 
     A replica that waits on a spare node makes a stage of its own.
     """
@@ -59,7 +70,6 @@ class Stages:
     done: list[frozenset[Mark]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     then: list[list[int]] = field(default_factory=list)
-    known: dict[tuple[frozenset[Mark], int], int] = field(default_factory=dict)
 
     def add(self, done: frozenset[Mark], left: int) -> int:
         """Add a stage, and return its number."""
@@ -68,63 +78,47 @@ class Stages:
         self.then.append([])
         return len(self.done) - 1
 
-    def at(self, done: frozenset[Mark], left: int) -> int:
-        """Return the stage at which that is done, and nothing waits on a spare node.
-
-        All ways share the beginning. From there on what has the same done, but not as much left, is
-        on its way to another trade of slots.
-        """
-        key = done, -1 if not self.done or done == self.done[0] else left
-        if key not in self.known:
-            self.known[key] = self.add(done, left)
-        return self.known[key]
-
 
 class Ways:
-    """What each of some partitions may go through, as transitions between its stages."""
+    """What each of some partitions may go through, as transitions between its stages.
 
-    def __init__(self, draft: Draft, chosen: list[int]) -> None:
+    It is what the draft says, and of those that are ``free`` all that the protocol allows.
+    """
+
+    def __init__(self, draft: Draft, chosen: list[int], protocol: Protocol) -> None:
         self.draft = draft
         self.chosen = set(chosen)
         first = np.searchsorted(draft.acts.change, chosen)
         self.partition: list[int] = np.unique(draft.acts.partition[first]).tolist()
         self.stages = [Stages() for _ in self.partition]
         self.transitions: list[Transition] = []
+        self.protocol = protocol
+        self.safety = Safety(draft.cluster, draft.ends, protocol)
 
-    def add(self, draft: Draft, room: Room) -> None:
-        """Add the changes of the partitions in the order in which a draft has them."""
-        for position, p in enumerate(self.partition):
-            low = int(np.searchsorted(draft.acts.partition, p))
-            high = int(np.searchsorted(draft.acts.partition, p, side="right"))
-            if low < high and not draft.acts.blocked[low]:
-                self._follow(draft, room, position, _changes(draft.acts, low, high))
-
-    def _follow(
-        self, draft: Draft, room: Room, position: int, changes: list[tuple[Mark, slice]]
-    ) -> None:
-        """Add the changes of one partition that are left to be done."""
-        begun = self._begun(position)
-        if {mark for mark, _ in changes[: len(begun)]} != begun:
-            return
-        stages, done = self.stages[position], begun
-        for i in range(len(begun), len(changes)):
-            mark, rows = changes[i]
-            before = stages.at(done, len(changes) - i)
+    def follow(self, room: Room, position: int) -> None:
+        """Add the changes of a partition in the order in which the draft has them."""
+        acts, p = self.draft.acts, self.partition[position]
+        low, high = np.searchsorted(acts.partition, [p, p + 1]).tolist()
+        changes = _changes(acts, low, high)
+        ahead = [mark for mark, rows in changes if int(acts.change[rows.start]) not in self.chosen]
+        rest = changes[len(ahead) :]
+        stages, done = self.stages[position], frozenset(ahead)
+        before = stages.add(done, len(rest))
+        for i, (mark, rows) in enumerate(rest):
             done |= {mark}
-            after = stages.at(done, len(changes) - i - 1)
-            if not any(self.transitions[t].after == after for t in stages.then[before]):
-                self._step(draft, room, position, before, after, rows)
+            after = stages.add(done, len(rest) - i - 1)
+            self._step(room, position, before, after, rows)
+            before = after
 
-    def _step(
-        self, draft: Draft, room: Room, position: int, before: int, after: int, rows: slice
-    ) -> None:
+    def _step(self, room: Room, position: int, before: int, after: int, rows: slice) -> None:
         """Add a change, and its ways over spare nodes."""
-        stages, acts, split = self.stages[position], draft.acts.take(rows), draft.split[rows]
-        ahead = self._ahead(draft, int(acts.change[0]), position)
-        self._note(before, Transition(position, after, 0.0, acts, split, ahead))
+        draft, stages = self.draft, self.stages[position]
+        acts, split = draft.acts.take(rows), draft.split[rows]
+        ahead = self._ahead(int(acts.change[0]), position)
+        self._note(before, Transition(position, after, (0.0, 0), acts, split, ahead))
         if len(acts) > 1 or acts.act[0] != Act.MOVE:
             return
-        cost = float(draft.copies.size[rows.start])
+        cost = (self._size(acts), 0)
         none, whole = np.array([-1], np.int32), np.ones(1)
         for n in room.spare_nodes(rows.start, SPARES):
             node = np.array([n], np.int32)
@@ -132,27 +126,108 @@ class Ways:
             away = replace(acts, target=node, heir=none, heir_node=none, leads=acts.led, left=whole)
             on = replace(acts, source=node, left=whole)
             self._note(before, Transition(position, waits, cost, away, split, ahead))
-            self._note(waits, Transition(position, after, 0.0, on, split, None))
+            self._note(waits, Transition(position, after, (0.0, 0), on, split))
+
+    def explore(self, room: Room, position: int, *, trades: bool) -> bool:
+        """Add all that a partition may go through; False, and nothing, if that is too much."""
+        row = int(np.searchsorted(self.draft.ends.partition, self.partition[position]))
+        partition = Partition(self.safety, row, 0.0)
+        begin = self._state(partition)
+        stages = Stages()
+        known: dict[tuple[object, ...], int] = {}
+        found: list[tuple[int, Transition]] = []
+
+        def stage(one: Partition, state: State) -> int:
+            key = (one.seats(state), state.leader, state.away)
+            if key not in known:
+                known[key] = stages.add(frozenset(), one.left(state))
+            return known[key]
+
+        seen: set[tuple[int, int]] = set()
+        for one in self._matchings(partition, begin, trades=trades):
+            thirds = room.nodes_for(self.partition[position], one.after, SPARES)
+            waiting, reached = [begin], {begin}
+            while waiting:
+                state = waiting.pop()
+                before = stage(one, state)
+                edges = [*one.edges(state, thirds)]
+                if state.away[0] >= 0:
+                    edges = [e for e in edges if e.did[0].slot == state.away[0] and e.did[0].moves]
+                for edge in one.lawful(edges):
+                    after = stage(one, edge.after)
+                    if len(stages.done) > STAGES:
+                        return False
+                    if (before, after) not in seen:
+                        seen.add((before, after))
+                        found.append((before, self._transition(one, position, after, edge)))
+                    if edge.after not in reached:
+                        reached.add(edge.after)
+                        waiting.append(edge.after)
+        self.stages[position] = stages
+        for before, made in found:
+            self._note(before, made)
+        return True
+
+    def _transition(self, one: Partition, position: int, after: int, edge: Edge) -> Transition:
+        acts = acts_along(self.draft.ends, [(one.row, edge.did)])
+        away = edge.after.away[0] == edge.did[0].slot and edge.did[0].moves
+        cost = (self._size(acts) if away else 0.0, int(acts.act[0] == Act.LEAD))
+        split = split_in_two(acts, self.protocol)
+        return Transition(position, after, cost, acts, split, None, edge)
+
+    def _matchings(
+        self, partition: Partition, begin: State, *, trades: bool
+    ) -> Iterator[Partition]:
+        """Yield a partition, and it with trades of slots that have not moved."""
+        yield partition
+        ends, row = self.draft.ends, partition.row
+        some = ends.take(np.array([row]))
+        nowhere = (some.before < 0) | (some.after < 0)
+        if not trades or (nowhere & some.moves).any() or not tradable(self.draft.target, some)[0]:
+            return
+        done = [s for s in partition.slots if begin.moved >> s & 1 or begin.away[0] == s]
+        for origin in ways_of(self.draft.cluster, ends, row):
+            if all(origin[s] == s for s in done):
+                yield partition.traded(origin)
+
+    def _state(self, partition: Partition) -> State:
+        """Return the state of a partition after what it has done before it got stuck."""
+        acts, p = self.draft.acts, int(self.draft.ends.partition[partition.row])
+        low, high = np.searchsorted(acts.partition, [p, p + 1]).tolist()
+        slots = self.draft.ends.replica[partition.row].tolist()
+        state = partition.begin
+        for i in range(low, high):
+            if int(acts.change[i]) in self.chosen:
+                break
+            slot, target = slots.index(int(acts.replica[i])), int(acts.target[i])
+            if acts.act[i] == Act.ROLE:
+                state = state._replace(recast=state.recast | 1 << slot)
+            elif acts.act[i] != Act.LEAD and target != partition.after[slot]:
+                state = state._replace(away=(slot, target))
+            elif acts.act[i] != Act.LEAD:
+                away = (-1, -1) if state.away[0] == slot else state.away
+                state = state._replace(moved=state.moved | 1 << slot, away=away)
+            if acts.leads[i]:
+                state = state._replace(leader=slot)
+        return state
+
+    def _size(self, acts: Acts) -> float:
+        """Return what a copy of the replica of an act costs."""
+        cluster, p = self.draft.cluster, int(acts.partition[0])
+        load, d = cluster.partitions.load, cluster.bytes_dimension
+        by_role = load.voter if acts.votes[0] else load.non_voter
+        return float(by_role[p, d]) if d >= 0 else 1.0
 
     def _note(self, before: int, made: Transition) -> None:
         self.stages[made.position].then[before].append(len(self.transitions))
         self.transitions.append(made)
 
-    def _begun(self, position: int) -> frozenset[Mark]:
-        """Return what a partition has done before it got stuck."""
-        acts, p = self.draft.acts, self.partition[position]
-        low = int(np.searchsorted(acts.partition, p))
-        high = int(np.searchsorted(acts.partition, p, side="right"))
-        changes = _changes(acts, low, high)
-        return frozenset(
-            mark for mark, rows in changes if int(acts.change[rows.start]) not in self.chosen
-        )
-
-    def _ahead(self, draft: Draft, change: int, position: int) -> tuple[int, Mark] | None:
+    def _ahead(self, change: int, position: int) -> tuple[int, Mark] | None:
         """Return the change of another partition that comes before one of the draft's."""
-        if draft is not self.draft or draft.previous[change] not in self.chosen:
+        draft = self.draft
+        if draft.previous[change] not in self.chosen:
             return None
-        ahead, acts = int(draft.previous[change]), draft.acts
+        acts, ahead = draft.acts, int(draft.previous[change])
         low, high = (int(np.searchsorted(acts.change, c)) for c in (ahead, ahead + 1))
         other = self.partition.index(int(acts.partition[low]))
         return None if other == position else (other, _changes(acts, low, high)[0][0])
@@ -161,7 +236,7 @@ class Ways:
 def _changes(acts: Acts, low: int, high: int) -> list[tuple[Mark, slice]]:
     """Return the changes of some acts, and the rows of each."""
     cuts = (np.flatnonzero(np.diff(acts.change[low:high], prepend=-1)) + low).tolist()
-    what = (acts.act, acts.replica, acts.target, acts.role, acts.leads, acts.heir, acts.deputy)
+    what = (acts.act, acts.replica, acts.target, acts.role, acts.leads, acts.heir)
     found = []
     for a, b in pairwise([*cuts, high]):
         mark = tuple(tuple(int(one[i]) for one in what) for i in range(a, b))
@@ -181,26 +256,41 @@ def searchable(draft: Draft) -> list[int]:
 
 
 def searched(
-    draft: Draft, protocol: Protocol, others: Sequence[Draft] = ()
+    draft: Draft, protocol: Protocol, *, free: bool, trades: bool
 ) -> tuple[Acts, list[int]] | None:
     """Return acts with detours, and changes in an order in which all of them get through.
 
     They are searched from where the draft got stuck, what is ``searchable``. None where there is no
     order, or none was found among so many states. A partition goes through its changes in the order
-    of the draft, or of the ``others``; where there are such its replicas also wait on nodes that
-    come free.
+    of the draft, or where they are ``free`` in any, its slots trading what they are to become if
+    they may; then its replicas also wait on nodes that come free. Partitions of which a copy is
+    under way, or which others wait for, keep the order that they have.
     """
     chosen = searchable(draft)
     if not chosen:
         return None
-    free = draft.schedule.free
-    ways = Ways(draft, chosen)
-    safety = Safety(draft.cluster, draft.ends, protocol)
-    for one in (draft, *others):
-        ways.add(one, Room(one, safety, free, vacant=len(others) > 0))
+    room = draft.schedule.free
+    ways = Ways(draft, chosen, protocol)
+    bound = _bound(draft) if free else set(ways.partition)
+    spare = Room(draft, ways.safety, room)
+    for position, p in enumerate(ways.partition):
+        if p in bound or not ways.explore(spare, position, trades=trades):
+            ways.follow(spare, position)
     claim, gift, touched = _charged(draft, ways.transitions)
-    way = _way(ways, claim, gift, free[touched])
+    way = _way(ways, claim, gift, room[touched])
     return None if way is None else _in_turn(draft, chosen, [ways.transitions[t] for t in way])
+
+
+def _bound(draft: Draft) -> set[int]:
+    """Return the partitions that keep their order."""
+    acts, cluster = draft.acts, draft.cluster
+    kept = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
+    kept |= acts.recovers | acts.blocked | (acts.left < 1.0)
+    ahead = draft.previous[acts.change]
+    first = np.searchsorted(acts.change, np.maximum(ahead, 0))
+    others = (ahead >= 0) & (acts.partition[first] != acts.partition)
+    kept |= others
+    return {*acts.partition[kept].tolist(), *acts.partition[first[others]].tolist()}
 
 
 def _charged(
@@ -232,11 +322,12 @@ def _way(
 ) -> list[int] | None:
     """Return the cheapest sequence of transitions after which all changes are done."""
     stages, transitions = ways.stages, ways.transitions
-    begin: State = (0,) * len(stages)
-    best = {begin: 0.0}
-    came: dict[State, tuple[State, int]] = {}
+    begin = (0,) * len(stages)
+    nothing: Cost = (0.0, 0)
+    best = {begin: nothing}
+    came: dict[Reached, tuple[Reached, int]] = {}
     serial = 0
-    heap = [(0.0, sum(one.left[0] for one in stages), serial, begin, free)]
+    heap = [(nothing, sum(one.left[0] for one in stages), serial, begin, free)]
     for _ in range(STATES):
         if not heap:
             return None
@@ -255,8 +346,9 @@ def _way(
         for t in np.array(able, np.intp)[fits].tolist():
             i, then = transitions[t].position, transitions[t].after
             after = (*state[:i], then, *state[i + 1 :])
-            total = cost + transitions[t].cost
-            if total < best.get(after, np.inf):
+            bytes_, leads = transitions[t].cost
+            total = cost[0] + bytes_, cost[1] + leads
+            if total < best.get(after, (np.inf, 0)):
                 best[after] = total
                 came[after] = state, t
                 serial += 1
@@ -266,7 +358,7 @@ def _way(
     return None
 
 
-def _traced(came: dict[State, tuple[State, int]], state: State) -> list[int]:
+def _traced(came: dict[Reached, tuple[Reached, int]], state: Reached) -> list[int]:
     """Return the transitions that led to a state."""
     way = []
     while state in came:
@@ -278,7 +370,7 @@ def _traced(came: dict[State, tuple[State, int]], state: State) -> list[int]:
 def _in_turn(draft: Draft, chosen: list[int], way: list[Transition]) -> tuple[Acts, list[int]]:
     """Return acts that go a way, and the changes in its order."""
     rest = draft.acts.take(np.flatnonzero(~np.isin(draft.acts.change, chosen)))
-    turn = _numbered([one.acts for one in way])
+    turn = _numbered(_led_with(draft.ends, way))
     turn = replace(turn, change=turn.change + draft.acts.change[-1] + 1)
     acts = Acts.joined([rest, turn])
     # what a partition has done already comes first
@@ -288,6 +380,25 @@ def _in_turn(draft: Draft, chosen: list[int], way: list[Transition]) -> tuple[Ac
     change = (np.cumsum(opens) - 1).astype(np.int32)
     sequence = change[first[np.argsort(acts.change[first])]].tolist()
     return replace(acts, change=change), sequence
+
+
+def _led_with(ends: Ends, way: list[Transition]) -> list[Acts]:
+    """Return the acts of transitions; who has just come takes the lead as it does."""
+    found: list[tuple[Transition, Edge | None]] = []
+    for one in way:
+        last = found[-1] if found else None
+        if last and one.edge and last[1] and last[0].position == one.position:
+            both = taken_over(last[1], one.edge)
+            if both is not None:
+                found[-1] = (last[0], both)
+                continue
+        found.append((one, one.edge))
+    made = []
+    for one, edge in found:
+        row = int(np.searchsorted(ends.partition, one.acts.partition[0]))
+        made.append(one.acts if edge is None or edge is one.edge
+                    else acts_along(ends, [(row, edge.did)]))  # fmt: skip
+    return made
 
 
 def _numbered(parts: list[Acts]) -> Acts:

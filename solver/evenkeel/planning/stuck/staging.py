@@ -1,5 +1,6 @@
 """Staging: moves that wait for one another in a circle are let loose through a spare node."""
 
+from collections.abc import Collection
 from dataclasses import fields
 
 import numpy as np
@@ -160,23 +161,16 @@ def _spares(draft: Draft, safety: Safety, barred: set[int]) -> dict[int, int]:
 
 
 class Room:
-    """What is free of nodes and domains, by default where a draft got stuck.
-
-    Nodes that others of a partition leave, or are to join, are no spare ones, unless it is asked
-    for what is ``vacant`` when it is a replica's turn.
-    """
+    """What is free of nodes and domains, by default where a draft got stuck."""
 
     def __init__(
         self,
         draft: Draft,
         safety: Safety,
         free: NDArray[np.float64] | None = None,
-        *,
-        vacant: bool = False,
     ) -> None:
         self.draft = draft
         self.safety = safety
-        self.vacant = vacant
         self.tables = []
         cluster, resources = draft.cluster, draft.resources
         every = draft.schedule.free if free is None else free
@@ -193,8 +187,9 @@ class Room:
 
     def spare_node(self, act: int) -> int:
         """Return the roomiest node that a replica may wait on, -1 for none, and take its room."""
-        weight = self._weight(act)
-        nodes, left = self._open_nodes(act, weight)
+        p = int(self.draft.acts.partition[act])
+        weight = self._weight(p)
+        nodes, left = self._open_nodes(p, weight, self._held(p))
         nodes = nodes[left >= 0.0]
         nodes = nodes[self._admitted(act, nodes)]
         if len(nodes) == 0:
@@ -206,30 +201,40 @@ class Room:
         return n
 
     def spare_nodes(self, act: int, most: int) -> list[int]:
-        """Return nodes that a replica may wait on once they have room, the roomiest first."""
-        nodes, _ = self._open_nodes(act, self._weight(act))
+        """Return nodes that a replica may wait on once they have room, the roomiest first.
+
+        Those that others of its partition leave, or are to join, are none.
+        """
+        p = int(self.draft.acts.partition[act])
+        nodes, _ = self._open_nodes(p, self._weight(p), self._held(p))
         found: list[int] = nodes[self._admitted(act, nodes)][:most].tolist()
         return found
 
-    def _weight(self, act: int) -> NDArray[np.float64]:
-        p, load = int(self.draft.acts.partition[act]), self.draft.cluster.partitions.load
+    def nodes_for(self, partition: int, taken: Collection[int], most: int) -> list[int]:
+        """Return nodes that may receive a partition, but for some, the roomiest first."""
+        weight = self._weight(partition)
+        found: list[int] = self._open_nodes(partition, weight, taken)[0][:most].tolist()
+        return found
+
+    def _held(self, partition: int) -> list[int]:
+        ends = self.draft.ends
+        row = int(np.searchsorted(ends.partition, partition))
+        found: list[int] = np.append(ends.before[row], ends.after[row]).tolist()
+        return found
+
+    def _weight(self, p: int) -> NDArray[np.float64]:
+        load = self.draft.cluster.partitions.load
         heaviest = np.maximum(load.leader[p], np.maximum(load.voter[p], load.non_voter[p]))
         return np.append(heaviest, 1.0)
 
     def _open_nodes(
-        self, act: int, weight: NDArray[np.float64]
+        self, p: int, weight: NDArray[np.float64], taken: Collection[int]
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Return nodes that receive a partition, and what would be left there, roomiest first."""
-        cluster, ends = self.draft.cluster, self.draft.ends
-        p = int(self.draft.acts.partition[act])
-        row = int(np.searchsorted(ends.partition, p))
+        cluster = self.draft.cluster
         open_to = cluster.nodes.may_receive.copy()
         open_to[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
-        held = (ends.before[row], ends.after[row])
-        if self.vacant:
-            held = (self._now(act, row)[0], ends.after[row])
-        for table in held:
-            open_to[table[table >= 0]] = False
+        open_to[[n for n in taken if n >= 0]] = False
         least = np.full(len(open_to), np.inf)
         for free, domain in self.tables:
             left = free[domain] - weight[: free.shape[1]]

@@ -1,0 +1,473 @@
+"""Ways: what one partition may go through, found by search over its few states.
+
+A state says which slots have changed, which roles, who leads, and who waits on a third node. Each
+step that the protocol allows leads to another one; those that break what both ends keep are none.
+Uniform-cost search (Dijkstra 1959) over them finds the way of the fewest copies, then of the fewest
+changes; where there is none, no order keeps the rules.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from copy import copy
+from heapq import heappop, heappush
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel.planning.changes.acts import Act, Acts, acts_by_turns, never
+from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.turns import turns_of
+from evenkeel.planning.protocols import Protocol
+
+
+def acts_of(
+    cluster: Cluster,
+    ends: Ends,
+    protocol: Protocol,
+    at_once: float,
+    unfit: NDArray[np.bool_] | None = None,
+    full: Collection[tuple[int, int]] = (),
+    *,
+    detours: bool = True,
+) -> Acts:
+    """Say what every partition goes through; ``at_once`` copies of it may be under way together.
+
+    Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
+    detours by way of a node if both are among the ``full``.
+    """
+    safety = Safety(cluster, ends, protocol)
+    acts = acts_by_turns(safety, at_once, turns_of(safety, unfit))
+    if not acts.blocked.any():
+        return acts
+    blocked = np.isin(ends.partition, acts.partition[acts.blocked]) & ~never(cluster, ends)
+    found: dict[int, list[Edge]] = {}
+    for row in np.flatnonzero(blocked).tolist():
+        partition = Partition(safety, row, at_once, unfit, full)
+        way = partition.way()
+        if way is None and detours:
+            way = partition.way(partition.thirds())
+        if way is not None:
+            found[row] = way
+    if not found:
+        return acts
+    made = acts_along(ends, [(row, edge.did) for row, way in found.items() for edge in way])
+    return acts.with_others(made, ends.partition[[*found]])
+
+
+def acts_along(ends: Ends, changes: Sequence[tuple[int, tuple["Did", ...]]]) -> Acts:
+    """Return the acts of changes of some rows of the ends, in their order."""
+    rows = [(row, number, *one) for number, (row, did) in enumerate(changes) for one in did]
+    row, change, act, slot, source, target, was, role, led, leads, heir, heir_node = (
+        np.array(column) for column in zip(*rows, strict=True)
+    )
+    replica = ends.replica[row, np.maximum(heir, 0)]
+    return Acts(
+        act=act.astype(np.int8), partition=ends.partition[row],
+        replica=ends.replica[row, slot].astype(np.int32), source=source.astype(np.int32),
+        target=target.astype(np.int32), was=was.astype(np.uint8), role=role.astype(np.uint8),
+        led=led, leads=leads, heir=np.where(heir >= 0, replica, -1).astype(np.int32),
+        heir_node=heir_node.astype(np.int32), change=change.astype(np.int32),
+        blocked=np.zeros(len(rows), bool), recovers=np.zeros(len(rows), bool),
+        left=np.ones(len(rows)),
+    )  # fmt: skip
+
+
+FEW = 6
+"""Slots of which any number may be exchanged at once; of more all that are left are."""
+
+THIRDS = 64
+"""Third nodes that are tried for each partition, the emptiest of every kind."""
+
+STATES = 50_000
+"""States that are looked at: more than five replicas have."""
+
+
+class State(NamedTuple):
+    """Slots that have changed and roles that have, as bits; who leads, -1 nobody; who is away."""
+
+    moved: int
+    recast: int
+    leader: int
+    away: tuple[int, int] = (-1, -1)
+
+
+class Did(NamedTuple):
+    """One act of a change, by slots; what it took the lead from, and where that stood."""
+
+    act: Act
+    slot: int
+    source: int
+    target: int
+    was: int
+    role: int
+    led: bool = False
+    leads: bool = False
+    heir: int = -1
+    heir_node: int = -1
+
+    @property
+    def moves(self) -> bool:
+        """Whether the slot comes to another node."""
+        return self.act in (Act.MOVE, Act.ADD)
+
+
+class Edge(NamedTuple):
+    """A change: the state that it leads to, its acts, and what has to hold meanwhile."""
+
+    after: State
+    did: tuple[Did, ...]
+    twice: tuple[State, int, int] | None = None
+    """Of a voter that serves on two nodes for a while: what it was before, slot and other node."""
+
+
+Seats = tuple[tuple[int, int], ...]
+"""Nodes and roles of all slots."""
+
+Asked = tuple[Seats, int]
+"""Seats, the last of which is another one of this slot; -1 for none."""
+
+
+class Partition:
+    """The states of one partition, a row of the ends of a ``safety``."""
+
+    def __init__(
+        self,
+        safety: Safety,
+        row: int,
+        at_once: float,
+        unfit: NDArray[np.bool_] | None = None,
+        full: Collection[tuple[int, int]] = (),
+    ) -> None:
+        ends = safety.ends
+        self.safety, self.row, self.at_once, self.full = safety, row, at_once, full
+        self.slots = [s for s, k in enumerate(ends.replica[row].tolist()) if k >= 0]
+        count = len(self.slots)
+        self.before: list[int] = ends.before[row, :count].tolist()
+        self.after: list[int] = ends.after[row, :count].tolist()
+        self.role: list[int] = ends.role[row, :count].tolist()
+        self.becomes: list[int] = ends.becomes[row, :count].tolist()
+        self.led, self.leads = int(ends.led[row]), int(ends.leads[row])
+        replica = ends.replica[row, :count]
+        self.unfit = set() if unfit is None else set(np.flatnonzero(unfit[replica]).tolist())
+        self.live = safety.live
+        self.kept: dict[Asked, bool] = {}
+        self.beside: dict[Seats, bool] = {}
+        self._settle()
+
+    def _settle(self) -> None:
+        """Note which slots change, and where the last leader is to be."""
+        safety, row = self.safety, self.row
+        self.moves = [s for s in self.slots if self.before[s] != self.after[s]]
+        self.begun = {s for s in self.moves if safety.begun[row, s]}
+        here = safety.ends.recasts[row].any()
+        self.recasts = [s for s in self.slots if here and self.role[s] != self.becomes[s]]
+        self.final = self.after[self.leads] if self.leads >= 0 else -1
+
+    def traded(self, origin: list[int]) -> "Partition":
+        """Return the partition with slots that take nodes and roles of others, as they start."""
+        other = copy(self)
+        other.after = [self.after[origin[s]] for s in self.slots]
+        becomes = [self.becomes[origin[s]] for s in self.slots]
+        # what only leaves keeps its role, and what only comes has that from the beginning
+        other.becomes = [becomes[s] if other.after[s] >= 0 else self.role[s] for s in self.slots]
+        other.role = [self.role[s] if self.before[s] >= 0 else becomes[s] for s in self.slots]
+        other.leads = origin.index(self.leads) if self.leads >= 0 else self.leads
+        other._settle()
+        return other
+
+    # what a state is -----------------------------------------------------------------------
+
+    @property
+    def begin(self) -> State:
+        """Return the state at the beginning; who is dead leads nothing."""
+        leads = self.led >= 0 and self.live[self.before[self.led]]
+        return State(0, 0, self.led if leads else -1)
+
+    def is_end(self, state: State) -> bool:
+        """Whether everything has changed, and who is to lead does."""
+        done = all(state.moved >> s & 1 for s in self.moves)
+        done &= all(state.recast >> s & 1 for s in self.recasts)
+        return done and (self.leads < 0 or state.leader == self.leads) and state.away[0] < 0
+
+    def left(self, state: State) -> int:
+        """Return how much is left to be done: 0 at the end."""
+        now, then = self.seats(state), [*zip(self.after, self.becomes, strict=True)]
+        held, wanted = ({one for one in seats if one[0] >= 0} for seats in (now, then))
+        leads = self.leads >= 0 and (
+            state.leader < 0 or self.node(state, state.leader) != self.final
+        )
+        return len(held ^ wanted) + leads
+
+    def node(self, state: State, slot: int) -> int:
+        """Return where a slot stands."""
+        if state.away[0] == slot:
+            return state.away[1]
+        return self.after[slot] if state.moved >> slot & 1 else self.before[slot]
+
+    def role_of(self, state: State, slot: int) -> int:
+        """Return what a slot is."""
+        return self.becomes[slot] if state.recast >> slot & 1 else self.role[slot]
+
+    def seats(self, state: State) -> Seats:
+        """Return nodes and roles of all slots."""
+        return tuple((self.node(state, s), self.role_of(state, s)) for s in self.slots)
+
+    def may_lead(self, slot: int, node: int, role: int) -> bool:
+        """Whether a slot may lead where it serves."""
+        if node < 0 or role != Role.VOTER or not self.live[node]:
+            return False
+        if node == self.final and slot == self.leads:
+            return True
+        may = bool(self.safety.cluster.nodes.may_lead[node])
+        return may and (slot not in self.unfit or slot == self.leads)
+
+    # what leads from a state to others -----------------------------------------------------
+
+    def edges(self, state: State, thirds: Collection[int] = ()) -> Iterator[Edge]:
+        """Yield the changes that the protocol allows, whether rules do or not.
+
+        What is under way goes on before anything else changes who is a member.
+        """
+        yield from self._hand_over(state)
+        going = [s for s in self.begun if not state.moved >> s & 1]
+        if not going and state.away[0] < 0:
+            yield from self._recast(state)
+        left = [s for s in self.moves if not state.moved >> s & 1]
+        for s in left:
+            if not going or s in going:
+                yield from self._moved(state, s)
+        if self.safety.protocol.whole or (self.safety.protocol.joint and self.recasts):
+            yield from self._together(state, left, going)
+        if state.away[0] < 0 and not going:
+            for s in left:
+                for node in thirds:
+                    yield from self._away(state, s, node)
+
+    def _hand_over(self, state: State) -> Iterator[Edge]:
+        if self.leads < 0:
+            return
+        here = self.node(state, state.leader) if state.leader >= 0 else -1
+        for s in self.slots:
+            node, role = self.node(state, s), self.role_of(state, s)
+            if s != state.leader and node != here and self.may_lead(s, node, role):
+                did = Did(Act.LEAD, s, node, node, role, role, False, True, state.leader, here)
+                yield Edge(state._replace(leader=s), (did,))
+
+    def _moved(self, state: State, slot: int, to: int | None = None) -> Iterator[Edge]:
+        """Yield the change of one slot, to a third node if one is given."""
+        source, role = self.node(state, slot), self.role_of(state, slot)
+        target = self.after[slot] if to is None else to
+        leads = state.leader == slot
+        held = {self.node(state, s) for s in self.slots if s != slot} - {-1}
+        if target in held or (target >= 0 and not self.live[target]):
+            return
+        if leads and (self.leads < 0 or not self.may_lead(slot, target, role)):
+            return
+        act = Act.DROP if target < 0 else Act.ADD if source < 0 else Act.MOVE
+        did = Did(act, slot, source, target, role, role, leads, leads)
+        after = state._replace(moved=state.moved | 1 << slot, away=(-1, -1))
+        if to is not None:
+            after = state._replace(away=(slot, to))
+        elif state.away[0] >= 0 and state.away[0] != slot:
+            after = after._replace(away=state.away)
+        serve = not self.safety.protocol.joint and act == Act.MOVE and role == Role.VOTER
+        yield Edge(after, (did,), (state, slot, target) if serve else None)
+
+    def _away(self, state: State, slot: int, node: int) -> Iterator[Edge]:
+        if self.before[slot] >= 0 and self.after[slot] >= 0:
+            yield from self._moved(state, slot, node)
+
+    def _recast(self, state: State) -> Iterator[Edge]:
+        """Yield changes of roles: all at once in joint consensus, else one by one."""
+        left = [s for s in self.recasts if not state.recast >> s & 1]
+        if not left:
+            return
+        ways = [left] if self.safety.protocol.joint else [[s] for s in left]
+        for some in ways:
+            yield from self._led_on(state, [], some)
+
+    def _together(self, state: State, left: list[int], going: list[int]) -> Iterator[Edge]:
+        """Yield exchanges of several slots at one instant."""
+        roles = [s for s in self.recasts if not state.recast >> s & 1]
+        if state.away[0] >= 0 or {*left} & {*roles}:
+            return
+        sizes = range(2, len(left) + 1) if len(left) <= FEW else [len(left)]
+        if roles or not self.safety.protocol.whole:
+            sizes = [len(left)]
+        for size in sizes:
+            for some in combinations(left, size):
+                if {*going} <= {*some} and (size > 1 or roles) and self._copied(state, [*some]):
+                    yield from self._led_on(state, [*some], roles)
+
+    def _copied(self, state: State, some: list[int]) -> bool:
+        """Whether slots can be copied at once: from different nodes to others, rules admitting."""
+        comes = [s for s in some if self.after[s] >= 0]
+        now = [self.node(state, s) for s in self.slots]
+        to = [self.after[s] for s in comes]
+        held = [n for n in now if n >= 0]
+        if len(comes) > self.at_once or len({*to}) < len(to) or {*to} & {*held}:
+            return False
+        if not all(self.live[n] for n in to):
+            return False
+        sources = [now[s] for s in comes if now[s] >= 0]
+        lost = [s for s in comes if now[s] < 0 or not self.live[now[s]]]
+        stays = any(now[s] >= 0 and self.live[now[s]] for s in self.slots if s not in some)
+        if len({*sources}) < len(sources) or len(lost) > 1 or (lost and not stays):
+            return False
+        then = [self.after[s] if s in comes else now[s] for s in self.slots]
+        key = tuple(zip(now, then, strict=True))
+        if key not in self.beside:
+            role = np.array([[self.role_of(state, s) for s in self.slots]], np.uint8)
+            before, after = (np.array([one], np.int32) for one in (now, then))
+            row = np.array([self.row])
+            self.beside[key] = bool(self.safety.admits_learners(row, before, after, role)[0])
+        return self.beside[key]
+
+    def _led_on(self, state: State, some: list[int], roles: list[int]) -> Iterator[Edge]:
+        """Yield a change of slots and roles at one instant, whoever may lead after it."""
+        moved, recast = state.moved, state.recast
+        for s in some:
+            moved |= 1 << s
+        for s in roles:
+            recast |= 1 << s
+        after = State(moved, recast, state.leader)
+        was = state.leader
+        changes = {*some, *roles}
+        for leader in sorted({was, *changes}, key=lambda s: s != was):
+            if leader < 0:
+                yield Edge(after, self._did(state, after, some, roles))
+                continue
+            node, role = self.node(after, leader), self.role_of(after, leader)
+            stays = leader == was and leader not in changes
+            # a leader without a vote goes on where it is
+            if not stays and (self.leads < 0 or not self.may_lead(leader, node, role)):
+                continue
+            if leader != was and was < 0:
+                continue
+            then = after._replace(leader=leader)
+            yield Edge(then, self._did(state, then, some, roles))
+
+    def _did(
+        self, state: State, after: State, some: list[int], roles: list[int]
+    ) -> tuple[Did, ...]:
+        """Return the acts of a change at one instant, who takes the lead before who leaves it."""
+        was, leader = state.leader, after.leader
+        rises = [s for s in roles if self.becomes[s] == Role.VOTER]
+        order = [*some, *rises, *(s for s in roles if s not in rises)]
+        order.sort(key=lambda s: 0 if s == leader != was else 2 if s == was else 1)
+        found = []
+        for s in order:
+            source, target = self.node(state, s), self.node(after, s)
+            act = Act.MOVE if source >= 0 and target >= 0 else Act.ADD if target >= 0 else Act.DROP
+            takes = s == leader != was
+            found.append(Did(
+                Act.ROLE if s in roles else act, s, source, target, self.role_of(state, s),
+                self.role_of(after, s), s == was and s == leader, s == leader,
+                was if takes else -1, self.node(state, was) if takes and was >= 0 else -1,
+            ))  # fmt: skip
+        return tuple(found)
+
+    # which of them keep the rules ----------------------------------------------------------
+
+    def lawful(self, edges: list[Edge]) -> list[Edge]:
+        """Return the changes whose states keep what both ends do."""
+        asked = [[(self.seats(one.after), -1)] for one in edges]
+        for one, states in zip(edges, asked, strict=True):
+            if one.twice is not None:
+                before, slot, node = one.twice
+                seats = (*self.seats(before), (node, self.role_of(before, slot)))
+                states.append((seats, slot))
+        self._judge([one for states in asked for one in states if one not in self.kept])
+        return [
+            edge for edge, states in zip(edges, asked, strict=True)
+            if all(self.kept[one] for one in states)
+        ]  # fmt: skip
+
+    def _judge(self, asked: list[Asked]) -> None:
+        for twin in (False, True):
+            some = [*dict.fromkeys(one for one in asked if (one[1] >= 0) == twin)]
+            if not some:
+                continue
+            table = np.array([seats for seats, _ in some], np.int32)
+            slots = np.array([slot for _, slot in some], np.intp)
+            kept = self.safety.keeps(
+                np.full(len(some), self.row), np.ascontiguousarray(table[:, :, 0]),
+                table[:, :, 1].astype(np.uint8), slots if twin else None,
+            )  # fmt: skip
+            self.kept.update(zip(some, kept.tolist(), strict=True))
+
+    # the way through -----------------------------------------------------------------------
+
+    def way(self, thirds: Collection[int] = ()) -> list[Edge] | None:
+        """Return the changes that lead from the beginning to the end, None if no order does."""
+        begin = self.begin
+        best = {begin: (0, 0)}
+        came: dict[State, tuple[State, Edge]] = {}
+        heap = [((0, 0), 0, begin)]
+        serial = 0
+        for _ in range(STATES):
+            if not heap:
+                return None
+            cost, _, state = heappop(heap)
+            if self.is_end(state):
+                return _joined(self._traced(came, state))
+            if best[state] < cost:
+                continue
+            for edge in self.lawful([*self.edges(state, thirds)]):
+                copies = sum(one.moves for one in edge.did)
+                total = cost[0] + copies, cost[1] + 1
+                if total < best.get(edge.after, (1 << 30, 0)):
+                    best[edge.after] = total
+                    came[edge.after] = state, edge
+                    serial += 1
+                    heappush(heap, (total, serial, edge.after))
+        return None
+
+    def _traced(self, came: dict[State, tuple[State, Edge]], state: State) -> list[Edge]:
+        way = []
+        while state in came:
+            state, edge = came[state]
+            way.append(edge)
+        return way[::-1]
+
+    def thirds(self) -> list[int]:
+        """Return the nodes on which a replica may wait: the emptiest of every kind there is."""
+        safety = self.safety
+        cluster, p = safety.cluster, int(safety.ends.partition[self.row])
+        open_to = cluster.nodes.may_receive.copy()
+        open_to[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
+        open_to[[n for q, n in self.full if q == p]] = False
+        open_to[[n for n in (*self.before, *self.after) if n >= 0]] = False
+        nodes = safety.by_room[open_to[safety.by_room]]
+        _, first = np.unique(safety.kinds(self.row)[nodes], return_index=True)
+        found: list[int] = nodes[np.sort(first)][:THIRDS].tolist()
+        return found
+
+
+def _joined(way: list[Edge]) -> list[Edge]:
+    """Let who has just come take the lead within the change that brought it."""
+    found: list[Edge] = []
+    for edge in way:
+        both = taken_over(found[-1], edge) if found else None
+        if both is None:
+            found.append(edge)
+        else:
+            found[-1] = both
+    return found
+
+
+def taken_over(came: Edge, edge: Edge) -> Edge | None:
+    """Return both changes as one if who comes by the first takes the lead by the other."""
+    alone = edge.did[0]
+    takes = [i for i, one in enumerate(came.did) if one.slot == alone.slot and one.moves]
+    if alone.act != Act.LEAD or not takes or any(one.leads for one in came.did):
+        return None
+    if alone.heir in {one.slot for one in came.did}:
+        return None
+    did = list(came.did)
+    did[takes[0]] = did[takes[0]]._replace(leads=True, heir=alone.heir, heir_node=alone.heir_node)
+    return came._replace(after=edge.after, did=tuple(did))

@@ -1,0 +1,65 @@
+"""Partitions whose every replica must go, and hardware that is replaced, drawn from a seed."""
+
+from typing import Any
+
+import numpy as np
+
+import evenkeel as ek
+from evenkeel.model.placement import Placement
+
+PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
+
+
+def all_go(seed: int) -> tuple[ek.Cluster, Placement, str]:
+    """Draw one partition of 2 to 5 replicas with room for everything, and where they all go to.
+
+    Their nodes drain, are dead, or are kept; rules, roles and leaders are as the dice fall.
+    """
+    rng = np.random.default_rng([seed, 44])
+    replicas = int(rng.integers(2, 6))
+    others = int(rng.integers(0, 3)) if replicas > 2 and rng.random() < 0.3 else 0
+    nodes = 2 * replicas + int(rng.integers(2, 4))
+    zones = int(rng.integers(2, replicas + 2))
+    zone, rack = rng.integers(0, zones, nodes), rng.integers(0, 4, nodes)
+    zone[-2:], rack[-4:] = (0, 1), range(4)
+    if rng.random() < 0.6:
+        zone[:replicas] = np.arange(replicas) % zones
+        zone[replicas : 2 * replicas] = rng.permutation(zone[:replicas])
+    before = np.arange(replicas)
+    after = replicas + rng.permutation(replicas)
+    role = np.zeros((1, replicas), np.uint8)
+    role[0, replicas - others :] = 1
+    voters = replicas - others
+    leader, leads = int(rng.integers(voters)), int(rng.integers(voters))
+    state = rng.choice(["drain", "drain", "drain", "dead", "kept"], replicas)
+    if rng.random() < 0.5:
+        state[:] = "drain"
+    alive = np.ones(nodes, bool)
+    alive[:replicas] = state != "dead"
+    if rng.random() < 0.15:
+        # one more comes than goes, or goes than comes
+        fewer, keeps = (before, leader) if rng.random() < 0.5 else (after, leads)
+        if keeps != replicas - 1:
+            fewer[-1] = -1
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * nodes, load=[[1.0]], placement=before[None], role=role,
+        leader=[leader], alive=alive, min_active=int(rng.integers(0, voters + 1)),
+        domains={"zone": [f"z{z}" for z in zone], "rack": [f"r{r}" for r in rack]},
+        crossing=["rack"], rules=[_rule(rng, replicas)], rule=[0],
+    )  # fmt: skip
+    cluster = cluster.drain([f"n{n}" for n in np.flatnonzero(state == "drain")])
+    target = cluster.placement.replaced(after.astype(np.int32), np.array([leads], np.int16))
+    return cluster, target, PROTOCOLS[seed % len(PROTOCOLS)]
+
+
+def _rule(rng: np.random.Generator, replicas: int) -> ek.Rule:
+    """Draw a rule that one or both of the ends may keep."""
+    few = int(rng.integers(1, max(replicas // 2, 1) + 1))
+    kinds: list[dict[str, Any]] = [
+        {"spread": {"zone": few}}, {"spread": {"zone": 1}}, {"spread": {"rack": few}},
+        {"min_domains": {"zone": min(2, replicas)}}, {"min_domains": {"zone": min(3, replicas)}},
+        {"max_domains": {"zone": 3}}, {"skew": {"zone": 1}}, {"place": {"zone=z1": 1}},
+        {"place": {"zone=z0": 1}}, {"voters_place": {"zone=z0": 1}}, {"require": ["rack!=r3"]}, {},
+    ]  # fmt: skip
+    one, other = rng.integers(len(kinds), size=2)
+    return ek.Rule(**(kinds[one] | kinds[other]))
