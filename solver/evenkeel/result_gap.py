@@ -15,6 +15,7 @@ from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag
 
 REPLICAS_STAY = "for where replicas stay"
 """Other moves, as many of them, might spare some of the leader changes."""
@@ -147,6 +148,7 @@ def proven_of(result: Judged, gap: Gap) -> Iterator[Proven]:
         moves, fewest = result.comparison.moves, bounds.moves_level
         yield Proven("moves", moves, fewest, gap.moves, bounds.moves_term)
     told = result.goals_asked and result.comparison.leader_changes > 0
+    told &= not (result.cluster.placement.flags & Flag.PREFERRED).any()
     if told and result.leader_bound is not None:
         changes, fewest = result.comparison.leader_changes, result.leader_bound.changes
         term = result.leader_bound.term

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.intake.preferred import led_as_preferred
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.keywords import known_keywords
@@ -104,8 +106,11 @@ def solve(
     clock = Stopwatch()
     watch = Watch(time_limit, work_limit, callback)
     chosen = find(method)
+    # what the system hands back by itself is no change that could be spared
+    limited = isinstance(limits, Limits) and limits.leader_changes is not None
+    base = cluster if limited or start is not None else led_as_preferred(cluster)
     request = checked(
-        chosen, cluster, goals=goals, limits=limits, options=options, start=start, watch=watch,
+        chosen, base, goals=goals, limits=limits, options=options, start=start, watch=watch,
         seed=seed,
     )  # fmt: skip
     if time_limit is not None:
@@ -118,7 +123,9 @@ def solve(
     with np.errstate(over="ignore"), heard_by(watch.hear):
         _ = request.bounds
         clock.lap("bounds")
-        return _measured(chosen, run_checked(chosen, request), clock, goals_given=goals is not None)
+        run = run_checked(chosen, request)
+        run = replace(run, request=replace(request, cluster=cluster, proven=request.bounds))
+        return _measured(chosen, run, clock, goals_given=goals is not None)
 
 
 def _measured(chosen: Method, run: Run, clock: "Stopwatch", *, goals_given: bool) -> Result:

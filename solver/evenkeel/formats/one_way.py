@@ -1,4 +1,4 @@
-"""What has no way back: nothing is copied to a node that is down."""
+"""What has no way back: nothing is copied to a node that is down, or that may not hold it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,9 @@ from evenkeel.model.runtime.printable import counted, some_of
 
 
 def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
-    """Return the partitions of which a replica leaves a node that is down, (P,) bool.
+    """Return the partitions of which a replica leaves a node that cannot take it back, (P,) bool.
+
+    Such a node is down, or the partition is disabled on it.
 
     Examples
     --------
@@ -26,6 +28,9 @@ def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
         rows = (one.node[one.first[p] : one.first[p + 1]] for one in (now, then))
         was, will = ({*row.tolist()} for row in rows)
         found[p] = any(down[n] for n in was - will)
+    for p, n in cluster.forbidden.tolist():
+        left, taken = (n in one.node[one.first[p] : one.first[p + 1]] for one in (now, then))
+        found[p] |= left and not taken
     return found
 
 
@@ -36,9 +41,9 @@ def one_way_said(cluster: Cluster, then: Placement) -> str:
     left = int(mended[moved].sum())
     if not left:
         return ""
-    lost = np.flatnonzero(~nodes.serves).tolist()
+    lost = np.unique([*np.flatnonzero(~nodes.serves), *cluster.forbidden[:, 1]]).tolist()
     down = some_of(lost, nodes.names.__getitem__)
     return (
-        f"{left:,} of {counted(len(moved), 'move')}: nothing is copied back to what is down "
-        f"({down}), so that a partition that left it stays as it is then"
+        f"{left:,} of {counted(len(moved), 'move')}: nothing is copied back to what is down or may "
+        f"not hold it ({down}), so that a partition that left it stays as it is then"
     )

@@ -74,6 +74,11 @@ def _all_capped(cluster: Cluster) -> Sequence[str]:
     return ()
 
 
+def _none_awaited(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
+    """Return no nodes: the files tell of none that the cluster does not have."""
+    return {}
+
+
 def _no_hint(document: "Document") -> str:
     """Return nothing: there is no form that is often mistaken."""
     return ""
@@ -111,6 +116,9 @@ class Format:
     uncapped : callable
         ``uncapped(cluster) -> sequence of str``: the dimensions of which the files told no
         capacity, so that those of the cluster are made up.
+    awaited : callable
+        ``awaited(cluster) -> {name: {dimension: capacity}}``: what the files tell of nodes that the
+        cluster does not have, for those that join it.
     keeps_mended : bool
         Whether the way back that it writes leaves out partitions of which a replica left what is
         down.
@@ -136,6 +144,7 @@ class Format:
     no_carrier: str = ""
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
     uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
+    awaited: Callable[[Cluster], Mapping[str, Mapping[str, float]]] = _none_awaited
     keeps_mended: bool = False
     stranded: str = "bring back what is down, and read again"
     hint: "Callable[[Document], str]" = _no_hint
@@ -177,6 +186,12 @@ def uncapped_in(cluster: Cluster) -> Sequence[str]:
     """Return the dimensions of a cluster of which the files of its system told no capacity."""
     name = cluster.native_format
     return find(name).uncapped(cluster) if name and is_known(name) else ()
+
+
+def awaited_by(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
+    """Return the capacities that the files of a cluster's system tell of nodes that may join it."""
+    name = cluster.native_format
+    return find(name).awaited(cluster) if name and is_known(name) else {}
 
 
 def _room(module: str) -> Format:

@@ -47,6 +47,7 @@ class Flag(IntFlag):
     EVICTING = 64
     ERROR = 128
     STRANDED = 256
+    PREFERRED = 512
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Count as an entry of ``flags``, so that ``flags |= Flag.PINNED`` stays uint16."""

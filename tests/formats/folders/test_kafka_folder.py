@@ -242,26 +242,28 @@ class TestLeftOut:
 
     def test_what_no_file_tells_is_named(self):
         dead = "no sign of life of brokers 1001, which lead nothing and are in sync with no leader"
+        returns = "no lead of the first broker in the list of 1 partition (orders-1), though it is "
+        returns += "in sync"
         assert self.told("kafka_describe.txt") == [
-            "no racks", dead, "no sizes", "no capacities of replicas",
+            "no racks", returns, dead, "no sizes", "no capacities of replicas",
         ]  # fmt: skip
         files = ["kafka_describe.txt", "kafka_racks.json", "kafka_logdirs.txt"]
         unsized = "no size of 1 of 5 partitions"
         # broker 4 stands only in the file of racks
         silent = "no sign of life of brokers 4, which hold nothing"
         assert self.told(*files) == [
-            dead, silent, unsized, "no capacities of replicas and disk",
+            returns, dead, silent, unsized, "no capacities of replicas and disk",
         ]  # fmt: skip
-        assert self.told(*files, "kafka_capacity.json") == [dead, silent, unsized]
+        assert self.told(*files, "kafka_capacity.json") == [returns, dead, silent, unsized]
 
     def test_it_is_noted_on_the_way_and_in_the_folder(self, tmp_path, capsys):
         described = str(DUMPS / "kafka_describe.txt")
         # a partition of it is in sync on the broker that is down alone: that is left
         assert main(["plan", described, "-o", str(tmp_path / "move")]) == 3
         noted = capsys.readouterr().err
-        assert noted.count("note: the files tell no ") == 4
+        assert noted.count("note: the files tell no ") == 5
         page = (tmp_path / "move" / "README.md").read_text()
-        assert page.count("- The files tell no ") == 4
+        assert page.count("- The files tell no ") == 5
         main(["check", described])
         assert "no racks" in capsys.readouterr().err
         main(["check", described, "-q"])

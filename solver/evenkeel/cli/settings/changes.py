@@ -38,6 +38,11 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
         "--pin", action="append", metavar="PARTITION",
         help="partitions whose replicas stay, by name, or group=NAME; may be given several times",
     )  # fmt: skip
+    group.add_argument(
+        "--replicas", action="append", metavar="GROUP=N",
+        help="how many replicas each partition of a group, such as a topic, is to have; may be "
+        "given several times",
+    )  # fmt: skip
 
 
 def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
@@ -49,6 +54,8 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         changes.append(("--add-nodes", lambda one: _grown(one, arguments.add_nodes, quiet=quiet)))
     if arguments.soft:
         changes.append(("--soft", lambda one: softened(one, arguments.soft)))
+    if arguments.replicas:
+        changes.append(("--replicas", lambda one: _with_replicas(one, arguments.replicas)))
     for option, which, change in (
         ("--drain", arguments.drain, "drain"),
         ("--exclude", arguments.exclude, "cordon"),
@@ -67,6 +74,22 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         for told in too_few_domains(cluster):
             complain(f"note: {told}")
     return cluster
+
+
+def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
+    """Return the cluster with other numbers of replicas wanted of the partitions of some groups."""
+    from evenkeel.model.reading.selection import read_groups
+
+    faults = FaultList()
+    replicas = cluster.partitions.replicas.copy()
+    for one in asked:
+        group, _, number = one.rpartition("=")
+        if not (group and number.isascii() and number.isdigit() and int(number) > 0):
+            faults.add("group", one, "must be GROUP=N, N being 1 or more")
+            continue
+        replicas[read_groups(faults, "group", cluster.partitions, group, one)] = int(number)
+    faults.raise_if_any()
+    return cluster.replace(replicas=replicas)
 
 
 def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":

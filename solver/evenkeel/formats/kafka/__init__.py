@@ -8,7 +8,7 @@ and ``kafka-leader-election``; Cruise Control, capacity file.
 
 from evenkeel.formats.kafka.cluster import read
 from evenkeel.formats.kafka.documents import hint, recognises
-from evenkeel.formats.kafka.notices import left_out, uncapped
+from evenkeel.formats.kafka.notices import awaited, left_out, uncapped
 from evenkeel.formats.kafka.reassignment import encode
 from evenkeel.formats.kafka.waves import CARRIER
 from evenkeel.formats.registry import Format
@@ -24,6 +24,7 @@ FORMAT = Format(
     keeps_mended=True,
     left_out=left_out,
     uncapped=uncapped,
+    awaited=awaited,
     stranded=(
         "Kafka copies from the leader, and no broker that is up is in sync: bring back one that "
         "was, or elect another at the loss of data (kafka-leader-election.sh --election-type "

@@ -28,6 +28,7 @@ def read_answers(findings: Findings, document: Document) -> None:
     A broker that is fenced is out of the cluster for the controller, though it may answer: it
     leads nothing and is in sync with nobody.
     """
+    tells_racks = False
     for found in ANSWER.finditer(document.data):
         at = f"{document.name}:{document.line_at(found.start())}"
         broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
@@ -35,6 +36,7 @@ def read_answers(findings: Findings, document: Document) -> None:
             findings.faults.add(at, quoted(found[1]), "must be a broker id")
             continue
         findings.add_answer(at, broker, up=found[4] == b"(" and found[3] != b"true")
-        if rack != "null":
-            findings.rack_file = document.name
+        tells_racks |= rack != "null"
         findings.add_rack(at, broker, None if rack == "null" else rack)
+    if tells_racks:
+        findings.rack_files.append(document.name)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.documents import Document
+from evenkeel.formats.folders.observing import Observed, Standing
 from evenkeel.formats.kafka.documents import (
     DEFAULT_BROKER,
     kind_of,
@@ -16,14 +17,19 @@ from evenkeel.formats.kafka.documents import (
 )
 from evenkeel.formats.kafka.findings import Findings
 from evenkeel.formats.kafka.log_dirs import Held, held
+from evenkeel.formats.kafka.reassigned import Settled, mark_listed, settled
 from evenkeel.formats.kafka.rows import UNSAID, Rows, keys_of, rows_of, within
 from evenkeel.formats.kafka.tables import read_loads
 from evenkeel.formats.kafka.untold import (
     Untold,
+    any_failed,
     as_native,
     expected_in_sync,
+    is_filtered,
     note_guesses,
+    note_reassigned,
     note_topics,
+    note_unreadable,
     signs_of_life,
 )
 from evenkeel.formats.native.arguments import build
@@ -80,16 +86,43 @@ def read(
     }
     untold = Untold()
     given |= _states(found, rows, brokers, offline, untold)
-    given |= _placement(rows, brokers, given["alive"])
-    given |= _amounts(found, rows, names, replicas, brokers, untold)
+    given |= _failed(found, rows, names, replicas, brokers, given, untold)
+    told = mark_listed(found, rows)
+    up = given["alive"][np.searchsorted(brokers, rows.broker)]
+    state = settled(rows, told, up)
+    note_reassigned(untold, state, rows, names, up)
+    given |= _placement(state, brokers, given["alive"], _without_source(rows, up))
+    given |= _amounts(found, state.rows, names, replicas, brokers, untold)
     note_topics(untold, found)
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
     native = ({"log_dirs": folders} if folders else {}) | as_native(untold)
     if native:
         given["native"] = native
-    del rows
+    del rows, state
     return build(found.faults, given, lambda path: f"{NAME}: {path}")
+
+
+def observe(documents: Sequence[Document]) -> Observed:
+    """Return what is seen of partitions as they are listed, whoever joins and leaves them."""
+    found, rows = _gathered(documents)
+    brokers = _brokers(found, rows, None)
+    alive = _states(found, rows, brokers, None, Untold())["alive"]
+    found.faults.raise_if_any()
+    copied = mark_listed(found, rows)
+    copied[rows.owner[rows.adding]] = True
+    lags = rows.described[rows.owner] & ~rows.in_sync & ~rows.adding
+    lags &= alive[np.searchsorted(brokers, rows.broker)]
+    first, held, behind = rows.first.tolist(), [*map(str, rows.broker.tolist())], lags.tolist()
+    standing = {}
+    for p, (name, leader) in enumerate(zip(rows.names(), rows.leader.tolist(), strict=True)):
+        own = range(first[p], first[p + 1])
+        nodes = [held[k] for k in own]
+        leads = nodes[0] if leader == UNSAID and nodes else str(leader) if leader >= 0 else ""
+        standing[name] = Standing(
+            nodes, leads, bool(copied[p]), [held[k] for k in own if behind[k]]
+        )
+    return Observed(dict(zip(map(str, brokers.tolist()), alive.tolist(), strict=True)), standing)
 
 
 def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -116,13 +149,14 @@ def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
     if not placing and not found.faults:
         names = [document.name for document in documents]
         found.faults.add("source", names, "needs a reassignment or a topic description")
-    return found, rows or rows_of(found.partitions, found.min_in_sync)
+    return found, rows or rows_of(found.partitions, found.min_in_sync, found.factor)
 
 
 def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> NDArray[np.int32]:
     """Return all brokers by number; capacities only say more about those that others name."""
     named = {*np.unique(rows.broker).tolist(), *found.racks, *found.reporting, *found.states}
     named |= found.answers.keys()
+    named -= found.controllers - {*np.unique(rows.broker).tolist()}
     for broker in sorted(set(offline or ()) - named):
         found.faults.add("offline", broker, "unknown broker")
     return np.array(sorted(named), np.int32)
@@ -136,7 +170,7 @@ def _check_references(
     brokers: NDArray[np.int32],
 ) -> None:
     """Note what one file names and another one, which should know it, does not."""
-    complete = found.reporting.keys() - found.unreadable
+    complete = found.reporting.keys() - found.unreadable.keys()
     if complete:
         counts = np.bincount(replicas.partition, minlength=len(names))
         # a topic of which nothing is listed is younger than the list
@@ -147,9 +181,6 @@ def _check_references(
             if holder is not None:
                 at = found.reporting[holder]
                 found.faults.add(rows.path(p), names[p], f"has no size: {at} does not hold it")
-    named = {*brokers.tolist(), DEFAULT_BROKER}
-    for broker in sorted(found.capacity.keys() - named):
-        found.faults.add(found.capacity[broker][1], broker, "is a broker that no other file names")
     if found.capacity and DEFAULT_BROKER not in found.capacity:
         for broker in sorted({*brokers.tolist()} - found.capacity.keys()):
             found.faults.add(
@@ -189,33 +220,77 @@ def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[n
     if not (rows.described.any() or found.reporting):
         return np.ones(len(brokers), np.bool_)
     shown = np.isin(brokers, [*signs_of_life(found, rows)])
-    if not found.reporting:
-        shown |= ~np.isin(brokers, rows.broker[expected_in_sync(rows)])
-    return shown
+    if found.reporting:
+        return shown
+    if is_filtered(rows):
+        # of what nobody leads, who was in sync last is down; nobody else need be
+        unled = rows.described & (rows.leader < 0)
+        return shown | ~np.isin(brokers, rows.broker[rows.in_sync & unled[rows.owner]])
+    known = np.isin(brokers, [*np.unique(rows.broker).tolist(), *found.states])
+    return shown | (known & ~np.isin(brokers, rows.broker[expected_in_sync(rows)]))
 
 
-def _placement(rows: Rows, brokers: NDArray[np.int32], alive: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return replicas in Kafka's order, with what a description says of each."""
+def _failed(
+    found: Findings,
+    rows: Rows,
+    names: Names,
+    replicas: Held,
+    brokers: NDArray[np.int32],
+    states: Mapping[str, NDArray[np.bool_]],
+    untold: Untold,
+) -> dict[str, Any]:
+    """Return what log directories that failed take: their replicas, and room for more."""
+    failed = [broker for broker, errors in found.unreadable.items() if any_failed(errors)]
+    note_unreadable(untold, found, failed)
+    if not failed:
+        return {}
+    listed = within(
+        np.sort(keys_of(replicas.partition, replicas.broker)), keys_of(rows.owner, rows.broker)
+    )
+    lost = np.flatnonzero(np.isin(rows.broker, failed) & ~listed & ~rows.in_sync & ~rows.adding)
+    node = np.searchsorted(brokers, rows.broker[lost])
+    for p, broker in zip(rows.owner[lost].tolist(), rows.broker[lost].tolist(), strict=True):
+        untold.offline.setdefault(str(broker), []).append(names[p])
+    accepts = states.get("accepts", np.ones(len(brokers), np.bool_)) & ~np.isin(brokers, failed)
+    return {"accepts": accepts, "forbidden": np.stack([rows.owner[lost], node], 1)}
+
+
+def _placement(
+    state: Settled,
+    brokers: NDArray[np.int32],
+    alive: NDArray[np.bool_],
+    lost: NDArray[np.bool_],
+) -> dict[str, Any]:
+    """Return replicas in Kafka's order, with what a description says of each.
+
+    What is being reassigned stays as it will be, and what is ``lost (P,)`` as it is.
+    """
+    rows = state.rows
     node = np.empty(len(rows.broker), np.int32)
     for begin in range(0, len(node), STRETCH):
         some = slice(begin, begin + STRETCH)
         node[some] = np.searchsorted(brokers, rows.broker[some])
     flags = np.zeros(len(rows.broker), np.uint16)
     for flag, marked in (
-        (Flag.CAUGHT_UP, rows.in_sync), (Flag.INCOMING, rows.adding), (Flag.OUTGOING, rows.removing)
-    ):  # fmt: skip
+        (Flag.CAUGHT_UP, rows.in_sync),
+        (Flag.INCOMING, rows.adding),
+        (Flag.PINNED, state.under_way[rows.owner]),
+    ):
         flags[marked] |= np.uint16(flag)
-    lost = _without_source(rows, alive[node])
+    first = rows.first[:-1][np.diff(rows.first) > 0]
+    returns = np.zeros(len(flags), np.bool_)
+    returns[first] = (rows.in_sync & alive[node])[first]
+    waits = (rows.leader < 0) | state.under_way | lost
+    returns &= ~waits[rows.owner] & (np.repeat(rows.leader, np.diff(rows.first)) != rows.broker)
+    flags[returns] |= np.uint16(Flag.PREFERRED)
     if lost.any():
         flags = stranding(flags, lost[rows.owner])
-    replicas = np.diff(rows.first).astype(np.int32)
-    np.subtract.at(replicas, _rows_at(rows, np.flatnonzero(rows.removing)), 1)
     return {
         "placement": node,
         "first": rows.first,
         "leader": _leading_slots(rows),
         "flags": flags,
-        "replicas": replicas,
+        "replicas": state.wanted,
     }
 
 
@@ -290,6 +365,8 @@ def _capacities(
     What else lies on its disks takes of that, since it stays there.
     """
     limits = found.capacity
+    for broker in sorted(limits.keys() - {*brokers.tolist(), DEFAULT_BROKER}):
+        untold.awaited[str(broker)] = limits[broker][0]
     default = limits.get(DEFAULT_BROKER, ({}, ""))[0]
     own = [default | limits.get(broker, ({}, ""))[0] for broker in brokers.tolist()]
     capacity = np.tile(room, (len(own), 1))
@@ -328,7 +405,7 @@ def _racks(
     spread: Mapping[str, Amount] | None,
 ) -> dict[str, Any]:
     """Return racks as a tier, and the rule of each number of replicas."""
-    if not found.rack_file:
+    if not found.rack_files:
         return {} if spread is None else {"spread": spread}
     numbered = brokers.tolist()
     racks = [found.racks.get(broker, (None, ""))[0] or "" for broker in numbered]
@@ -336,10 +413,11 @@ def _racks(
     strays = [
         broker for broker, rack, up in zip(numbered, racks, alive, strict=True) if up and not rack
     ]
-    misread = any(fault.path.startswith(found.rack_file) for fault in found.faults.faults)
+    own = tuple(f"{file}:" for file in found.rack_files)
+    misread = any(f"{fault.path}:".startswith(own) for fault in found.faults.faults)
     if strays and not misread and (spread is None or "rack" in spread):
         message = "have no rack: name it here, or ask for another spread ({} for no rule)"
-        found.faults.add(f"{found.rack_file}: brokers", strays, message)
+        found.faults.add(f"{', '.join(found.rack_files)}: brokers", strays, message)
     if spread is not None:
         return given | {"spread": spread}
     if count := len({*racks} - {""}):

@@ -38,6 +38,9 @@ def read_description(findings: Findings, document: Document) -> None:
         if "Partition" not in fields:
             count = _whole(findings, at, "PartitionCount", fields.get("PartitionCount", ""))
             announced[topic] = (count, at)
+            if "ReplicationFactor" in fields:
+                factor = _whole(findings, at, "ReplicationFactor", fields["ReplicationFactor"])
+                findings.factor[topic] = factor
             _read_configs(findings, at, topic, fields.get("Configs", ""))
             continue
         seen[topic] = seen.get(topic, 0) + 1

@@ -12,13 +12,14 @@ from evenkeel.formats.kafka.description import read_description
 from evenkeel.formats.kafka.findings import Findings, Replicas, TopicPartition, whole
 from evenkeel.formats.kafka.log_dirs import LogDirs, listed_in
 from evenkeel.formats.kafka.rack_lines import are_rack_lines, read_rack_lines
+from evenkeel.formats.kafka.reassigned import is_list_of_reassigned, read_reassigned
 from evenkeel.formats.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.formats.kafka.tables import is_broker_table, is_load_table, read_broker_table
 from evenkeel.model.errors import FaultList
 
 Kind = Literal[
     "assignment", "description", "log-dirs", "capacity", "racks", "rack-lines", "loads", "brokers",
-    "answers",
+    "answers", "reassigned",
 ]  # fmt: skip
 
 HEAD = 65536
@@ -34,6 +35,9 @@ RESOURCES = {
     "NW_OUT": ("network_out", 1024.0),
 }
 """Dimension of each resource of a capacity file, and its unit in bytes, percent and bytes/s."""
+
+CORES, PERCENT_OF_A_CORE = "num.cores", 100.0
+"""The other way to write a capacity of cpu, and how much a core counts."""
 
 MOST_AMOUNT = 1e15
 """Above every capacity, in MB, percent or KB/s."""
@@ -102,6 +106,8 @@ def kind_of(document: Document) -> Kind | None:
         return "capacity"
     if b'"brokers"' in head and (b'"logDirs"' in head or b'"version"' in head):
         return "log-dirs"
+    if is_list_of_reassigned(head):
+        return "reassigned"
     if b'"partitions"' in head and re.search(rb'"replicas"|"partitions"\s*:\s*\[\s*\]', head):
         return "assignment"
     if any(map(_is_topic, head.split(b"\n"))):
@@ -130,6 +136,8 @@ def read_document(findings: Findings, document: Document) -> None:
         _read_assignment(findings, document)
     elif kind == "description":
         read_description(findings, document)
+    elif kind == "reassigned":
+        read_reassigned(findings, document)
     elif kind == "log-dirs":
         _read_log_dirs(findings, document)
     elif kind == "capacity":
@@ -208,8 +216,9 @@ def _read_log_dirs(findings: Findings, document: Document) -> None:
             first = findings.reporting[broker.broker]
             findings.faults.add(f"{at}.broker", broker.broker, f"is already given at {first}")
         findings.reporting.setdefault(broker.broker, at)
-        if any(folder.error is not None for folder in broker.logDirs):
-            findings.unreadable.add(broker.broker)
+        errors = {one.logDir: one.error for one in broker.logDirs if one.error is not None}
+        if errors:
+            findings.unreadable.setdefault(broker.broker, {}).update(errors)
     if decoded:
         findings.listed_replicas.append(listed_in(findings, document.name, decoded.brokers))
 
@@ -235,6 +244,8 @@ def _amounts(findings: Findings, at: str, given: Any) -> float:
     """Return an amount, or the sum of one per log directory."""
     if isinstance(given, dict) and at.endswith(".DISK"):
         return sum(_amount(findings, f"{at}.{quoted(k)}", part) for k, part in given.items())
+    if isinstance(given, dict) and at.endswith(".CPU") and [*given] == [CORES]:
+        return PERCENT_OF_A_CORE * _amount(findings, f"{at}.{CORES}", given[CORES])
     return _amount(findings, at, given)
 
 
@@ -251,7 +262,7 @@ def _amount(findings: Findings, at: str, given: Any) -> float:
 
 
 def _read_racks(findings: Findings, document: Document) -> None:
-    findings.rack_file = document.name
+    findings.rack_files.append(document.name)
     decoded = decode_json(findings.faults, document, dict[str, str | None])
     for key, rack in (decoded or {}).items():
         at, broker = f"{document.name}: {quoted(key)}", whole(key)

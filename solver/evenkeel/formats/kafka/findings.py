@@ -69,14 +69,20 @@ class Findings:
     min_in_sync: dict[str, int] = field(default_factory=dict)
     """``min.insync.replicas`` by topic."""
 
+    factor: dict[str, int] = field(default_factory=dict)
+    """Replication factor by topic."""
+
+    reassigned: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    """Brokers that join and that leave, by the name of a partition that is being reassigned."""
+
     listed_replicas: "list[Listed]" = field(default_factory=list)
     """What log directories hold, a document each."""
 
     reporting: dict[int, str] = field(default_factory=dict)
     """Brokers whose log directories were read."""
 
-    unreadable: set[int] = field(default_factory=set)
-    """Those of them with a log directory that cannot be read."""
+    unreadable: dict[int, dict[str, str]] = field(default_factory=dict)
+    """Log directories that cannot be read, and why, by their broker."""
 
     elsewhere: dict[int, float] = field(default_factory=dict)
     """Bytes in log directories, by broker, of topics that no file describes."""
@@ -91,8 +97,11 @@ class Findings:
     """Brokers with an observer that lives."""
 
     racks: dict[int, tuple[str | None, str]] = field(default_factory=dict)
-    rack_file: str = ""
-    """The last file about racks; "" if there is none."""
+    rack_files: list[str] = field(default_factory=list)
+    """The files about racks."""
+
+    controllers: set[int] = field(default_factory=set)
+    """Nodes whose properties say that they are controllers and no brokers."""
 
     capacity: dict[int, tuple[dict[Resource, float], str]] = field(default_factory=dict)
     """Capacities of each broker; -1 for the others."""

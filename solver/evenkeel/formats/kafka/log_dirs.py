@@ -39,7 +39,7 @@ class LogDir(msgspec.Struct):
     """One log directory; ``error`` says why it cannot be read."""
 
     logDir: str  # noqa: N815
-    partitions: list[HeldReplica]
+    partitions: list[HeldReplica] = []
     error: str | None = None
 
 

@@ -6,7 +6,7 @@ from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.kafka.findings import Findings, whole
 
 LINE = re.compile(r"([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
-PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack)\s*[=:]\s*(.*)")
+PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
 IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 
 
@@ -22,10 +22,11 @@ def _says(line: str) -> bool:
 
 def read_rack_lines(findings: Findings, document: Document) -> None:
     """Take in the rack of one broker after the other."""
-    findings.rack_file = document.name
+    findings.rack_files.append(document.name)
     broker: int | None = None
     broker_at = f"{document.name}:1"
     rack: tuple[str, str] | None = None
+    roles = ""
     for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
         at = f"{document.name}:{number}"
         line = line.strip()
@@ -33,6 +34,8 @@ def read_rack_lines(findings: Findings, document: Document) -> None:
         found = None if known else LINE.fullmatch(line)
         if known and known[1] == "broker.rack":
             rack = (known[2].strip(), at)
+        elif known and known[1] == "process.roles":
+            roles = known[2].replace(" ", "")
         elif known and (own := whole(known[2].strip())) is not None:
             if broker is not None:
                 findings.faults.add(broker_at, broker, "has no broker.rack")
@@ -43,9 +46,12 @@ def read_rack_lines(findings: Findings, document: Document) -> None:
             _add_line(findings, at, own, found[2].strip(), found[3].strip())
         elif _says(line) and "=" not in line:
             findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
+        if broker is not None and roles == "controller":
+            findings.controllers.add(broker)
+            broker, rack, roles = None, None, ""
         if broker is not None and rack is not None:
             findings.add_rack(rack[1], broker, rack[0])
-            broker = rack = None
+            broker, rack, roles = None, None, ""
     if broker is not None:
         findings.faults.add(broker_at, broker, "has no broker.rack")
     if rack is not None:

@@ -44,7 +44,7 @@ def encode(
     faults.raise_if_any()
     everything = partitions == "all" or (partitions is None and placement is None)
     now = [_slots(cluster.placement, p) for p in range(len(topics))]
-    then = now if placement is None else [_leader_first(target, p) for p in range(len(topics))]
+    then = now if placement is None else _preferring(cluster.placement, target)
     # Kafka refuses a whole file that names who is down, and cannot copy what has no source
     lost = stranded(cluster.placement)
     waits = lists_lost(cluster, target) | lost | _left_alone(cluster.placement, target)
@@ -67,7 +67,10 @@ def encode(
         ]
         # nothing is copied to a broker that is dead: what was mended stays as it is then
         mended = one_way(cluster, target)
-        back = entries({p: now[p] for p in chosen if not mended[p]})
+        # nor is a list given back that is longer than it is to be
+        wanted = cluster.partitions.replicas
+        kept = [p for p in chosen if not mended[p] and len(now[p]) <= max(wanted[p], len(then[p]))]
+        back = entries({p: now[p] for p in kept})
         files[path.with_suffix(".rollback.json")] = document(back, VERSION)
         files[path.with_suffix(".election.json")] = election(elected)
     return files
@@ -115,14 +118,38 @@ def _slots(placement: Placement, p: int) -> list[int]:
     return [n for n in nodes.tolist() if n >= 0]
 
 
-def _leader_first(placement: Placement, p: int) -> list[int]:
-    """Return the nodes of a partition, the one that leads in front: so Kafka prefers it."""
-    nodes = _slots(placement, p)
-    leader = int(placement.leader_node[p])
-    if leader in nodes:
-        nodes.remove(leader)
-        nodes.insert(0, leader)
-    return nodes
+def _preferring(now: Placement, then: Placement) -> list[list[int]]:
+    """Return the nodes of each partition, the one that is to lead in front: so Kafka prefers it."""
+    stands_in = standing_in(now).tolist()
+    led, leads = now.leader_node.tolist(), then.leader_node.tolist()
+    return [
+        preferring(
+            _slots(now, p), _slots(then, p), leads[p], stays=stands_in[p] and led[p] == leads[p]
+        )
+        for p in range(len(now))
+    ]
+
+
+def standing_in(now: Placement) -> NDArray[np.bool_]:
+    """Tell whose leader leads only until the first of the list can be elected again, (P,) bool."""
+    return (now.leader > 0) & ~handed_back(now)
+
+
+def handed_back(now: Placement) -> NDArray[np.bool_]:
+    """Tell of which partitions an election makes the first of the list lead again, (P,) bool."""
+    returns = np.zeros(len(now), np.bool_)
+    returns[now.owner[(now.flags & Flag.PREFERRED) != 0]] = True
+    return returns
+
+
+def preferring(was: list[int], nodes: list[int], leader: int, *, stays: bool) -> list[int]:
+    """Return the nodes of a partition in the order of a list by which one of them is preferred.
+
+    Where it ``stays`` with who stands in for the first of the list, and that is there, it is kept.
+    """
+    if leader not in nodes or (stays and was[:1] == nodes[:1]):
+        return nodes
+    return [leader, *(n for n in nodes if n != leader)]
 
 
 def rows(

@@ -6,7 +6,7 @@ or merely rare, is left to those who read line by line and can say what it is.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -25,7 +25,7 @@ CHUNK = 2**21
 
 TOPIC_LINE = re.compile(
     rb"\nTopic: ?([^\t\n]++)\t(?:TopicId: [^\t\n]*+\t)?PartitionCount: ?([0-9]{1,9})\t"
-    rb"ReplicationFactor: ?[0-9]++\tConfigs: ?([^\t\n\r]*+)\r?$",
+    rb"ReplicationFactor: ?([0-9]{1,9})\tConfigs: ?([^\t\n\r]*+)\r?$",
     re.MULTILINE,
 )
 """A topic, with the end of the line before: a text that begins with a letter is found fast."""
@@ -64,6 +64,8 @@ class Rows:
         Folders of the replicas of those rows that tell them.
     min_in_sync : mapping of str to int
         ``min.insync.replicas`` by topic.
+    factor : mapping of str to int
+        Replication factor by topic, of those that a line of their own announces.
     """
 
     topics: list[str]
@@ -80,11 +82,25 @@ class Rows:
     path: Callable[[int], str]
     log_dirs: Mapping[int, Sequence[str]] = field(default_factory=dict)
     min_in_sync: Mapping[str, int] = field(default_factory=dict)
+    factor: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def owner(self) -> NDArray[np.int32]:
         """Row of each replica, (K,) int32."""
         return np.repeat(np.arange(len(self.topic), dtype=np.int32), np.diff(self.first))
+
+    def without(self, gone: NDArray[np.bool_]) -> "Rows":
+        """Return rows that lack the replicas ``gone (K,)``; the first of the others leads then."""
+        stays = ~gone
+        columns = {
+            name: getattr(self, name)[stays]
+            for name in ("broker", "in_sync", "adding", "removing", "observing")
+        }
+        led = np.repeat(self.leader, np.diff(self.first)) == self.broker
+        leader = self.leader.copy()
+        leader[self.owner[led & gone]] = UNSAID
+        first = np.concatenate([[0], np.cumsum(stays)])[self.first]
+        return replace(self, first=first, leader=leader, log_dirs={}, **columns)
 
     def names(self) -> list[str]:
         """Return the names of the partitions."""
@@ -97,7 +113,11 @@ class Rows:
         ]
 
 
-def rows_of(found: Mapping[TopicPartition, Replicas], min_in_sync: Mapping[str, int]) -> Rows:
+def rows_of(
+    found: Mapping[TopicPartition, Replicas],
+    min_in_sync: Mapping[str, int],
+    factor: Mapping[str, int],
+) -> Rows:
     """Lay out what was found one by one."""
     keys = sorted(found)
     rows = [found[key] for key in keys]
@@ -123,6 +143,7 @@ def rows_of(found: Mapping[TopicPartition, Replicas], min_in_sync: Mapping[str, 
         lambda p: rows[p].path,
         {p: row.log_dirs for p, row in enumerate(rows) if row.log_dirs},
         min_in_sync,
+        factor,
     )
 
 
@@ -142,6 +163,7 @@ def rows_of_description(document: Document) -> Rows | None:
     names: dict[bytes, int] = {}
     announced: dict[bytes, int] = {}
     least: dict[str, int] = {}
+    factor: dict[str, int] = {}
     parts: list[_Part] = []
     data = document.data
     for stretch in _stretches(data):
@@ -149,11 +171,12 @@ def rows_of_description(document: Document) -> Rows | None:
         lines = PARTITION_LINE.findall(data, *stretch)
         if len(headers) + len(lines) != data.count(b"Topic:", *stretch):
             return None
-        for name, count, configs in headers:
+        for name, count, replicas, configs in headers:
             set_to = MIN_IN_SYNC.search(configs)
             if name in announced or (set_to is None and b"min.insync.replicas" in configs):
                 return None
             announced[name] = int(count)
+            factor[name.decode("utf-8", "replace")] = int(replicas)
             if set_to is not None:
                 least[name.decode("utf-8", "replace")] = int(set_to[1])
         if lines and (part := _part(names, lines)) is None:
@@ -174,7 +197,7 @@ def rows_of_description(document: Document) -> Rows | None:
     if found is None:
         return None
     rows = found[0]
-    rows.min_in_sync = least
+    rows.min_in_sync, rows.factor = least, factor
     topics, topic, number = rows.topics, rows.topic, rows.number
 
     def path(p: int) -> str:

@@ -68,7 +68,7 @@ def read_broker_table(found: Findings, document: Document) -> None:
     }
     racks = table.cells("rack")
     if any(racks):
-        found.rack_file = document.name
+        found.rack_files.append(document.name)
     for row, broker in enumerate(brokers):
         at = table.at(row, key)
         if broker in found.states:

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 from evenkeel.formats.documents import Document
 from evenkeel.formats.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.formats.kafka.cluster import observe
 from evenkeel.formats.kafka.documents import kind_of
 from evenkeel.formats.kafka.reassignment import (
     VERSION,
     broker_ids,
     document,
     election,
+    handed_back,
+    preferring,
     rows,
+    standing_in,
     topics_of,
 )
 from evenkeel.model.cluster import Cluster
@@ -56,6 +60,7 @@ take() {
 }
 
 apply() {
+  [ -e "$1.reassignment.json" ] || return 0
   set -- --reassignment-json-file "$1.reassignment.json" --execute
   [ -z "$THROTTLE" ] || set -- "$@" --throttle "$THROTTLE"
   secured reassign-partitions "$@"
@@ -63,7 +68,7 @@ apply() {
 
 settle() {
   spent=0
-  while :; do
+  while [ -e "$1.reassignment.json" ]; do
     set -- "$1" --reassignment-json-file "$1.reassignment.json"
     told=$(secured reassign-partitions "$2" "$3" --verify) || {
       printf '%s\n' "$told" >&2
@@ -117,33 +122,46 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     faults = FaultList()
     touched = dict.fromkeys(one.partition for wave in waves for one in wave)
     topics, brokers = topics_of(faults, cluster, touched), broker_ids(faults, cluster)
-    found, told = [], [{one.partition: preferred(one) for one in wave} for wave in waves]
+    stays = standing_in(cluster.placement)
+    told = [
+        {one.partition: preferred(one, stays=stays[one.partition]) for one in wave}
+        for wave in waves
+    ]
     for wave, lists in zip(waves, told, strict=True):
         for one in wave:
             if not lists[one.partition]:
                 faults.add(one.name, [], "would be left without replicas")
     faults.raise_if_any()
+    returns = handed_back(cluster.placement)
+    found = []
     for wave, lists in zip(waves, told, strict=True):
-        parts = {"reassignment.json": document(rows(topics, brokers, cluster, lists), VERSION)}
-        if elected := [topics[one.partition] for one in wave if one.leads >= 0]:
+        parts = {}
+        for one in wave:
+            # an election alone gives the lead back to the first of a list
+            if returns[one.partition] and one.before == one.after and leader(one) == one.after[0]:
+                del lists[one.partition]
+        if lists:
+            parts["reassignment.json"] = document(rows(topics, brokers, cluster, lists), VERSION)
+        elected = [
+            topics[one.partition] for one in wave
+            if one.leads >= 0 and lists.get(one.partition, one.after)[0] == leader(one)
+        ]  # fmt: skip
+        if elected:
             parts["election.json"] = election(elected)
         found.append(parts)
     return found
 
 
-def preferred(change: Change) -> list[int]:
+def preferred(change: Change, *, stays: bool = False) -> list[int]:
     """Return the nodes of a partition after a change, the one that leads in front.
 
-    What is as it was has the order that it had.
+    What is as it was has the order that it had, and so has what ``stays`` with who stands in for
+    the first of the list.
     """
-    after, leads = change.after, change.leads
-    if -1 not in after and (change.restored or after[:1] == (leads,)):
-        return [*after]
-    nodes = [n for n in after if n >= 0]
-    if not change.restored and leads in nodes:
-        nodes.remove(leads)
-        nodes.insert(0, leads)
-    return nodes
+    was, nodes = ([n for n in row if n >= 0] for row in (change.before, change.after))
+    if change.restored:
+        return nodes
+    return preferring(was, nodes, change.leads, stays=stays and change.led == change.leads)
 
 
 def leader(change: Change) -> int:
@@ -191,7 +209,7 @@ def lists_brokers(documents: Sequence[Document]) -> bool:
 
 
 CARRIER = Carrier(
-    files, SHELL, SETTINGS, NOTES, leader, lists_nodes=lists_brokers, given=given,
+    files, SHELL, SETTINGS, NOTES, leader, observe=observe, lists_nodes=lists_brokers, given=given,
     beside=beside, keeps_pace=keeps_pace, pace="Kafka has a rate of each broker alone, `THROTTLE`.",
     drops="`run.sh` cancels these reassignments before anything else, `kafka-reassign-partitions "
     "--cancel` with `cancel.json`; Kafka executes no others while they wait. It can since 2.6.",

@@ -23,6 +23,7 @@ FlagName = Literal[
     "evicting",
     "error",
     "stranded",
+    "preferred",
 ]
 RoleName = Literal["voter", "non_voter", "learner"]
 

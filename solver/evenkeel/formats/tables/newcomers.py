@@ -6,6 +6,7 @@ import numpy as np
 
 from evenkeel.formats.csv_text import read_table
 from evenkeel.formats.documents import Document, Source
+from evenkeel.formats.registry import awaited_by
 from evenkeel.formats.tables.reading import CAPACITY, NODE, node_columns, of_nodes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -15,8 +16,9 @@ from evenkeel.model.intake.limited_tiers import limited_tiers
 def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[str, float]]:
     r"""Return a cluster with the nodes of a table after those it has, empty and up.
 
-    Capacities that the table has no column for are those of the nodes there are, where these are
-    alike; they are returned beside it, by dimension.
+    Capacities that the table has no column for are those that the system's files tell of its nodes,
+    else those of the nodes there are, where these are alike; the latter are returned beside it, by
+    dimension.
 
     Raises
     ------
@@ -41,8 +43,14 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
     if not table.titles.keys() & {*NODE}:
         faults.add(document.name, [*table.titles], f"needs a column of names, {NODE[0]}")
     alike: dict[str, float] = {}
+    key = next((name for name in NODE if name in table.columns), "")
+    own = [awaited_by(cluster).get(name, {}) for name in table.cells(key)]
+    known = dict[str, list[float]]()
     for d, dimension in enumerate(cluster.dimensions):
         if f"{CAPACITY}{dimension.lower()}" in table.columns:
+            continue
+        if own and all(dimension in one for one in own):
+            known[dimension] = [one[dimension] for one in own]
             continue
         least, most = _range(cluster, d)
         if least == most:
@@ -66,7 +74,7 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
             message = f"have none, and rules count replicas by {tier}: give each its own"
             faults.add(f"{document.name}: {tier}", strays, message)
     faults.raise_if_any()
-    for dimension, capacity in alike.items():
+    for dimension, capacity in (*alike.items(), *known.items()):
         given["capacity"][:, cluster.dimensions.index(dimension)] = capacity
     grown = cluster.add_nodes(
         given["capacity"],

@@ -30,6 +30,15 @@ def stranded(placement: Placement) -> NDArray[np.bool_]:
     return np.asarray(np.bincount(placement.owner[marked], minlength=len(placement)) > 0)
 
 
+def reassigned(placement: Placement) -> NDArray[np.bool_]:
+    """Tell which partitions have a pinned replica that is on its way already, (P,) bool."""
+    if not placement.flags.any():
+        return np.zeros(len(placement), np.bool_)
+    both = Flag.PINNED | Flag.INCOMING
+    marked = (placement.flags & both) == both
+    return np.asarray(np.bincount(placement.owner[marked], minlength=len(placement)) > 0)
+
+
 def stranding(flags: NDArray[np.integer], rows: NDArray[np.bool_]) -> NDArray[np.uint16]:
     """Return flags in which the replicas of some ``rows (K,)`` are stranded, and so stay."""
     return np.where(rows, flags | np.uint16(MARKS), flags).astype(np.uint16)

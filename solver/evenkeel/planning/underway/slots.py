@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.stranded import reassigned
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.ends import check_target
@@ -36,6 +37,9 @@ def in_slots(
     faults.raise_if_any()
     start = cluster.placement
     now = _flying(start, now)
+    if (held := reassigned(now)).any():  # by this plan, which goes on with it
+        flags = np.where(held[now.owner], now.flags & ~np.uint16(Flag.PINNED), now.flags)
+        now = replace(now, flags=read_only(flags))
     rows = np.arange(len(start), dtype=np.int32)
     if np.array_equal(now.first, start.first):
         rows = np.unique(now.owner[(now.node != start.node) & (now.node != target.node)])

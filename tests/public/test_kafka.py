@@ -1,0 +1,206 @@
+"""Situations of Kafka clusters that users reported in public."""
+
+import json
+import re
+
+import evenkeel as ek
+
+
+def lists(case, name):
+    """The lists of a reassignment by topic-partition."""
+    rows = json.loads(case.written(name))["partitions"]
+    return {f"{row['topic']}-{row['partition']}": row["replicas"] for row in rows}
+
+
+def elected(case, name):
+    return [row["partition"] for row in json.loads(case.written(name))["partitions"]]
+
+
+class TestRightFromTheBeginning:
+    def test_a_lost_broker_that_has_no_rack_any_more(self, public):
+        case = public("kafka/lost-broker-without-a-rack")
+        told = case.run(
+            "solve", "described.txt", "racks.txt", "--add-nodes", "more.csv", "--level", "none",
+            "-o", "p.json",
+        )  # fmt: skip
+        assert told.code == 0 and "no sign of life of brokers 1002" in told.text
+        assert {name: {*row} for name, row in lists(case, "p.json").items()} == {
+            "test_topic-0": {1001, 1005}, "test_topic-1": {1001, 1005},
+        }  # fmt: skip
+
+    def test_disks_are_named_where_none_has_room(self, public):
+        case = public("kafka/no-room-for-a-dead-broker")
+        told = case.run("solve", "described.txt", "logdirs.json", "capacity.json", "-o", "p.json")
+        assert told.code == 4 and "4 capacity disk" in told.text
+
+    def test_each_broker_is_level_in_shares_of_its_own_network(self, public):
+        case = public("kafka/brokers-of-unlike-networks")
+        told = case.run(
+            "solve", "described.txt", "brokers.csv", "loads.csv", "--level",
+            "network_in=0.05,network_out=0.1", "-o", "p.json",
+        )  # fmt: skip
+        assert told.code == 0 and "moves 48 48" in told.text
+
+
+class TestUnderWay:
+    FILES = ("described.txt", "racks.txt")
+
+    def test_partitions_that_are_being_reassigned_are_named_and_left_alone(self, public):
+        case = public("kafka/reassignment-under-way")
+        told = case.run("solve", *self.FILES, "--level", "0.1", "-o", "p.json")
+        assert "(ledger-1, ledger-2)" in told.text and "--additional" in told.text
+        for file in ("p.json", "p.rollback.json", "p.election.json"):
+            assert not json.loads(case.written(file))["partitions"]
+
+    def test_they_count_where_they_will_be(self, public):
+        case = public("kafka/reassignment-under-way")
+        cluster = ek.read([case.path(name) for name in self.FILES])
+        names = cluster.nodes.names
+        placed = [[names[n] for n in row] for row in cluster.placement.nodes.tolist()]
+        assert placed[1:3] == [["6", "7", "4", "5"], ["8", "5", "6", "2"]]
+        assert cluster.partitions.replicas.tolist() == [4] * 6
+
+    def test_neither_a_plan_nor_its_undo_names_them(self, public):
+        case = public("kafka/reassignment-under-way")
+        told = case.run("plan", *self.FILES, "--drain", "1", "-o", "move")
+        assert told.code in (0, 3)
+        waves = [*(case.folder / "move").rglob("*.reassignment.json")]
+        assert waves
+        for wave in waves:
+            rows = json.loads(wave.read_text())["partitions"]
+            assert not {1, 2} & {row["partition"] for row in rows}
+            assert all(len(row["replicas"]) == 4 for row in rows)
+
+    def test_a_list_of_reassignments_tells_the_same(self, public):
+        case = public("kafka/reassignment-under-way")
+        text = case.path("described.txt").read_text()
+        plain = re.sub(r"\tAdding Replicas: \S+\tRemoving Replicas: \S+", "", text)
+        assert "Adding" not in plain
+        listed = (
+            "Current partition reassignments:\n"
+            "ledger-1: replicas: 6,7,2,3,4,5. adding: 6,7. removing: 2,3.\n"
+            "ledger-2: replicas: 8,5,6,3,4,1,2. adding: 8,5,6. removing: 3,4,1.\n"
+        )
+        racks = case.path("racks.txt").read_bytes()
+        one, other = (
+            ek.read([*files])
+            for files in ((text.encode(), racks), (plain.encode(), racks, listed.encode()))
+        )
+        assert one.placement.node.tolist() == other.placement.node.tolist()
+        assert one.placement.flags.tolist() == other.placement.flags.tolist()
+
+    def test_an_old_release_shows_it_by_lists_that_are_too_long(self, public):
+        case = public("kafka/reassignment-under-way")
+        text = case.path("described.txt").read_text()
+        plain = re.sub(r"\tAdding Replicas: \S+\tRemoving Replicas: \S+", "", text).encode()
+        cluster = ek.read([plain, case.path("racks.txt")])
+        names = cluster.nodes.names
+        placed = [[names[n] for n in row] for row in cluster.placement.nodes.tolist()]
+        assert placed[1:3] == [["2", "3", "4", "5"], ["3", "4", "1", "2"]]
+        result = ek.solve(cluster, goals=ek.Goals(level=0.1))
+        assert not {one.partition for one in result.moves} & {"ledger-1", "ledger-2"}
+
+    def test_a_dead_replica_too_many_is_dropped(self, public):
+        case = public("kafka/four-replicas-of-three")
+        told = case.run("solve", "described.txt", "-o", "p.json")
+        assert "(TESTING-1, TESTING-2, TESTING-4)" in told.text and "moves 0" in told.text
+        assert lists(case, "p.json") == {
+            "TESTING-1": [2, 3, 4], "TESTING-2": [3, 4, 5], "TESTING-4": [5, 6, 1],
+        }  # fmt: skip
+        assert lists(case, "p.rollback.json") == {}
+
+
+class TestWhatIsNotSaid:
+    def test_controllers_among_racks_get_nothing(self, public):
+        case = public("kafka/controllers-among-racks")
+        told = case.run("solve", "described.txt", "racks.txt", "-o", "p.json")
+        assert "brokers 0, 1, 2, which hold nothing" in told.text and "controllers" in told.text
+        assert not {0, 1, 2} & {b for row in lists(case, "p.json").values() for b in row}
+
+    def test_a_filtered_listing_is_no_cluster(self, public):
+        case = public("kafka/filtered-listing")
+        told = case.run("check", "urp.txt")
+        assert "the listing is filtered" in told.text and "4 nodes, 4 alive" in told.text
+        case.run("solve", "urp.txt", "-o", "p.json")
+        assert lists(case, "p.json") == {}
+
+    def test_a_log_directory_that_failed(self, public):
+        case = public("kafka/failed-log-directory")
+        told = case.run("check", "described.txt", "logdirs.json")
+        assert told.code == 1
+        assert "/d/1 (KafkaStorageException) on broker 2" in told.text
+        assert all(f"events-{n}" in told.text for n in (1, 3, 5, 7, 9, 11))
+        assert case.run("solve", "described.txt", "logdirs.json", "-o", "p.json").code == 0
+        there = lists(case, "p.json")
+        assert {*there} == {f"events-{n}" for n in (1, 3, 5, 7, 9, 11)}
+        assert not any(2 in row for row in there.values())
+        assert lists(case, "p.rollback.json") == {}
+
+    def test_cores_are_a_capacity(self, public):
+        case = public("kafka/capacity-files")
+        files = [case.path(name) for name in ("described.txt", "logdirs.json", "cores.json")]
+        cluster = ek.read(files)
+        assert cluster.nodes.capacity[:, cluster.dimensions.index("cpu")].tolist() == [400.0] * 3
+
+    def test_a_broker_that_joins_has_the_capacity_that_its_file_names(self, public):
+        case = public("kafka/capacity-files")
+        files = ("described.txt", "logdirs.json", "four.json")
+        told = case.run("check", *files)
+        assert told.code == 0 and "nothing of brokers 4 but capacities" in told.text
+        case.run("solve", *files, "--add-nodes", "more.csv", "-o", "p.json")
+        assert any(4 in row for row in lists(case, "p.json").values())
+        from evenkeel.formats.tables.newcomers import read_newcomers
+
+        cluster = ek.read([case.path(name) for name in files])
+        grown, _ = read_newcomers(str(case.path("more.csv")), cluster)
+        disk = grown.dimensions.index("disk")
+        assert grown.nodes.capacity[:, disk].tolist() == [50000 * 2**20] * 3 + [100000 * 2**20]
+
+
+class TestPreferredLeaders:
+    def test_one_election_brings_leaders_back_and_no_list_changes(self, public):
+        case = public("kafka/preferred-leaders")
+        for more in ((), ("--leaders", "0")):
+            told = case.run("solve", "described.txt", *more, "-o", "p.json")
+            assert "leader changes 4" in told.text
+            assert lists(case, "p.json") == {} == lists(case, "p.rollback.json")
+            assert elected(case, "p.election.json") == [2, 5, 8, 11]
+
+    def test_a_plan_only_elects(self, public):
+        case = public("kafka/preferred-leaders")
+        assert case.run("plan", "described.txt", "-o", "move").code == 0
+        waves = [file.name for file in (case.folder / "move" / "waves").iterdir()]
+        assert waves == ["1.election.json"]
+        assert elected(case, "move/waves/1.election.json") == [2, 5, 8, 11]
+
+    def test_who_levels_in_between_makes_no_skew_permanent(self, public):
+        case = public("kafka/preferred-leaders")
+        text = case.path("described.txt").read_text()
+        # broker 3 catches up still: nobody can elect it now
+        behind = text.replace("Isr: 3,1,2", "Isr: 1,2")
+        cluster = ek.read(behind.encode())
+        result = ek.solve(cluster.drain("2").add_nodes([[36.0]], names=["4"]))
+        ek.write(cluster.add_nodes([[36.0]], names=["4"]), case.folder / "p.json", placement=result)
+        there = lists(case, "p.json")
+        assert {there[f"a-{n}"][0] for n in (2, 5, 8, 11)} == {3}
+
+
+class TestWishes:
+    def test_more_replicas_of_a_topic(self, public):
+        case = public("kafka/more-replicas")
+        told = case.run(
+            "solve", "described.txt", "racks.txt", "--replicas", "orders=3", "-o", "p.json"
+        )
+        rack = {1: "a", 2: "b", 3: "c", 4: "a"}
+        there = {name: row for name, row in lists(case, "p.json").items() if "orders" in name}
+        assert len(there) == 8 and "unassigned 8 -" in told.text
+        assert all({rack[b] for b in row} == {*"abc"} for row in there.values())
+        assert case.run("solve", "described.txt", "--replicas", "orders").code == 2
+
+    def test_brokers_are_level_though_topics_are_not(self, public):
+        case = public("kafka/topics-spread")
+        told = case.run(
+            "solve", "described.txt", "logdirs.json", "--add-nodes", "more.csv", "--level", "0.05",
+            "--floor", "0.05", "--leaders", "0.05", "-o", "p.json",
+        )  # fmt: skip
+        assert told.code == 0 and "All goals are met" in told.text
