@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.cli import main
+from evenkeel.cli.arguments import moment
 from evenkeel.formats import registry
 from evenkeel.formats.longhorn.changes import changes
 from evenkeel.model.errors import InvalidInput
+from evenkeel.model.intake.stranded import stranded_names
 from evenkeel.model.placement import Flag
 from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host
@@ -118,7 +120,8 @@ class TestReading:
         nodes = registry.read(encoded(listed)).nodes
         assert nodes.alive.tolist() == [True, True, False, True]
         assert nodes.accepts.tolist()[:3] == [False, False, False]
-        assert nodes.keeps.tolist() == [True, True, True, False]
+        # the second has been down for longer than Longhorn waits
+        assert nodes.keeps.tolist() == [True, True, False, False]
 
     def test_a_disk_that_was_just_added_has_no_room(self, listed):
         node = named(listed, "Node", "node-3")
@@ -158,10 +161,113 @@ class TestReading:
 
     def test_one_resource_by_itself_is_recognised_but_no_cluster(self, listed):
         alone = encoded(named(listed, "Volume", "pvc-logs"))
-        assert faults_of(alone) == [
-            ("source", ["<bytes>"]),
-            ("<bytes>: status.currentNodeID", "node-1"),
-        ]
+        assert faults_of(alone) == [("source", ["<bytes>"])]
+
+
+def read_with_notes(listed, **options):
+    """The cluster of a list, and what is noted of it, in one text."""
+    cluster = registry.read(encoded(listed), **options)
+    return cluster, "; ".join(registry.find("longhorn").left_out(cluster))
+
+
+class TestBrokenSystems:
+    """What names something that is gone is read, noted, and left alone."""
+
+    def test_what_names_something_that_is_not_there(self, listed):
+        logs = [one for one in listed["items"] if one["metadata"]["name"].startswith("pvc-logs-r-")]
+        logs[0]["spec"]["nodeID"] = "node-9"
+        logs[1]["spec"]["diskID"] = "of-old"
+        logs[2]["spec"]["volumeName"] = "pvc-lost"
+        named(listed, "Volume", "pvc-orders")["status"]["currentNodeID"] = "node-8"
+        named(listed, "Node", "node-3")["status"]["diskStatus"]["hdd-1"]["diskUUID"] = ""
+        cluster, notes = read_with_notes(listed)
+        told = ("node-9", "of-old", "pvc-logs-r-3c4d5e6f", "node-8 (pvc-orders)", "node-3/hdd-1")
+        assert all(one in notes for one in told)
+        assert cluster.nodes.alive.tolist() == [True, True, True, False]
+        assert cluster.partitions.attached[cluster.partitions.names.index("pvc-orders")] == -1
+        # nothing is left to copy from: it stays, and nobody makes an empty one of it
+        assert stranded_names(cluster) == ["pvc-logs"]
+        p = cluster.partitions.names.index("pvc-logs")
+        for method in ("balance", "longhorn"):
+            after = ek.solve(cluster, method).placement
+            assert (after.node[after.first[p] : after.first[p + 1]] == -1).all()
+
+    def test_a_replica_on_a_removed_node_is_built_anew(self, listed):
+        orders = [o for o in listed["items"] if o["metadata"]["name"] == "pvc-orders-r-0b0b0b0b"]
+        orders[0]["spec"]["nodeID"] = "node-9"
+        named(listed, "Volume", "pvc-orders")["status"]["robustness"] = "degraded"
+        named(listed, "Volume", "pvc-orders")["status"]["currentNodeID"] = "node-1"
+        cluster, notes = read_with_notes(listed)
+        assert "node-9 (pvc-orders-r-0b0b0b0b)" in notes
+        p = cluster.partitions.names.index("pvc-orders")
+        for method in ("balance", "longhorn"):
+            after = ek.solve(cluster, method).placement
+            assert (after.node[after.first[p] : after.first[p + 1]] >= 0).all()
+
+    def test_a_disk_whose_uuid_is_anothers_is_not_ready(self, listed):
+        disks = named(listed, "Node", "node-1")["status"]["diskStatus"]
+        disks["ssd-1"]["diskUUID"] = disks["hdd-1"]["diskUUID"]
+        cluster, notes = read_with_notes(listed)
+        assert cluster.nodes.alive.tolist() == [True, False, True, True]
+        assert "node-1/ssd-1" in notes
+
+    @pytest.mark.parametrize(
+        "spec", [{"nodeSelector": ["gpu"]}, {"diskSelector": ["nvme"]}, {"dataEngine": "v2"}]
+    )
+    def test_what_no_disk_has_keeps_a_volume_where_it_is(self, listed, spec):
+        orders = named(listed, "Volume", "pvc-orders")
+        orders["spec"] |= spec | {"numberOfReplicas": 3}
+        cluster, notes = read_with_notes(listed)
+        assert "pvc-orders" in notes
+        p = cluster.partitions.names.index("pvc-orders")
+        rows = slice(cluster.placement.first[p], cluster.placement.first[p + 1])
+        for method in ("balance", "longhorn"):
+            found = ek.solve(cluster, method)
+            assert found.placement.node[rows].tolist() == cluster.placement.node[rows].tolist()
+        assert any("short of replicas" in one and "pvc-orders" in one for one in found.warnings)
+
+    def test_volumes_go_to_disks_of_their_data_engine(self, listed):
+        for name in ("node-2", "node-3"):
+            named(listed, "Node", name)["spec"]["disks"]["hdd-1"]["diskType"] = "block"
+        named(listed, "Volume", "pvc-logs")["spec"]["dataEngine"] = "v2"
+        cluster, _ = read_with_notes(listed)
+        found = ek.solve(cluster)
+        p = cluster.partitions.names.index("pvc-logs")
+        rows = found.placement.node[found.placement.first[p] : found.placement.first[p + 1]]
+        block = [cluster.nodes.names.index(f"{name}/hdd-1") for name in ("node-2", "node-3")]
+        assert {*block} <= {*rows.tolist()}
+
+    @pytest.mark.parametrize(
+        ("now", "keeps", "waits"),
+        [
+            (None, True, True),
+            ("2026-03-03T07:09:59Z", True, True),
+            ("2026-03-03T07:10:00Z", False, False),
+        ],
+    )
+    def test_longhorn_waits_for_failed_replicas_so_long(self, listed, now, keeps, waits):
+        node = named(listed, "Node", "node-2")
+        node["status"]["conditions"][0] |= {"status": "False", "reason": "KubernetesNodeGone"}
+        for name in ("pvc-logs-r-3c4d5e6f", "pvc-orders-r-0b0b0b0b"):
+            named(listed, "Replica", name)["spec"]["failedAt"] = "2026-03-03T07:00:00Z"
+        for name in ("pvc-logs", "pvc-orders"):
+            named(listed, "Volume", name)["status"] |= {
+                "robustness": "degraded", "currentNodeID": "node-1"
+            }  # fmt: skip
+        options = {} if now is None else {"now": moment(now)}
+        cluster, notes = read_with_notes(listed, **options)
+        assert cluster.nodes.keeps.tolist() == [True, True, keeps, True]
+        assert ("2026-03-03T07:10:00Z" in notes) == waits
+        for scope in ("volume", "cluster"):
+            found = ek.solve(cluster, "longhorn", options=ek.options.Longhorn(scope=scope))
+            assert any("2026-03-03T07:10:00Z" in one for one in found.warnings) == waits
+        assert (ek.solve(cluster).comparison.forced > 0) != waits
+
+    def test_yaml_is_told_how_to_be_printed(self):
+        with pytest.raises(InvalidInput, match="get -o json"):
+            registry.read(
+                b"apiVersion: v1\nitems:\n- apiVersion: longhorn.io/v1beta2\n  kind: Volume\n"
+            )
 
 
 class TestFaults:
@@ -227,23 +333,6 @@ class TestFaults:
             (f"{at['node-1']}.spec.allowScheduling", "yes"),
             (f"{at['pvc-logs']}.spec.size", 5),
             (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1beta1"),
-        }
-
-    def test_what_names_something_that_is_not_there(self, listed):
-        items = listed["items"]
-        at = {one["metadata"]["name"]: f"<bytes>: items[{i}]" for i, one in enumerate(items)}
-        logs = [one for one in items if one["metadata"]["name"].startswith("pvc-logs-r-")]
-        logs[0]["spec"]["nodeID"] = "node-9"
-        logs[1]["spec"]["diskID"] = logs[2]["spec"]["diskID"]
-        logs[2]["spec"]["volumeName"] = "pvc-lost"
-        named(listed, "Volume", "pvc-orders")["status"]["currentNodeID"] = "node-8"
-        named(listed, "Node", "node-3")["status"]["diskStatus"]["hdd-1"]["diskUUID"] = ""
-        assert set(faults_of(encoded(listed))) == {
-            (f"{at['pvc-logs-r-1a2b3c4d']}.spec.nodeID", "node-9"),
-            (f"{at['pvc-logs-r-2b3c4d5e']}.spec.diskID", logs[2]["spec"]["diskID"]),
-            (f"{at['pvc-logs-r-3c4d5e6f']}.spec.volumeName", "pvc-lost"),
-            (f"{at['pvc-orders']}.status.currentNodeID", "node-8"),
-            (f"{at['node-3']}.status.diskStatus.hdd-1.diskUUID", ""),
         }
 
     def test_a_resource_twice(self, listed):

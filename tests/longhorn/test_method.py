@@ -83,8 +83,9 @@ def test_the_warning_counts_healthy_replicas_of_all_volumes_and_names_some():
         )
         for v in range(8)
     ]
-    said, which = balance(cluster_of(hosts, volumes)).warnings
+    said, which, short = balance(cluster_of(hosts, volumes)).warnings
     assert said == LIMITED
+    assert "1 volume short of replicas" in short
     assert which == "7 volumes with limited node redundancy: v1, v2, v3, v4, v5, ..."
 
 

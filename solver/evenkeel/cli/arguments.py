@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -122,7 +123,29 @@ def add_files(parser: Parser, what: str = "a cluster") -> None:
         "--format", metavar="FORMAT",
         help="format of the files, one of those below; found from their content by default",
     )  # fmt: skip
+    parser.add_argument(
+        "--now", metavar="TIME", type=moment,
+        help="when the files were printed, such as 2026-01-31T12:00:00Z, for systems that wait "
+        "for what is down (Longhorn, Helix)",
+    )  # fmt: skip
     parser.endings = (*parser.endings, formats_said)
+
+
+def moment(text: str) -> float:
+    """Read a time as seconds since 1970, which it may be in itself."""
+    try:
+        seconds = float(text) if text.isdecimal() else datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        seconds = -1.0
+    if seconds < 0.0:
+        message = f"{text!r} is no time such as 2026-01-31T12:00:00Z, nor seconds since 1970"
+        raise argparse.ArgumentTypeError(message)
+    return seconds
+
+
+def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what the files are read with, beside their format."""
+    return {} if arguments.now is None else {"now": arguments.now}
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

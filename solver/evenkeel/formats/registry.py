@@ -272,11 +272,28 @@ def read(
             chosen, documents = _recognise(documents, asked)
             if chosen.read is None:
                 raise InvalidInput([Fault("format", chosen.name, "is written only")])
+            _check_options(chosen, options)
             cluster = chosen.read(documents, **options)
     except MemoryError:
         raise InvalidInput([*map(_too_large, sources)]) from None
     note_sources(*(one.path for one in documents if one.path is not None))
     return cluster
+
+
+def _check_options(chosen: Format, options: Mapping[str, Any]) -> None:
+    """Raise for options that a format does not read its files with."""
+    if not options:
+        return
+    from inspect import Parameter, signature
+
+    assert chosen.read is not None
+    taken = signature(chosen.read).parameters
+    if any(one.kind is Parameter.VAR_KEYWORD for one in taken.values()):
+        return
+    known = [*taken][1:]
+    message = f"is no option of format {chosen.name!r}, which takes {known or 'none'}"
+    if wrong := [Fault(name, one, message) for name, one in options.items() if name not in known]:
+        raise InvalidInput(wrong)
 
 
 def note_sources(*files: Path) -> None:

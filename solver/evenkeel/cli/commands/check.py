@@ -13,6 +13,7 @@ from evenkeel.cli.arguments import (
     add_limits,
     add_output,
     option_name,
+    read_options,
 )
 from evenkeel.cli.commands.plan import (
     beyond_limits,
@@ -67,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         others = [one for one in files if not holds_plan(one)]
         if len(plans) > 1:
             raise InvalidInput([Fault("FILE", arguments.files, "has more than one plan")])
-        cluster = read(*others, format=arguments.format) if others or not plans else None
+        options = read_options(arguments)
+        cluster = read(*others, format=arguments.format, **options) if others or not plans else None
         _check_asked(arguments, plan=bool(plans))
         if plans:
             return _check_plan(plans[0], cluster, arguments, waiting)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
+from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, read_options
 from evenkeel.cli.commands.plan import (
     check_carrier,
     check_plan_out,
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         plan = read_plan(arguments.plan)
         given = files_of(arguments, waiting)
         files = [one if isinstance(one, str) else one.read() for one in given]
-        seen = read(*files, format=arguments.format)
+        seen = read(*files, format=arguments.format, **read_options(arguments))
         note_left_out(arguments, seen)
         whole = names_all_nodes(seen.native_format, [*map(Document.load, files)])
         now = observed_by_name(plan.cluster, seen, all_nodes=whole)

@@ -15,6 +15,7 @@ from evenkeel.cli.arguments import (
     goals_of,
     limits_of,
     options_of,
+    read_options,
 )
 from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
@@ -118,7 +119,8 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
     """Read the files that the arguments name as a cluster, changed as the arguments ask."""
     from evenkeel.formats.registry import read
 
-    cluster = read(*files_of(arguments, waiting), format=arguments.format)
+    files = files_of(arguments, waiting)
+    cluster = read(*files, format=arguments.format, **read_options(arguments))
     note_left_out(arguments, cluster)
     return changed(cluster, arguments) if "drain" in arguments else cluster
 

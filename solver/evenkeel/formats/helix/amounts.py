@@ -68,7 +68,7 @@ def weights(
         own = _decoded(faults, at, told)
         own |= {key: nothing | usual | one for key, one in own.items() if not one.keys() >= wanted}
         if own.keys() - {*partitions, DEFAULT}:
-            records.note("no partition of {} for some of the weights of partitions", name)
+            records.notes.add("no partition of {} for some of the weights of partitions", name)
         general = nothing | own.get(DEFAULT, usual)
         rows += map(values, map(own.get, partitions, repeat(general)))
     return np.array(rows, np.float64).reshape(len(rows), len(keys))

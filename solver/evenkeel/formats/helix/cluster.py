@@ -1,6 +1,6 @@
 """Helix's records put together to a cluster: instances are nodes, resources are groups."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate, chain, repeat
 from typing import Any
@@ -24,12 +24,12 @@ from evenkeel.formats.helix.resources import (
     resources,
 )
 from evenkeel.formats.native.arguments import build, check_slots
+from evenkeel.formats.notes import noted
 from evenkeel.formats.sources import largest
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
-from evenkeel.model.runtime.printable import printable, some_of
 
 NAME = "helix"
 MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER_INSTANCE")
@@ -43,7 +43,6 @@ NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: 
 NO_CAPACITY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
 NOT_TOLD = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
 NO_WEIGHTS = "no weights by all keys of {}: it stays as it is, and WAGED places nothing"
-MOST_NAMED = 8
 
 
 def read(
@@ -105,7 +104,7 @@ def instances_in(records: Records) -> list[str]:
     named -= {"ANY_LIVEINSTANCE", ""}
     if records.instance:
         for name in sorted(named - records.instance.keys()):
-            records.note(NO_INSTANCE, name)
+            records.notes.add(NO_INSTANCE, name)
     return sorted(named | records.instance.keys())
 
 
@@ -183,7 +182,7 @@ def _placement(
     up = np.array([alive[name] for name in names] + [False], np.bool_)
     held = (state == number[CONSUMING]) & up[node]
     for one in [found[g] for g in np.unique(np.repeat(np.arange(len(found)), counts)[owner[held]])]:
-        records.note(PINNED, one.name)
+        records.notes.add(PINNED, one.name)
     at = np.flatnonzero(leads)[::-1]
     leader = np.full(len(rows), -1)
     leader[owner[at]] = at - first[owner[at]]  # of several the first one is written last
@@ -243,18 +242,18 @@ def _amounts(
     if not weighed.any():
         useless |= untold.any(axis=0) | np.isnan(load).any(axis=0)
     for d in np.flatnonzero(useless).tolist():
-        records.note(NO_CAPACITY if weighed.any() else NOT_WAGED, keys[d])
+        records.notes.add(NO_CAPACITY if weighed.any() else NOT_WAGED, keys[d])
     keys = [key for key, out in zip(keys, useless, strict=True) if not out]
     capacity, load, untold = capacity[:, ~useless], load[:, ~useless], untold[:, ~useless]
     for n in np.flatnonzero(untold.any(axis=1)).tolist():
         records.closed.add(names[n])
-        records.note(NOT_TOLD, names[n])
+        records.notes.add(NOT_TOLD, names[n])
     group = np.repeat(np.arange(len(found)), [len(one.rows) for one in found])
     counted: NDArray[np.bool_] = np.asarray(np.isnan(load).any(axis=1))
     out = np.bincount(group[counted], minlength=len(found)) > 0
     out &= weighed
     for g in np.flatnonzero(out).tolist():
-        records.note(NO_WEIGHTS, found[g].name)
+        records.notes.add(NO_WEIGHTS, found[g].name)
     load, counted = load[~out[group]], counted[~out[group]]
     found[:] = [one for one, gone in zip(found, out, strict=True) if not gone]
     capacity = np.where(np.isnan(capacity), np.inf, capacity)
@@ -293,12 +292,12 @@ def _disabled(
             if resource == ALL_RESOURCES:
                 continue
             if resource not in known:
-                records.note(STALE_DISABLED, resource)
+                records.notes.add(STALE_DISABLED, resource)
             for partition in filter(None, (text.strip() for text in listed.split(","))):
                 if resource in own and partition in own[resource][0].rows:
                     pairs.add((partitions_of(resource)[partition], n))
                 elif resource in own:
-                    records.note(STALE_DISABLED, partition)
+                    records.notes.add(STALE_DISABLED, partition)
         # the older form names partitions alone, of whatever resource
         for partition in () if config is None else config.record.listFields.get(DISABLED, ()):
             holds = [resource for resource in own if partition in own[resource][0].rows]
@@ -327,16 +326,13 @@ def _payload(records: Records, found: Sequence[Resource]) -> dict[str, Any]:
     }
     return {
         "ideal_states": ideal, "state_models": definitions, "states": states, "configs": configs,
-        "notes": [
-            sentence.format(some_of(names, printable, MOST_NAMED))
-            for sentence, names in records.notes.items()
-        ],
+        "notes": records.notes.said(),
     }  # fmt: skip
 
 
-def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield what records name that is not there, and what is left alone."""
-    yield from cluster.native.get("notes", ()) if isinstance(cluster.native, dict) else ()
+def left_out(cluster: Cluster) -> Iterable[str]:
+    """Return what records name that is not there, and what is left alone."""
+    return noted(cluster.native)
 
 
 def _plain(found: Found) -> dict[str, Any]:

@@ -96,7 +96,9 @@ def states_of(
         if done == "ENABLE" and (name in disabled or records.is_listed_disabled(name)):
             done = "DISABLE"
         if done == OTHER:
-            records.note("an operation that is not known here of {}: it takes nothing new", name)
+            records.notes.add(
+                "an operation that is not known here of {}: it takes nothing new", name
+            )
         live = records.is_live(name)
         unknown = found is None and bool(records.instance)
         may = {"alive": live, "gone": unknown} | STATES[done]
@@ -162,7 +164,9 @@ def topology_of(
         text = "" if found is None else found.text(needed)
         if not text and on and found is not None:
             records.closed.add(name)
-            records.note(f"no {needed} of {{}}, at which Helix stops: it takes nothing new", name)
+            records.notes.add(
+                f"no {needed} of {{}}, at which Helix stops: it takes nothing new", name
+            )
         own = _pairs(faults, found, text) if path else {zone: text}
         for key, labels in domains.items():
             labels.append(own.get(key) or (f"Default_{key}" if path and text else ""))
@@ -218,7 +222,7 @@ def stands_for(faults: FaultList, records: Records, names: Sequence[str]) -> lis
     ]
     for n, swap in enumerate(swapped):
         if swap and places[n] < 0:
-            records.note("no instance for which {} is swapped in: it takes nothing", names[n])
+            records.notes.add("no instance for which {} is swapped in: it takes nothing", names[n])
     return places
 
 

@@ -53,21 +53,21 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
     servers = {one for one in records.instance if not one.startswith(OTHER_KINDS)}
     config = records.table.get(name)
     if config is not None and any(_told(config, key) for key in ("upsertConfig", "dedupConfig")):
-        records.note(TOGETHER, name)
+        records.notes.add(TOGETHER, name)
         return None
     own = [f"{raw}_OFFLINE"] if kind == "OFFLINE" else [f"{raw}_COMPLETED", f"{raw}_CONSUMING"]
     listed = next((records.partitions[one] for one in own if one in records.partitions), None)
     if listed is not None and len(listed.record.listFields) > 1:
         lists = listed.record.listFields
         if any(not key.startswith("0_") for key in lists):
-            records.note(TOGETHER, name)
+            records.notes.add(TOGETHER, name)
             return None
         groups = tuple(frozenset(lists[key]) & servers for key in sorted(lists))
         return Servers(f"servers of {name}", frozenset().union(*groups), groups)
     if config is not None and (tag := _tenant_tag(config, kind)):
         wanted, required = {tag}, True
     else:
-        records.note(INFERRED, name)
+        records.notes.add(INFERRED, name)
         tagged = [_tags(records, one, kind) for one in holders if one in servers]
         wanted, required = set.intersection(*tagged) if tagged else set(), True
         if not wanted:
@@ -75,7 +75,7 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
     fits = wanted.issubset if required else lambda tags: not wanted.isdisjoint(tags)
     homes = frozenset(one for one in servers if not wanted or fits(_tags(records, one, kind)))
     if not homes:
-        records.note(UNTAGGED, name)
+        records.notes.add(UNTAGGED, name)
         return None
     return Servers(", ".join(["servers", *(f"tagged {one}" for one in sorted(wanted))]), homes)
 

@@ -20,6 +20,7 @@ import msgspec
 
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import decode_json
+from evenkeel.formats.notes import Notes
 from evenkeel.model.errors import FaultList
 
 Kind = Literal[
@@ -135,17 +136,9 @@ class Records:
     table: dict[str, Found] = field(default_factory=dict)
     partitions: dict[str, Found] = field(default_factory=dict)
     listings: list[Listing] = field(default_factory=list)
-    notes: dict[str, list[str]] = field(default_factory=dict)
-    """What cannot be judged: a sentence with a gap, and the names that belong into it."""
-
+    notes: Notes = field(default_factory=Notes)
     closed: set[str] = field(default_factory=set)
     """Instances that take nothing new, since it cannot be judged what they may hold."""
-
-    def note(self, sentence: str, name: str) -> None:
-        """Note something about a name, once."""
-        names = self.notes.setdefault(sentence, [])
-        if name not in names[-1:]:
-            names.append(name)
 
     def is_live(self, name: str) -> bool:
         """Whether an instance is live, which all are where nothing says who is."""

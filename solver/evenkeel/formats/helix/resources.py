@@ -85,7 +85,7 @@ def resources(faults: FaultList, records: Records, alive: Mapping[str, bool]) ->
     told = records.ideal or records.view
     for name in records.view:
         if records.ideal and name not in records.ideal:
-            records.note(NO_IDEAL_STATE, name)
+            records.notes.add(NO_IDEAL_STATE, name)
     found = [_resource(faults, records, one, alive) for one in told.values()]
     return [one for one in found if one is not None]
 
@@ -117,15 +117,15 @@ def _left_alone(records: Records, found: Found, model: Model | None) -> bool:
     name, tag = found.record.id, found.text("INSTANCE_GROUP_TAG")
     mode, state_model = mode_of(found), found.text("STATE_MODEL_DEF_REF")
     if mode == "task" or state_model in TASKS:
-        records.note(IS_TASK, name)
+        records.notes.add(IS_TASK, name)
     elif state_model == pinot.BROKERS:
-        records.note(pinot.DERIVED, name)
+        records.notes.add(pinot.DERIVED, name)
     elif mode == "user_defined":
-        records.note(USER_DEFINED, name)
+        records.notes.add(USER_DEFINED, name)
     elif model is None:
-        records.note(NO_MODEL, name)
+        records.notes.add(NO_MODEL, name)
     elif mode != "customized" and tag and not _carried(records, tag):
-        records.note(NO_TAG, f"{name} ({tag})")
+        records.notes.add(NO_TAG, f"{name} ({tag})")
     else:
         return False
     return True
@@ -141,7 +141,7 @@ def _resource(
     view = records.view.get(record.id)
     rows = _rows(found, view, model, alive)
     if view is not None and not view.record.mapFields.keys() <= rows.keys():
-        records.note(
+        records.notes.add(
             "of partitions of {} that only an external view has: they count as gone", record.id
         )
     config = records.resource.get(record.id)
@@ -161,10 +161,10 @@ def _resource(
                 return None
             tag = servers.tag
         elif tag and not _carried(records, tag):
-            records.note(TAG_IGNORED, f"{record.id} ({tag})")
+            records.notes.add(TAG_IGNORED, f"{record.id} ({tag})")
             tag = ""
         if found.text("MAX_PARTITIONS_PER_INSTANCE") not in ("", f"{2**31 - 1}"):
-            records.note(MOST_IGNORED, record.id)
+            records.notes.add(MOST_IGNORED, record.id)
     wanted = _wanted(records, found, config, alive, rows)
     if wanted is None:
         return None
@@ -198,7 +198,7 @@ def _wanted(
         return [len(listed[one]) if one in listed else everywhere for one in rows]
     if not told:
         return [max((len(row.nodes) for row in rows.values()), default=0)] * len(rows)
-    records.note(NO_NUMBER, f"{found.record.id} ({told})")
+    records.notes.add(NO_NUMBER, f"{found.record.id} ({told})")
     return None
 
 

@@ -1,7 +1,7 @@
 """Longhorn's resources put together to a cluster: disks are nodes, volumes partitions."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -21,11 +21,14 @@ from evenkeel.formats.longhorn.resources import (
     ReplicaResource,
     VolumeResource,
 )
+from evenkeel.formats.notes import MOST_NAMED
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.intake.stranded import with_stranded
 from evenkeel.model.placement import Flag
+from evenkeel.model.runtime.printable import some_of
+from evenkeel.strategies.longhorn.degraded import told_waiting
 from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import Settings
@@ -33,6 +36,13 @@ from evenkeel.strategies.longhorn.system import FAULTED, System
 
 CORDONED = "KubernetesNodeCordoned"
 """Why a node that people have cordoned is not schedulable."""
+
+NO_NODE = "no node {}: its replicas count as lost"
+NO_DISK = "no disk {}: its replicas count as lost"
+NO_VOLUME = "no volume of the replicas {}: they count for nothing"
+NO_UUID = "no diskUUID of {}: it counts as not ready"
+SAME_UUID = "no diskUUID of its own of {}: it counts as not ready"
+ATTACHED = "no node {}, to which volumes are attached: they count as detached"
 
 MOST_RETRIES = 5
 """A failed replica that was built anew so often is not tried again."""
@@ -83,10 +93,24 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
     system = cluster.native
     said: dict[str, Any] = {one.name: getattr(system, one.name) for one in fields(System)}
     cluster = replace(cluster, native=Snapshot(**said, objects=objects))
-    return with_stranded(cluster, _lost(cluster, system))
+    return with_stranded(cluster, _lost(cluster, system, reader.gone))
 
 
-def _lost(cluster: Cluster, system: System) -> NDArray[np.bool_]:
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what resources name that is not there, and which volumes Longhorn lets wait."""
+    if isinstance(cluster.native, Snapshot):
+        yield from cluster.native.objects.notes.said()
+        if len(unmet := np.unique(cluster.forbidden[:, 0]).tolist()):
+            theirs = some_of(unmet, cluster.partitions.names.__getitem__, MOST_NAMED)
+            yield (
+                "no disk with the tags, or of the kind, that volumes ask for: they get no replica "
+                f"and move none: {theirs}"
+            )
+        if waiting := told_waiting(cluster, cluster.native.settings):
+            yield f"of {waiting}"
+
+
+def _lost(cluster: Cluster, system: System, gone: Container[str]) -> NDArray[np.bool_]:
     """Tell which volumes had healthy replicas, and have none on a disk that is up, (P,).
 
     One that was never attached has none either, and nothing to lose.
@@ -99,6 +123,7 @@ def _lost(cluster: Cluster, system: System) -> NDArray[np.bool_]:
         np.bincount(placement.owner[rows], minlength=count) > 0
         for rows in (there & (healthy | failed), source)
     )
+    had |= [name in gone for name in system.volumes.names]
     return np.asarray((had | (system.volumes.robustness == FAULTED)) & ~sources)
 
 
@@ -111,6 +136,8 @@ class _Reader:
     latest: float = 0.0
     disk_at: dict[tuple[str, str], str] = field(default_factory=dict)
     host_of: dict[str, list[str]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    """Volumes that had replicas on nodes or disks that are gone."""
 
     def host(self, found: Found[NodeResource]) -> Host:
         """Return a node with its disks."""
@@ -147,10 +174,12 @@ class _Reader:
         if told.diskUUID:
             first = self.disk_at.setdefault((host, told.diskUUID), name)
             if first != name:
-                self.faults.add(f"{path}.diskUUID", told.diskUUID, f"is already that of {first}")
+                self.objects.notes.add(SAME_UUID, f"{host}/{name}")
+                ready = False
             self.host_of.setdefault(told.diskUUID, []).append(host)
         elif status is not None and (ready or told.scheduledReplica):
-            self.faults.add(f"{path}.diskUUID", told.diskUUID, "is missing")
+            self.objects.notes.add(NO_UUID, f"{host}/{name}")
+            ready = False
         return Disk(
             name=name,
             maximum=told.storageMaximum,
@@ -174,20 +203,22 @@ class _Reader:
             spec = found.value.spec
             if spec.volumeName not in by_volume:
                 if ("Volume", spec.volumeName) not in self.objects.misfits:
-                    self.faults.add(found.at("spec.volumeName"), spec.volumeName, "unknown volume")
+                    self.objects.notes.add(NO_VOLUME, found.value.metadata.name)
                 continue
             if not spec.nodeID or ("Node", spec.nodeID) in self.objects.misfits:
                 continue
             disk = self.disk_at.get((spec.nodeID, spec.diskID))
-            if spec.nodeID not in nodes:
-                self.faults.add(found.at("spec.nodeID"), spec.nodeID, "unknown node")
-            elif disk is None:
-                there = self.host_of.get(spec.diskID)
-                known = f"; it is one of {there[0]}" if there else ""
-                message = f"unknown disk of {spec.nodeID}{known}"
-                self.faults.add(found.at("spec.diskID"), spec.diskID, message)
-            else:
+            if disk is not None:
                 by_volume[spec.volumeName].append(self._replica(found, disk))
+                continue
+            self.gone.add(spec.volumeName)
+            if spec.nodeID not in nodes:
+                self.objects.notes.add(NO_NODE, f"{spec.nodeID} ({found.value.metadata.name})")
+            else:
+                there = self.host_of.get(spec.diskID)
+                known = f", it is one of {there[0]}" if there else ""
+                said = f"{spec.diskID} of {spec.nodeID} ({found.value.metadata.name}{known})"
+                self.objects.notes.add(NO_DISK, said)
         return by_volume
 
     def _replica(self, found: Found[ReplicaResource], disk: str) -> Replica:
@@ -218,7 +249,8 @@ class _Reader:
         attached = status.currentNodeID if status.state == "attached" else ""
         known = {one.value.metadata.name for one in self.objects.nodes}
         if attached and attached not in known and ("Node", attached) not in self.objects.misfits:
-            self.faults.add(found.at("status.currentNodeID"), attached, "unknown node")
+            self.objects.notes.add(ATTACHED, f"{attached} ({name})")
+            attached = ""
         return Volume(
             name=name,
             size=int(spec.size),

@@ -1,7 +1,7 @@
 """Longhorn among the formats: how its resources are recognised, read, written and carried out."""
 
-from evenkeel.formats.longhorn.cluster import read
-from evenkeel.formats.longhorn.objects import recognises
+from evenkeel.formats.longhorn.cluster import left_out, read
+from evenkeel.formats.longhorn.objects import hint, recognises
 from evenkeel.formats.longhorn.output import encode
 from evenkeel.formats.longhorn.waves import CARRIER
 from evenkeel.formats.registry import Format
@@ -14,6 +14,8 @@ FORMAT = Format(
     read=read,
     encode=encode,
     carrier=CARRIER,
+    left_out=left_out,
+    hint=hint,
     stranded="Longhorn builds a replica from a healthy one, and these volumes have none on a disk "
     "that is up: bring back a node that holds one, salvage the volume or restore a backup, and "
     "read again",

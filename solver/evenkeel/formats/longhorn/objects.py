@@ -16,6 +16,7 @@ from evenkeel.formats.longhorn.resources import (
     SettingResource,
     VolumeResource,
 )
+from evenkeel.formats.notes import Notes
 from evenkeel.model.errors import FaultList
 
 GROUP = "longhorn.io/"
@@ -61,6 +62,9 @@ class Objects:
     volumes: list[Found[VolumeResource]] = field(default_factory=list)
     replicas: list[Found[ReplicaResource]] = field(default_factory=list)
     settings: list[Found[SettingResource]] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
+    """What names something that is not there."""
+
     misfits: set[tuple[str, str]] = field(default_factory=set)
     """Kind and name of those that do not fit their kind: what names them is not at fault."""
 
@@ -78,6 +82,15 @@ def recognises(document: Document) -> str:
         return ""
     known = b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
     return "resources" if known else ""
+
+
+def hint(document: Document) -> str:
+    """Tell that a document seems to be such resources as YAML."""
+    head = document.data[:HEAD]
+    known = re.search(rb"^\s*(- )?apiVersion: (v1|longhorn\.io/)", head, re.MULTILINE)
+    if known and b"longhorn.io/v1" in document.data:
+        return "it seems to be Longhorn's resources as YAML: print them by kubectl get -o json"
+    return ""
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:

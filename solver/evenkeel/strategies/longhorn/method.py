@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from evenkeel.strategies.longhorn.actions import ActionLog
 from evenkeel.strategies.longhorn.compile import system_of
+from evenkeel.strategies.longhorn.degraded import stay_degraded
 from evenkeel.strategies.longhorn.redundancy import limited_redundancy
 from evenkeel.strategies.longhorn.settings import Longhorn
 from evenkeel.strategies.longhorn.stepping import BUDGET, AutoBalance
@@ -41,6 +42,7 @@ def longhorn(request: Request) -> Outcome:
         warnings=(
             *limited_redundancy(request.cluster, node, _healthy(work, node)),
             *_left_over(left_over),
+            *stay_degraded(request.cluster, work.settings, node, lambda v: work.next_action(v).why),
         ),
         native=log,
     )

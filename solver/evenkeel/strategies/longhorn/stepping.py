@@ -16,6 +16,7 @@ from evenkeel.strategies.longhorn.actions import (
     ActionLog,
 )
 from evenkeel.strategies.longhorn.compile import IDLE, Bundle, bundle, system_of
+from evenkeel.strategies.longhorn.degraded import MAY_RETURN
 from evenkeel.strategies.longhorn.settings import Longhorn
 from evenkeel_kernels.longhorn import auto_balance as kernel
 from evenkeel_kernels.longhorn import state as marks
@@ -62,6 +63,7 @@ class AutoBalance:
     def __init__(self, cluster: Cluster, options: Longhorn | None = None) -> None:
         self.cluster = cluster
         self.options = Longhorn() if options is None else options
+        self.settings = system_of(cluster).settings.overridden(self.options)
         self._bundle = bundle(cluster, self.options)
         self._entries: list[NDArray[np.int64]] = []
         self._cursor = np.zeros(2, np.int64)
@@ -257,7 +259,7 @@ class AutoBalance:
             if not problem.rebuilds:
                 return "rebuilds are switched off"
             waits = bool((there & marks.WAITING).any())
-            return "a failed replica may return" if waits else "no healthy replica to copy from"
+            return MAY_RETURN if waits else "no healthy replica to copy from"
         if usable > problem.wanted[v]:
             return "it has more replicas than are wanted, and none that should go"
         if problem.effort[v] == marks.DISABLED:

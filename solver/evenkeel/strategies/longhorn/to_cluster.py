@@ -20,6 +20,9 @@ from evenkeel.strategies.longhorn.system import (
 NO_ZONE = "(no zone)"
 """Label of the one zone that hosts without a label share."""
 
+BLOCK, FILESYSTEM = "block-disk", "filesystem-disk"
+"""Tags of disks by which data engine they serve, where there are both."""
+
 UNTAGGED = "untagged"
 """Tag of hosts and disks that carry none, which a volume without selector may be bound to."""
 
@@ -33,7 +36,7 @@ def as_cluster(system: System, first: NDArray[np.int64], node: NDArray[np.int32]
     if system.settings.disable_scheduling_on_cordoned_node:
         open_hosts = open_hosts & ~hosts.cordoned
     tags = _tags(system)
-    rules, rule = _rules(system, tags)
+    rules, rule, met = _rules(system, tags)
     capacity, watermark = _capacity(system, first, node)
     zones = [hosts.zone_names[z] or NO_ZONE for z in hosts.zone[on].tolist()]
     first_disk = np.full(len(hosts) + 1, -1, np.int32)
@@ -51,7 +54,7 @@ def as_cluster(system: System, first: NDArray[np.int64], node: NDArray[np.int32]
         tags=tags,
         alive=alive,
         accepts=alive & open_hosts[on] & disks.allow_scheduling,
-        keeps=~(hosts.evicting[on] | disks.evicting),
+        keeps=~(hosts.evicting[on] | disks.evicting) & (alive | _may_return(system, node)),
         since=hosts.ready_since[on],
         partition_names=list(volumes.names),
         replicas=volumes.replicas,
@@ -62,9 +65,36 @@ def as_cluster(system: System, first: NDArray[np.int64], node: NDArray[np.int32]
         leader=np.full(len(volumes), -1, np.int16),
         rules=rules,
         rule=rule,
+        forbidden=_forbidden(np.flatnonzero(~met[rule]), first, node, len(disks)),
         native=system,
         native_format=FORMAT,
     )
+
+
+def _may_return(system: System, node: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Tell for which disks that are down Longhorn waits, (N,), which it does if nothing tells.
+
+    It waits for failed replicas that can serve again. A disk without them is as long down as its
+    host.
+    """
+    replicas, disks = system.replicas, system.disks
+    failed = (node >= 0) & replicas.failed & replicas.reusable
+    latest = np.full(len(disks), -np.inf)
+    np.maximum.at(latest, node[failed], np.nan_to_num(replicas.failed_at[failed], nan=np.inf))
+    since = np.where(latest > -np.inf, latest, system.hosts.ready_since[disks.host])
+    over = since + system.settings.replica_replenishment_wait_interval <= system.now
+    return ~np.asarray(over)
+
+
+def _forbidden(
+    volumes: NDArray[np.int64], first: NDArray[np.int64], node: NDArray[np.int32], disks: int
+) -> NDArray[np.int64]:
+    """Return the disks that have none of some volumes, as pairs: they may get none, (F, 2)."""
+    pairs = [np.zeros((0, 2), np.int64)]
+    for v in volumes.tolist():
+        free = np.setdiff1d(np.arange(disks), node[first[v] : first[v + 1]])
+        pairs.append(np.column_stack([np.full(len(free), v), free]))
+    return np.concatenate(pairs)
 
 
 def soft(own: NDArray[np.uint8], everywhere: bool) -> NDArray[np.bool_]:
@@ -124,13 +154,20 @@ def _tags(system: System) -> Mapping[str, NDArray[np.bool_]]:
             untagged &= ~carried
             found[f"{kind}:{tag}"] = carried[on] if kind == "host" else carried
         found[f"{kind}-{UNTAGGED}"] = untagged[on] if kind == "host" else untagged
+    if _kinds_differ(system):
+        found |= {BLOCK: system.disks.block, FILESYSTEM: ~system.disks.block}
     return found
+
+
+def _kinds_differ(system: System) -> bool:
+    """Tell whether some disks, or volumes, are of the second data engine, on block devices."""
+    return bool(system.disks.block.any() or system.engine_block.any())
 
 
 def _rules(
     system: System, tags: Mapping[str, NDArray[np.bool_]]
-) -> tuple[list[Rule], NDArray[np.int32]]:
-    """Return the distinct rules of the volumes, and each volume's."""
+) -> tuple[list[Rule], NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the distinct rules of the volumes, each volume's, and which some disk could keep."""
     settings, volumes = system.settings, system.volumes
     columns = np.stack(
         [
@@ -139,22 +176,27 @@ def _rules(
             soft(volumes.disk_soft, settings.replica_disk_soft_anti_affinity),
             volumes.node_selector,
             volumes.disk_selector,
+            system.engine_block[volumes.engine],
         ],
         axis=1,
     ).astype(np.int64)
     if len(columns) == 0:
-        return [], np.zeros(0, np.int32)
+        return [], np.zeros(0, np.int32), np.ones(0, np.bool_)
     distinct, rule = distinct_rows(columns)
-    return [_rule(system, tags, row) for row in distinct.tolist()], rule.astype(np.int32)
+    found = [_rule(system, tags, row) for row in distinct.tolist()]
+    met = np.array([some for _, some in found], np.bool_)
+    return [one for one, _ in found], rule.astype(np.int32), met
 
 
-def _rule(system: System, tags: Mapping[str, NDArray[np.bool_]], row: list[int]) -> Rule:
-    """Say what binds a volume; tags that no disk has all of are left to the strategy alone.
+def _rule(
+    system: System, tags: Mapping[str, NDArray[np.bool_]], row: list[int]
+) -> tuple[Rule, bool]:
+    """Say what binds a volume, and whether some disk has all the tags that it asks for.
 
     A rule that no node can keep is refused as a contradiction, and to Longhorn it is none: replicas
     stay where they are, and new ones find no place.
     """
-    zone, host, disk, by_host, by_disk = row
+    zone, host, disk, by_host, by_disk, block = row
     settings = system.settings
     spread: dict[str, Amount] = {
         level: (1, "soft") if is_soft else 1
@@ -169,5 +211,8 @@ def _rule(system: System, tags: Mapping[str, NDArray[np.bool_]], row: list[int])
         require += [f"{kind}:{tag}" for tag in asked]
         if not asked and not empty_may_all:
             require.append(f"{kind}-{UNTAGGED}")
+    if _kinds_differ(system):
+        require.append(BLOCK if block else FILESYSTEM)
     met = np.all([np.ones(len(system.disks), np.bool_), *(tags[tag] for tag in require)], axis=0)
-    return Rule(require=[f"+{tag}" for tag in require] if met.any() else (), spread=spread)
+    some = bool(met.any())
+    return Rule(require=[f"+{tag}" for tag in require] if some else (), spread=spread), some

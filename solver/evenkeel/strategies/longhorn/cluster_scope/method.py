@@ -7,6 +7,7 @@ cost: the share of all data that is copied, plus a weight times how far the full
 above level. The candidates are what ``balance`` reaches at falling tolerances; the cheapest stands.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,8 +26,10 @@ from evenkeel.strategies.longhorn.cluster_scope.problem import (
 )
 from evenkeel.strategies.longhorn.cluster_scope.search import ClusterPlan, Search, pinned
 from evenkeel.strategies.longhorn.cluster_scope.volumes import Standings, standings
+from evenkeel.strategies.longhorn.degraded import stay_degraded
 from evenkeel.strategies.longhorn.redundancy import limited_redundancy
 from evenkeel.strategies.longhorn.settings import Longhorn, Settings
+from evenkeel.strategies.longhorn.stepping import AutoBalance
 from evenkeel.strategies.longhorn.system import BEST_EFFORT, LEAST_EFFORT, System
 from evenkeel.strategies.longhorn.write_back import one_by_one
 from evenkeel.strategies.registry import Outcome, Request
@@ -85,7 +88,10 @@ def _planned(
         node=node,
         leader=was.leader.copy(),
         message=_message(plan),
-        warnings=limited_redundancy(request.cluster, node, healthy),
+        warnings=(
+            *limited_redundancy(request.cluster, node, healthy),
+            *stay_degraded(request.cluster, settings, node, _why_none(request.cluster, options)),
+        ),
         native=plan,
     )
 
@@ -146,6 +152,17 @@ def _nodes(
     placed = np.bincount(owner[node >= 0], minlength=len(problem.partitions))
     whole = found.balanced & (placed >= problem.partitions.replicas)
     return np.where((node < 0) & ~found.counts & ~whole[owner], was, node)
+
+
+def _why_none(cluster: Cluster, options: Longhorn) -> Callable[[int], str]:
+    """Return a function that says why Longhorn's rule, or else the plan, builds no replica."""
+    work = AutoBalance(cluster, replace(options, scope="volume"))
+
+    def why(volume: int) -> str:
+        found = work.next_action(volume)
+        return found.why if found.kind == "nothing" else "the plan has no room for another"
+
+    return why
 
 
 def _message(plan: ClusterPlan) -> str:

@@ -1,0 +1,40 @@
+"""What a dump has that cannot be judged: read, noted once, and left alone."""
+
+from collections.abc import Iterable
+
+from evenkeel.model.runtime.printable import printable, some_of
+
+MOST_NAMED = 8
+
+
+class Notes:
+    """Sentences with a gap, each with the names that belong into it.
+
+    Examples
+    --------
+    >>> notes = Notes()
+    >>> for name in ("n1", "n2", "n1"):
+    ...     notes.add("no node {}: it counts as gone", name)
+    >>> notes.said()
+    ['no node n1, n2: it counts as gone']
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, dict[str, None]] = {}
+
+    def add(self, sentence: str, *names: str) -> None:
+        """Note something about names; each is named once."""
+        self._names.setdefault(sentence, {}).update(dict.fromkeys(names))
+
+    def said(self) -> list[str]:
+        """Return the sentences with their names, of many only the first."""
+        return [
+            sentence.replace("{}", some_of([*names], printable, MOST_NAMED), 1)
+            for sentence, names in self._names.items()
+        ]
+
+
+def noted(native: object) -> Iterable[str]:
+    """Return what was noted in the payload of a cluster."""
+    found: Iterable[str] = native.get("notes", ()) if isinstance(native, dict) else ()
+    return found

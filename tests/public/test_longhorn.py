@@ -1,0 +1,69 @@
+"""Longhorn's resources, as users brought them."""
+
+import pytest
+
+
+def solved(case, *words):
+    return case.run("solve", "longhorn.json", *words, "--json")
+
+
+LATER = ("--now", "2026-02-19T11:00:00Z")
+
+
+class TestNodeDown:
+    def test_before_the_wait_is_over_it_is_said_how_long_it_takes(self, public):
+        case = public("longhorn/node-down")
+        for words in ((), ("--method", "longhorn"), ("--level", "none")):
+            answer = solved(case, *words)
+            assert answer.json["forced_moves"] == 0
+            told = "12 volumes", "2026-02-19T10:10:00Z", "--now"
+            assert all(one in answer.err for one in told)
+        assert "12 volumes" in case.run("check", "longhorn.json").err
+        assert "12 volumes" in case.run("plan", "longhorn.json", "-o", "plan.json").err
+
+    def test_then_balance_builds_all(self, public):
+        answer = solved(public("longhorn/node-down"), *LATER)
+        assert answer.json["forced_moves"] == 12
+        assert answer.json["broken_before"]["on_dead"] == 12
+        assert "on_dead" not in answer.json["broken"]
+        assert "12 volumes" not in answer.err
+
+    def test_what_longhorn_itself_leaves_is_said(self, public):
+        answer = solved(public("longhorn/node-down"), "--method", "longhorn", *LATER)
+        assert answer.json["moves"] == 5
+        assert [one[:9] for one in answer.json["warnings"]] == ["7 volumes"]
+
+    def test_the_scope_cluster_leaves_none(self, public):
+        words = ("--method", "longhorn", "--option", "scope=cluster", *LATER)
+        answer = solved(public("longhorn/node-down"), *words)
+        assert answer.json["warnings"] == []
+        assert "on_dead" not in answer.json["broken"]
+
+    def test_a_time_is_for_systems_that_wait(self, public):
+        answer = public("tables/scylla-last-rack").run(
+            "solve", "nodes.csv", "replicas.csv", "rules.toml", *LATER
+        )
+        assert answer.code == 2
+        assert "now" in answer.err
+
+
+def test_an_eviction_that_has_no_place(public):
+    answer = solved(public("longhorn/eviction-without-a-place"))
+    assert answer.json["status"] == "infeasible"
+
+
+def test_single_replicas_are_at_rest(public):
+    answer = solved(public("longhorn/single-replicas"), "--method", "longhorn")
+    assert answer.json["moves"] == 0
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+def test_one_of_two_replicas_goes_to_the_other_node(public, method):
+    answer = solved(public("longhorn/two-large-replicas-on-one-node"), "--method", method)
+    assert answer.json["moves"] == 1
+
+
+def test_a_volume_attached_to_a_node_that_was_removed(public):
+    answer = solved(public("longhorn/attached-to-a-removed-node"))
+    assert answer.code == 0
+    assert "old-node (pvc-0)" in answer.err
