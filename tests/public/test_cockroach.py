@@ -201,3 +201,85 @@ def test_without_zones_as_many_replicas_are_wanted_as_there_are(public):
     assert "surplus" not in answer.text
     assert read("no-zone-configurations").partitions.replicas.tolist() == [5] * 5 + [3] * 5
     assert case.run("plan", "ranges.csv", "nodes.csv", "--drain", "2", "-o", "move").code == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_node_that_joins_a_preferred_place_is_given_what_is_short_there(public, method):
+    public("cockroach/second-node-of-a-preferred-place")
+    cluster = read("second-node-of-a-preferred-place")
+    result = ek.solve(cluster, method)
+    assert result.audit.ok
+    assert [move.target for move in result.moves] == ["5"] * 6
+    assert all({"1", "5"} < {*stores} for stores in held(cluster, result.placement))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_zones_of_unlike_size_keep_a_replica_each(public, method):
+    public("cockroach/zones-of-two-two-and-one")
+    assert not ek.solve(read("zones-of-two-two-and-one"), method).moves
+
+
+def test_a_node_that_is_dead_and_decommissioned_does_not_count(public):
+    public("cockroach/four-of-five-nodes-left")
+    cluster = read("four-of-five-nodes-left")
+    result = ek.solve(cluster, "cockroach")
+    assert result.guard == 0
+    left = held(cluster, result.placement)
+    assert all(len(stores) == 3 and "3" not in stores for stores in left)
+    kept = held(cluster, ek.solve(cluster, "balance").placement)
+    assert all({"1", "2", "4", "5"} <= {*stores} for stores in kept)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_six_nodes_of_twelve_are_emptied_but_for_what_has_no_majority(public, method):
+    case = public("cockroach/half-of-twelve-nodes-decommissioning")
+    files = ("nodes.csv", "ranges.csv", "zones.csv")
+    answer = case.run("solve", *files, "--method", method)
+    assert answer.code == 3
+    assert "99 (on 10, 11, 12)" in answer.text
+    cluster = read("half-of-twelve-nodes-decommissioning")
+    *others, last = held(cluster, ek.solve(cluster, method).placement)
+    assert last == ["10", "11", "12"]
+    assert {store for stores in others for store in stores} <= set("123456")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_stores_of_which_no_file_tells_the_node_are_not_taken_for_dead(public, method):
+    case = public("cockroach/several-stores-of-a-node")
+    answer = case.run("solve", "nodes.csv", "ranges.csv", "--method", method, "-o", "out.sql")
+    assert "stores 4, 5, 6 as no node of node status" in answer.text
+    assert "kv_store_status" in answer.text
+    assert answer.code == 0
+    assert case.written("out.sql") == ""
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_old_releases_print_is_read(public, method):
+    case = public("cockroach/shell-of-version-2")
+    names = ("ranges.txt", "nodes.txt", "zones.txt")
+    assert case.run("solve", *names, "--method", method, "-o", "out.sql").code == 0
+    moves = re.findall("RANGE (.*) RELOCATE VOTERS FROM (.*) TO (.*);", case.written("out.sql"))
+    assert moves == [("21", "3", "4"), ("22", "3", "4")]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_range_with_learners_is_under_way_and_left_alone(method):
+    ranges = (
+        b"range_id,voting_replicas,non_voting_replicas,learner_replicas,lease_holder\n"
+        b'1,"{1,2,3}",{},{4},3\n2,"{1,2,3}",{},{},1\n'
+    )
+    nodes = b"id,locality,is_live\n" + b"".join(b"%d,zone=z%d,true\n" % (i, i) for i in range(1, 6))
+    cluster = ek.read(ranges, nodes)
+    assert any("under way: 1 range (1) with learners" in one for one in cluster.native.notes)
+    assert ek.solve(cluster, method).audit_before.ok
+    result = ek.solve(cluster.drain("3"), method)
+    assert {move.partition for move in result.moves} == {"2"}
+    assert not result.leader_changes
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_changes_of_nodes_after_reading_are_heeded(method):
+    cluster = read("no-zone-configurations").drain("2")
+    result = ek.solve(cluster, method)
+    assert not any("2" in stores for stores in held(cluster, result.placement))
+    assert "2" not in arrived(ek.solve(read("no-zone-configurations").cordon("2"), method))

@@ -48,6 +48,7 @@ class Flag(IntFlag):
     ERROR = 128
     STRANDED = 256
     PREFERRED = 512
+    LEFT_ALONE = 1024
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Count as an entry of ``flags``, so that ``flags |= Flag.PINNED`` stays uint16."""

@@ -16,7 +16,7 @@ from evenkeel.measure.bounds import Bounds
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
-from evenkeel.model.intake.stranded import reassigned, stranded, told_stranded
+from evenkeel.model.intake.stranded import told_stranded, unchanged
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS
@@ -163,12 +163,12 @@ def run_guarded(
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
     """Return the placement answered; the cluster's own, with all that is counted, if it is that.
 
-    What is stranded or being reassigned stays where it is, and nobody can be made to lead it.
+    What is stranded, being reassigned or left alone stays where it is, led by whom it is led.
     """
     before, node, leader = cluster.placement, outcome.node, outcome.leader
     if node is before.node and leader is before.leader:
         return before
-    held = stranded(before) | reassigned(before)
+    held = unchanged(before)
     if held.any():
         node = np.where(held[before.owner], before.node, node)
         leader = np.where(held, before.leader, leader)

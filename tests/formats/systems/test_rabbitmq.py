@@ -89,7 +89,7 @@ class TestReading:
 
     def test_queues_without_a_type_are_noted(self):
         told = registry.find("rabbitmq").left_out
-        (note,) = told(registry.read(text([queue("q", ABC)])))
+        (note,) = told(registry.read(text([queue("q", ABC)])))  # of its type alone
         assert "list them with type" in note
         assert not [*told(registry.read(text([queue("q", ABC, type="quorum")])))]
 
@@ -137,15 +137,28 @@ class TestBadInput:
                        "maintenance_status": {"rabbit@a": "odd"}})  # fmt: skip
         assert faults_of(text(rows), status, text({"rabbit@y": "1"})) == [
             ("[1].name", "q"),
-            ("maintenance_status.rabbit@a", "odd"),
-            ("rabbit@y", "rabbit@y"),
             ("[2].members[1]", "rabbit@a"),
-            ("[3].members[0]", "rabbit@z"),
-            ("[4].leader", "rabbit@z"),
-            ("[5].online", "rabbit@c"),
             ("[6].message_bytes", "many"),
             ("<bytes>", ["rabbit@a", "rabbit@b", "rabbit@c"]),
         ]
+
+    def test_what_is_stale_is_noted(self):
+        rows = [
+            queue("b", ["rabbit@z", "rabbit@a"], type="quorum"),
+            queue("c", leader="rabbit@z", type="quorum"),
+            queue("d", online=["rabbit@c"], type="quorum"),
+        ]  # fmt: skip
+        nodes = ["rabbit@a", "rabbit@b", "rabbit@c"]
+        status = text({"disk_nodes": nodes, "running_nodes": nodes,
+                       "maintenance_status": {"rabbit@a": "odd"}})  # fmt: skip
+        zones = text({"rabbit@y": "1"} | dict.fromkeys(nodes, "2"))
+        cluster = registry.read(text(rows), status, zones)
+        assert cluster.nodes.gone.tolist() == [False, False, False, True]
+        assert cluster.nodes.accepts.tolist() == [False, True, True, False]
+        assert cluster.placement.leader.tolist() == [0, -1, 0]
+        told = " ".join(registry.find("rabbitmq").left_out(cluster))
+        for name in ("rabbit@z in 1 queue", "rabbit@y", "odd", "c: rabbit@z", "d: rabbit@c"):
+            assert name in told
 
     @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
     def test_truncated_files(self, file):

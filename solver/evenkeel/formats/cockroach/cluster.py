@@ -23,9 +23,9 @@ from evenkeel.formats.number_lists import number_lists
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.intake.stranded import with_stranded
-from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
+from evenkeel.model.intake.stranded import with_left_alone, with_stranded
+from evenkeel.model.placement import Role
+from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.rules import Amount
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.strategies.cockroach.compile import Tables
@@ -147,7 +147,7 @@ def read(documents: Sequence[Document]) -> Cluster:
         found.notes.append("no used bytes of stores: disks count as if only ranges filled them")
     notes = (*found.notes, *wanted.why, *_about_disks(cluster))
     cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))
-    return with_stranded(_pinned(_grouped(cluster), wanted.alone), _without_quorum(cluster))
+    return with_stranded(with_left_alone(_grouped(cluster), wanted.alone), _without_quorum(cluster))
 
 
 def _tiers(stores: Sequence[_Store]) -> set[tuple[str, str]]:
@@ -176,8 +176,11 @@ def _left_alone(
     """
     found_of: dict[str, NDArray[np.bool_]] = {}
     names = [*stores]
-    for store, message in found.foreign.items():
-        found_of[f"store {store} as {message}"] = (replicas == names.index(store)).any(axis=1)
+    for message in dict.fromkeys(found.foreign.values()):
+        theirs = [store for store, why in found.foreign.items() if why == message]
+        told = f"{some_of(theirs, str, MOST_NAMED)} as {message}"
+        held = np.isin(replicas, [names.index(store) for store in theirs])
+        found_of[f"{'stores' if len(theirs) > 1 else 'store'} {told}"] = np.any(held, axis=1)
     if lease is not None:
         votes = (replicas == lease[:, None]) & (roles == Role.VOTER)
         odd = (lease != -1) & ~votes.any(axis=1)
@@ -195,14 +198,6 @@ def _about_disks(cluster: Cluster) -> Iterator[str]:
             f"of {counted(len(names), 'store')} with disks at least {SETTINGS.disk_rebalance:.1%} "
             f"full ({some_of(names, str, MOST_NAMED)}): replicas only leave them"
         )
-
-
-def _pinned(cluster: Cluster, which: NDArray[np.bool_]) -> Cluster:
-    """Return a cluster in which some ranges (P,) stay as they are."""
-    held = cluster.placement
-    flags = np.where(which[held.owner], held.flags | np.uint16(Flag.PINNED), held.flags)
-    flags = read_only(flags.astype(np.uint16))
-    return cluster.with_placement(Placement(held.first, held.node, held.role, flags, held.leader))
 
 
 def _wanted_by(config: Mapping[str, Any]) -> int:

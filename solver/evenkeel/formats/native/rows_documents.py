@@ -24,6 +24,7 @@ FlagName = Literal[
     "error",
     "stranded",
     "preferred",
+    "left_alone",
 ]
 RoleName = Literal["voter", "non_voter", "learner"]
 

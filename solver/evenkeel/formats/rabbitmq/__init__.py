@@ -7,7 +7,7 @@ RabbitMQ, ``rabbitmqctl list_queues`` and ``cluster_status``, ``rabbitmq-queues 
 """
 
 from evenkeel.formats.rabbitmq.cluster import left_out, read
-from evenkeel.formats.rabbitmq.documents import recognises
+from evenkeel.formats.rabbitmq.documents import hint, recognises
 from evenkeel.formats.rabbitmq.output import encode
 from evenkeel.formats.rabbitmq.waves import CARRIER
 from evenkeel.formats.registry import Format
@@ -22,6 +22,7 @@ FORMAT = Format(
     left_out=left_out,
     carrier=CARRIER,
     keeps_mended=True,
+    hint=hint,
     stranded="a queue changes its members by a majority of them: bring back nodes that hold it, "
     "and read again",
 )

@@ -11,6 +11,7 @@ from msgspec import Meta
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.json_text import decode_json
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.printable import printable, some_of
 
 Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
 HEAD = 65536
@@ -18,8 +19,20 @@ Raw = dict[str, Any]
 Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
 
 QUORUM = {"quorum", "rabbit_quorum_queue"}
+AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
 UNDER_WAY = {"draining", "drained", "maintenance", "under maintenance"}
-"""What ``cluster_status`` says of a node in maintenance."""
+"""What ``cluster_status`` says of a node that is not in maintenance, and of one that is."""
+
+BANNER = re.compile(rb"\A(?:\s*(?:Timeout:|Listing |Cluster status of)[^\n]*\n)+")
+"""What the tools say first, unless they are asked with ``-q``."""
+
+FOR_PEOPLE = re.compile(
+    rb"^(?:Timeout: |Listing queues for vhost |Cluster status of node |Status of quorum queue )"
+    rb"|Raft State|^(?:Disk Nodes|Running Nodes)\s*$|^(?:vhost\t)?name\t",
+    re.MULTILINE,
+)
+MOST_NAMED = 5
+"""Queues that a note names; the rest is counted."""
 
 
 class Queue(msgspec.Struct, gc=False):
@@ -34,12 +47,12 @@ class Queue(msgspec.Struct, gc=False):
     members: list[str] | str | None = None
     online: list[str] | str | None = None
     message_bytes: Bytes | str | None = None
+    state: str | None = None
 
     @property
     def is_quorum(self) -> bool:
         """Whether it has members that elect a leader."""
-        known = self.type in QUORUM if self.type else isinstance(self.members, list)
-        return known and bool(self.members)
+        return self.type in QUORUM if self.type else isinstance(self.members, list)
 
 
 class Status(msgspec.Struct):
@@ -49,6 +62,8 @@ class Status(msgspec.Struct):
     disk_nodes: list[str] = []
     ram_nodes: list[str] = []
     maintenance_status: dict[str, str] = {}
+    partitions: Any = None
+    alarms: Any = None
 
 
 class Node(msgspec.Struct):
@@ -57,6 +72,9 @@ class Node(msgspec.Struct):
     name: str
     running: bool
     being_drained: bool = False
+    mem_alarm: bool = False
+    disk_free_alarm: bool = False
+    partitions: list[str] = []
 
 
 @dataclass
@@ -78,6 +96,13 @@ class Findings:
 
     running: set[str] = field(default_factory=set)
     drained: set[str] = field(default_factory=set)
+    alarmed: set[str] = field(default_factory=set)
+    """Nodes that lack memory or disk, which take no more."""
+
+    apart: set[str] = field(default_factory=set)
+    """Nodes that some other does not see, as in a partition of the network."""
+
+    notes: list[str] = field(default_factory=list)
     zones: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -89,7 +114,7 @@ def recognises(document: Document) -> Kind:
     >>> recognises(Document("q.json", b'[{"name":"q","leader":"rabbit@a","members":["rabbit@a"]}]'))
     'queues'
     """
-    head = document.data[:HEAD].lstrip()
+    head = _plain(document).data[:HEAD].lstrip()
     if head.startswith(b"[") and b'"name"' in head:
         if b'"members"' in head and (b'"leader"' in head or b'"online"' in head):
             return "queues"
@@ -100,10 +125,29 @@ def recognises(document: Document) -> Kind:
     return "zones" if zones else ""
 
 
+def hint(document: Document) -> str:
+    """Return which form is read of what the tools print for people; "" for anything else.
+
+    Examples
+    --------
+    >>> hint(Document("q.txt", b"Timeout: 60.0 seconds ..."))[-16:]
+    '--formatter json'
+    """
+    if not FOR_PEOPLE.search(document.data[:HEAD]):
+        return ""
+    return "is what the tools of RabbitMQ print for people: add --formatter json"
+
+
+def _plain(document: Document) -> Document:
+    """Return a document without what the tools say before their answer."""
+    found = BANNER.match(document.data)
+    return document.part(found.end(), len(document.data)) if found else document
+
+
 def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
     """Read all documents."""
     found = Findings(faults, vhost)
-    for document in documents:
+    for document in map(_plain, documents):
         kind = recognises(document)
         if kind == "queues":
             _take_queues(found, document)
@@ -131,14 +175,21 @@ def _take_queues(found: Findings, document: Document) -> None:
     if raw is None or rows is None:
         return
     found.rows += raw
+    silent: list[str] = []
     for i, one in enumerate(rows):
         at = f"{document.name}: [{i}]"
         if not one.is_quorum:
+            continue
+        if not one.members:
+            silent.append(one.name)
             continue
         first, before = found.queues.setdefault((one.vhost or found.vhost, one.name), (at, one))
         if before is not one:
             message = f"is already given at {first}: read one virtual host at a time"
             found.faults.add(f"{at}.name", quoted(one.name), message)
+    if silent:
+        named = some_of(silent, printable, MOST_NAMED)
+        found.notes.append(f"no members of quorum queues ({named}): these are left out")
 
 
 def _take_status(found: Findings, document: Document) -> None:
@@ -149,11 +200,20 @@ def _take_status(found: Findings, document: Document) -> None:
     found.nodes |= dict.fromkeys(sorted(listed), f"{document.name}: disk_nodes")
     found.running |= {*status.running_nodes}
     told = status.maintenance_status.items()
-    found.drained |= {name for name, state in told if state.lower() in UNDER_WAY}
+    found.drained |= {name for name, state in told if state.lower() not in AT_WORK}
     for name, state in told:
-        if state.lower() not in (*UNDER_WAY, "not under maintenance", "regular", "unknown"):
-            at = f"{document.name}: maintenance_status.{quoted(name)}"
-            found.faults.add(at, quoted(state), "is not a known state of maintenance")
+        if state.lower() not in UNDER_WAY | AT_WORK:
+            found.notes.append(
+                f"of {printable(name)} a state of maintenance that is not known, "
+                f"{printable(state[:60])}: it counts as under maintenance"
+            )
+    if isinstance(status.partitions, dict):
+        for name, others in status.partitions.items():
+            seen = others if isinstance(others, list) else [others]
+            found.apart |= {name, *(one for one in seen if isinstance(one, str))}
+    for alarm in status.alarms if isinstance(status.alarms, list) else ():
+        node = alarm.get("node") if isinstance(alarm, dict) else None
+        found.alarmed |= {node} if isinstance(node, str) else set()
 
 
 def _take_nodes(found: Findings, document: Document) -> None:
@@ -165,3 +225,5 @@ def _take_nodes(found: Findings, document: Document) -> None:
         found.nodes.setdefault(one.name, at)
         found.running |= {one.name} if one.running else set()
         found.drained |= {one.name} if one.being_drained else set()
+        found.alarmed |= {one.name} if one.mem_alarm or one.disk_free_alarm else set()
+        found.apart |= {one.name, *one.partitions} if one.partitions else set()

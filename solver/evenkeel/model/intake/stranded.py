@@ -2,6 +2,7 @@
 
 Who reads a system's dump knows what it copies from: a replica that is in sync, a majority, a disk
 that answers. A partition without one stays as it is until that is back, and no plan waits for it.
+So does one that is left alone, since the dump tells too little of it, or is taken as it changes.
 """
 
 from typing import TYPE_CHECKING
@@ -37,6 +38,26 @@ def reassigned(placement: Placement) -> NDArray[np.bool_]:
     both = Flag.PINNED | Flag.INCOMING
     marked = (placement.flags & both) == both
     return np.asarray(np.bincount(placement.owner[marked], minlength=len(placement)) > 0)
+
+
+def unchanged(placement: Placement) -> NDArray[np.bool_]:
+    """Tell which partitions stay as they are, leader included, (P,) bool.
+
+    Those that are stranded, being reassigned or left alone.
+    """
+    alone = (placement.flags & Flag.LEFT_ALONE) != 0
+    left = np.bincount(placement.owner[alone], minlength=len(placement)) > 0
+    return np.asarray(left | stranded(placement) | reassigned(placement))
+
+
+def with_left_alone(cluster: "Cluster", which: NDArray[np.bool_]) -> "Cluster":
+    """Return a cluster in which some partitions (P,) are left alone."""
+    if not which.any():
+        return cluster
+    held = cluster.placement
+    marks = np.uint16(Flag.LEFT_ALONE | Flag.PINNED)
+    flags = read_only(np.where(which[held.owner], held.flags | marks, held.flags))
+    return cluster.with_placement(Placement(held.first, held.node, held.role, flags, held.leader))
 
 
 def stranding(flags: NDArray[np.integer], rows: NDArray[np.bool_]) -> NDArray[np.uint16]:

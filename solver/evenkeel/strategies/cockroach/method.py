@@ -103,7 +103,7 @@ def _warnings(
             "number of voters, no more than there are such nodes."
         )
     if stuck:
-        found.append(f"{stuck:,} partitions need something that cannot be done.")
+        found.append(f"{counted(stuck, 'partition')}: what is needed cannot be done.")
     if lost:
         found.append(f"{lost:,} replicas have no slot of their role and are left out.")
     return tuple(found)

@@ -1,0 +1,83 @@
+"""What operators of RabbitMQ brought to its trackers and lists, and what is right there."""
+
+import re
+from collections import Counter
+
+import pytest
+
+CALL = re.compile(r"^(join|lead|leave) (?:/ )?(\S+) (rabbit@\S+)?", re.MULTILINE)
+
+
+def calls(case, name="out.sh"):
+    """Return the calls of a script that was written, as (what, queue, node)."""
+    return [
+        found
+        for found in CALL.findall(case.written(name))
+        if found[1].startswith(("q", "orders", "alone"))
+    ]
+
+
+@pytest.mark.parametrize("files", [("queues.json", "status.json"), ("queues.json",)])
+def test_members_on_nodes_that_were_forgotten_are_deleted_and_others_join(public, files):
+    case = public("rabbitmq/ghost-members")
+    answer = case.run("solve", *files, "--leaders", "0", "-o", "out.sh")
+    assert answer.code == 3  # of orders.4 nothing can be done
+    assert "orders.4 (on rabbit@old, rabbit@old2, rabbit@n4)" in answer.text
+    assert ("rabbit@old in 3 queues" in answer.text) == (len(files) == 2)
+    assert calls(case) == [
+        ("leave", "orders.1", "rabbit@old"), ("join", "orders.1", "rabbit@n4"),
+        ("leave", "orders.2", "rabbit@old"), ("join", "orders.2", "rabbit@n1"),
+    ]  # fmt: skip
+
+
+def test_leaders_are_level_again_after_a_rolling_restart(public):
+    case = public("rabbitmq/leaders-after-a-rolling-restart")
+    files = ("queues.json", "status.json")
+    answer = case.run("solve", *files, "--leaders", "0", "-o", "out.sh", "--table", "moves.csv")
+    assert answer.code == 0
+    assert Counter(what for what, _, _ in calls(case)) == {"lead": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "placed"),
+    [("classic-queues-alone", "4 classic", 0),
+     ("mirrored-queues-of-the-api", "3 mirrored classic, 1 stream", 1)],
+)  # fmt: skip
+def test_what_is_no_quorum_queue_is_noted(public, name, told, placed):
+    cases = {
+        "classic-queues-alone": "rabbitmq/classic-queues-alone",
+        "mirrored-queues-of-the-api": "rabbitmq/mirrored-queues-of-the-api",
+    }
+    answer = public(cases[name]).run("solve", "queues.json", "status.json")
+    assert answer.code == 0
+    assert f"no quorum queues ({told})" in answer.text
+    assert f"{placed} partitions" in answer.text
+
+
+def test_in_a_partition_of_the_network_no_queue_is_touched(public):
+    case = public("rabbitmq/partition-of-the-network")
+    answer = case.run("solve", "queues.json", "nodes.json", "--leaders", "0", "-o", "out.sh")
+    assert "a partition of the network (rabbit@server-1, rabbit@server-2)" in answer.text
+    assert calls(case) == []
+
+
+def test_no_member_comes_to_a_node_with_an_alarm(public):
+    case = public("rabbitmq/disk-alarm")
+    answer = case.run("solve", "queues.json", "status.json", "-o", "out.sh")
+    assert "alarms of memory or disk on rabbit@server-3" in answer.text
+    joined = [node for what, _, node in calls(case) if what == "join"]
+    assert joined == ["rabbit@server-4"] * 4
+
+
+def test_output_for_people_is_refused_with_a_hint(public):
+    answer = public("rabbitmq/output-for-people").run("solve", "queues.txt")
+    assert answer.code == 2
+    assert "add --formatter json" in answer.text
+
+
+def test_a_queue_that_tells_nothing_is_named_and_the_others_are_read(public):
+    case = public("rabbitmq/queue-that-tells-nothing")
+    answer = case.run("check", "queues.json", "status.json")
+    assert "no members of quorum queues (q0)" in answer.text
+    assert "q1: rabbit@server-9" in answer.text
+    assert "1 partitions" in answer.text
