@@ -112,3 +112,33 @@ def test_a_node_dies_in_a_session(benchmark, level):
     result = benchmark(lose)
     benchmark.extra_info["title"] = f"25,000 x 3 on 300 nodes, one node dies in a session: {goals}"
     assert result.status == "optimal" and result.audit.hard == 0
+
+
+def test_a_controller_waits_no_longer_than_a_bare_call(tell):
+    """With limits that bind, with a callback, after new loads: 1.5 times the bare call at most."""
+    cluster, goals = levelled("nodes"), ek.Goals(level=0.06)
+    session = ek.Session(cluster)
+    session.fork().apply(ek.Changes(down="n7")).solve(goals=goals)
+    load = cluster.partitions.load.voter
+    load = load * np.random.default_rng(0).uniform(0.999, 1.001, load.shape)
+    renewed = session.fork().apply(ek.Changes(load=load))
+
+    def dies(held=session, **asked):
+        return Contender(
+            lambda: held.fork().apply(ek.Changes(down="n7")).solve(goals=goals, **asked)
+        )
+
+    ways = {
+        "at most 100 moves": dies(limits=ek.Limits(moves=100)),
+        "at most 1 into a node": dies(limits=ek.Limits(node_in=1)),
+        "at most 2 into a node": dies(limits=ek.Limits(node_in=2)),
+        "a callback": dies(callback=lambda progress: None),
+        "new loads": dies(renewed),
+        "all of it": dies(renewed, limits=ek.Limits(moves=100), callback=lambda progress: None),
+    }
+    bare, *others = least_seconds(dies(), *ways.values(), rounds=60)
+    for name, seconds in zip(ways, others, strict=True):
+        tell(
+            f"a node dies, {name}: {seconds * 1e3:.2f} ms, {seconds / bare:.2f} x {bare * 1e3:.2f}"
+        )
+    assert max(others) <= 1.5 * bare

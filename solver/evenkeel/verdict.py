@@ -79,13 +79,7 @@ def verdict(
     stop = _stop_reason(outcome.stop_reason, met and found.audit.ok, used_up)
     said = outcome.message
     if found.audit.hard:
-        broken = ", ".join(f"{n:,} {kind}" for kind, n in found.audit.counts.items() if n)
-        done = f"Cut short, since {CUT_SHORT[stop]}" if stop in CUT_SHORT else "What fits is placed"
-        said = said or f"{done}; still broken: {broken}."
-        if used_up and stop == "limits":
-            said = f"{said} Used up: {' and '.join(used_up)}."
-        too_much = _too_much(request.cluster, found.bounds)
-        return Verdict("infeasible" if too_much else "partial", f"{too_much}{said}", stop)
+        return still_broken(request.cluster, found.bounds, found.audit, said, stop, used_up)
     if isinstance(request.goals, Cost):
         return Verdict("feasible", said or "No hard rule is broken.", stop)
     if stop == "optimum" and (met or not judged):
@@ -97,6 +91,24 @@ def verdict(
     if found.comparison.moves <= found.bounds.moves_level:
         return Verdict("optimal", f"{said} {FEWEST_MOVES}".lstrip(), stop)
     return Verdict("feasible", said or GOALS_MET, stop)
+
+
+def still_broken(
+    cluster: Cluster,
+    bounds: Bounds | None,
+    audit: Audit,
+    said: str,
+    stop: StopReason,
+    used_up: list[str],
+) -> Verdict:
+    """Judge a result that breaks hard rules; without bounds, some placement breaks none."""
+    broken = ", ".join(f"{n:,} {kind}" for kind, n in audit.counts.items() if n)
+    done = f"Cut short, since {CUT_SHORT[stop]}" if stop in CUT_SHORT else "What fits is placed"
+    said = said or f"{done}; still broken: {broken}."
+    if used_up and stop == "limits":
+        said = f"{said} Used up: {' and '.join(used_up)}."
+    too_much = "" if bounds is None else _too_much(cluster, bounds)
+    return Verdict("infeasible" if too_much else "partial", f"{too_much}{said}", stop)
 
 
 def _too_much(cluster: Cluster, bounds: Bounds) -> str:

@@ -5,14 +5,15 @@ import numpy as np
 import evenkeel as ek
 
 
-def ready_cluster(seed: int) -> ek.Cluster:
+def ready_cluster(seed: int, more: int = 0) -> ek.Cluster:
     """A cluster of up to 14 nodes and 60 partitions, solved, with whatever can be held ready.
 
-    Roles, leaders or none, classes of rules, soft limits, forbidden pairs, dead, cordoned and
-    emptied nodes, nodes without capacity and rows with empty slots all happen.
+    There may be ``more`` partitions. Roles, leaders or none, classes of rules, soft limits,
+    forbidden pairs, dead, cordoned and emptied nodes, nodes without capacity and rows with empty
+    slots all happen.
     """
     rng = np.random.default_rng(seed)
-    nodes, partitions = int(rng.integers(4, 15)), int(rng.integers(1, 61))
+    nodes, partitions = int(rng.integers(4, 15)), int(rng.integers(1, 61)) + more
     dimensions, zones = int(rng.integers(1, 4)), int(rng.integers(2, 6))
     wide = int(rng.integers(1, 4))
     zone = np.arange(nodes) % zones

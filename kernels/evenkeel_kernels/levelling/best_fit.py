@@ -195,14 +195,19 @@ def by_size(problem: Problem, some: NDArray[np.int64]) -> NDArray[np.int64]:
     A partition is as large as the greatest share of the cluster that a replica of it takes in any
     dimension, its leader counting as a voter. O(n log n).
     """
-    partitions, watermark = problem.partitions, problem.nodes.watermark
-    room = np.where(np.isfinite(watermark) & problem.nodes.accepts, watermark, 0.0).sum(axis=1)
-    weight = np.divide(1.0, room, out=np.zeros_like(room), where=room > 0.0)
+    partitions, weight = problem.partitions, share_of_room(problem)
     size = np.zeros(some.shape[0])
     for d in range(weight.shape[0]):  # a maximum along a short axis is slow
         for load in (partitions.voter_load, partitions.non_voter_load):
             np.maximum(size, load[some, d] * weight[d], out=size)
     return some[greatest_first(size)]
+
+
+def share_of_room(problem: Problem) -> NDArray[np.float64]:
+    """Return what part of the room below the watermarks a load of 1 takes, (D,)."""
+    watermark = problem.nodes.watermark
+    room = np.where(np.isfinite(watermark) & problem.nodes.accepts, watermark, 0.0).sum(axis=1)
+    return np.divide(1.0, room, out=np.zeros_like(room), where=room > 0.0)
 
 
 def greatest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:

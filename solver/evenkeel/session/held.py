@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.limits import Limits
 from evenkeel.strategies.registry import Loss, LossSeries, ReadyCluster, find
 
 
@@ -20,6 +21,13 @@ class HeldCluster:
         self._ready: dict[str, ReadyCluster | None] = {}
         self._compiling = Lock()
 
+    def changed(self, cluster: Cluster) -> "HeldCluster":
+        """Return another cluster, held ready by the methods that were asked about this one."""
+        made = HeldCluster(cluster)
+        for method in [*self._ready]:
+            made.prepare(method)
+        return made
+
     def prepare(self, method: str) -> None:
         """Compile now what is else compiled when a loss is first asked about."""
         self._held_ready(method)
@@ -28,10 +36,16 @@ class HeldCluster:
         """Whether a loss, of no node even, is answered without compiling anything."""
         return self._ready.get(method) is not None
 
-    def lose(self, method: str, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
+    def lose(
+        self,
+        method: str,
+        nodes: NDArray[np.int32],
+        goals: Goals | Cost,
+        limits: Limits | None = None,
+    ) -> Loss | None:
         """Lose nodes, each named once; None if the method has to solve the snapshot."""
         ready = self._held_ready(method)
-        return None if ready is None else ready.lose(nodes, goals)
+        return None if ready is None else ready.lose(nodes, goals, limits)
 
     def lose_each(
         self, method: str, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost

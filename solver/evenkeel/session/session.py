@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.result import Result
-from evenkeel.session.answer import answered
-from evenkeel.session.changes import Changes, changed, lost_nodes, without_nodes
+from evenkeel.session.answer import STAGE, answered
+from evenkeel.session.changes import COLUMNS, Changes, changed, lost_nodes, without_nodes
 from evenkeel.session.held import HeldCluster
 from evenkeel.solving import Stopwatch, solve
 from evenkeel.strategies.options import Options
 from evenkeel.strategies.registry import find
 from evenkeel.strategies.run import checked
-from evenkeel.strategies.shared.stopping import Callback, Watch
+from evenkeel.strategies.shared.stopping import Callback, Progress, Watch
 
 
 class Session:
@@ -39,6 +40,9 @@ class Session:
 
     An answer is a proposal: the session stays where it is until it is told that replicas have
     moved, by ``Changes(placement=result.placement)``.
+
+    Threads may share a session: changes are made one after the other, none is lost, and each answer
+    is of the cluster as it was between two of them, when ``solve`` was called.
 
     Parameters
     ----------
@@ -66,19 +70,25 @@ class Session:
 
     def __init__(self, cluster: Cluster) -> None:
         require_cluster(cluster)
-        self._held = HeldCluster(cluster)
-        self._lost: NDArray[np.int32] = np.zeros(0, np.int32)
-        self._now: Cluster | None = cluster
+        self._begin(HeldCluster(cluster), np.zeros(0, np.int32), cluster)
+
+    def _begin(self, held: HeldCluster, lost: NDArray[np.int32], now: Cluster | None) -> None:
+        """Be on a cluster of which some nodes are lost; ``now`` is made of it when asked for."""
+        self._held, self._lost, self._now = held, lost, now
+        self._changing = RLock()
 
     @property
     def cluster(self) -> Cluster:
         """The cluster as it is now: a snapshot that ``evenkeel.solve`` takes."""
-        if self._now is None:
-            self._now = _without(self._held.cluster, self._lost)
-        return self._now
+        with self._changing:
+            if self._now is None:
+                self._now = _without(self._held.cluster, self._lost)
+            return self._now
 
     def apply(self, changes: Changes) -> Session:
         """Let something happen to the cluster.
+
+        Once nodes were lost, this makes ready for the next loss, so that no answer waits for it.
 
         Parameters
         ----------
@@ -108,13 +118,23 @@ class Session:
         if not isinstance(changes, Changes):
             kind = type(changes).__name__
             raise InvalidInput([Fault("changes", kind, "must be evenkeel.Changes")])
-        told = changes.told
-        if told == {"down"}:
-            lost = lost_nodes(self._held.cluster, changes)
-            self._lost, self._now = np.union1d(self._lost, lost).astype(np.int32), None
-        elif told:
-            self._now = changed(self.cluster, changes)
-            self._held, self._lost = HeldCluster(self._now), np.zeros(0, np.int32)
+        with self._changing:
+            held, more, told = self._held, np.zeros(0, np.int32), changes.told
+            apart = "down" in told and told <= {"down", *COLUMNS}
+            if apart:
+                try:
+                    more = lost_nodes(held.cluster, changes)
+                except InvalidInput:
+                    changed(self.cluster, changes)  # for all that is wrong
+                    raise
+            if told == {"down"}:
+                more = np.union1d(self._lost, more).astype(np.int32)
+            elif told:
+                rest = replace(changes, down=()) if apart else changes
+                held = held.changed(changed(self.cluster, rest))
+            else:
+                return self
+            self._held, self._lost, self._now = held, more, None
         return self
 
     @known_keywords
@@ -149,8 +169,8 @@ class Session:
         seed : int, optional
             All randomness comes from it.
         callback : callable, optional
-            Called with the ``Progress`` between slices of work; where it is given, every search is
-            made as ``evenkeel.solve`` makes it.
+            Called with the ``Progress`` between slices of work, and at the beginning and the end of
+            what takes no search; raising StopIteration stops, as with ``evenkeel.solve``.
 
         Returns
         -------
@@ -164,18 +184,20 @@ class Session:
         InvalidInput
             If an argument cannot be used, as with ``evenkeel.solve``.
         """
-        free = limits in (None, Limits()) and callback is None
-        if free and (len(self._lost) or self._held.is_prepared(method)):
+        with self._changing:
+            held, lost, cluster = self._held, self._lost, self.cluster
+        if len(lost) or held.is_prepared(method):
             clock, chosen = Stopwatch(), find(method)
+            watch = Watch(time_limit, work_limit, callback)
             request = checked(
-                chosen, self.cluster, goals=goals, options=options,
-                watch=Watch(time_limit, work_limit, None), seed=seed,
-            )  # fmt: skip
-            loss = self._held.lose(method, self._lost, request.goals)
-            if loss is not None:
+                chosen, cluster, goals=goals, limits=limits, options=options, watch=watch, seed=seed
+            )
+            if watch.look(Progress(STAGE, 0, watch.seconds, 0, 0.0)) == "interrupted":
+                callback = _stop_at_once
+            elif loss := held.lose(method, lost, request.goals, request.limits):
                 return answered(chosen, request, loss, clock)
         return solve(
-            self.cluster, method, goals=goals, limits=limits, options=options,
+            cluster, method, goals=goals, limits=limits, options=options,
             time_limit=time_limit, work_limit=work_limit, seed=seed, callback=callback,
         )  # fmt: skip
 
@@ -188,15 +210,17 @@ class Session:
             Sharing all that it has not changed with this one; forks may be used side by side in
             threads.
         """
-        other = session_on(self._held)
-        other._lost, other._now = self._lost, self._now
+        other = object.__new__(Session)
+        with self._changing:
+            other._begin(self._held, self._lost, self._now)
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"cluster": self._held.cluster, "lost": self._lost}
+        with self._changing:
+            return {"cluster": self._held.cluster, "lost": self._lost}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._held, self._lost, self._now = HeldCluster(state["cluster"]), state["lost"], None
+        self._begin(HeldCluster(state["cluster"]), state["lost"], None)
 
     def __repr__(self) -> str:
         return f"<Session: {self.cluster!r}>"
@@ -205,8 +229,13 @@ class Session:
 def session_on(held: HeldCluster) -> Session:
     """Return a session at its beginning on a cluster that others hold, too."""
     made = object.__new__(Session)
-    made._held, made._lost, made._now = held, np.zeros(0, np.int32), held.cluster
+    made._begin(held, np.zeros(0, np.int32), held.cluster)
     return made
+
+
+def _stop_at_once(progress: Progress) -> None:
+    """Stop a search that was asked to stop before it began."""
+    raise StopIteration
 
 
 def _without(cluster: Cluster, lost: NDArray[np.int32]) -> Cluster:

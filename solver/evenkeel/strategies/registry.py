@@ -102,7 +102,7 @@ class Loss(NamedTuple):
     replica: NDArray[np.int64]
     """Indices of the replicas lost, then of those that gave way, (n,)."""
     node: NDArray[np.int32]
-    """Where each is placed, (n,)."""
+    """Where each is placed, (n,); on its lost node what waits for a budget."""
     slot: NDArray[np.int16]
     """The slot that leads its partition, (n,)."""
     lost: NDArray[np.int32]
@@ -125,6 +125,10 @@ class Loss(NamedTuple):
     """Load of what moved, (D,)."""
     gave_way: int
     """How many of those that moved were not lost."""
+    waits: int
+    """How many of those lost wait for a budget."""
+    fits: bool
+    """Whether a placement of those, too, is known that breaks no rule."""
 
 
 class LossSeries(NamedTuple):
@@ -149,11 +153,14 @@ class LossSeries(NamedTuple):
 class ReadyCluster(Protocol):
     """A cluster that a method holds ready for the loss of nodes; threads may ask side by side."""
 
-    def lose(self, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
+    def lose(
+        self, nodes: NDArray[np.int32], goals: Goals | Cost, limits: Limits | None = None
+    ) -> Loss | None:
         """Lose nodes, each named once; None if that takes a search.
 
         An answer breaks no rule, which was audited apart from the search, and meets the goals; none
-        that meets them makes fewer moves.
+        that meets them makes fewer moves. Where ``limits`` do not allow as many, the most
+        endangered of what was lost has moved, and the rest waits for nothing but a budget.
         """
 
     def lose_each(

@@ -70,9 +70,9 @@ def measure(
 ) -> None:
     """Add up what nodes carry and lead now, and what moved; ``led (P,)`` kept their leader.
 
-    A lost node carries nothing. What moved weighs on its new node what it weighs in its role there,
-    and was a follower where it left a node that is not lost; who was promoted in place weighs more
-    by the difference.
+    A lost node carries what waits there. What moved weighs on its new node what it weighs in its
+    role there, and was a follower where it left a node that is not lost; who was promoted in place
+    weighs more by the difference.
     """
     dimensions, nodes = stock.load.shape
     for n in range(nodes):
@@ -88,6 +88,7 @@ def measure(
         leader = demanded.first[p] + told.slot[i] if told.slot[i] >= 0 else -1
         home = index(partitions.home[k])
         stood = not told.lost[home]
+        waits = told.lost[n]
         told.replicas[n] += 1
         told.replicas[home] -= int(stood)
         told.leaders[n] += int(leader == k)
@@ -98,7 +99,8 @@ def measure(
             elif demanded.role[k] == 1:
                 more = partitions.non_voter_load[p, d]
             told.load[d, n] += more
-            told.moved[d] += more
+            if not waits:
+                told.moved[d] += more
             if stood:
                 told.load[d, home] -= more
         last = i + 1 == count or partitions.owner[told.replica[i + 1]] != p
@@ -138,7 +140,7 @@ def was_lost(told: Told, owner: NDArray[np.int32], last: int, k: int) -> bool:
 
 @device_function
 def is_sound(
-    owner: NDArray[np.int32],
+    partitions: PartitionArrays,
     target: NDArray[np.float64],
     most_leaders: NDArray[np.float64],
     demanded: Demanded,
@@ -148,18 +150,20 @@ def is_sound(
     told: Told,
     count: int,
 ) -> bool:
-    """Whether no rule is broken, and every node within its target.
+    """Whether no rule is broken but by what waits, and every node within its target.
 
-    Of ``node (K,)`` and ``leader (P,)`` only rows of ``owner (K,)`` in which something moved are
-    read; ``target (D, N)`` and ``most_leaders (N,)`` are what nodes may carry.
+    Targets are not asked for where they had to be exceeded so that less has to wait.
+    Of ``node (K,)`` and ``leader (P,)`` only rows in which something moved, or waits, are read;
+    ``target (D, N)`` and ``most_leaders (N,)`` are what nodes may carry.
     """
+    owner, levelled = partitions.owner, told.waits[0] == 0 or told.waits[2] > 0
     for n in range(target.shape[1]):
         if told.lost[n]:
             continue
         if told.leaders[n] > most_leaders[n]:
             return False
         for d in range(target.shape[0]):
-            if told.load[d, n] > target[d, n] * (1.0 + ROUNDING):
+            if levelled and told.load[d, n] > target[d, n] * (1.0 + ROUNDING):
                 return False
             there = demanded.serves[n] or demanded.holds[n]
             if there and told.load[d, n] > demanded.capacity[d, n] * (1.0 + TOLERANCE):
@@ -168,15 +172,17 @@ def is_sound(
             return False
     for i in range(count):
         p = index(owner[told.replica[i]])
-        if not demanded.receives[told.node[i]] or told.lost[told.node[i]]:
+        if not demanded.receives[told.node[i]] and not told.lost[told.node[i]]:
             return False
         if i > 0 and owner[told.replica[i - 1]] == p:
             continue
-        if not row_is_sound(demanded, node, told.lost, p):
+        if not row_is_sound(partitions.home, demanded, node, told.lost, p):
             return False
         if has_leaders and demanded.replicas[p] > 0:
             if leader[p] < 0:
-                return False
+                if might_be_led(demanded, node, p):
+                    return False
+                continue
             k = demanded.first[p] + leader[p]
             if node[k] < 0 or told.lost[node[k]] or not demanded.leads[node[k]]:
                 return False
@@ -186,15 +192,42 @@ def is_sound(
 
 
 @device_function
+def might_be_led(demanded: Demanded, node: NDArray[np.int32], p: int) -> bool:
+    """Whether some replica of ``p`` stands on ``node (K,)``: who waits is not to blame then."""
+    for k in range(demanded.first[p], demanded.first[p + 1]):
+        if node[k] >= 0:
+            return True
+    return False
+
+
+@device_function
+def where_it_stands(
+    home: NDArray[np.int32], node: NDArray[np.int32], lost: NDArray[np.bool_], k: int
+) -> int:
+    """Return the node of ``k``: the lost one where it waits, -1 for none."""
+    n, came_from = index(node[k]), index(home[k])
+    return came_from if n < 0 and came_from >= 0 and lost[came_from] else n
+
+
+@device_function
 def row_is_sound(
-    demanded: Demanded, node: NDArray[np.int32], lost: NDArray[np.bool_], p: int
+    home: NDArray[np.int32],
+    demanded: Demanded,
+    node: NDArray[np.int32],
+    lost: NDArray[np.bool_],
+    p: int,
 ) -> bool:
-    """Whether ``p`` breaks no rule with its replicas on ``node (K,)``, of nodes ``lost (N,)``."""
+    """Whether ``p`` breaks no rule with its replicas on ``node (K,)``, of nodes ``lost (N,)``.
+
+    What is nowhere waits where it came from, its ``home (K,)``; that it lives there no more, and is
+    missed by who counts the living, is not asked.
+    """
     first, end = demanded.first[p], demanded.first[p + 1]
-    placed, live = 0, 0
+    placed, live, waits = 0, 0, 0
     for k in range(first, end):
         n = node[k]
         if n < 0:
+            waits += int(where_it_stands(home, node, lost, index(k)) >= 0)
             continue
         placed += 1
         if lost[n] or not demanded.holds[n] or not demanded.is_open[demanded.rule[p], n]:
@@ -203,19 +236,23 @@ def row_is_sound(
         for i in range(demanded.forbidden_first[p], demanded.forbidden_first[p + 1]):
             if demanded.forbidden[i] == n:
                 return False
-    if placed != demanded.replicas[p] or live < demanded.min_active[p]:
+    if placed + waits != demanded.replicas[p]:
+        return False
+    if waits == 0 and live < demanded.min_active[p]:
         return False
     q = demanded.rule[p]
     for i in range(demanded.limit_first[q], demanded.limit_first[q + 1]):
         tier, kind, amount = demanded.limit[i, 0], demanded.limit[i, 1], demanded.limit[i, 2]
         distinct, fullest = 0, 0
         for k in range(first, end):
-            where = demanded.domain[tier, node[k]] if node[k] >= 0 else -1
+            here = where_it_stands(home, node, lost, index(k))
+            where = demanded.domain[tier, here] if here >= 0 else -1
             if where < 0:
                 continue
             earlier, later = 0, 0
             for j in range(first, end):
-                if node[j] >= 0 and demanded.domain[tier, node[j]] == where:
+                there = where_it_stands(home, node, lost, index(j))
+                if there >= 0 and demanded.domain[tier, there] == where:
                     earlier += int(j < k)
                     later += int(j >= k)
             distinct += int(earlier == 0)

@@ -4,7 +4,9 @@ The cluster that it begins with breaks no rule. What stands on lost nodes has to
 answer is worth having only if it is proven to be as good as any: everything placed, no rule broken,
 every node within its target, and as many moves made as replicas were lost; or one more, where
 `evenkeel_kernels.levelling.losses.room` proves that they are not enough. No placement makes do with
-fewer then. In any other case -1 is returned, and somebody else has to search.
+fewer then. Where budgets cannot carry all of it, the most endangered come first, and the others
+wait where they are: that is an answer if every one of them waits for a budget, and for nothing
+else. In any other case -1 is returned, and somebody else has to search.
 
 A loss costs O(D N) for each replica lost, vectorised, and O(N (D + M)) besides: nothing is looked
 at that was not touched. Everything is put back as it was, floats bit by bit, so that what is told
@@ -15,13 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, no_alloc
+from evenkeel_kernels.core.feasibility import affords_move
 from evenkeel_kernels.core.node_scan import FAR, Scan
 from evenkeel_kernels.core.problem import Problem, State, index, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.best_fit import best_fit
+from evenkeel_kernels.levelling.leaders.moves import appoint
 from evenkeel_kernels.levelling.losses.judge import find_endangered, is_sound, measure
-from evenkeel_kernels.levelling.losses.records import PLACE, Asked, Demanded, Kept, Stock, Told
+from evenkeel_kernels.levelling.losses.records import Asked, Demanded, Kept, Stock, Told
 from evenkeel_kernels.levelling.losses.room import make_room
+from evenkeel_kernels.levelling.losses.urgency import (
+    budgets_carry,
+    largest_first,
+    may_enter,
+    most_endangered_first,
+)
 
 ATTEMPTS, FEW = 3, 8
 """Attempts at placing all that was lost, and how many may have failed in the first one."""
@@ -33,6 +43,7 @@ WHOLE = 1e-9
 @no_alloc
 def play_losses(
     problem: Problem,
+    budgeted: Problem,
     state: State,
     scan: Scan,
     stock: Stock,
@@ -42,53 +53,247 @@ def play_losses(
     nodes: NDArray[np.int32],
     forced: NDArray[np.bool_],
     led: NDArray[np.bool_],
+    every: NDArray[np.bool_],
     most_leaders: NDArray[np.float64],
     told: Told,
 ) -> int:
     """Lose ``nodes (n,)``, place what they held, tell what came of it, and take it back.
 
-    What found no place goes first in a second attempt; if that was one replica, another gives way
-    in the third. Returns how many moved, or -1 if no answer was found that is proven the best.
-    ``forced (K,)`` is all false and ``led (P,)`` all true, before and after; ``most_leaders (N,)``
-    is scratch, as are the watermarks of ``problem`` and the scales of ``scan``.
+    ``budgeted`` is the ``problem``, whose budgets do not bind, with those that may. Returns how
+    many moved or wait, or -1 if no answer was found that is proven the best. ``forced (K,)`` is all
+    false, ``led (P,)`` and ``every (P,)`` all true, before and after; ``most_leaders (N,)`` is
+    scratch, as are the watermarks of ``problem`` and the scales of ``scan``.
     """
+    partitions = problem.partitions
     count = lose(problem, state, scan, stock, nodes, led, told)
-    find_endangered(problem.partitions, demanded, told, count)
+    find_endangered(partitions, demanded, told, count)
     set_targets(problem, scan, stock, demanded, asked, told.lost, most_leaders)
+    told.gave_way[0], told.waits[0] = 0, 0
+    told.waits[1], told.waits[2] = 1, 1
+    sound, binds = False, budgeted.budgets.binds
+    if budgets_carry(budgeted, state, demanded, told, count):
+        sound = place_all(
+            problem, budgeted, state, scan, stock, demanded, kept, nodes, forced, led, told, count
+        )
+        count += told.gave_way[0]
+        if binds and not sound:
+            take_back(problem, state, scan, stock, kept, nodes, led, told, count)
+            count = lose(problem, state, scan, stock, nodes, led, told)
+            told.gave_way[0] = 0
+    if binds and not sound:
+        sound = place_within_budgets(
+            budgeted, state, scan, demanded, forced, led, every, told, count
+        )
+        largest_first(partitions, stock, told, count)
+    for i in range(count):
+        k = told.replica[i]
+        told.node[i] = state.node[k] if state.node[k] >= 0 else partitions.home[k]
+        told.slot[i] = state.leader[partitions.owner[k]]
+    if sound:
+        measure(partitions, stock, demanded, led, told, count)
+        sound = is_sound(
+            partitions, problem.nodes.watermark, most_leaders, demanded, state.node, state.leader,
+            stock.led > 0, told, count,
+        )  # fmt: skip
+    if sound and told.waits[0] > 0:
+        reopen(scan, kept, told)
+        told.waits[1] = int(fit_too(problem, state, scan, forced, led, every, told, count))
+    take_back(problem, state, scan, stock, kept, nodes, led, told, count)
+    return count if sound else index(-1)
+
+
+@device_function
+def place_all(
+    problem: Problem,
+    budgeted: Problem,
+    state: State,
+    scan: Scan,
+    stock: Stock,
+    demanded: Demanded,
+    kept: Kept,
+    nodes: NDArray[np.int32],
+    forced: NDArray[np.bool_],
+    led: NDArray[np.bool_],
+    told: Told,
+    count: int,
+) -> bool:
+    """Place all that was lost; whether all of it found a place.
+
+    What found none goes first in a second attempt; if that was one replica, another gives way in
+    the third.
+    """
     gave_way, failed, at = index(0), index(0), index(0)
     for attempt in range(ATTEMPTS):
         if attempt > 0:
             take_back(problem, state, scan, stock, kept, nodes, led, told, count)
-            count = lose(problem, state, scan, stock, nodes, led, told)
+            lose(problem, state, scan, stock, nodes, led, told)
         if attempt == 1:
             at = index(told.node[0])
             bring_forward(problem.partitions.owner, told, failed, count)
         if attempt == 2:
-            gave_way = make_room(problem, state, scan, stock, demanded, led, told, at, count)
+            gave_way = make_room(budgeted, state, scan, stock, demanded, led, told, at, count)
+            told.gave_way[0] = gave_way
             if gave_way == 0:
-                break
-        placed = gave_way + best_fit(
-            problem, state, scan, told.replica, forced, led, 1.0, gave_way, count
-        )
+                return False
+        placed, begin = gave_way, gave_way
+        while begin < count:
+            end = count
+            if budgeted.budgets.tiers.shape[0] > 0:
+                end = end_of_row(problem.partitions.owner, told, begin, count)
+            placed += best_fit(
+                budgeted, state, scan, told.replica, forced, led, 1.0, begin, end
+            )  # fmt: skip
+            for i in range(begin, end):
+                close_entered(budgeted, state, scan, told, index(state.node[told.replica[i]]))
+            begin = end
+        if placed == count:
+            return True
         if attempt == 0:
             failed = list_failures(state.node, told, count)
-        if placed == count or failed > (FEW if attempt == 0 else 1):
+        if failed > (FEW if attempt == 0 else 1):
             break
-    told.gave_way[0] = gave_way
-    sound = placed == count
-    count += gave_way
+    return False
+
+
+@device_function
+def end_of_row(owner: NDArray[np.int32], told: Told, begin: int, count: int) -> int:
+    """Return where the replicas end that are lost of the same partition, by ``owner (K,)``."""
+    end = index(begin + 1)
+    while end < count and owner[told.replica[end]] == owner[told.replica[begin]]:
+        end += 1
+    return end
+
+
+@device_function
+def close_entered(budgeted: Problem, state: State, scan: Scan, told: Told, n: int) -> None:
+    """Close the domains that ``n`` has just been entered in and that may be entered no more.
+
+    A domain with a lost node is not closed: what stood there does not enter it. O(members).
+    """
+    budgets, domains = budgeted.budgets, budgeted.domains
+    for i in range(budgets.tiers.shape[0]):
+        tier = index(budgets.tiers[i])
+        where = index(domains.domain[tier, n]) if n >= 0 else index(-1)
+        if where < 0 or state.came[where] < budgets.into[where]:
+            continue
+        has_lost = False
+        for m in range(domains.member_first[where], domains.member_first[where + 1]):
+            has_lost = has_lost or told.lost[domains.member[m]]
+        for m in range(domains.member_first[where], domains.member_first[where + 1]):
+            for mask in range(scan.closed.shape[0]):
+                if not has_lost:
+                    scan.closed[mask, domains.member[m]] = FAR
+
+
+@device_function
+def place_within_budgets(
+    budgeted: Problem,
+    state: State,
+    scan: Scan,
+    demanded: Demanded,
+    forced: NDArray[np.bool_],
+    led: NDArray[np.bool_],
+    every: NDArray[np.bool_],
+    told: Told,
+    count: int,
+) -> bool:
+    """Place what budgets allow, the most endangered first; whether all else waits for a budget.
+
+    Who lives leads what is not ``led (P,)`` before anything is placed, and where its node is above
+    its target then, another may. What finds no place lets others go first that are in as much
+    danger, as long as they use up what it would have needed.
+    """
+    most_endangered_first(budgeted, state, demanded, told, count)
+    lead_again(budgeted, state, scan, led, told, count)
+    enter, passed_over, danger = True, False, index(0)
+    for i in range(count):
+        if enter and affords_move(budgeted, state, told.replica[i]):
+            if passed_over and told.urgency[i] != danger:
+                return False
+            placed = place_one(budgeted, state, scan, forced, led, every, told, i, 1.0)
+            if not placed:
+                placed = place_one(budgeted, state, scan, forced, led, every, told, i, 0.5 * FAR)
+                told.waits[2] *= int(not placed)
+            if placed:
+                close_entered(budgeted, state, scan, told, index(state.node[told.replica[i]]))
+                continue
+            passed_over, danger = True, told.urgency[i]
+            enter = may_enter(budgeted, state, demanded, told.lost, 1)
+        told.waits[0] += 1
+    lead_again(budgeted, state, scan, led, told, count)
+    if passed_over and budgeted.budgets.data_dimension >= 0:
+        return False
     for i in range(count):
         k = told.replica[i]
-        told.node[i] = state.node[k]
-        told.slot[i] = state.leader[problem.partitions.owner[k]]
-    if sound:
-        measure(problem.partitions, stock, demanded, led, told, count)
-        sound = is_sound(
-            problem.partitions.owner, problem.nodes.watermark, most_leaders, demanded,
-            state.node, state.leader, stock.led > 0, told, count,
-        )  # fmt: skip
-    take_back(problem, state, scan, stock, kept, nodes, led, told, count)
-    return count if sound else index(-1)
+        if passed_over and enter and state.node[k] < 0 and affords_move(budgeted, state, k):
+            return False
+    return True
+
+
+@device_function
+def lead_again(
+    problem: Problem, state: State, scan: Scan, led: NDArray[np.bool_], told: Told, count: int
+) -> None:
+    """Appoint who leads what is not ``led (P,)``, unless its leader is on a node below its target.
+
+    Only what lost a replica is looked at.
+    """
+    partitions = problem.partitions
+    for i in range(count):
+        p = index(partitions.owner[told.replica[i]])
+        if led[p]:
+            continue
+        if state.leader[p] >= 0:
+            n, above = state.node[partitions.first[p] + state.leader[p]], False
+            for d in range(scan.scale.shape[0]):
+                above = above or state.load[d, n] * scan.scale[d, n] > 1.0
+            if not above:
+                continue
+            transfer_leader(problem, state, p, index(-1))
+        appoint(problem, state, scan, p, index(-1))
+
+
+@device_function
+def fit_too(
+    problem: Problem,
+    state: State,
+    scan: Scan,
+    forced: NDArray[np.bool_],
+    led: NDArray[np.bool_],
+    every: NDArray[np.bool_],
+    told: Told,
+    count: int,
+) -> bool:
+    """Place what waits, as if there were no budgets; whether all of it found a place.
+
+    Then some placement within the targets is known, and the rules are not to blame.
+    """
+    for i in range(count):
+        if state.node[told.replica[i]] < 0:
+            if not place_one(problem, state, scan, forced, led, every, told, i, 0.5 * FAR):
+                return False
+    return True
+
+
+@device_function
+def place_one(
+    problem: Problem,
+    state: State,
+    scan: Scan,
+    forced: NDArray[np.bool_],
+    led: NDArray[np.bool_],
+    every: NDArray[np.bool_],
+    told: Told,
+    i: int,
+    ceiling: float,
+) -> bool:
+    """Place the lost replica ``i`` where it fits best and no node is too full; whether it fits."""
+    k = told.replica[i]
+    p = index(problem.partitions.owner[k])
+    every[p] = led[p] or state.leader[p] >= 0
+    best_fit(problem, state, scan, told.replica, forced, every, ceiling, i, i + 1)
+    every[p] = True
+    return state.node[k] >= 0
 
 
 @device_function
@@ -117,12 +322,11 @@ def lose(
             problem.rules.allowed[mask, n] = False
         for i in range(stock.first[n], stock.first[n + 1]):
             k = stock.member[i]
-            told.replica[count] = (stock.rank[partitions.owner[k]] << PLACE) | k
+            told.replica[count] = k
             count += 1
-    ascending(told.replica, count)
+    largest_first(partitions, stock, told, count)
     for i in range(count):
-        k = told.replica[i] & ((1 << PLACE) - 1)
-        told.replica[i] = k
+        k = told.replica[i]
         p = index(partitions.owner[k])
         if leads_now(partitions.first, state.leader, p, k):
             transfer_leader(problem, state, p, index(-1))
@@ -162,23 +366,6 @@ def bring_forward(owner: NDArray[np.int32], told: Told, failed: int, count: int)
             told.replica[front] = k
             front += 1
             done += 1
-
-
-@device_function
-def ascending(values: NDArray[np.int64], count: int) -> None:
-    """Sort the first ``count`` of distinct values, in place (Shell, 1959; gaps of Knuth)."""
-    gap = 1
-    while gap < count // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
-            one = values[i]
-            at = i
-            while at >= gap and values[at - gap] > one:
-                values[at] = values[at - gap]
-                at -= gap
-            values[at] = one
-        gap //= 3
 
 
 @device_function
@@ -255,6 +442,12 @@ def take_back(
         if state.leader[p] != stock.leader[p]:
             transfer_leader(problem, state, p, index(stock.leader[p]))
             partitions.led_from[p] = partitions.home[partitions.first[p] + stock.leader[p]]
+        state.moved_of[p] = 0
+    for i in range(state.spent.shape[0]):
+        state.spent[i] = 0.0
+    for where in range(state.came.shape[0]):
+        state.came[where] = 0
+        state.went[where] = 0
     for d in range(state.load.shape[0]):
         for n in range(state.load.shape[1]):
             state.load[d, n] = kept.load[d, n]
@@ -266,5 +459,14 @@ def take_back(
         problem.nodes.accepts[n] = kept.accepts[n]
         problem.nodes.leads[n] = kept.leads[n]
         for mask in range(scan.closed.shape[0]):
-            scan.closed[mask, n] = kept.closed[mask, n]
             problem.rules.allowed[mask, n] = kept.allowed[mask, n]
+    reopen(scan, kept, told)
+
+
+@device_function
+def reopen(scan: Scan, kept: Kept, told: Told) -> None:
+    """Open what was closed for its budget, or lost, and is lost no more."""
+    for mask in range(scan.closed.shape[0]):
+        for n in range(scan.closed.shape[1]):
+            if not told.lost[n]:
+                scan.closed[mask, n] = kept.closed[mask, n]

@@ -15,9 +15,6 @@ from evenkeel_kernels.build.jit import by_reference
 SPREAD, MIN_DOMAINS, MAX_DOMAINS = 0, 1, 2
 """Kinds of limits, in the middle column of ``Demanded.limit``; ``row_demands`` binds them."""
 
-PLACE = 32
-"""Bits of the replica in a key; the rank of its partition is above them."""
-
 DANGERS = 3
 """Ways in which a partition is endangered: without data, short of live replicas, no quorum."""
 
@@ -28,10 +25,9 @@ class Stock(NamedTuple):
 
     first: NDArray[np.int64]  # (N + 1,) its replicas are member[first[n] : first[n + 1]]
     member: NDArray[np.int64]  # (.,) replicas by node
-    rank: NDArray[np.int64]  # (P,) place of a partition in the order of placing, largest first
+    share: NDArray[np.float64]  # (D,) part of the cluster's room that a load of 1 takes
     leader: NDArray[np.int16]  # (P,) slot that leads
     load: NDArray[np.float64]  # (D, N) counted anew, not by the search
-    light: NDArray[np.float64]  # (D, N) the same if every replica had its lightest role
     wanted: NDArray[np.float64]  # (D,) load of all that is wanted
     unit: NDArray[np.float64]  # (D,) what every replica weighs; 0 where they differ
     lead_weight: NDArray[np.float64]  # (N,) 0 where nobody may lead
@@ -74,10 +70,12 @@ class Asked(NamedTuple):
 
 @by_reference
 class Told(NamedTuple):
-    """What became of a loss: the first entries are those of the replicas that moved."""
+    """What became of a loss: the first entries are those of the replicas lost, or that moved."""
 
     replica: NDArray[np.int64]  # (A,) what was lost, in the order of placing, then what gave way
-    node: NDArray[np.int32]  # (A,) where each is now
+    urgency: NDArray[np.int64]  # (A,) by which they are placed, the least first
+    size: NDArray[np.float64]  # (A,) and then by this
+    node: NDArray[np.int32]  # (A,) where each is now: the lost node where it waits for a budget
     slot: NDArray[np.int16]  # (A,) slot that leads its partition now
     endangered: NDArray[np.int32]  # (3, A) partitions lost, under min_active, without quorum
     endangered_count: NDArray[np.int64]  # (3,)
@@ -88,6 +86,8 @@ class Told(NamedTuple):
     fair: NDArray[np.float64]  # (D,) load on nodes that serve over capacity that receives
     moved: NDArray[np.float64]  # (D,) load of what moved
     gave_way: NDArray[np.int64]  # (1,) replicas that moved and were not lost
+    waits: NDArray[np.int64]  # (3,) replicas that wait; 1 if they are known to fit; 1 if no target
+    # was exceeded to place what does not wait
     lost: NDArray[np.bool_]  # (N,) scratch: nodes lost now
     hosts: NDArray[np.bool_]  # (N,) scratch: nodes that a rule of a row leaves open
 

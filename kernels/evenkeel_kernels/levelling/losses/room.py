@@ -11,11 +11,19 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import device_function
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import Scan, find
-from evenkeel_kernels.core.problem import Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.problem import (
+    PartitionArrays,
+    Problem,
+    State,
+    index,
+    leads_now,
+    load_of,
+)
 from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.leaders.moves import appoint
 from evenkeel_kernels.levelling.losses.judge import ROUNDING, row_is_sound
-from evenkeel_kernels.levelling.losses.records import PLACE, Demanded, Stock, Told
+from evenkeel_kernels.levelling.losses.records import Demanded, Stock, Told
+from evenkeel_kernels.levelling.losses.urgency import size_of
 
 TRIES = 32
 """Replicas that are asked to give way, the smallest first, before a search is worth its time."""
@@ -40,7 +48,7 @@ def make_room(
     follow: if its partition is not ``led (P,)``, who lives is appointed. Returns how many gave way:
     0 or 1; none where it is not proven that one has to, or where any node is too full before.
 
-    Complexity: O(K D) for each that is asked, and O(N R^2) for each limit.
+    Complexity: O(K D) at first and for each that is asked, and O(N R^2) for each limit.
     """
     partitions, watermark = problem.partitions, problem.nodes.watermark
     k = told.replica[at]
@@ -58,12 +66,11 @@ def make_room(
         appoint(problem, state, scan, p, index(-1))
         if state.leader[p] < 0:
             return 0
-    tried = index(2**63 - 1)
+    j = index(-1)
     for _ in range(TRIES):
-        tried = smallest_that_covers(problem, state, stock, told, k, tried)
-        if tried < 0:
+        j = smallest_that_covers(problem, state, stock, told, k, j)
+        if j < 0:
             return 0
-        j = index(tried & ((1 << PLACE) - 1))
         here = index(state.node[j])
         there = find(problem, state, scan, j, 1.0)
         if there < 0:
@@ -99,46 +106,59 @@ def has_to_be_made(
         if told.lost[n] or not demanded.receives[n]:
             continue
         state.node[k] = n
-        told.hosts[n] = row_is_sound(demanded, state.node, told.lost, p)
+        told.hosts[n] = row_is_sound(partitions.home, demanded, state.node, told.lost, p)
         state.node[k] = -1
         if not told.hosts[n]:
             continue
         room = True
         for d in range(watermark.shape[0]):
-            more = min(partitions.voter_load[p, d], partitions.leader_load[p, d])
-            more = min(more, partitions.non_voter_load[p, d])
-            if stock.light[d, n] + more > watermark[d, n] * (1.0 + ROUNDING):
+            least = lightest_of(partitions, p, d)
+            for i in range(stock.first[n], stock.first[n + 1]):
+                least += lightest_of(partitions, index(partitions.owner[stock.member[i]]), d)
+            if least > watermark[d, n] * (1.0 + ROUNDING):
                 room = False
+                break
         if room:
             return False
     return True
 
 
 @device_function
-def smallest_that_covers(
-    problem: Problem, state: State, stock: Stock, told: Told, k: int, below: int
-) -> int:
-    """Return the key of the smallest replica that makes room for ``k`` where it stands, else -1.
+def lightest_of(partitions: PartitionArrays, p: int, d: int) -> float:
+    """Return what a replica of ``p`` weighs in dimension ``d`` in its lightest role."""
+    least = min(partitions.voter_load[p, d], partitions.leader_load[p, d])
+    return min(least, partitions.non_voter_load[p, d])
 
-    Keys are ``rank << PLACE | replica``, and the one sought is the greatest of those ``below``.
+
+@device_function
+def smallest_that_covers(
+    problem: Problem, state: State, stock: Stock, told: Told, k: int, tried: int
+) -> int:
+    """Return the smallest replica that makes room for ``k`` where it stands, else -1.
+
+    Of equals the last one; only those come into question that would come after the one ``tried``.
     """
     partitions, watermark = problem.partitions, problem.nodes.watermark
-    best = index(-1)
+    best, least, above = index(-1), np.inf, -1.0
+    if tried >= 0:
+        above = size_of(partitions, stock, index(partitions.owner[tried]))
     for n in range(watermark.shape[1]):
         if not told.hosts[n]:
             continue
         for i in range(stock.first[n], stock.first[n + 1]):
             j = stock.member[i]
             q = index(partitions.owner[j])
-            key = index((stock.rank[q] << PLACE) | j)
-            if not best < key < below or not partitions.movable[j]:
+            size = size_of(partitions, stock, q)
+            if size > least or (size == least and j < best) or not partitions.movable[j]:
+                continue
+            if size < above or (size == above and j >= tried):
                 continue
             covers = not leads_now(partitions.first, state.leader, q, j)
             for d in range(watermark.shape[0]):
                 load = state.load[d, n] + load_of(partitions, state, k, d)
                 covers = covers and load - load_of(partitions, state, j, d) <= watermark[d, n]
             if covers and is_whole(problem, told.lost, q):
-                best = key
+                best, least = index(j), size
     return best
 
 

@@ -35,22 +35,24 @@ def play_series(
     nodes: NDArray[np.int32],
     forced: NDArray[np.bool_],
     led: NDArray[np.bool_],
+    every: NDArray[np.bool_],
     most_leaders: NDArray[np.float64],
     told: Told,
     figures: Figures,
 ) -> int:
     """Play S losses, each of ``nodes[first[i] : first[i + 1]]``; ``first (S + 1,)``.
 
-    All else is as for ``play_losses``: ``forced (K,)`` and ``led (P,)`` come back as they were, and
-    ``most_leaders (N,)`` is scratch. Returns how many were played: fewer than S only if
-    ``figures`` have no room for the partitions that the next one endangers, but always one where
-    there is room for all three lists of a loss of everything.
+    All else is as for ``play_losses``, without budgets: ``forced (K,)``, ``led (P,)`` and
+    ``every (P,)`` come back as they were, and ``most_leaders (N,)`` is scratch. Returns
+    how many were played: fewer than S only if ``figures`` have no room for the partitions that the
+    next one endangers, but always one where there is room for all three lists of a loss of
+    everything.
     """
     used = index(0)
     for i in range(first.shape[0] - 1):
         count = play_losses(
-            problem, state, scan, stock, demanded, asked, kept, nodes[first[i] : first[i + 1]],
-            forced, led, most_leaders, told,
+            problem, problem, state, scan, stock, demanded, asked, kept,
+            nodes[first[i] : first[i + 1]], forced, led, every, most_leaders, told,
         )  # fmt: skip
         figures.moves[i] = count
         figures.gave_way[i] = told.gave_way[0]

@@ -1,12 +1,14 @@
 """Replicas: whether every one wanted is there, where it may be, and led."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.audit.violations import Violations, violations
 from evenkeel.measure.compare import joined
-from evenkeel.measure.rows import at_node, stands
+from evenkeel.measure.rows import at_node, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 
 
@@ -51,6 +53,30 @@ def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Viola
         found += violations(
             "pinned", np.ones(int(left.sum())), partition=owner[left], node=node[left]
         )
+    return found
+
+
+def misplaced_in_rows(
+    cluster: Cluster, placement: Placement, replicas: NDArray[np.int64]
+) -> list[Violations]:
+    """Find the same, and who is not led, if only some ``replicas (n,)`` are on dead nodes.
+
+    Rows without them break nothing, and theirs nothing else.
+    """
+    serves = cluster.nodes.serves
+    waits = np.sort(replicas)
+    owner = placement.owner[waits]
+    found = violations("on_dead", np.ones(len(waits)), partition=owner, node=placement.node[waits])
+    partitions = owner[np.append(True, owner[1:] != owner[:-1])]
+    least = cluster.partitions.min_active[partitions]
+    if least.any():
+        row, which = replicas_of(placement, partitions)
+        live = np.bincount(which[at_node(serves, placement.node[row])], minlength=len(partitions))
+        bad = least > live
+        found += violations("min_active", (least - live)[bad], partition=partitions[bad])
+    bad = (cluster.partitions.replicas[partitions] > 0) & (placement.leader[partitions] < 0)
+    if bad.any() and has_leaders(cluster):
+        found += violations("leaderless", np.ones(int(bad.sum())), partition=partitions[bad])
     return found
 
 

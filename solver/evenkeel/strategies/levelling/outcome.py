@@ -10,6 +10,7 @@ from evenkeel.strategies.levelling.soft_rules import ignore_soft_rules, soft_wei
 from evenkeel.strategies.registry import Outcome
 from evenkeel.strategies.shared.leading_slots import leading_slots
 from evenkeel.strategies.shared.replica_counts import kept, waits_in_place_of_another
+from evenkeel.strategies.shared.stopping import LIMITS_REACHED
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.repair import leave_out_ghosts
 
@@ -24,7 +25,7 @@ def outcome_of(run: Run) -> Outcome:
         stop = "tolerance" if done else "exhausted"
         if not done and is_spent(run):
             stop = "limits"
-            message = "Limits reached: the rest was skipped."
+            message = LIMITS_REACHED
     return Outcome(
         node=node,
         leader=leading_slots(run.request.cluster, node, run.state.leader),

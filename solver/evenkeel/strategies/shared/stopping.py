@@ -12,6 +12,9 @@ from typing import Literal
 StopReason = Literal["tolerance", "time", "work", "limits", "interrupted", "optimum", "exhausted"]
 """Why a strategy stopped. *exhausted*: no move that it knows would help any more."""
 
+LIMITS_REACHED = "Limits reached: the rest was skipped."
+"""What is said where budgets leave something undone."""
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -24,9 +24,9 @@ def roles_fit(cluster: Cluster) -> bool:
 
 
 def stock_and_demands(
-    cluster: Cluster, rows: RowDemands, rank: NDArray[np.int64]
+    cluster: Cluster, rows: RowDemands, share: NDArray[np.float64]
 ) -> tuple[Stock, Demanded]:
-    """Count what there is, for the partitions' ``rank (P,)``, and say what is demanded of it."""
+    """Count what there is, sizes being by ``share (D,)``, and say what is demanded of it."""
     nodes, partitions, placement = cluster.nodes, cluster.partitions, cluster.placement
     placed = PlacementCounts.of(cluster, placement)
     first, member = by_node(np.array(placement.node), len(nodes))
@@ -36,12 +36,9 @@ def stock_and_demands(
     stock = Stock(
         first=first,
         member=member,
-        rank=rank,
+        share=share,
         leader=np.array(placement.leader),
         load=np.array(placed.loads.T, order="C"),
-        light=np.array(
-            placed.weighed(partitions.load.lightest_by_dimension, placed.seat).T, order="C"
-        ),
         wanted=np.array(wanted_load(cluster)),
         unit=np.array(partitions.load.unit),
         lead_weight=np.where(nodes.may_lead & usable, nodes.lead_weight, 0.0),

@@ -21,6 +21,7 @@ class Desk:
     scan: Scan
     forced: NDArray[np.bool_]
     led: NDArray[np.bool_]
+    every: NDArray[np.bool_]
     most_leaders: NDArray[np.float64]
     told: Told
     endangered: NDArray[np.int32]
@@ -79,10 +80,16 @@ class Desks:
             partitions=partitions._replace(led_from=partitions.led_from.copy()),
             rules=rules._replace(allowed=rules.allowed.copy()),
         )
-        state = State._make(array.copy() for array in self._state)
+        domains = len(problem.domains.member_first) - 1
+        state = State._make(array.copy() for array in self._state)._replace(
+            moved_of=np.zeros(len(self._state.leader), np.int64),
+            came=np.zeros(domains, np.int64),
+            went=np.zeros(domains, np.int64),
+        )
         return Desk(
             problem, state, new_scan(problem, np.zeros(len(state.load))),
             np.zeros(len(state.node), bool), np.ones(len(state.leader), bool),
+            np.ones(len(state.leader), bool),
             np.zeros(len(nodes.accepts)), _new_told(state),
             np.empty(DANGERS * len(state.node), np.int32),
         )  # fmt: skip
@@ -93,6 +100,8 @@ def _new_told(state: State) -> Told:
     replicas = len(state.node)
     return Told(
         replica=np.empty(replicas, np.int64),
+        urgency=np.empty(replicas, np.int64),
+        size=np.empty(replicas),
         node=np.empty(replicas, np.int32),
         slot=np.empty(replicas, np.int16),
         endangered=np.empty((DANGERS, replicas), np.int32),
@@ -104,6 +113,7 @@ def _new_told(state: State) -> Told:
         fair=np.zeros(dimensions),
         moved=np.zeros(dimensions),
         gave_way=np.zeros(1, np.int64),
+        waits=np.zeros(3, np.int64),
         lost=np.zeros(nodes, bool),
         hosts=np.zeros(nodes, bool),
     )

@@ -3,7 +3,8 @@
 Where nothing is wrong with a cluster before, all that must move is what stood on the lost nodes. An
 answer that places all of it, breaks no rule and keeps every node within its target has made as many
 moves as replicas were lost, and so is proven to be the best: no placement makes do with fewer. One
-move more is the best, too, where a replica is proven to fit nowhere unless another gives way. In
+move more is the best, too, where a replica is proven to fit nowhere unless another gives way. Where
+budgets do not let all of it move, the most endangered moves, and all else waits for a budget. In
 any other case there is no answer here, and the search has to be asked.
 """
 
@@ -16,18 +17,16 @@ from numpy.typing import NDArray
 from evenkeel.measure.row_demands import row_demands
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.limits import Limits
 from evenkeel.strategies.levelling.losses.demands import roles_fit, stock_and_demands
 from evenkeel.strategies.levelling.losses.desks import Desk, Desks
 from evenkeel.strategies.registry import Loss, LossSeries
-from evenkeel.strategies.shared.compile import compile_problem, compile_state
-from evenkeel_kernels.core.problem import Problem
-from evenkeel_kernels.levelling.best_fit import by_size
+from evenkeel.strategies.shared.compile import budget_arrays, compile_problem, compile_state
+from evenkeel.strategies.shared.size import SMALL, size_of
+from evenkeel_kernels.levelling.best_fit import share_of_room
 from evenkeel_kernels.levelling.losses.play import play_losses
 from evenkeel_kernels.levelling.losses.records import DANGERS, Asked, Demanded, Stock
 from evenkeel_kernels.levelling.losses.series import play_series
-
-MOST_REPLICAS = 1 << 32
-"""As many have room in a key by which replicas are sorted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +42,16 @@ class Standing:
     demanded: Demanded
     desks: Desks
 
-    def lose(self, nodes: NDArray[np.int32], goals: Goals | Cost) -> Loss | None:
+    def lose(
+        self, nodes: NDArray[np.int32], goals: Goals | Cost, limits: Limits | None = None
+    ) -> Loss | None:
         """Lose nodes, each named once; None if that takes a search."""
         asked = _asked(self.cluster, goals)
         if asked is None:
             return None
         with self.desks.one() as desk:
             # a copy, since a frozen array would compile the kernel a second time
-            return self._lose(desk, np.array(nodes, np.int32), asked)
+            return self._lose(desk, np.array(nodes, np.int32), asked, limits)
 
     def lose_each(
         self, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
@@ -66,8 +67,8 @@ class Standing:
             figures = desk.figures(len(losses))
             played = play_series(
                 desk.problem, desk.state, desk.scan, self.stock, self.demanded, asked,
-                self.desks.kept, first, nodes, desk.forced, desk.led, desk.most_leaders, desk.told,
-                figures,
+                self.desks.kept, first, nodes, desk.forced, desk.led, desk.every, desk.most_leaders,
+                desk.told, figures,
             )  # fmt: skip
             ends = np.cumsum(figures.endangered_count[:played]).reshape(-1, DANGERS)
             return LossSeries(
@@ -80,13 +81,22 @@ class Standing:
                 ends=ends,
             )
 
-    def _lose(self, desk: Desk, nodes: NDArray[np.int32], asked: Asked) -> Loss | None:
-        told = desk.told
+    def _lose(
+        self, desk: Desk, nodes: NDArray[np.int32], asked: Asked, limits: Limits | None
+    ) -> Loss | None:
+        told, budgeted = desk.told, desk.problem
+        if limits not in (None, Limits()):
+            assert limits is not None
+            budgets = budget_arrays(self.cluster, limits)
+            source = budgets.source.copy()
+            source[nodes] = False  # what stands on a lost node does not leave it
+            budgeted = desk.problem._replace(budgets=budgets._replace(source=source))
         count = play_losses(
-            desk.problem, desk.state, desk.scan, self.stock, self.demanded, asked, self.desks.kept,
-            nodes, desk.forced, desk.led, desk.most_leaders, told,
+            desk.problem, budgeted, desk.state, desk.scan, self.stock, self.demanded, asked,
+            self.desks.kept, nodes, desk.forced, desk.led, desk.every, desk.most_leaders, told,
         )  # fmt: skip
-        if count < 0:
+        # where little waits on a small cluster, CP-SAT looks for better before it is left undone
+        if count < 0 or (told.waits[0] and size_of(self.cluster) <= SMALL):
             return None
         lost, short, stuck = (
             np.sort(told.endangered[i, :n]) for i, n in enumerate(told.endangered_count)
@@ -105,12 +115,14 @@ class Standing:
             fair=told.fair.copy(),
             moved=told.moved.copy(),
             gave_way=int(told.gave_way[0]),
+            waits=int(told.waits[0]),
+            fits=bool(told.waits[1]),
         )
 
 
 def standing(cluster: Cluster) -> Standing | None:
     """Hold a cluster ready for the loss of nodes; None if something is wrong with it before."""
-    if not 0 < len(cluster.placement.node) < MOST_REPLICAS:
+    if len(cluster.placement.node) == 0:
         return None
     rows = row_demands(cluster)
     if rows is None or not roles_fit(cluster):
@@ -118,16 +130,8 @@ def standing(cluster: Cluster) -> Standing | None:
     capacity = np.ascontiguousarray(cluster.nodes.capacity.T)
     problem = compile_problem(cluster, capacity, np.ones(len(capacity)))
     state = compile_state(cluster, problem)
-    stock, demanded = stock_and_demands(cluster, rows, _rank(problem))
+    stock, demanded = stock_and_demands(cluster, rows, share_of_room(problem))
     return Standing(cluster, stock, demanded, Desks(problem, state))
-
-
-def _rank(problem: Problem) -> NDArray[np.int64]:
-    """Return the place of each partition in the order in which replicas are placed, (P,)."""
-    all_of_them = np.arange(len(problem.partitions.first) - 1)
-    rank = np.empty_like(all_of_them)
-    rank[by_size(problem, all_of_them)] = all_of_them
-    return rank
 
 
 def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:
