@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.formats import registry
 from evenkeel.model.cluster import Cluster
@@ -130,6 +131,41 @@ class TestColumns:
         assert len(registry.read(SMALL, b"partition,node,\np,a,\n").partitions) == 1
 
 
+class TestNodesThatAreGone:
+    REPLICAS = b"partition,node,load_cpu\np,a,1\np,z,1\nq,z,2\nq,b,2\n"
+    NODES = b"node,zone,cap_cpu,state,weight\na,x,9,,\nb,y,9,,\nc,y,9,,\n"
+
+    def test_replicas_on_them_are_placed_anew(self, tmp_path):
+        cluster = registry.read(self.NODES, self.REPLICAS)
+        assert list(cluster.nodes.names) == ["a", "b", "c", "z"]
+        assert cluster.nodes.alive.tolist() == cluster.nodes.keeps.tolist() == [True] * 3 + [False]
+        (note,) = registry.find("tables").left_out(cluster)
+        assert "node z" in note
+        found = ek.solve(cluster, goals=ek.Goals(level=None))
+        assert (found.comparison.moves, found.audit.hard) == (2, 0)
+        again = registry.read(*registry.write(found.cluster, tmp_path / "c.csv", "tables"))
+        assert not again.nodes.alive[3]
+
+    def test_of_tables_that_share_no_node_each_is_named(self):
+        other = self.NODES.replace(b"a,", b"k,").replace(b"b,", b"l,")
+        assert [value for _, value in faults_of(other, self.REPLICAS)] == ["a", "z", "z", "b"]
+
+    def test_frames_are_no_dump(self):
+        frame = pytest.importorskip("pandas")
+        nodes = frame.DataFrame({"node": ["a"], "cap_cpu": [9.0]})
+        replicas = frame.DataFrame({"partition": ["p", "q"], "node": ["a", "z"]})
+        with pytest.raises(InvalidInput, match="z"):
+            ek.Cluster.from_frames(nodes, replicas)
+
+
+@pytest.mark.parametrize("unit", ["Ti", "TiB", "ti"])
+def test_binary_prefixes_may_stand_alone(unit):
+    nodes = f"node,cap_disk\na,2{unit}\n".encode()
+    cluster = registry.read(nodes, b"partition,node,size_disk\np,a,1Gi\n")
+    assert cluster.nodes.capacity.tolist() == [[2.0**41]]
+    assert cluster.partitions.load.voter.tolist() == [[2.0**30]]
+
+
 class TestWhatIsWrong:
     def test_all_of_it_is_listed_with_line_and_column(self):
         nodes = b"node,zone,cap_cpu,state\na,x,lots,up\na,y,1,upp\n,z,1,\n"
@@ -140,7 +176,6 @@ class TestWhatIsWrong:
             ("<bytes>:4: node", ""),
             ("<bytes>:2: cap_cpu", "lots"),
             ("<bytes>:3: state", "upp"),
-            ("<bytes>:2: node", "c"),
             ("<bytes>:4: role", "boss"),
             ("<bytes>:3: role", "leader"),
         ]
@@ -203,6 +238,16 @@ class TestWriting:
             "cluster.forbidden", "cluster.move_cost", "node_names[0]", "node_names[1]",
             "nodes[0]", "nodes[1]",
         ]  # fmt: skip
+        assert not [*tmp_path.iterdir()]
+
+    def test_a_partition_without_a_slot_has_no_row_and_is_refused(self, tmp_path):
+        cluster = Cluster.from_arrays(
+            capacity=[[9.0]], load=[[1.0]] * 3, placement=[[0], [], [0]], replicas=[1, 0, 1],
+            partition_names=["p", "q", "r"],
+        )  # fmt: skip
+        with pytest.raises(InvalidInput) as caught:
+            registry.write(cluster, tmp_path / "c.csv")
+        assert [fault.path for fault in caught.value.faults] == ["q"]
         assert not [*tmp_path.iterdir()]
 
     def test_a_cluster_of_another_system_becomes_tables(self, tmp_path):

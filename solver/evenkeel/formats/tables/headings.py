@@ -10,6 +10,7 @@ import numpy as np
 
 from evenkeel.formats.csv_text import Table
 from evenkeel.formats.documents import Document, quoted
+from evenkeel.formats.node_states import NodeState
 from evenkeel.formats.sources import largest
 from evenkeel.formats.tables.reading import (
     CAPACITY,
@@ -19,15 +20,17 @@ from evenkeel.formats.tables.reading import (
     OF_NODES,
     WATERMARK,
     cluster_of,
+    strangers_in,
     tables_in,
+    with_rows,
 )
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.model.runtime.printable import counted, printable, some_of
 
 Headings = Mapping[str, str]
 """What a column is called, by what it is written as where nobody called it anything."""
 
-KEY, UNCAPPED = "headings", "uncapped"
+KEY, UNCAPPED, GONE = "headings", "uncapped", "gone"
 EMPTY = "empty"
 """Under which it is remembered of how many rows a capacity or a load is told by an empty cell."""
 
@@ -51,6 +54,8 @@ def read(documents: Sequence[Document]) -> Cluster:
         Naming every problem with file, line, column and value.
     """
     found = tables_in(documents)
+    nodes, gone = found.nodes[0], strangers_in(*found.nodes, *found.replicas)
+    found.nodes = [with_rows(nodes, gone)]
     cluster = cluster_of(found, largest(documents))
     file, unknown = ("", []) if found.rules is None else (found.rules[0], found.rules[1].uncapped)
     for name in unknown:
@@ -58,11 +63,21 @@ def read(documents: Sequence[Document]) -> Cluster:
             message = f"is not a dimension; known: {[*cluster.dimensions]}"
             found.faults.add(f"{file}: {UNCAPPED}", quoted(name), message)
     found.faults.raise_if_any()
-    return with_headings(cluster, found.nodes[0], found.replicas[0], unknown)
+    if gone:
+        lost = np.arange(len(cluster.nodes)) >= len(nodes)
+        alive, accepts, keeps, leads = (
+            getattr(cluster.nodes, one) & ~lost for one in NodeState._fields
+        )
+        cluster = cluster.replace(alive=alive, accepts=accepts, keeps=keeps, leads=leads)
+    return with_headings(cluster, nodes, found.replicas[0], unknown, gone)
 
 
 def with_headings(
-    cluster: Cluster, nodes: Table, replicas: Table, unknown: Sequence[str] = ()
+    cluster: Cluster,
+    nodes: Table,
+    replicas: Table,
+    unknown: Sequence[str] = (),
+    gone: Sequence[str] = (),
 ) -> Cluster:
     """Return a cluster that remembers the headings of its tables, if they are not the usual ones.
 
@@ -85,6 +100,7 @@ def with_headings(
     else:
         told = {KEY: {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}}
     told |= {UNCAPPED: [*unknown]} if unknown else {}
+    told |= {GONE: [*gone]} if gone else {}
     told |= _empty(nodes, replicas, dimensions)
     return cluster.replace(native=told, native_format=NAME) if told else cluster
 
@@ -116,6 +132,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
         yield (
             f"no capacities of {' and '.join(unknown)}: those of the table are made up, and "
             f"percentages are of them; write the true ones, and take {UNCAPPED} out of the rules"
+        )
+    if gone := cluster.native.get(GONE, ()) if _remembers(cluster) else ():
+        yield (
+            f"no node {some_of(gone, printable, NAMED)}, which replicas are on: it counts as down, "
+            "and what it holds is placed anew"
         )
     empty = cluster.native.get(EMPTY, {}) if _remembers(cluster) else {}
     for name, nodes in empty.get("capacities", {}).items():

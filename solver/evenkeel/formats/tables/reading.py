@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -124,6 +124,26 @@ def tables_in(documents: Sequence[Document]) -> Found:
             faults.add("source", names, f"needs one table of {what}; there are {len(tables)}")
     faults.raise_if_any()
     return found
+
+
+def strangers_in(nodes: Table, replicas: Table) -> list[str]:
+    """Return the nodes that replicas are on and the other table has not, unless it has none."""
+    key = next(name for name in NODE if name in nodes.columns)
+    named = dict.fromkeys(filter(None, replicas.columns["node"]))
+    known = {*nodes.columns[key]}
+    return [name for name in named if name not in known] if known & named.keys() else []
+
+
+def with_rows(nodes: Table, names: Sequence[str]) -> Table:
+    """Return a table of nodes with rows for some more, which hold nothing."""
+    key = next(name for name in NODE if name in nodes.columns)
+    columns = {
+        name: [*column, *(names if name == key else [told] * len(names))]
+        for name, column in nodes.columns.items()
+        for told in ["0" if name.startswith(CAPACITY) else ""]
+    }
+    lines = [*nodes.lines, *([0] * len(names))]
+    return replace(nodes, columns=columns, lines=lines) if names else nodes
 
 
 def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
