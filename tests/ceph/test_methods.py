@@ -217,3 +217,16 @@ def test_of_devices_that_are_down_and_out_nothing_is_said():
     result = ek.solve(cluster, "ceph_upmap")
     assert result.warnings == ()
     assert not (result.placement.node == 3).any()
+
+
+def test_what_crush_had_no_time_for_stays_and_is_said():
+    document, crush, pool = golden("a12_pgs")
+    cluster = cluster_of(crush, pool, reweight=ceph.reweights(crush.devices, document))
+
+    def stop(progress):
+        raise StopIteration
+
+    found = ek.solve(cluster.drain(cluster.nodes.names[0]), "ceph_crush", callback=stop)
+    assert found.stop_reason == "interrupted"
+    assert "stays as it is" in found.message
+    assert found.comparison.moves == 0

@@ -8,7 +8,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.formats.plans.fingerprint import fingerprint
-from evenkeel.formats.plans.targets import observed_by_name
+from evenkeel.formats.plans.targets import grown_by_name, observed_by_name
 from evenkeel.formats.plans.writing import encoded
 from evenkeel.planning.underway.copies import Cancelled
 from evenkeel.planning.windows import Windows
@@ -302,3 +302,25 @@ def test_what_is_seen_among_other_names_keeps_its_slots():
     assert rest.end.node.tolist() == plan.target.node.tolist()
     with pytest.raises(ek.InvalidInput, match="is not a partition of the cluster"):
         observed_by_name(plan.cluster, now.replace(partition_names=["p9"]))
+
+
+def test_nodes_that_join_bring_their_domains_and_capacities():
+    def cluster(names, zones, rows, **more):
+        return ek.Cluster.from_arrays(
+            capacity=[[10.0 + n] for n in range(len(names))], load=[[1.0]] * len(rows),
+            node_names=names, domains={"zone": zones, "rack": [f"r{n}" for n in names]},
+            placement=rows, spread={"zone": 1}, **more,
+        )  # fmt: skip
+
+    before = cluster(["a", "b"], ["x", "y"], [["a", "b"]])
+    # codes of labels differ: zones come in another order, and one is missing
+    after = cluster(["k", "a", "m"], ["z", "x", ""], [["a", "k"], ["m", "a"]])
+    grown, names = grown_by_name(before, after)
+    assert names == ["k", "m"]
+    zone, rack = (grown.topology.tiers.index(tier) for tier in ("zone", "rack"))
+    labels = grown.topology.label_names[zone]
+    assert [labels[code] for code in grown.topology.label[zone, :3].tolist()] == ["x", "y", "z"]
+    assert grown.topology.label[zone, 3] == -1 or labels[grown.topology.label[zone, 3]] != "z"
+    racks = grown.topology.label_names[rack]
+    assert [racks[code] for code in grown.topology.label[rack].tolist()] == ["ra", "rb", "rk", "rm"]
+    assert grown.nodes.capacity[:, 0].tolist() == [10.0, 11.0, 10.0, 12.0]

@@ -375,3 +375,29 @@ def test_leaderless_clusters_stay_leaderless():
     placement = np.tile([0, 3, 6], (120, 1))
     result = solved(cluster_of(placement=placement, leader=np.full(120, -1)))
     assert (result.placement.leader == -1).all()
+
+
+@pytest.mark.parametrize("method", ["helix_crush", "helix_multiround", "helix_crushed"])
+def test_groups_that_there_is_no_time_for_stay(method):
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((6, 1), 100.0), load=np.ones((40, 1)), replicas=3, spread={"zone": 1},
+        domains={"zone": [*"aabbcc"]}, group=np.repeat([0, 1], 20),
+    )  # fmt: skip
+    asked = []
+
+    def stop_at_the_second(progress):
+        asked.append(progress.stage)
+        if asked.count("place") > 1:
+            raise StopIteration
+
+    found = ek.solve(cluster, method, callback=stop_at_the_second)
+    assert found.stop_reason == "interrupted"
+    placed = (found.placement.nodes >= 0).all(axis=1)
+    assert placed.tolist() == [True] * 20 + [False] * 20
+
+
+def test_auto_leaves_what_no_node_has_room_for():
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 5, replicas=1)
+    found = ek.solve(cluster, "helix_auto", options=ek.options.Auto(most=2))
+    assert sorted(found.placement.node.tolist()) == [-1, 0, 0, 1, 1]
+    assert [one.partition for one in found.unplaced] == ["p4"]

@@ -12,6 +12,8 @@ import evenkeel as ek
 from evenkeel.formats import registry
 from evenkeel.measure.compare import joined
 from evenkeel.model.errors import InvalidInput
+from evenkeel.strategies.longhorn.cluster_scope.problem import overreached, space_problem
+from evenkeel.strategies.longhorn.cluster_scope.volumes import standings
 from evenkeel.strategies.longhorn.intake import cluster_of
 from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
 from evenkeel.strategies.longhorn.settings import Settings
@@ -594,3 +596,36 @@ def test_a_plan_is_written_as_steps_that_never_leave_fewer_replicas(tmp_path):
     assert rows(after) == rows(cluster, result.placement)
     assert planned(after).comparison.moves == 0
     assert len(whole["items"]) >= len(cluster.native.objects.items)
+
+
+@pytest.mark.parametrize("own", ["ignored", "enabled", "disabled"])
+@pytest.mark.parametrize("everywhere", [True, False])
+@pytest.mark.parametrize(
+    ("name", "tier"),
+    [
+        ("replica_zone_soft_anti_affinity", "zone"),
+        ("replica_soft_anti_affinity", "host"),
+        ("replica_disk_soft_anti_affinity", "node"),
+    ],
+)
+def test_a_volumes_own_anti_affinity_wins_unless_it_is_ignored(name, tier, everywhere, own):
+    settings = Settings(**{name: everywhere})
+    cluster = cluster_of(hosts(), [volume("v", "h0", **{name: own})], settings=settings)
+    is_soft = everywhere if own == "ignored" else own == "enabled"
+    assert cluster.rules[0].spread[tier] == ((1, "soft") if is_soft else 1)
+
+
+@pytest.mark.parametrize(
+    ("to", "crowded"), [("h0/d1", True), ("h1/d1", True), ("h2/d0", False), ("h2/d1", False)]
+)
+def test_a_replica_that_moves_within_a_host_it_shares_is_too_far(to, crowded):
+    settings = Settings(replica_soft_anti_affinity=False)
+    shared = volume("v", "h0", "h0", "h1")
+    system = cluster_of(hosts(3, 2), [shared], settings=settings)
+    found = standings(system, system.native, settings)
+    space = space_problem(system, system.native, settings, found)
+    node = space.cluster.placement.node.copy()
+    names = list(system.nodes.names)
+    moved = int(np.flatnonzero(node == names.index("h0/d0"))[0])
+    node[moved] = names.index(to)
+    assert overreached(space, space.cluster, node).tolist() == [crowded]
