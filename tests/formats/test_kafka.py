@@ -524,6 +524,29 @@ class TestWriting:
             registry.write(cluster, tmp_path / "p.json", "kafka")
         assert [f.path for f in caught.value.faults] == ["partition_names[0]", "node_names[0]"]
 
+    def test_every_name_that_is_not_kafkas_is_told(self, tmp_path):
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[[0], [1], [0]],
+            partition_names=["orders", "a-0", "clicks-x"], node_names=["b1", "b2"],
+        )  # fmt: skip
+        with pytest.raises(InvalidInput) as caught:
+            registry.write(cluster, tmp_path / "p.json", "kafka")
+        assert [fault.path for fault in caught.value.faults] == [
+            "partition_names[0]", "partition_names[2]", "node_names[0]", "node_names[1]",
+        ]  # fmt: skip
+
+    def test_two_files_of_racks_are_named_where_brokers_have_none(self):
+        racks = DATA / "kafka_racks.txt"
+        found = faults_of(DATA / "kafka_reassignment.json", racks, b'{"1": "rack-a"}')
+        assert found == [(f"{racks}, <bytes>: brokers", [7])]
+
+    def test_a_fault_in_a_file_of_a_like_name_hides_no_missing_rack(self, tmp_path):
+        racks, other = tmp_path / "racks.txt", tmp_path / "racks.txt2"
+        racks.write_text("1 a\n2 b\n")
+        other.write_text("broker,disk\n1,x\n")
+        found = faults_of(DATA / "kafka_reassignment.json", racks, other)
+        assert (f"{racks}: brokers", [3, 7, 1001]) in found
+
     def test_it_survives_the_native_formats(self, tmp_path):
         cluster = read("kafka_describe.txt", "kafka_logdirs.txt", *RACKS[:1])
         for suffix in (".npz", ".rows.json"):

@@ -3,7 +3,13 @@
 import json
 import re
 
+import pytest
+
 import evenkeel as ek
+from evenkeel.formats import registry
+from evenkeel.model.intake.stranded import told_stranded
+from tests.public.case import PUBLIC
+from tests.support import places
 
 
 def lists(case, name):
@@ -204,3 +210,205 @@ class TestWishes:
             "--floor", "0.05", "--leaders", "0.05", "-o", "p.json",
         )  # fmt: skip
         assert told.code == 0 and "All goals are met" in told.text
+
+
+class TestReported:
+    """Further reports from public trackers, runbooks and notes."""
+
+    def test_a_replication_factor_that_is_being_raised(self, public):
+        case = public("kafka/factor-being-raised")
+        told = case.run("solve", "described.txt", "-o", "p.json")
+        assert told.code == 0 and "(l07.move.test-0, l07.move.test-1)" in told.text
+        assert "no replication factor that allows" not in told.text
+        assert lists(case, "p.json") == {}
+        assert ek.read(case.path("described.txt")).partitions.replicas.tolist() == [3, 3, 3]
+
+    def test_a_region_that_is_lost(self, public):
+        case = public("kafka/region-lost")
+        told = case.run("check", "described.txt")
+        assert told.code == 1 and "not alive: 1, 2" in told.text and "unclean" in told.text
+        assert "multi-region-async-0 (on 2, 1, 3, 4), single-region-0 (on 2, 1)" in told.text
+        assert case.run("solve", "described.txt", "-o", "p.json").code in (3, 4)
+        assert lists(case, "p.json") == {}
+
+    def test_brokers_that_were_deleted_before_they_were_empty(self, public):
+        case = public("kafka/brokers-deleted-too-early")
+        told = case.run("solve", "described.txt", "-o", "p.json")
+        assert told.code == 3 and "nothing can mend 3 partitions now" in told.text
+        assert lists(case, "p.json") == {} and {*elected(case, "p.election.json")} <= {2, 3}
+
+    def test_nobody_leads_anything(self, public):
+        case = public("kafka/no-leader-at-all")
+        told = case.run("solve", "described.txt", "-o", "p.json")
+        assert told.code in (3, 4) and "nothing can mend 3 partitions now" in told.text
+        assert lists(case, "p.json") == {} and elected(case, "p.election.json") == []
+
+    def test_what_was_pasted_from_a_terminal(self, public):
+        case = public("kafka/pasted-with-wrapped-lines")
+        told = case.run("check", "described.txt")
+        assert told.code == 1 and "brokers 1001, 1002, 1003" in told.text
+        assert "nothing can mend 3 partitions now" in told.text
+
+    def test_a_line_within_a_message(self, public):
+        case = public("kafka/listed-by-a-service-check")
+        told = case.run("check", "found.txt")
+        assert told.code == 1 and "the listing is filtered" in told.text
+        assert "not alive: 1" in told.text and "sjqxBeforeTopic-0" in told.text
+
+    def test_log_directories_with_keys_in_another_order(self, public):
+        case = public("kafka/log-dirs-of-one-topic")
+        files = ("described.txt", "logdirs.json")
+        told = case.run("check", *files)
+        assert told.code == 1 and "/data/b (KafkaStorageException) on broker 1" in told.text
+        assert "1 replica (orders-2)" in told.text
+        case.run("solve", *files, "-o", "p.json")
+        assert lists(case, "p.json") == {"orders-2": [3, 2]}
+
+
+DESCRIBED = (PUBLIC / "kafka" / "preferred-leaders" / "described.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DESCRIBED.replace("\n", "\r\n"),
+        DESCRIBED.replace("\t", "    "),
+        "\ufeff" + DESCRIBED,
+        "".join(f"    {line}\n" for line in DESCRIBED.splitlines()),
+        "".join(f"kafka-1  | {line}\n" for line in DESCRIBED.splitlines()),
+        "".join(f'"{line}"\n' for line in DESCRIBED.splitlines()),
+        "[root@k1 ~]# kafka-topics.sh --describe\n[2024-05-01 10:00:00,123] WARN [AdminClient] "
+        f"Connection to node 3 could not be established.\n{DESCRIBED}[root@k1 ~]# ",
+        re.sub(r"\tTopicId: \S+", "", DESCRIBED).replace("\tElr: \tLastKnownElr: ", ""),
+    ],
+    ids=["crlf", "spaces", "bom", "indented", "compose", "quoted", "terminal", "old"],
+)
+def test_a_description_is_read_however_it_was_kept(text):
+    whole, kept = ek.read(DESCRIBED.encode()), ek.read(text.encode())
+    assert kept.placement.node.tolist() == whole.placement.node.tolist()
+    assert kept.placement.leader.tolist() == whole.placement.leader.tolist()
+
+
+def head(topic, partitions, factor, configs=""):
+    return (
+        f"Topic: {topic}\tPartitionCount: {partitions}\tReplicationFactor: {factor}\t"
+        f"Configs: {configs}\n"
+    )
+
+
+def row(topic, partition, leader, replicas, in_sync, more=""):
+    return (
+        f"\tTopic: {topic}\tPartition: {partition}\tLeader: {leader}\tReplicas: {replicas}\t"
+        f"Isr: {in_sync}{more}\n"
+    )
+
+
+JOINS = "\tAdding Replicas: 2"
+ONE = head("a", 1, 2) + row("a", 0, 1, "1,2", "1,2")
+
+
+def log_dirs(error):
+    held = {"logDir": "/d", "error": None, "partitions": [{"partition": "a-0", "size": 1}]}
+    lost = {"logDir": "/e", "error": error, "partitions": []}
+    brokers = [{"broker": 1, "logDirs": [held]}, {"broker": 2, "logDirs": [lost]}]
+    return json.dumps({"version": 1, "brokers": brokers})
+
+
+CPU = '{"brokerCapacities": [{"brokerId": "-1", "capacity": {"CPU": {"num.cores": "4"}}}]}'
+OF_NINE = (
+    '{"brokerCapacities": [{"brokerId": "-1", "capacity": {"CPU": "100"}}, '
+    '{"brokerId": "9", "capacity": {"CPU": "100"}}]}'
+)
+RACKS_OF_NINE = '{"1": "r", "2": "s", "9": "r"}'
+SILENT = row("b", 3, 1, "1,2", "1")
+
+SHOWN = {
+    "`Adding Replicas`": (
+        [head("a", 1, 1) + row("a", 0, 1, "2,1", "1", JOINS + "\tRemoving Replicas: 1")],
+        "no end of a reassignment of 1 partition yet (a-0)",
+    ),
+    "more replicas than": (
+        [head("a", 2, 1) + row("a", 0, 1, "1,2", "1") + row("a", 1, 1, "1", "1")],
+        "no replication factor that allows for the replicas of 1 partition (a-0)",
+    ),
+    "a reassignment to a broker that is down": (
+        [
+            head("a", 1, 1) + row("a", 0, 1, "2,1", "1", JOINS),
+            "k1:9092 (id: 1 rack: null isFenced: false) -> (\n)\n",
+        ],
+        "no end of the reassignment of a-0 while the broker is down",
+    ),
+    "`Leader` is not the first": (
+        [head("a", 1, 2) + row("a", 0, 2, "1,2", "1,2")],
+        "no lead of the first broker in the list of 1 partition (a-0)",
+    ),
+    "no broker that is in sync is up": (
+        [head("a", 1, 2) + row("a", 0, "none", "1,2", "1")], "no live replica surely has",
+    ),
+    '`"error"` of a log directory that failed': (
+        [head("a", 1, 2) + row("a", 0, 1, "1,2", "1"), log_dirs("KafkaStorageException: Disk")],
+        "no access to log directory /e (KafkaStorageException) on broker 2: 1 replica (a-0)",
+    ),
+    'another `"error"` of a log directory': (
+        [ONE, log_dirs("x.ClusterAuthorizationException")],
+        "no list of log directory /e (ClusterAuthorizationException) on broker 2",
+    ),
+    "no lines of topics": ([SILENT], "the listing is filtered"),
+    "a broker that only racks name": (
+        [ONE, RACKS_OF_NINE], "no sign of life of brokers 9, which hold nothing",
+    ),
+    "a broker that only capacities name": ([ONE, OF_NINE], "nothing of brokers 9 but capacities"),
+    "num.cores": ([ONE, CPU], lambda cluster: 400.0 in cluster.nodes.capacity[0]),
+    "replicas of a partition on a rack": (
+        [ONE, '{"1": "r", "2": "s"}'],
+        lambda cluster: [{**one.spread} for one in cluster.rules] == [{"rack": 1}],
+    ),
+    "`min.insync.replicas`": (
+        [head("a", 1, 2, "min.insync.replicas=2") + row("a", 0, 1, "1,2", "1,2")],
+        lambda cluster: cluster.partitions.min_active.tolist() == [2],
+    ),
+    "the spread of a topic": ([ONE], lambda cluster: not any(rule.skew for rule in cluster.rules)),
+    "a topic with fewer lines": ([head("a", 2, 2) + row("a", 0, 1, "1,2", "1,2")], ek.InvalidInput),
+}  # fmt: skip
+
+
+class TestThePage:
+    """The table of the page says what is kept, noted and refused."""
+
+    ROWS = [
+        line
+        for line in (places.ROOT / "docs/systems/kafka.md").read_text()
+        .split("## What is kept, noted, refused")[1].split("\n## ")[0].splitlines()
+        if line.startswith("| ") and "what the files show" not in line
+    ]  # fmt: skip
+
+    def test_each_line_has_an_example(self):
+        for line in self.ROWS:
+            assert sum(key in line.split(" | ")[0] for key in SHOWN) == 1, line
+        assert len(self.ROWS) == len(SHOWN)
+
+    @pytest.mark.parametrize("key", SHOWN)
+    def test_it_is_so(self, key):
+        files, shown = SHOWN[key]
+        sources = [text.encode() for text in files]
+        if shown is ek.InvalidInput:
+            with pytest.raises(ek.InvalidInput):
+                ek.read(sources, format="kafka")
+            return
+        cluster = ek.read(sources, format="kafka")
+        if callable(shown):
+            assert shown(cluster)
+        else:
+            notes = " ".join([*registry.find("kafka").left_out(cluster), told_stranded(cluster)])
+            assert shown in notes
+
+    def test_controllers_by_their_properties_are_no_brokers(self):
+        properties = (
+            "process.roles=controller\nnode.id=9\nbroker.rack=r\n"
+            "process.roles=broker\nnode.id=1\nbroker.rack=r\n"
+            "node.id=2\nprocess.roles=broker,controller\nbroker.rack=s\n"
+        )
+        cluster = ek.read([ONE.encode(), properties.encode()], format="kafka")
+        assert [*cluster.nodes.names] == ["1", "2"]
+        notes = " ".join(registry.find("kafka").left_out(cluster))
+        assert "nothing placed on 9" in notes

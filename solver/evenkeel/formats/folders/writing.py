@@ -78,7 +78,7 @@ def write_plan_folder(
     ...     "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
     ...     "\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1\n"
     ... )
-    >>> c = ek.read(described.encode(), b'{"1": "a", "2": "b"}')
+    >>> c = ek.read(described.encode(), b"broker,rack\n1,a\n2,b\n")
     >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(protocol="kafka")
     >>> with tempfile.TemporaryDirectory() as there:
     ...     sorted(file.name for file in write_plan_folder(plan, f"{there}/move").iterdir())

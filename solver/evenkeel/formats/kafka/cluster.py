@@ -224,8 +224,12 @@ def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[n
         return shown
     if is_filtered(rows):
         # of what nobody leads, who was in sync last is down; nobody else need be
-        unled = rows.described & (rows.leader < 0)
-        return shown | ~np.isin(brokers, rows.broker[rows.in_sync & unled[rows.owner]])
+        unled = (rows.described & (rows.leader < 0))[rows.owner]
+        last = (
+            rows.in_sync
+            | (np.bincount(rows.owner[rows.in_sync], minlength=len(rows.topic)) == 0)[rows.owner]
+        )
+        return shown | ~np.isin(brokers, rows.broker[last & unled])
     known = np.isin(brokers, [*np.unique(rows.broker).tolist(), *found.states])
     return shown | (known & ~np.isin(brokers, rows.broker[expected_in_sync(rows)]))
 

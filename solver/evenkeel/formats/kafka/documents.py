@@ -42,6 +42,11 @@ CORES, PERCENT_OF_A_CORE = "num.cores", 100.0
 MOST_AMOUNT = 1e15
 """Above every capacity, in MB, percent or KB/s."""
 
+TOPIC = re.compile(
+    rb"(?:^|\s)Topic: ?\S+\s(?:.*\s)?(?:PartitionCount: ?\d|Partition: ?\d+\s.*Replicas:)"
+)
+"""A line of a description, whatever a terminal or a log has put before it."""
+
 STRANGE = (
     "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
     "no table of loads or brokers, nor what kafka-broker-api-versions prints"
@@ -125,8 +130,7 @@ def kind_of(document: Document) -> Kind | None:
 
 def _is_topic(line: bytes) -> bool:
     """Whether a line of a description says something of a topic or of a partition."""
-    counted = b"PartitionCount:" in line or b"Partition:" in line
-    return counted and line.lstrip().startswith(b"Topic:")
+    return TOPIC.search(line) is not None
 
 
 def read_document(findings: Findings, document: Document) -> None:

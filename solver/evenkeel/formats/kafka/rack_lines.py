@@ -7,6 +7,9 @@ from evenkeel.formats.kafka.findings import Findings, whole
 
 LINE = re.compile(r"([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
 PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
+DONE = "done"
+"""Stands for the roles of a controller whose number is known: a rack that follows is its own."""
+
 IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 
 
@@ -33,13 +36,13 @@ def read_rack_lines(findings: Findings, document: Document) -> None:
         known = PROPERTY.fullmatch(line)
         found = None if known else LINE.fullmatch(line)
         if known and known[1] == "broker.rack":
-            rack = (known[2].strip(), at)
+            rack = None if roles == DONE else (known[2].strip(), at)
         elif known and known[1] == "process.roles":
             roles = known[2].replace(" ", "")
         elif known and (own := whole(known[2].strip())) is not None:
             if broker is not None:
                 findings.faults.add(broker_at, broker, "has no broker.rack")
-            broker, broker_at = own, at
+            broker, broker_at, roles = own, at, roles if roles != DONE else ""
         elif known:
             findings.faults.add(at, quoted(known[2]), f"{known[1]} must be a broker id")
         elif found and (own := whole(found[1])) is not None:
@@ -48,7 +51,7 @@ def read_rack_lines(findings: Findings, document: Document) -> None:
             findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
         if broker is not None and roles == "controller":
             findings.controllers.add(broker)
-            broker, rack, roles = None, None, ""
+            broker, rack, roles = None, None, DONE
         if broker is not None and rack is not None:
             findings.add_rack(rack[1], broker, rack[0])
             broker, rack, roles = None, None, ""

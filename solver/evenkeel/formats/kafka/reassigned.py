@@ -124,6 +124,9 @@ def _factors(
     if not rows.factor:
         return factor
     announced = np.array([rows.factor.get(topic, 0) for topic in rows.topics], np.int32)
+    # what is being reassigned may be on the way to more
+    asked = np.where(under_way, wanted, 0)
+    np.maximum.at(announced, rows.topic, np.where(announced[rows.topic] > 0, asked, 0))
     factor = announced[rows.topic]
     differ = ~under_way & (wanted != factor)
     for g in np.unique(rows.topic[differ & (factor > 0)]).tolist():
