@@ -104,3 +104,72 @@ class TestUnderWay:
         told = [json.loads(line)["commands"] for line in lines]
         kinds = [next(iter(command)) for one in told for command in one]
         assert sorted(kinds) == ["allocate_replica", "cancel", "cancel"]
+
+
+class TestReports:
+    @pytest.mark.parametrize(
+        ("name", "code", "orders", "said"),
+        [
+            (
+                "elasticsearch/forced-three-zones", 0,
+                {("move", "saved_queries/0", "secondary"), ("move", "saved_queries/1", "primary")},
+                "but those that its nodes were started with",
+            ),
+            ("elasticsearch/racks-of-unlike-size", 3, set(), "spread rack_id 2"),
+            (
+                "elasticsearch/two-groups", 3, set(),
+                "require +index.routing.allocation.include.cluster: normalfreq, 2 spread cluster 1",
+            ),
+            (
+                "elasticsearch/exclude-without-a-place", 4, {("move", "logs/0", "n2")},
+                "still broken: 1 not_kept",
+            ),
+            (
+                "elasticsearch/shrunk-index", 3, set(),
+                "require +index.routing.allocation.require._name: n1",
+            ),
+            (
+                "elasticsearch/opensearch-rolling-upgrade", 3, set(),
+                "of several releases, 2.8.0, 2.11.1",
+            ),
+            (
+                "elasticsearch/opensearch-search-replicas", 0,
+                {("move", "i/0", "s2"), ("allocate_replica", "i/1", "s1")}, "✓ spread",
+            ),
+        ],
+    )  # fmt: skip
+    def test_what_is_ordered_and_said(self, public, name, code, orders, said):
+        answer, commands = ordered(public(name))
+        found = {
+            (kind, f"{of['index']}/{of['shard']}", of.get("to_node") or of["node"])
+            for kind, of in commands
+        }
+        assert (answer.code, found) == (code, orders)
+        assert said in answer.text
+
+    def test_two_shards_a_node_in_three_zones(self, public):
+        answer, commands = ordered(public("elasticsearch/opensearch-zones-and-shards-per-node"))
+        assert answer.code == 0
+        assert sorted(kind for kind, _ in commands) == ["allocate_replica", "move"]
+
+    def test_nodes_that_a_list_excludes_are_emptied(self, public):
+        case = public("elasticsearch/opensearch-exclude-list")
+        files = [*FILES[:1], "allocation.txt", *FILES[2:]]
+        answer, commands = ordered(case, files=files)
+        assert answer.code == 0
+        assert {of["from_node"] for _, of in commands} == {"opsrch2", "opsrch4"}
+        assert targets(commands) == {"opsrch1", "opsrch3", "opsrch5"}
+        assert "lists in cluster.routing.allocation.exclude._name" in answer.text
+
+    def test_snapshots_leave_a_search_node_for_others(self, public):
+        answer, commands = ordered(public("elasticsearch/opensearch-search-nodes-excluded"))
+        assert answer.code == 0
+        assert {of["from_node"] for _, of in commands} == {"search4"}
+        assert targets(commands) <= {"search1", "search2", "search3"}
+
+    def test_an_index_for_all_nodes_comes_to_those_below_the_watermark(self, public):
+        answer, commands = ordered(public("elasticsearch/opensearch-auto-expand"))
+        assert answer.code == 3
+        assert targets(commands) == {"hot-5", "hot-9"}
+        assert "hot-1 (85.4%)" in answer.text
+        assert "unplaced (5)" in answer.text

@@ -45,3 +45,42 @@ class TestVolumes:
     def test_without_the_volumes_a_note_asks_for_them(self, public):
         answer = public("kubernetes/zonal-volumes").run("check", "nodes.json", "pods.json")
         assert "add kubectl get pv,pvc -A -o json" in answer.text
+
+
+class TestReports:
+    @pytest.mark.parametrize(
+        ("name", "words", "code", "left", "said"),
+        [
+            (
+                "kubernetes/local-path-drained", ("--drain", "w1"), 3, {"web-7d-1"},
+                "still broken: 1 not_kept",
+            ),
+            (
+                "kubernetes/pending-by-volume-and-affinity", (), 4, set(),
+                "affinity and taints and volumes of default/StatefulSet/db/db-0",
+            ),
+            (
+                "kubernetes/budget-of-one-replica", ("--drain", "a"), 3, {"web-77c-1"},
+                "budgets default/issuer let no pod go",
+            ),
+            ("kubernetes/rabbitmq-in-two-namespaces", (), 0, set(), "none broken"),
+        ],
+    )  # fmt: skip
+    def test_what_leaves_and_what_is_said(self, public, name, words, code, left, said):
+        answer, moved = evicted(public(name), *words)
+        assert (answer.code, {*moved}) == (code, left)
+        assert said in answer.text
+
+    def test_pods_that_keep_apart_stay_and_others_move(self, public):
+        _, moved = evicted(public("kubernetes/anti-affinity-and-utilisation"), "--level", "0")
+        assert moved
+        assert not {"app-5d4-1", "app-5d4-2"} & {*moved}
+        assert {*moved.values()} == {("a", "b")}
+
+    def test_owners_of_other_groups_are_patched_as_what_they_are(self, public):
+        case = public("kubernetes/advanced-stateful-set")
+        _, moved = evicted(case, "--drain", "a")
+        assert {*moved} == {"consumer-0", "consumer-1", "consumer-2"}
+        (patch,) = json.loads(case.written("plan.patches.json"))["patches"]
+        assert "patch statefulset.apps.kruise.io/consumer --type=merge" in patch["command"]
+        assert patch["patchType"] == "application/merge-patch+json"

@@ -35,6 +35,8 @@ def dump(draw: random.Random) -> tuple[list[Row], list[bytes]]:
         beside.append(json.dumps([disk(draw, one) for one in nodes]))
     if draw.random() < 0.5:
         told = {"cluster.routing.allocation.exclude._name": draw.choice(nodes)}
+        if draw.random() < 0.3:
+            told["cluster.routing.allocation.same_shard.host"] = "true"
         beside.append(json.dumps({"persistent": told, "transient": {}}))
     if draw.random() < 0.5:
         own = {"index.routing.allocation.total_shards_per_node": str(draw.randint(1, 4))}
@@ -70,13 +72,16 @@ def node(draw: random.Random, name: str) -> dict[str, Any]:
     return {
         "name": name, "host": "h", "ip": "10.0.0.1", "transport_address": "a:9300",
         "roles": ["data_hot", "data_content"],
-        "attributes": {"zone": draw.choice("abc")},
+        "attributes": {"zone": draw.choice("abc")}, "version": draw.choice(["8.4.1", "8.12.0"]),
     }  # fmt: skip
 
 
 def disk(draw: random.Random, name: str) -> Row:
     """Return a row of ``_cat/allocation``."""
+    if draw.random() < 0.1:
+        return {"shards": "0", "disk.indices": "0", "disk.total": None, "node": name}
     return {
-        "shards": "4", "disk.indices": "4294967296", "disk.used": "6442450944",
+        "shards": "4", "disk.indices": "4294967296",
+        "disk.used": draw.choice(["6442450944", "93415538688", "98784247808"]),
         "disk.total": draw.choice(["107374182400", "214748364800"]), "node": name,
     }  # fmt: skip

@@ -15,10 +15,13 @@ def dump(draw: random.Random) -> list[Object]:
         space, kind = draw.choice(["default", "shop"]), draw.choice(KINDS)
         labels = {"app": f"w{number}", "pod-template-hash": "5d8f"}
         spec = needs(draw, labels)
-        objects += [
-            pod(draw, f"w{number}-{i}", space, kind, labels, spec, nodes)
-            for i in range(draw.randint(1, 4))
-        ]
+        for i in range(draw.randint(1, 4)):
+            name = f"w{number}-{i}"
+            own = spec | (needs(draw, labels) if draw.random() < 0.1 else {})
+            if draw.random() < 0.2:
+                own["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
+                objects += volume(draw, name, space, nodes)
+            objects.append(pod(draw, name, space, kind, labels, own, nodes))
         if draw.random() < 0.5:
             objects.append(budget(draw, f"w{number}", space, labels))
     if draw.random() < 0.3:
@@ -112,3 +115,21 @@ def budget(draw: random.Random, name: str, space: str, labels: dict[str, str]) -
         "metadata": {"name": name, "namespace": space},
         "spec": {"selector": {"matchLabels": {"app": labels["app"]}}, **least},
     }  # fmt: skip
+
+
+def volume(draw: random.Random, name: str, space: str, nodes: list[str]) -> list[Object]:
+    """Return a claim, and the volume that it is bound to, which a zone or a node reaches."""
+    key, value = draw.choice([(ZONE, draw.choice(["z1", "z2"])), (HOST, draw.choice(nodes))])
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
+    affinity = {"required": {"nodeSelectorTerms": terms}}
+    return [
+        {
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": space},
+            "spec": {"volumeName": f"{space}-{name}"},
+        },
+        {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{space}-{name}"},
+            "spec": {"nodeAffinity": affinity} if draw.random() < 0.9 else {},
+        },
+    ]  # fmt: skip

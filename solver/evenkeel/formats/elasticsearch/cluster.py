@@ -1,6 +1,7 @@
 """The answers put together: nodes that hold data, indices as groups, shards as partitions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     note_settings(found)
     given["native"] = {
         "shards": found.shards, "answers": sorted(found.kinds), "notes": found.notes,
+        "started": sorted(found.started),
     }  # fmt: skip
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
@@ -94,7 +96,8 @@ def _nodes(found: Findings) -> list[DataNode]:
             )
         return [node for _, node in sorted((holding | strange).items())]
     searching = _searching(found)
-    empty, named = _without_disk(found), dict[str, DataNode]()
+    busy = {name for row in found.shards for name, _, _ in ends(row)}
+    empty, named = _without_disk(found, busy), dict[str, DataNode]()
     seen: set[str | None] = set()
     for row in (*(row for _, row in found.allocation), *found.shards):
         if row.get("node") in seen:
@@ -104,8 +107,8 @@ def _nodes(found: Findings) -> list[DataNode]:
             if name and name not in {"UNASSIGNED", *empty} and name not in named:
                 roles = frozenset({SEARCH}) if name in searching else roles_of(row)
                 node = DataNode(name, key, row.get("host") or "", ip, roles)
-                if node.holds:
-                    named[name] = node
+                if node.holds or name in busy:
+                    named[name] = node if node.holds else replace(node, roles=None)
     if empty:
         found.notes.append(
             f"no disk and no shard of {some_of(empty, printable)}: taken for nodes that hold no "
@@ -114,11 +117,10 @@ def _nodes(found: Findings) -> list[DataNode]:
     return sorted(named.values(), key=lambda node: node.name)
 
 
-def _without_disk(found: Findings) -> list[str]:
+def _without_disk(found: Findings, busy: Collection[str]) -> list[str]:
     """Return the nodes of a table of disks of which it tells neither a disk nor shards."""
-    holding = {name for row in found.shards for name, _, _ in ends(row)}
     told = {row.get("node"): any(row.get(key) for key in SIZES) for _, row in found.allocation}
-    empty = [name for name, size in told.items() if name and not size and name not in holding]
+    empty = [name for name, size in told.items() if name and not size and name not in busy]
     return [name for name in empty if name != "UNASSIGNED"] if any(told.values()) else []
 
 
@@ -190,6 +192,10 @@ def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
         return place[name], CAUGHT_UP
     own = ends(row)
     target = own[-1][0]
+    if target not in place:
+        message = "is not the name of a node"
+        found.faults.add(f"{found.shard_at(i)}.node", quoted(target), message)
+        return -1, 0
     arrives = len(own) > 1 or state == "INITIALIZING"
     return place[target], INCOMING if arrives else CAUGHT_UP
 

@@ -34,6 +34,7 @@ class Node(msgspec.Struct):
     version: str = ""
     roles: list[str] | None = None
     attributes: dict[str, str] = {}
+    settings: dict[str, Any] = {}
 
 
 class Nodes(msgspec.Struct):
@@ -80,6 +81,9 @@ class Findings:
     shutdown: list[tuple[str, Shutdown]] = field(default_factory=list)
     cluster: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """Flat names of settings, each with its place and value; what overrides has overridden."""
+
+    started: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    """Settings of the cluster that nodes were started with, which all others override."""
 
     chosen: set[str] = field(default_factory=set)
     """Settings of the cluster that somebody has set, and are no defaults."""
@@ -139,6 +143,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
         else:
             message = "is not an answer of _cat/shards, _cat/allocation, _nodes or _settings"
             faults.add(document.name, document.data[:40], message)
+    found.chosen |= found.started.keys()
+    found.cluster = found.started | found.cluster
     return found
 
 
@@ -171,6 +177,9 @@ def _take_nodes(found: Findings, document: Document) -> None:
             found.faults.add(f"{at}.name", quoted(node.name), message)
         names.setdefault(node.name, at)
         found.nodes.setdefault(key, (at, node))
+        for name, value in flat(node.settings).items():
+            if name.startswith("cluster.routing."):
+                found.started.setdefault(name, (f"{at}.settings.{quoted(name)}", value))
 
 
 def _take_cluster(found: Findings, document: Document) -> None:

@@ -1,11 +1,13 @@
 """What answers of Elasticsearch's APIs would tell and are not there, and what is made of that."""
 
+import re
 from collections.abc import Iterator
 
 from evenkeel.formats.elasticsearch.documents import Findings
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.printable import printable, some_of
 
+FILTER = re.compile(r"(cluster|index)\.routing\.allocation\.(require|include|exclude)\.")
 NOT_ALL = {
     "cluster.routing.allocation.enable": "Elasticsearch allocates no other shards by itself; the "
     "commands that are written it carries out all the same",
@@ -27,6 +29,11 @@ MISSING = {
 }
 """What is not known without each kind of answer."""
 
+STARTED = (
+    "no settings of the cluster but those that its nodes were started with, which others may "
+    "override; add _cluster/settings?include_defaults=true"
+)
+
 
 def note_settings(found: Findings) -> None:
     """Note settings and states that hold shards and are no rule of a placement."""
@@ -42,6 +49,17 @@ def note_settings(found: Findings) -> None:
         ]
         if held:
             found.notes.append(f"that {own} is not all of {some_of(held, printable, 4)}: {meaning}")
+    listed = {
+        name: None
+        for settings in (found.cluster, *found.indices.values())
+        for name, (_, value) in settings.items()
+        if FILTER.match(name) and isinstance(value, list)
+    }
+    if listed:
+        found.notes.append(
+            f"lists in {some_of([*listed], printable, 4)}: kept as they are meant, but OpenSearch "
+            "and early releases of Elasticsearch match a text only; set names parted by commas"
+        )
     failed = [
         f"{row.get('index')}/{row.get('shard')}"
         for row in found.shards
@@ -58,5 +76,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no answer told or was assumed, what comes of that, and what would tell it."""
     native = cluster.native
     if isinstance(native, dict) and isinstance(native.get("answers"), list):
-        yield from (told for kind, told in MISSING.items() if kind not in native["answers"])
+        for kind, told in MISSING.items():
+            if kind not in native["answers"]:
+                yield STARTED if kind == "cluster settings" and native["started"] else told
         yield from native["notes"]

@@ -23,18 +23,25 @@ set -eu
 : "${ES:=http://localhost:9200}"
 reroute() {
   curl -fsSn -X POST "$ES/_cluster/reroute?$1" -H 'Content-Type: application/json' \\
-    --data-binary @FILE
+    --data-binary @"$2"
 }
-reroute 'dry_run=true&explain=true&metric=none'
+reroute 'dry_run=true&explain=true&metric=none' FILE
 [ "${1-}" = go ] || exit 0
 curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
   -d '{"persistent":{"cluster.routing.rebalance.enable":"none"}}'
-reroute 'metric=none'
+reroute 'metric=none' FILE
+"""
+LATER = """# What needs room that others leave: once all have arrived, and disks are read again.
+curl -fsSn "$ES/_cluster/health?wait_for_no_relocating_shards=true&timeout=24h"
+sleep 60
+reroute 'metric=none' FILE
 """
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
     """Return the commands of a reroute, the way back, and a script; unsolved, the table of shards.
+
+    Commands that need room which others leave stand in files of their own, to be given later.
 
     Which copy is the primary is not changed: only Elasticsearch chooses it, when one fails.
 
@@ -51,15 +58,59 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     if placement is None:
         return {path: _lines(native["shards"])}
     there, back = _commands(cluster, placement)
+    first, *later = _rounds(cluster, there)
+    files = {path: _formatted(first), path.with_suffix(".undo.json"): _formatted(back)}
     script = SCRIPT.replace("FILE", shlex.quote(f"./{path.name}"))
-    return {
-        path: msgspec.json.format(msgspec.json.encode({"commands": there}), indent=1) + b"\n",
-        path.with_suffix(".undo.json"): msgspec.json.format(
-            msgspec.json.encode({"commands": back}), indent=1
-        )
-        + b"\n",
-        path.with_suffix(".sh"): script.encode(),
-    }
+    for i, commands in enumerate(later, start=2):
+        file = path.with_suffix(f".{i}.json")
+        files[file] = _formatted(commands)
+        script += LATER.replace("FILE", shlex.quote(f"./{file.name}"))
+    return files | {path.with_suffix(".sh"): script.encode()}
+
+
+def _formatted(commands: Sequence[Command]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode({"commands": commands}), indent=1) + b"\n"
+
+
+def _rounds(cluster: Cluster, commands: Sequence[Command]) -> list[list[Command]]:
+    """Return commands in rounds: none needs room in its own that only leaves in it.
+
+    Elasticsearch counts what leaves a node until it has left. What never finds room so is last.
+    """
+    if "disk" not in cluster.dimensions:
+        return [[*commands]]
+    d = cluster.dimensions.index("disk")
+    place = {name: n for n, name in enumerate(cluster.nodes.names)}
+    row = {name: p for p, name in enumerate(cluster.partitions.names)}
+    before, sizes = cluster.placement, cluster.partitions.load.voter[:, d]
+    held = before.node >= 0
+    used = np.zeros(len(place))
+    np.add.at(used, before.node[held], sizes[before.owner[held]])
+    rounds: list[list[Command]] = []
+    waiting = [*commands]
+    while waiting:
+        given, left = list[Command](), list[Command]()
+        leaves = np.zeros(len(place))
+        for command in waiting:
+            [(kind, of)] = command.items()
+            size = sizes[row[f"{of['index']}/{of['shard']}"]]
+            if kind == "cancel":
+                given.append(command)
+                continue
+            n = place[of.get("to_node") or of["node"]]
+            if used[n] + size > cluster.nodes.capacity[n, d]:
+                left.append(command)
+                continue
+            given.append(command)
+            used[n] += size
+            if kind == "move":
+                leaves[place[of["from_node"]]] += size
+        if not given:
+            given, left = left, []
+        rounds.append(given)
+        used -= leaves
+        waiting = left
+    return rounds or [[]]
 
 
 def _lines(rows: Sequence[Any]) -> bytes:

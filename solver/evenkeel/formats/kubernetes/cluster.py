@@ -14,7 +14,7 @@ from evenkeel.formats.kubernetes.constraints import HOST, Constraints
 from evenkeel.formats.kubernetes.objects import Objects, gather
 from evenkeel.formats.kubernetes.quantities import PODS, amounts, share_of
 from evenkeel.formats.kubernetes.resources import Pod
-from evenkeel.formats.kubernetes.volumes import reach
+from evenkeel.formats.kubernetes.volumes import reach, waiting_apart
 from evenkeel.formats.kubernetes.workloads import Workload, sort, together
 from evenkeel.formats.native.arguments import build
 from evenkeel.formats.sources import largest
@@ -81,12 +81,13 @@ def read(documents: Sequence[Document]) -> Cluster:
     workloads, stay = sort(objects)
     place = {name: n for n, name in enumerate(nodes)}
     reach(objects, workloads, place)
+    workloads = waiting_apart(workloads)
     constraints = Constraints(objects, workloads, together(stay))
     rule = [constraints.rule_of(w) for w in range(len(workloads))]
     spaces = sorted({one.namespace for one in workloads})
     given: dict[str, Any] = {
         "node_names": [*objects.nodes],
-        "partition_names": [f"{one.namespace}/{one.kind}/{one.name}" for one in workloads],
+        "partition_names": [one.full_name for one in workloads],
         "group": np.array([spaces.index(one.namespace) for one in workloads], np.int64),
         "group_names": spaces,
         "rules": constraints.rules,

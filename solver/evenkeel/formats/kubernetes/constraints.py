@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.formats.expressions import word
 from evenkeel.formats.kubernetes.apart import Apart, chosen_by
 from evenkeel.formats.kubernetes.conditions import selects
 from evenkeel.formats.kubernetes.eligible import Eligible
@@ -199,12 +200,21 @@ class Constraints:
         specs = one.specs
         if len(specs) > 1:
             self._note(one, "its pods ask for different nodes: each may be where any of them may")
-        mask = np.logical_or.reduce([self.eligible.open(spec) for spec in specs]) | looked_at
+        masks = [self.eligible.open(spec) for spec in specs]
+        mask: NDArray[np.bool_] = np.logical_or.reduce(masks) | looked_at
+        by = "selectors and affinity and taints"
         if looked_at.any():
             self._closed[w] = self._closed.get(w, np.zeros_like(mask)) | looked_at
         if one.reach:
-            mask &= np.logical_or.reduce(one.reach)
-        return [] if mask.all() else [f"+{self._tag(mask)}"]
+            # who stands where the volume is stays there, whatever is asked for since
+            torn = [
+                own
+                for own, (_, pod) in zip(one.reach, one.pods, strict=True)
+                if pod.spec.nodeName and not (own & mask).any()
+            ]
+            mask = np.logical_or.reduce([mask & np.logical_or.reduce(one.reach), *torn])
+            by += " and volumes"
+        return [] if mask.all() else [f"+{self._tag(mask, f'{by} of {one.full_name}')}"]
 
     def _places(self, one: Workload) -> dict[str, int]:
         """Return how many pods of a workload must be among the nodes that reach their volumes.
@@ -215,14 +225,17 @@ class Constraints:
         if len(masks) < 2:
             return {}
         return {
-            f"+{self._tag(mask)}": sum(not bool((own & ~mask).any()) for own in one.reach)
+            f"+{self._tag(mask, f'volumes of {one.full_name}')}": sum(
+                not bool((own & ~mask).any()) for own in one.reach
+            )
             for mask in masks.values()
             if not mask.all()
         }
 
-    def _tag(self, mask: NDArray[np.bool_]) -> str:
-        """Return the tag of some nodes."""
-        return self._tags.setdefault(mask.tobytes(), f"eligible {len(self._tags)}")
+    def _tag(self, mask: NDArray[np.bool_], by: str) -> str:
+        """Return the tag of some nodes, named after what leaves these open."""
+        name = f"eligible {len(self._tags)} by {word(by)}"
+        return self._tags.setdefault(mask.tobytes(), name)
 
 
 def _number(amount: Amount) -> int:

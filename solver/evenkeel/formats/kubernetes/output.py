@@ -16,6 +16,10 @@ from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
 
 HASH = "pod-template-hash"
+PATCHES = {
+    "strategic": "application/strategic-merge-patch+json", "merge": "application/merge-patch+json",
+}  # fmt: skip
+"""Types of patches as kubectl calls them, and as the API does."""
 
 SCRIPT = """#!/bin/sh
 # Evicts pods, one after the other; disruption budgets are kept: one that allows none is waited for.
@@ -125,7 +129,7 @@ def _patches(
     changed = {(one["namespace"], one["workload"]) for one in moves}
     found = []
     for p, one in enumerate(snapshot.workloads):
-        if (one.namespace, f"{one.kind}/{one.name}") not in changed:
+        if one.waits or (one.namespace, f"{one.kind}/{one.name}") not in changed:
             continue
         own = after.node[int(after.first[p]) : int(after.first[p + 1])]
         names = [cluster.nodes.names[n] for n in np.unique(own[own >= 0]).tolist()]
@@ -138,14 +142,15 @@ def _patches(
         old = _preferred(one)
         body, undo = _body([*old, term]), _body(old)
         resource = f"{kind.lower()}/{name}"
+        way = "merge" if "." in kind else "strategic"  # which only Kubernetes' own objects know
         command = (
             f"kubectl -n {shlex.quote(one.namespace)} patch {shlex.quote(resource)} "
-            f"--type=strategic -p {shlex.quote(msgspec.json.encode(body).decode())}"
+            f"--type={way} -p {shlex.quote(msgspec.json.encode(body).decode())}"
         )
         found.append(
             {
                 "namespace": one.namespace, "kind": kind, "name": name,
-                "patchType": "application/strategic-merge-patch+json",
+                "patchType": PATCHES[way],
                 "body": body, "undo": undo, "command": command,
             }
         )  # fmt: skip

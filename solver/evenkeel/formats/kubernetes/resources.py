@@ -33,6 +33,7 @@ class Owner(msgspec.Struct, gc=False):
     kind: str
     name: Name
     controller: bool = False
+    apiVersion: str = ""
 
 
 class Metadata(msgspec.Struct, gc=False):

@@ -1,6 +1,7 @@
 """Which nodes reach the volumes of pods: a pod cannot go where its volume is not."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,3 +108,39 @@ def reach(objects: Objects, workloads: Sequence[Workload], place: Mapping[str, i
             f"that pods of {what} have volumes on the disk of their node (emptyDir, hostPath): "
             "what is in them stays behind when a pod moves"
         )
+
+
+def waiting_apart(workloads: Sequence[Workload]) -> list[Workload]:
+    """Return workloads with each pod on its own that waits, and whose volume some nodes reach.
+
+    It has to find a node that reaches that very volume, or none; nothing else of it matters yet.
+    """
+    found = []
+    for one in workloads:
+        waits = [
+            bool(one.reach) and not one.reach[i].all() and not pod.spec.nodeName
+            for i, (_, pod) in enumerate(one.pods)
+        ]
+        rest = [i for i, alone in enumerate(waits) if not alone]
+        if not any(waits) or len(one.pods) == 1:
+            found.append(one)
+            continue
+        if rest:
+            found.append(_part(one, rest))
+        for i, alone in enumerate(waits):
+            if alone:
+                apart = _part(one, [i])
+                apart.waits, apart.requests = one.pods[i][1].metadata.name, one.asked[i]
+                found.append(apart)
+    return found
+
+
+def _part(one: Workload, chosen: Sequence[int]) -> Workload:
+    """Return a workload with some of its pods."""
+    reached = [one.reach[i] for i in chosen]
+    return replace(
+        one,
+        pods=[one.pods[i] for i in chosen],
+        asked=[one.asked[i] for i in chosen],
+        reach=[] if all(mask.all() for mask in reached) else reached,
+    )

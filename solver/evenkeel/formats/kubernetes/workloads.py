@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.formats.kubernetes.objects import Objects
 from evenkeel.formats.kubernetes.quantities import requested
-from evenkeel.formats.kubernetes.resources import Pod, PodSpec
+from evenkeel.formats.kubernetes.resources import Owner, Pod, PodSpec
 from evenkeel.model.runtime.printable import printable, some_of
 
 MOVABLE = {"ReplicaSet", "StatefulSet", "ReplicationController"}
@@ -18,6 +18,7 @@ MOVABLE = {"ReplicaSet", "StatefulSet", "ReplicationController"}
 STAYING = {"DaemonSet", "Node", "Job"}
 """Owners whose pods are made for one node, or end by themselves."""
 
+OWN_GROUPS = {"apps", "extensions"}
 MOST_TOLD = 4
 DONE = {"Succeeded", "Failed"}
 
@@ -28,6 +29,8 @@ class Workload:
 
     namespace: str
     kind: str
+    """With its group, as in ``StatefulSet.apps.kruise.io``, if it is none of Kubernetes' own."""
+
     name: str
     pods: list[tuple[str, Pod]] = field(default_factory=list)
     requests: dict[str, float] = field(default_factory=dict)
@@ -39,10 +42,13 @@ class Workload:
     reach: list[NDArray[np.bool_]] = field(default_factory=list)
     """The nodes that reach the volumes of each pod, (N,); empty where all nodes reach all."""
 
+    waits: str = ""
+    """The pod that it is, if it is one that waits for a node which reaches its volume."""
+
     @property
     def full_name(self) -> str:
         """Its namespace, kind and name."""
-        return f"{self.namespace}/{self.kind}/{self.name}"
+        return "/".join([self.namespace, self.kind, self.name, *[self.waits][: bool(self.waits)]])
 
     @property
     def specs(self) -> list[PodSpec]:
@@ -95,7 +101,7 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
             if owner is not None and owner.kind not in MOVABLE | STAYING:
                 kinds[owner.kind] = None
             continue
-        name = (pod.metadata.namespace, owner.kind, owner.name)
+        name = (pod.metadata.namespace, _resource(owner), owner.name)
         one = workloads.setdefault(name, Workload(*name))
         one.pods.append((at, pod))
         one.asked.append(own)
@@ -118,6 +124,12 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
             "counts as it is where it stands, and as the largest where it would go"
         )
     return found, stay
+
+
+def _resource(owner: Owner) -> str:
+    """Return the kind of an owner, with its group if it is none of Kubernetes' own."""
+    group, slash, _ = owner.apiVersion.partition("/")
+    return f"{owner.kind}.{group}" if slash and group not in OWN_GROUPS else owner.kind
 
 
 def together(stay: Sequence[tuple[str, Pod, dict[str, float]]]) -> list[Workload]:
