@@ -7,6 +7,7 @@ import pytest
 
 from evenkeel.formats import registry
 from evenkeel.formats.elasticsearch import FORMAT
+from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.solving import solve
 
@@ -274,3 +275,36 @@ def test_no_command_is_one_that_a_decider_refuses(seed, tmp_path):
             copies[next((k for k, node in copies.items() if node == source), "r")] = target
         for source, size in left:
             used[source] -= size
+
+
+class TestListings:
+    def test_shards_that_no_row_tells_fill_disks(self):
+        rows = [disk("a", 60, own=55) | {"shards": "9"}, disk("b", 10, own=1) | {"shards": "1"}]
+        told = [shard(size=5 * GB), shard(prirep="r", node="b", size=GB)]
+        cluster = registry.read(text(told), text(rows))
+        # 85 of which 55 are of shards that are not listed, or of other things
+        assert cluster.nodes.capacity[0, 1] == (85 - 55) * GB
+        assert "not all shards that nodes have" in notes_of(cluster)
+        assert "a (1 of 9);" in notes_of(cluster)
+
+    def test_hidden_indices_have_settings_too(self):
+        own = text({"i": {"settings": {"index.number_of_replicas": "0"}}})
+        cluster = registry.read(text([shard(), shard(".ds-logs-1")]), own)
+        assert "no settings of .ds-logs-1" in notes_of(cluster)
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            b"ip heap.percent ram.percent cpu node.role master name\n1.1.1.1 5 6 7 dim * a\n",
+            b'{"index": "i", "shard": 0, "primary": true, "can_allocate": "no"}',
+            b'{"cluster_name": "es", "status": "green", "relocating_shards": 0}',
+            b"health status index uuid pri rep docs.count\ngreen open i x 1 1 5\n",
+        ],
+    )
+    def test_other_answers_are_refused_with_a_hint(self, told):
+        with pytest.raises(InvalidInput, match="give _cat/shards, _cat/allocation"):
+            registry.read(told)
+
+    def test_settings_without_transient_ones(self):
+        given = text({"persistent": {"cluster.routing.allocation.exclude._name": "a"}})
+        assert not registry.read(text([shard()]), given).nodes.keeps[0]

@@ -7,7 +7,7 @@ Elasticsearch, ``_cat/shards``, ``_cat/allocation``, ``_nodes``, cluster and ind
 """
 
 from evenkeel.formats.elasticsearch.cluster import read
-from evenkeel.formats.elasticsearch.documents import recognises
+from evenkeel.formats.elasticsearch.documents import hint, recognises
 from evenkeel.formats.elasticsearch.notices import left_out
 from evenkeel.formats.elasticsearch.output import encode
 from evenkeel.formats.elasticsearch.waves import CARRIER
@@ -22,6 +22,7 @@ FORMAT = Format(
     encode=encode,
     carrier=CARRIER,
     left_out=left_out,
+    hint=hint,
     stranded="copies are made of the primary, and these shards have none: bring back a node that "
     "holds a copy, restore a snapshot, or give data up by allocate_stale_primary or "
     "allocate_empty_primary of _cluster/reroute, and read again",

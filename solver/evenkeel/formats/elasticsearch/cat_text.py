@@ -173,6 +173,7 @@ def _allocation(line: str) -> Row | None:
     if told is None:
         return None
     row = {name: told[name] for name in ("host", "ip", "node")}
+    row["shards"] = told["counts"].split()[0]
     row |= {f"disk.{name}": told[name] for name in ("indices", "used", "avail", "total")}
     # releases that count more than shards also tell what nodes are for
     if len(told["counts"].split()) > 1 and told["total"]:

@@ -64,7 +64,7 @@ def disks_of(
     A node below the low watermark takes shards up to it; one above takes none, and has to give
     some away above the high one.
     """
-    sizes, standing, coming, held = _sizes(found, shards, nodes, place)
+    sizes, standing, coming, held, count = _sizes(found, shards, nodes, place)
     measured = bool(found.allocation) or bool(sizes.any())
     load = np.ones((len(shards), 1 + measured))
     if measured:
@@ -74,7 +74,7 @@ def disks_of(
     everything = np.maximum(copies @ load, 1.0) if shards else load.sum(0) + 1
     capacity = np.tile(everything, (len(nodes), 1))
     above = np.zeros(len(nodes), np.bool_)
-    told = _told(found, nodes, place, standing)
+    told = _told(found, nodes, place, standing, count)
     recent = any(node.version >= CAPPED for node in nodes)
     marks = [watermark(found, kind, recent) for kind in USUAL]
     flooded: list[str] = []
@@ -102,10 +102,10 @@ def disks_of(
 
 def _sizes(
     found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return how large shards are (P,), and per node what stands there, comes, and counts (N,)."""
+) -> Sequence[NDArray[np.float64]]:
+    """Return how large shards are (P,), and per node what stands, comes, counts, how many (N,)."""
     sizes = np.zeros(len(shards))
-    standing, coming, held = np.zeros((3, len(nodes)))
+    standing, coming, held, count = np.zeros((4, len(nodes)))
     for p, shard in enumerate(shards):
         own = [_size(found, i) for i in shard.rows]
         # copies that are being made are smaller for a while: the largest tells the size
@@ -113,6 +113,8 @@ def _sizes(
         for i, size in zip(shard.rows, own, strict=True):
             row = found.shards[i]
             there = [place.get(name, -1) for name, _, _ in ends(row)]
+            for n in there:
+                count[n] += n >= 0
             if there[0] >= 0:
                 standing[there[0]] += size
             if (target := there[-1]) >= 0:
@@ -121,7 +123,7 @@ def _sizes(
                     coming[target] += sizes[p]
                 elif row.get("state") == "INITIALIZING":
                     coming[target] += sizes[p] - size
-    return sizes, standing, coming, held
+    return sizes, standing, coming, held, count
 
 
 def _size(found: Findings, i: int) -> float:
@@ -137,11 +139,15 @@ def _told(
     nodes: Sequence[DataNode],
     place: Mapping[str, int],
     standing: NDArray[np.float64],
+    count: NDArray[np.float64],
 ) -> dict[int, Disk]:
-    """Return the disk of each node by number; one that is not told is like the others' average."""
+    """Return the disk of each node by number; one that is not told is like the others' average.
+
+    Shards that a node has and no row tells are among the other things on its disk.
+    """
     disks: dict[int, Disk] = {}
     seen: dict[str, str] = {}
-    strange = []
+    strange, partly = [], []
     for at, row in found.allocation:
         name = row.get("node") or ""
         if name in ("", "UNASSIGNED"):
@@ -150,14 +156,24 @@ def _told(
             found.faults.add(f"{at}.node", quoted(name), f"is already given at {seen[name]}")
         seen.setdefault(name, at)
         if name in place:
-            disk = _disk(found, at, row, standing[place[name]])
+            n = place[name]
+            number = row.get("shards") or ""
+            if len(number) < 10 and number.isdecimal() and int(number) > count[n]:
+                partly.append(f"{printable(name)} ({count[n]:.0f} of {number})")
+                row = row | {"disk.indices": None}
+            disk = _disk(found, at, row, standing[n])
             if disk.total:
-                disks[place[name]] = disk
+                disks[n] = disk
         elif found.nodes and all(node.name != name for _, node in found.nodes.values()):
             strange.append(name)
     if strange:
         found.notes.append(
             f"room of {some_of(strange, printable)}, which _nodes does not list: it is passed over"
+        )
+    if partly:
+        found.notes.append(
+            f"not all shards that nodes have, as a listing of some indices does: "
+            f"{some_of(partly, str, 4)}; the others stay and count by their bytes only; list all"
         )
     unknown = [n for n in range(len(nodes)) if n not in disks]
     if not found.allocation or not unknown:

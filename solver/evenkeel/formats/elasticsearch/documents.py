@@ -117,9 +117,32 @@ def recognises(document: Document) -> Kind:
         return "shutdown"
     if b'"nodes"' in head and b'"transport_address"' in head:
         return "nodes"
-    if b'"persistent"' in head and b'"transient"' in head:
+    if re.match(rb'\{\s*"(persistent|transient|defaults)"\s*:', head):
         return "cluster settings"
     return "index settings" if re.match(rb'\{\s*"[^"]+"\s*:\s*\{\s*"settings"', head) else ""
+
+
+OTHERS = {
+    rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
+    "explain tells of one shard",
+    rb'.{0,4000}"relocating_shards"': "_cluster/health tells no shard",
+    rb".{0,400}(heap\.percent|node\.role)": "_cat/nodes tells no shard and no attribute",
+    rb"node +host +ip +attr +value": "_cat/nodeattrs tells no role",
+    rb"health +status +index": "_cat/indices tells no node",
+}
+"""Answers that are none of ours, by what they look like."""
+
+
+def hint(document: Document) -> str:
+    """Tell what to give in place of another answer."""
+    head = document.data[:4096]
+    for looks, told in OTHERS.items():
+        if re.match(looks, head, re.DOTALL):
+            return (
+                f"{told}: give _cat/shards, _cat/allocation, _nodes, "
+                "_cluster/settings?include_defaults=true and _all/_settings?expand_wildcards=all"
+            )
+    return ""
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:

@@ -19,7 +19,8 @@ NOT_ALL = {
 MISSING = {
     "nodes": "no roles and attributes of nodes: any node may hold any shard; add _nodes",
     "index settings": (
-        "no settings of indices: their filters and tiers are not kept; add _all/_settings"
+        "no settings of indices: their filters and tiers are not kept; add "
+        "_all/_settings?expand_wildcards=all"
     ),
     "cluster settings": (
         "no settings of the cluster: no awareness and no filters, and the usual watermarks; add "
@@ -49,6 +50,13 @@ def note_settings(found: Findings) -> None:
         ]
         if held:
             found.notes.append(f"that {own} is not all of {some_of(held, printable, 4)}: {meaning}")
+    named = dict.fromkeys(row.get("index") or "" for row in found.shards)
+    missing = [index for index in named if index and index not in found.indices]
+    if missing and "index settings" in found.kinds:
+        found.notes.append(
+            f"no settings of {some_of(missing, printable, 4)}: filters and tiers of these are not "
+            "kept; hidden indices need _all/_settings?expand_wildcards=all"
+        )
     listed = {
         name: None
         for settings in (found.cluster, *found.indices.values())

@@ -107,6 +107,12 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
         one.asked.append(own)
         for resource, amount in own.items():
             one.requests[resource] = max(one.requests.get(resource, 0.0), amount)
+    spaces = {space for space, _ in objects.pods}
+    if len(spaces) == 1 and spaces != {"kube-system"}:
+        objects.notes.append(
+            f"pods of namespace {printable(*spaces)} only: what others ask for is not counted; "
+            "list pods with -A"
+        )
     if strange:
         objects.notes.append(
             f"pods on nodes that they do not list: {some_of(strange, printable, MOST_TOLD)}; they "
