@@ -9,6 +9,7 @@ from evenkeel.strategies.cockroach.cluster_rules import rules_of
 from evenkeel.strategies.cockroach.compile import fleet_of
 from evenkeel.strategies.cockroach.replicate_queue import ReplicateRun
 from evenkeel.strategies.shared.compile import compile_state
+from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
 from tests.cockroach.test_queue import grown
 from tests.judge.case import build
@@ -121,3 +122,45 @@ def test_a_lease_that_weighs_fills_the_disk_it_comes_to():
     run = ek.solve(cluster, "cockroach").native
     assert run.converged
     assert len(run.log) == 0
+
+
+@pytest.mark.parametrize("spread", [{"zone": 2, "rack": 1}, {"rack": 1, "zone": 2}])
+def test_every_limit_of_a_group_is_kept_and_not_the_first_alone(spread):
+    """By counts p0 would come to n3, which shares its rack with n2, where the other one is."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * 5, load=[[1.0]] * 18, group=[0, 0, 0] + [1] * 15,
+        placement=[[0], [2], [4], *[[0]] * 6, *[[1]] * 3, *[[2]] * 3, *[[4]] * 3],
+        flags=[[0], *[[1]] * 17], rules=[ek.Rule(spread=spread)],
+        domains={"zone": [*"yzzzy"], "rack": [*"01223"]},
+        group_rule=[0, -1],
+    )  # fmt: skip
+    result = ek.solve(cluster, "cockroach")
+    assert result.guard == 0
+    assert result.placement.node[:2].tolist() == [1, 2]
+    free = ek.solve(cluster.replace(rules=(), group_rule=[-1, -1]), "cockroach")
+    assert free.placement.node[0] == 3
+
+
+def test_nothing_is_removed_from_a_range_that_nobody_leads():
+    """Who has all that is committed is known, but nobody here leads: no replica can be spared."""
+    given = {
+        "localities": [""] * 5, "replicas": [[0, 1, 2, 3]], "configs": [{"num_replicas": 3}],
+        "caught_up": [[True] * 4],
+    }  # fmt: skip
+    led = ek.solve(ek.cockroach_cluster(**given, leaseholder=[0]), "cockroach")
+    assert [led.native.log.action(0)] == ["RemoveVoter"]
+    leaderless = ek.solve(ek.cockroach_cluster(**given, leaseholder=[-1]), "cockroach")
+    assert not leaderless.moves
+    assert (leaderless.placement.node >= 0).sum() == 4
+    assert leaderless.native.stuck.tolist() == [0]
+
+
+def test_the_dimension_of_bytes_is_the_disk_whatever_it_is_called():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0, 100.0], [9.0, 100.0], [9.0, 200.0]], load=[[1.0, 94.0], [1.0, 4.0]],
+        dimensions=["disk", "space"], bytes="space", placement=[[0], [1]],
+    )  # fmt: skip
+    stores = fleet_of(cluster).stores
+    assert stores.capacity.tolist() == [100.0, 100.0, 200.0]
+    assert stores.amount[kernel.BYTES].tolist() == [94.0, 4.0, 0.0]
+    assert stores.available.tolist() == [6.0, 96.0, 200.0]
