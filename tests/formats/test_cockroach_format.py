@@ -52,6 +52,46 @@ def cluster():
     return registry.read(RANGES, NODES, SQL)
 
 
+def rows_of(file):
+    with file.open(newline="") as lines:
+        return [*csv.reader(lines)]
+
+
+def as_printed(file, *, frame=False, ends=""):
+    """A table for people, framed as before 2.1, or with ``ends`` of cells that go on, as psql."""
+    rows = rows_of(file)
+    width = [
+        max(len(line) for row in rows for line in row[i].split("\n")) for i in range(len(rows[0]))
+    ]
+    rule = "+".join("-" * (w + 2) for w in width)
+    lines = ["root@:26257/> SHOW IT;", *([f"+{rule}+"] if frame else [])]
+    for number, row in enumerate(rows):
+        cells = [cell.split("\n") for cell in row]
+        for turn in range(max(map(len, cells))):
+            goes_on = [turn + 1 < len(own) for own in cells]
+            shown = [own[turn] if turn < len(own) else "" for own in cells]
+            line = "|".join(
+                f" {text:<{w}}{ends if more and ends else ' '}"
+                for text, w, more in zip(shown, width, goes_on, strict=True)
+            )
+            lines.append(f"|{line}|" if frame else line)
+        lines += [f"+{rule}+" if frame else rule] * (number == 0)
+    lines += [f"+{rule}+"] * frame
+    return "\n".join([*lines, f"({len(rows) - 1} rows)", "", "Time: 3ms total", ""]).encode()
+
+
+def as_records(file):
+    """Each row as a table of its own, as --format=records prints it."""
+    names, *rows = rows_of(file)
+    lines = []
+    for number, row in enumerate(rows, 1):
+        lines.append(f"-[ RECORD {number} ]")
+        for name, cell in zip(names, row, strict=True):
+            first, *others = cell.split("\n")
+            lines += [f"{name:<22}| {first}", *(f"{'':<22}| {other}" for other in others)]
+    return "\n".join(lines).encode()
+
+
 class TestReading:
     def test_stores_and_their_states(self, cluster):
         assert list(cluster.nodes.names) == ["1", "2", "3", "4", "5", "6", "7"]
@@ -97,7 +137,13 @@ class TestReading:
         assert rides.voters_require == ["az!=c"]
         assert cluster.partitions.voters.tolist() == [3, 3, 2, 2]
 
-    @pytest.mark.parametrize("form", [as_json, lambda f: as_json(f, lines=True), as_tsv])
+    @pytest.mark.parametrize(
+        "form",
+        [
+            as_json, lambda f: as_json(f, lines=True), as_tsv, as_printed, as_records,
+            lambda f: as_printed(f, frame=True), lambda f: as_printed(f, ends="+"),
+        ],
+    )  # fmt: skip
     def test_json_and_tabs_are_read_alike(self, cluster, form):
         assert_same(registry.read(form(RANGES), form(NODES), SQL), cluster)
 

@@ -21,10 +21,12 @@ def dump(draw: random.Random) -> tuple[list[Row], list[bytes]]:
         ["database_name", "schema_name", "table_name", "index_name"], draw.randint(0, 4)
     )
     names = {column: draw.sample(NAMES, draw.randint(1, 3)) for column in columns}
-    places = {one: place(draw) for one in stores} if draw.random() < 0.5 else {}
+    places = {one: place(draw) for one in [*stores, *range(60, 71)]} if draw.random() < 0.5 else {}
     roles, sized, led = (draw.random() < 0.7 for _ in range(3))
+    stale = draw.random() < 0.3
+    listed_stores = [*stores, draw.randint(60, 70)] if stale else stores
     rows = [
-        range_of(draw, number, stores, roles, places)
+        range_of(draw, number, listed_stores, roles, places)
         | {column: draw.choice([*names[column], ""]) for column in columns}
         | ({"range_size": draw.choice(["0", "1", "12.5", "900000000"])} if sized else {})
         for number in draw.sample(range(1, 999), draw.randint(1, 8))
@@ -85,6 +87,7 @@ def store(draw: random.Random, number: int, node: int) -> Row:
     return {
         "node_id": str(node), "store_id": str(number), "attrs": attributes,
         "capacity": draw.choice(["1000000000", "2500000000"]),
+        "available": draw.choice(["400000000", "30000000"]), "used": "600000000",
     }  # fmt: skip
 
 
@@ -99,13 +102,35 @@ def zones(draw: random.Random, names: dict[str, list[str]]) -> bytes:
         if "index_name" in names:
             index = quoted(draw.choice(names["index_name"]))
             found.append(setting(draw, f"INDEX {table}@{index}"))
-    return "".join(found).encode()
+        if draw.random() < 0.3:
+            found.append(setting(draw, f'PARTITION "us" OF TABLE {table}'))
+    if draw.random() < 0.5:
+        return "".join(found).encode()
+    printed = [
+        {"target": one[6 : one.index(" CONFIGURE")], "raw_config_sql": one[:-2]} for one in found
+    ]
+    if draw.random() < 0.5:
+        odd = draw.choice(["num_replicas = many", "constraints = '[+region=mars]'", "novel = 1"])
+        target = draw.choice(["DATABASE gone", *(one["target"] for one in printed)])
+        statement = f"ALTER {target} CONFIGURE ZONE USING {odd}"
+        printed = [one for one in printed if one["target"] != target]
+        printed.append({"target": target, "raw_config_sql": statement})
+    return table_of(printed)
 
 
 def setting(draw: random.Random, target: str) -> str:
     """Return the statement that configures one target."""
     count = draw.choice([1, 3, 3, 5])
     return f"ALTER {target} CONFIGURE ZONE USING num_replicas = {count}, gc.ttlseconds = 90;\n"
+
+
+def table_of(rows: Sequence[dict[str, Any]]) -> bytes:
+    """Return rows as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
 
 
 def quoted(name: str) -> str:

@@ -97,7 +97,9 @@ def wanted_of(
             f"of changes under way: {held.named(held.learners > 0)} with learners, left alone"
         )
     _as_they_are(book, wanted, held)
-    wanted.configs = book.configs or [{}]
+    used, of = np.unique(wanted.config, return_inverse=True)
+    wanted.configs = [book.configs[q] for q in used.tolist()] or [{}]
+    wanted.config = of.reshape(-1).astype(np.int32)
     return wanted
 
 
