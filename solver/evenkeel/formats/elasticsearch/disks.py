@@ -113,8 +113,7 @@ def _sizes(
         for i, size in zip(shard.rows, own, strict=True):
             row = found.shards[i]
             there = [place.get(name, -1) for name, _, _ in ends(row)]
-            for n in there:
-                count[n] += n >= 0
+            np.add.at(count, [n for n in there if n >= 0], 1.0)
             if there[0] >= 0:
                 standing[there[0]] += size
             if (target := there[-1]) >= 0:
