@@ -123,7 +123,7 @@ def _lost(cluster: Cluster, system: System, gone: Container[str]) -> NDArray[np.
         np.bincount(placement.owner[rows], minlength=count) > 0
         for rows in (there & (healthy | failed), source)
     )
-    had |= [name in gone for name in system.volumes.names]
+    had |= np.array([name in gone for name in system.volumes.names], np.bool_)
     return np.asarray((had | (system.volumes.robustness == FAULTED)) & ~sources)
 
 
