@@ -283,3 +283,12 @@ def test_changes_of_nodes_after_reading_are_heeded(method):
     result = ek.solve(cluster, method)
     assert not any("2" in stores for stores in held(cluster, result.placement))
     assert "2" not in arrived(ek.solve(read("no-zone-configurations").cordon("2"), method))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_node_that_is_added_takes_what_nearly_full_stores_cannot(method):
+    cluster = read("stores-nearly-full")
+    grown = cluster.add_nodes(cluster.nodes.capacity[3:4], names=["6"])
+    result = ek.solve(grown, method)
+    assert "6" in arrived(result)
+    assert not arrived(result) & {"1", "2", "5"}

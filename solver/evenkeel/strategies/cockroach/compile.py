@@ -1,7 +1,8 @@
 """From the cluster to what the allocator's kernels read: stores, ranges and what is wanted."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +101,21 @@ class CockroachMap:
     disk: NDArray[np.float64] | None = None
     others: NDArray[np.float64] | None = None
 
+    def grown(self, count: int) -> Self:
+        """Return the same for so many stores: those that came later are up, with disks unknown."""
+        more = count - len(self.status)
+        if more <= 0:
+            return self
+
+        unknown, nothing = np.full(more, np.inf), np.zeros(more)
+        return replace(
+            self,
+            status=np.append(self.status, np.full(more, kernel.AVAILABLE, np.int8)),
+            io=np.append(self.io, nothing),
+            disk=None if self.disk is None else np.append(self.disk, unknown),
+            others=None if self.others is None else np.append(self.others, nothing),
+        )
+
     def is_full(self, cluster: Cluster) -> NDArray[np.bool_]:
         """Tell which stores take no replica, since their disks are nearly full, (N,) bool."""
         if self.disk is None or self.others is None:
@@ -139,6 +155,7 @@ def fleet_of(cluster: Cluster, placement: Placement | None = None) -> Fleet:
     ([0, 0, 1], [4.0, 0.0, 4.0])
     """
     native = cluster.native if isinstance(cluster.native, CockroachMap) else None
+    native = native and native.grown(len(cluster.nodes))
     placement = cluster.placement if placement is None else placement
     if native is None:
         wanted, config = zone_configs_of(cluster)
@@ -173,6 +190,11 @@ def known_workload(cluster: Cluster, fleet: Fleet, eagerness: float) -> Workload
         return None
     if not native.requests or len(native.requests) != len(fleet.ranges.config):
         return None
+    if (
+        np.ndim(native.latency)
+        and len(np.asarray(native.latency)) != len(fleet.localities.host_first) - 1
+    ):
+        return None  # nobody says how far hosts are that came later
     return workload_of(
         sites_of(cluster),
         fleet.localities,

@@ -23,6 +23,7 @@ def refresh_payload(simulated: SimulatedState) -> Cluster:
             "covers no later hosts: give one latency for all, or all hosts from the start",
         )  # fmt: skip
     faults.raise_if_any()
+    grown = native.grown(count)
     status = status_of(now)
     same = status[:known] == status_of(began)[:known]
     status[:known] = np.where(same, native.status, status[:known])
@@ -35,10 +36,9 @@ def refresh_payload(simulated: SimulatedState) -> Cluster:
     return replace(
         now,
         native=replace(
-            native,
+            grown,
             config=native.config[simulated.origin],
             status=status,
-            io=np.concatenate([native.io, np.zeros(count - known)]),
             requests=requests,
             tables=tables,
         ),
