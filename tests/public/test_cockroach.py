@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.placement import Flag
 from tests.support import places
 
 DATA = places.DATA / "public" / "cockroach"
@@ -292,3 +293,136 @@ def test_a_node_that_is_added_takes_what_nearly_full_stores_cannot(method):
     result = ek.solve(grown, method)
     assert "6" in arrived(result)
     assert not arrived(result) & {"1", "2", "5"}
+
+
+RANGES = (
+    "range_id,start_key,voting_replicas,non_voting_replicas,learner_replicas,lease_holder\n"
+    '1,/Table/106/1,"{1,2,3}",{},{},1\n2,/Table/107/1,"{2,3,4}",{},{},2\n'
+)
+NODES = "id,locality,is_live,membership\n" + "".join(
+    f"{i},region=r{i % 3},true,active\n" for i in range(1, 6)
+)
+ZONE = 'target,raw_config_sql\nRANGE default,"ALTER RANGE default CONFIGURE ZONE USING {}"\n'
+
+
+def given(*texts):
+    return ek.read(*(text.encode() for text in texts))
+
+
+def notes(cluster):
+    return " ".join(cluster.native.notes)
+
+
+def left_alone(cluster):
+    """Return the ranges that are left alone, and hold that nothing of them changes."""
+    flags = cluster.placement.flags & Flag.LEFT_ALONE
+    alone = sorted({cluster.partitions.names[p] for p in cluster.placement.owner[flags > 0]})
+    for method in METHODS:
+        result = ek.solve(cluster.drain("2"), method, goals=ek.Goals(leaders=0.0))
+        changed = {one.partition for one in (*result.moves, *result.leader_changes)}
+        assert not changed & {*alone}
+    return alone
+
+
+def test_a_zone_with_an_unknown_field_is_kept_but_for_that_field():
+    cluster = given(RANGES, NODES, ZONE.format("num_replicas = 3, novel = 1"))
+    assert "RANGE default" in notes(cluster) and "not a field" in notes(cluster)
+    assert left_alone(cluster) == []
+    broken = given(RANGES, NODES, ZONE.format("num_replicas = many"))
+    assert left_alone(broken) == ["1", "2"]
+    short = given(RANGES, NODES, ZONE.format("num_replicas = 3, constraints = '{+region=r1: 4}'"))
+    assert left_alone(short) == ["1", "2"]
+    assert "asks for more replicas than the 3" in notes(short)
+
+
+def test_constraints_without_localities_leave_their_ranges_alone():
+    bare = "id,is_live\n" + "".join(f"{i},true\n" for i in range(1, 6))
+    cluster = given(RANGES, bare, ZONE.format("num_replicas = 3, constraints = '[+region=r1]'"))
+    assert left_alone(cluster) == ["1", "2"]
+    assert "no localities of nodes" in notes(cluster)
+    free = given(RANGES, bare, ZONE.format("num_replicas = 3, lease_preferences = '[[+region=r]]'"))
+    assert left_alone(free) == []
+
+
+def test_a_lease_that_no_voter_holds_leaves_its_range_alone():
+    cluster = given(RANGES.replace("{},{},1", "{},{},5"), NODES)
+    assert left_alone(cluster) == ["1"]
+    assert "no voter as holder of the lease: 1 range (1)" in notes(cluster)
+
+
+STORES = "store_id,node_id,attrs,capacity\n" + "".join(f"{i},{i},[],9e12\n" for i in range(1, 6))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "nodes", "stores", "alone", "dead"),
+    [
+        # node status does not list node 1, which leads; nor node 4, which does not
+        (RANGES, NODES.replace("1,region=r1,true,active\n", ""), STORES, ["1"], []),
+        (RANGES, NODES.replace("4,region=r1,true,active\n", ""), STORES, [], ["4"]),
+        # store status does not list store 4: alive, for all we know, or of the node that is down
+        (RANGES, NODES, STORES.replace("4,4,[],9e12\n", ""), ["2"], []),
+        (RANGES, NODES.replace("4,region=r1,true", "4,region=r1,false"),
+         STORES.replace("4,4,[],9e12\n", ""), [], ["4"]),
+    ],
+)  # fmt: skip
+def test_a_store_that_no_file_knows_is_dead_only_where_it_must_be(
+    ranges, nodes, stores, alone, dead
+):
+    cluster = given(ranges, nodes, stores)
+    assert left_alone(cluster) == alone
+    down = np.flatnonzero(~cluster.nodes.alive).tolist()
+    assert [cluster.nodes.names[n] for n in down] == dead
+    assert notes(cluster)
+    for method in METHODS:
+        assert not {*dead} & {
+            s for row in held(cluster, ek.solve(cluster, method).placement) for s in row
+        }
+
+
+def test_files_of_which_no_store_fits_and_zones_that_people_got_wrong_are_refused():
+    with pytest.raises(ek.InvalidInput, match="no node of node status"):
+        given(RANGES, "id,locality,is_live\n71,,true\n72,,true\n")
+    with pytest.raises(ek.InvalidInput, match=":1: bogus: is not a field"):
+        given(RANGES, NODES, "ALTER TABLE t CONFIGURE ZONE USING bogus = 3;")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<table><thead><tr><th>row</th>", "INSERT INTO results VALUES (1)", "# row 1\n## 2\n40"],
+)
+def test_other_forms_are_refused_with_the_one_to_print(text):
+    with pytest.raises(ek.InvalidInput, match="--format=csv"):
+        given(RANGES, text)
+
+
+KEPT = {
+    "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
+    "disks of which": test_stores_that_are_nearly_full_take_nothing,
+    "fewer nodes than replicas": test_a_node_that_is_dead_and_decommissioned_does_not_count,
+    "no zone configurations": test_without_zones_as_many_replicas_are_wanted_as_there_are,
+    "a constraint of a place": (
+        test_a_constraint_of_a_region_that_is_lost_stays_broken_and_the_rest_is_solved
+    ),
+    "a field of zones": test_a_zone_with_an_unknown_field_is_kept_but_for_that_field,
+    "a partition that no start key": (
+        test_without_their_start_keys_ranges_of_partitions_are_left_alone
+    ),
+    "a constraint without": test_constraints_without_localities_leave_their_ranges_alone,
+    "a range with learners": test_a_range_with_learners_is_under_way_and_left_alone,
+    "a store that no file knows": test_a_store_that_no_file_knows_is_dead_only_where_it_must_be,
+    "a range without a majority": (
+        test_six_nodes_of_twelve_are_emptied_but_for_what_has_no_majority
+    ),
+    "`ALTER ... CONFIGURE ZONE`": (
+        test_files_of_which_no_store_fits_and_zones_that_people_got_wrong_are_refused
+    ),
+    "output as `html`": test_other_forms_are_refused_with_the_one_to_print,
+}
+
+
+def test_what_the_page_says_of_dumps_is_held_by_a_test():
+    page = (places.ROOT / "docs" / "systems" / "cockroach.md").read_text()
+    rows = page.partition("| what | how |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    assert len(rows) == len(KEPT)
+    for row, start in zip(rows, KEPT, strict=True):
+        assert row.startswith(f"| {start}")
