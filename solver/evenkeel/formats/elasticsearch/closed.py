@@ -40,11 +40,13 @@ def closed_pairs(
         _on_hosts(found, shards, nodes, held),
         _older(found, nodes, held),
     ]
-    pairs = np.unique(np.concatenate(parts), axis=0)
+    pairs = np.concatenate(parts)
     p = np.repeat(np.arange(len(shards)), np.diff(held.first))
-    stands = np.unique(p[held.node >= 0] * len(nodes) + held.node[held.node >= 0])
-    away = ~np.isin(pairs @ np.array([len(nodes), 1]), stands)
-    return pairs[away].astype(np.int32)
+    there = held.node >= 0
+    shut = np.setdiff1d(
+        pairs[:, 0] * len(nodes) + pairs[:, 1], p[there] * len(nodes) + held.node[there]
+    )
+    return np.stack(np.divmod(shut, max(len(nodes), 1)), 1).astype(np.int32)
 
 
 def _product(partitions: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
