@@ -335,6 +335,31 @@ def test_a_zone_with_an_unknown_field_is_kept_but_for_that_field():
     assert "asks for more replicas than the 3" in notes(short)
 
 
+def test_nodes_are_told_by_gossip_too():
+    nodes = "node_id,network,address,attrs,locality,is_live,ranges,leases\n" + "".join(
+        f"{i},tcp,h{i}:26257,[],region=r{i % 3},true,9,3\n" for i in range(1, 6)
+    )
+    alive = "node_id,epoch,expiration,draining,decommissioning,membership\n" + "".join(
+        f"{i},1,9.1,false,{str(i == 3).lower()},{'decommissioning' if i == 3 else 'active'}\n"
+        for i in range(1, 6)
+    )
+    cluster = given(RANGES, nodes, alive)
+    assert cluster.topology.tiers[0] == "region"
+    assert cluster.nodes.keeps.tolist() == [True, True, False, True, True]
+
+
+def test_a_replica_of_no_role_is_on_its_way_out():
+    joint = (
+        RANGES.replace("start_key,", "start_key,replicas,")
+        .replace("/Table/106/1,", '/Table/106/1,"{1,2,3,4}",')
+        .replace("/Table/107/1,", '/Table/107/1,"{2,3,4}",')
+    )
+    cluster = given(joint, NODES)
+    assert left_alone(cluster) == ["1"]
+    assert "with learners or replicas that leave" in notes(cluster)
+    assert cluster.partitions.replicas.tolist() == [4, 3]
+
+
 def test_constraints_without_localities_leave_their_ranges_alone():
     bare = "id,is_live\n" + "".join(f"{i},true\n" for i in range(1, 6))
     cluster = given(RANGES, bare, ZONE.format("num_replicas = 3, constraints = '[+region=r1]'"))

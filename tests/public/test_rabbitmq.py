@@ -1,9 +1,12 @@
 """What operators of RabbitMQ brought to its trackers and lists, and what is right there."""
 
+import json
 import re
 from collections import Counter
 
 import pytest
+
+import evenkeel as ek
 
 CALL = re.compile(r"^(join|lead|leave) (?:/ )?(\S+) (rabbit@\S+)?", re.MULTILINE)
 
@@ -81,3 +84,12 @@ def test_a_queue_that_tells_nothing_is_named_and_the_others_are_read(public):
     assert "no members of quorum queues (q0)" in answer.text
     assert "q1: rabbit@server-9" in answer.text
     assert "1 partitions" in answer.text
+
+
+def test_a_page_of_the_api_says_what_it_leaves_out():
+    queue = {"name": "q", "vhost": "/", "type": "quorum", "leader": "rabbit@a",
+             "members": ["rabbit@a", "rabbit@b"], "online": ["rabbit@a", "rabbit@b"]}  # fmt: skip
+    page = {"filtered_count": 9, "item_count": 1, "items": [queue], "page": 1, "total_count": 9}
+    cluster = ek.read(json.dumps(page).encode())
+    assert list(cluster.partitions.names) == ["q"]
+    assert any("1 of 9 queues" in one for one in cluster.native["notes"])

@@ -36,6 +36,15 @@ BOOLEANS = {"true", "false", "t", "f", "", "null"}
 LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}||NULL", re.IGNORECASE)
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
 NOBODY = ("", "0", "NULL")
+STATES = {
+    "is_live": "true", "is_available": "true", "is_draining": "false",
+    "is_decommissioning": "false", "membership": "active", "locality": "",
+}  # fmt: skip
+"""What node status tells of a node, and what it is where that is not told."""
+
+ALIASES = {"node_id": "id", "draining": "is_draining", "decommissioning": "is_decommissioning"}
+"""Columns of ``crdb_internal.gossip_nodes`` and ``gossip_liveness``."""
+
 GOING = ("dead", "decommissioning", "decommissioned")
 """States of nodes whose stores may be gone from the store status."""
 
@@ -273,7 +282,10 @@ Lists = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def _held(faults: FaultList, table: Table, rows: NDArray[np.int64]) -> dict[Role, Lists]:
-    """Return the stores of each role; without their columns all replicas vote."""
+    """Return the stores of each role; without their columns all replicas vote.
+
+    In the middle of a change some that are on their way out have no role: they count as learners.
+    """
     columns = {
         Role.VOTER: "voting_replicas",
         Role.NON_VOTER: "non_voting_replicas",
@@ -285,7 +297,33 @@ def _held(faults: FaultList, table: Table, rows: NDArray[np.int64]) -> dict[Role
     for role, name in columns.items():
         if name in table.columns:
             found[role] = _lists(faults, table, name, rows)
+    if "replicas" in table.columns and Role.VOTER in found and len(columns) > 1:
+        width, every = _lists(faults, table, "replicas", rows)
+        roles = sum((own for own, _ in found.values()), np.zeros(len(rows), np.int64))
+        if (width > roles).any():
+            found[Role.LEARNER] = _with_leaving(found, width, every)
     return found
+
+
+def _with_leaving(
+    held: Mapping[Role, Lists], width: NDArray[np.int64], every: NDArray[np.int64]
+) -> Lists:
+    """Return the learners, and all of the replicas ``every`` row has that are in no role."""
+    none = np.zeros(len(width), np.int64)
+    parts = {
+        role: np.split(listed, np.cumsum(own)[:-1])
+        for role, (own, listed) in (
+            held | {Role.LEARNER: held.get(Role.LEARNER, (none, none[:0]))}
+        ).items()
+    }
+    found = []
+    for p, replicas in enumerate(np.split(every, np.cumsum(width)[:-1])):
+        roles = {int(store) for role in parts for store in parts[role][p]}
+        left = [store for store in replicas.tolist() if store not in roles]
+        found.append([*parts[Role.LEARNER][p].tolist(), *left])
+    return np.array([*map(len, found)], np.int64), np.array(
+        [s for one in found for s in one], np.int64
+    )
 
 
 def _lists(faults: FaultList, table: Table, name: str, rows: NDArray[np.int64]) -> Lists:
@@ -395,25 +433,26 @@ def _strangers(
 
 def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
     """Return nodes by id from their status, or from the localities beside replicas."""
-    hosts: dict[int, _Store] = {}
-    for status in found.nodes:
+    known: dict[int, dict[str, str]] = {}
+    for status in map(_as_node_status, found.nodes):
         ids = status.wholes(found.faults, "id", MOST).tolist()
-        cells = {
-            name: [cell.lower() for cell in status.cells(name, default)]
-            for name, default in (
-                ("is_live", "true"), ("is_available", "true"), ("is_draining", "false"),
-                ("is_decommissioning", "false"), ("membership", "active"),
-            )
-        }  # fmt: skip
-        for name in ("is_live", "is_available", "is_draining", "is_decommissioning"):
-            if name in status.columns:
+        cells = {name: status.columns[name] for name in STATES if name in status.columns}
+        for name in cells:
+            if name.startswith("is_"):
                 message = "must be true or false"
                 status.each(found.faults, name, lambda c: c.lower() not in BOOLEANS, message)
         for row, node in enumerate(ids):
-            if node in hosts:
+            if node in ids[:row]:
                 found.faults.add(status.at(row, "id"), node, "is already there")
-            own = {name: column[row] for name, column in cells.items()}
-            hosts[node] = _Store(node, status.cells("locality")[row], _status_of(own))
+            known.setdefault(node, {}).update({name: own[row] for name, own in cells.items()})
+    hosts = {
+        node: _Store(
+            node,
+            "" if own.get("locality", "").upper() == "NULL" else own.get("locality", ""),
+            _status_of(STATES | {name: cell.lower() for name, cell in own.items()}),
+        )
+        for node, own in known.items()
+    }
     told = any("locality" in status.columns for status in found.nodes)
     if not told and "replica_localities" in table.columns and "replicas" in table.columns:
         for ids, text in zip(
@@ -429,6 +468,12 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
                 elif int(store) in hosts:
                     hosts[int(store)].locality = locality.strip()
     return hosts
+
+
+def _as_node_status(table: Table) -> Table:
+    """Return a table of nodes with the names that node status has for its columns."""
+    columns = {ALIASES.get(name, name): cells for name, cells in table.columns.items()}
+    return Table(table.name, columns, table.lines, table.titles)
 
 
 def _status_of(own: Mapping[str, str]) -> str:

@@ -50,7 +50,8 @@ def kind_of(document: Document) -> Kind:
         return "ranges"
     if names >= {"store_id", "node_id"} and names & {"capacity", "attrs"}:
         return "store status"
-    if "id" in names and names & {"is_live", "membership", "is_decommissioning", "locality"}:
+    tells = {"is_live", "membership", "is_decommissioning", "decommissioning", "locality"}
+    if names & {"id", "node_id"} and names & tells:
         return "node status"
     return "zone YAML" if ZONE_YAML.search(head) else ""
 

@@ -94,7 +94,8 @@ def wanted_of(
     if (held.learners > 0).any():
         wanted.alone |= held.learners > 0
         wanted.why.append(
-            f"of changes under way: {held.named(held.learners > 0)} with learners, left alone"
+            f"of changes under way: {held.named(held.learners > 0)} with learners or replicas that "
+            "leave: left alone"
         )
     _as_they_are(book, wanted, held)
     used, of = np.unique(wanted.config, return_inverse=True)

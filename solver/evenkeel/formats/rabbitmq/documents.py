@@ -55,6 +55,19 @@ class Queue(msgspec.Struct, gc=False):
         return self.type in QUORUM if self.type else isinstance(self.members, list)
 
 
+class Page(msgspec.Struct):
+    """A page of ``/api/queues``, which tells how many queues there are in all."""
+
+    items: list[Queue]
+    total_count: int = 0
+
+
+class RawPage(msgspec.Struct):
+    """The same with every queue as it came."""
+
+    items: list[Raw]
+
+
 class Status(msgspec.Struct):
     """The answer of ``cluster_status``."""
 
@@ -115,6 +128,8 @@ def recognises(document: Document) -> Kind:
     'queues'
     """
     head = _plain(document).data[:HEAD].lstrip()
+    if head.startswith(b"{") and b'"items"' in head and b'"members"' in head:
+        return "queues"
     if head.startswith(b"[") and b'"name"' in head:
         if b'"members"' in head and (b'"leader"' in head or b'"online"' in head):
             return "queues"
@@ -170,8 +185,18 @@ def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Find
 
 
 def _take_queues(found: Findings, document: Document) -> None:
-    raw = decode_json(found.faults, document, list[Raw])
-    rows = None if raw is None else decode_json(found.faults, document, list[Queue])
+    if document.data.lstrip().startswith(b"{"):
+        page = decode_json(found.faults, document, Page)
+        told = decode_json(found.faults, document, RawPage)
+        raw, rows = told and told.items, page and page.items
+        if page is not None and page.total_count > len(page.items):
+            found.notes.append(
+                f"{len(page.items):,} of {page.total_count:,} queues ({printable(document.name)}): "
+                "the others are not counted; ask for all of them"
+            )
+    else:
+        raw = decode_json(found.faults, document, list[Raw])
+        rows = None if raw is None else decode_json(found.faults, document, list[Queue])
     if raw is None or rows is None:
         return
     found.rows += raw
