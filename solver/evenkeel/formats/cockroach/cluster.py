@@ -309,21 +309,14 @@ def _with_leaving(
     held: Mapping[Role, Lists], width: NDArray[np.int64], every: NDArray[np.int64]
 ) -> Lists:
     """Return the learners, and all of the replicas ``every`` row has that are in no role."""
-    none = np.zeros(len(width), np.int64)
-    parts = {
-        role: np.split(listed, np.cumsum(own)[:-1])
-        for role, (own, listed) in (
-            held | {Role.LEARNER: held.get(Role.LEARNER, (none, none[:0]))}
-        ).items()
-    }
-    found = []
+    parts = {role: np.split(listed, np.cumsum(own)[:-1]) for role, (own, listed) in held.items()}
+    found: list[list[int]] = []
     for p, replicas in enumerate(np.split(every, np.cumsum(width)[:-1])):
-        roles = {int(store) for role in parts for store in parts[role][p]}
-        left = [store for store in replicas.tolist() if store not in roles]
-        found.append([*parts[Role.LEARNER][p].tolist(), *left])
-    return np.array([*map(len, found)], np.int64), np.array(
-        [s for one in found for s in one], np.int64
-    )
+        roles = {int(store) for own in parts.values() for store in own[p]}
+        learns = parts[Role.LEARNER][p].tolist() if Role.LEARNER in parts else []
+        found.append([*learns, *(store for store in replicas.tolist() if store not in roles)])
+    stores = [store for one in found for store in one]
+    return np.array([*map(len, found)], np.int64), np.array(stores, np.int64)
 
 
 def _lists(faults: FaultList, table: Table, name: str, rows: NDArray[np.int64]) -> Lists:

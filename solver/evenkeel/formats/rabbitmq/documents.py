@@ -188,17 +188,20 @@ def _take_queues(found: Findings, document: Document) -> None:
     if document.data.lstrip().startswith(b"{"):
         page = decode_json(found.faults, document, Page)
         told = decode_json(found.faults, document, RawPage)
-        raw, rows = told and told.items, page and page.items
-        if page is not None and page.total_count > len(page.items):
+        if page is None or told is None:
+            return
+        raw, rows = told.items, page.items
+        if page.total_count > len(page.items):
             found.notes.append(
                 f"{len(page.items):,} of {page.total_count:,} queues ({printable(document.name)}): "
                 "the others are not counted; ask for all of them"
             )
     else:
-        raw = decode_json(found.faults, document, list[Raw])
-        rows = None if raw is None else decode_json(found.faults, document, list[Queue])
-    if raw is None or rows is None:
-        return
+        listed = decode_json(found.faults, document, list[Raw])
+        typed = None if listed is None else decode_json(found.faults, document, list[Queue])
+        if listed is None or typed is None:
+            return
+        raw, rows = listed, typed
     found.rows += raw
     silent: list[str] = []
     for i, one in enumerate(rows):
