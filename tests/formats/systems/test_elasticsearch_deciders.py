@@ -216,6 +216,12 @@ class TestRules:
         said = notes_of(registry.read(text([shard()]), own))
         assert "index.routing.allocation.enable is not all of i" in said
 
+    @pytest.mark.parametrize(("value", "kept"), [("3", False), ("-1", True)])
+    def test_rules_that_are_not_kept_are_named(self, value, kept):
+        name = "index.routing.allocation.total_primary_shards_per_node"
+        said = notes_of(registry.read(text([shard()]), text({"i": {"settings": {name: value}}})))
+        assert (f"{name} is set, which is not kept" in said) is not kept
+
     def test_allocations_that_failed_are_named(self):
         lost = shard(prirep="r", node=None) | {"unassigned.reason": "ALLOCATION_FAILED"}
         assert "allocation of i/0 failed" in notes_of(registry.read(text([shard(), lost])))

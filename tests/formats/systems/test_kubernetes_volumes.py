@@ -167,6 +167,30 @@ class TestRequests:
         assert "its pods ask for different nodes" in notes_of(cluster)
 
 
+class TestPorts:
+    def test_a_port_of_a_node_is_taken_once(self):
+        own = [{"ports": [{"hostPort": 80, "containerPort": 80}]}]
+        agent = pod("agent", "c", owner="agent", containers=own)
+        agent["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet"
+        pods = [
+            pod("p-0", "a", containers=own), pod("p-1", "", containers=own),
+            pod("q-0", "", owner="q", containers=own), agent,
+        ]  # fmt: skip
+        cluster = registry.read(listed(node("a"), node("b"), node("c"), *pods))
+        result, after = places_after(cluster)
+        assert sorted(str(one) for one in after) == ["None", "a", "b"]
+        assert result.status == "infeasible" or result.status == "partial"
+
+    def test_ports_of_other_protocols_and_addresses_are_others(self):
+        ports = [{"hostPort": 53}, {"hostPort": 53, "protocol": "UDP"}]
+        ports += [{"hostPort": 53, "hostIP": "10.0.0.1"}, {"containerPort": 99}]
+        pods = [
+            pod(f"p{i}-0", "a", owner=f"p{i}", containers=[{"ports": [one]}])
+            for i, one in enumerate(ports)
+        ]
+        assert not solve(registry.read(listed(node("a"), *pods))).violations
+
+
 class TestBudgets:
     def budget(self, **spec):
         return {

@@ -8,6 +8,13 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.printable import printable, some_of
 
 FILTER = re.compile(r"(cluster|index)\.routing\.allocation\.(require|include|exclude)\.")
+UNKEPT = re.compile(
+    r"(cluster|index)\.routing\.allocation\.(total_primary_shards_per_node|write_load_decider\.enabled"
+    r"|search\.replica\.dedicated\.include\.)"
+)
+IDLE = {"-1", "", "false", "disabled"}
+"""Values of settings that forbid nothing."""
+
 NOT_ALL = {
     "cluster.routing.allocation.enable": "Elasticsearch allocates no other shards by itself; the "
     "commands that are written it carries out all the same",
@@ -63,6 +70,17 @@ def note_settings(found: Findings) -> None:
         for name, (_, value) in settings.items()
         if FILTER.match(name) and isinstance(value, list)
     }
+    unkept = {
+        name: None
+        for settings in (found.cluster, *found.indices.values())
+        for name, (_, value) in settings.items()
+        if UNKEPT.match(name) and str(value) not in IDLE
+    }
+    if unkept:
+        found.notes.append(
+            f"that {some_of([*unkept], printable, 4)} is set, which is not kept: what it forbids "
+            "may be ordered, and is refused"
+        )
     if listed:
         found.notes.append(
             f"lists in {some_of([*listed], printable, 4)}: kept as they are meant, but OpenSearch "

@@ -12,7 +12,7 @@ from evenkeel.formats.documents import Document
 from evenkeel.formats.kubernetes.conditions import ready, selects
 from evenkeel.formats.kubernetes.constraints import HOST, Constraints
 from evenkeel.formats.kubernetes.objects import Objects, gather
-from evenkeel.formats.kubernetes.quantities import PODS, amounts, share_of
+from evenkeel.formats.kubernetes.quantities import HOST_PORT, PODS, amounts, share_of
 from evenkeel.formats.kubernetes.resources import Pod
 from evenkeel.formats.kubernetes.volumes import reach, waiting_apart
 from evenkeel.formats.kubernetes.workloads import Workload, sort, together
@@ -170,6 +170,7 @@ def _amounts(
     names += sorted({name for one in workloads for name in one.requests} - {*ALWAYS})
     column = {name: d for d, name in enumerate(names)}
     capacity = np.zeros((len(objects.nodes), len(names)))
+    capacity[:, [name.startswith(HOST_PORT) for name in names]] = 1.0
     names_of, silent = [*objects.nodes], list[int]()
     for n, (at, node) in enumerate(objects.nodes.values()):
         given, key = node.status.allocatable, "allocatable"
@@ -190,7 +191,7 @@ def _amounts(
         for name in column.keys() & own.keys():
             capacity[place[pod.spec.nodeName or ""], column[name]] -= own[name]
     load = np.zeros((len(workloads), len(names)))
-    blank = {n for n in silent if not capacity[n].any()}
+    blank = {n for n in silent if not capacity[n, : len(ALWAYS)].any()}
     capacity = np.maximum(capacity, 0.0)
     for p, one in enumerate(workloads):
         for name, amount in one.requests.items():

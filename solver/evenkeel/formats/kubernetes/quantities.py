@@ -17,6 +17,9 @@ MOST = 2.0**63
 PODS = "pods"
 """The resource that counts pods."""
 
+HOST_PORT = "host port "
+"""How the resources begin of which each node has one: its ports."""
+
 
 def quantity(faults: FaultList, at: str, given: Quantity) -> float:
     """Return a quantity such as ``250m``, ``1Gi`` or ``1e3`` in its unit.
@@ -89,7 +92,13 @@ def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
     )
     whole = amounts(faults, f"{place}.resources.requests", spec.resources.requests)
     overhead = amounts(faults, f"{place}.overhead", spec.overhead)
-    return _sum((_greatest(most, total) | whole, overhead, {PODS: 1.0}))
+    ports = {
+        f"{HOST_PORT}{port.hostPort}/{port.protocol} {port.hostIP}".strip(): 1.0
+        for one in spec.containers
+        for port in one.ports or ()
+        if port.hostPort > 0
+    }
+    return _sum((_greatest(most, total) | whole, overhead, {PODS: 1.0}, ports))
 
 
 def _sum(parts: Iterable[dict[str, float]]) -> dict[str, float]:

@@ -133,10 +133,19 @@ class Resources(msgspec.Struct, gc=False):
     requests: Requests | None = None
 
 
+class Port(msgspec.Struct, gc=False):
+    """A port of a container; one of its host is taken on a whole node."""
+
+    hostPort: int = 0
+    protocol: str = "TCP"
+    hostIP: str = ""
+
+
 class Container(msgspec.Struct, gc=False):
     """A container, or one that runs before; an init container with Always runs beside."""
 
     resources: Resources = msgspec.field(default_factory=Resources)
+    ports: list[Port] | None = None
     restartPolicy: str | None = None
 
 
