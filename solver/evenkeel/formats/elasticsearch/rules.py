@@ -67,7 +67,7 @@ def rules_of(
         mask, closing = _filtered(settings, nodes, attributes)
         kind = of_kind(settings, nodes, default=index not in elsewhere)
         if (mask & ~kind).any():
-            closing = [*closing, "nodes for such indices"]
+            closing = [*closing, "roles of nodes"]
         tag_of[index] = _tag(tags, mask & kind, closing)
     keys: dict[Kind, int] = {}
     rule = []
