@@ -95,10 +95,26 @@ def test_ranges_of_partitions_are_told_by_their_start_keys(public, method):
     assert not ek.solve(cluster, method).moves
 
 
-def test_without_their_start_keys_ranges_of_partitions_are_left_alone(public, tmp_path):
+def test_ranges_of_partitions_are_told_by_where_their_voters_are_or_left_alone(public):
+    public("cockroach/partitions-by-values-of-an-enumeration")
+    cluster = read("partitions-by-values-of-an-enumeration")
+    asked = [cluster.rules[q].voters_require for q in cluster.partitions.rule.tolist()]
+    assert asked == [["region=europe-west1"], ["region=us-east1"], ["region=us-west1"], []]
+    assert "no partition of 3 ranges (91, 92, 93) but by where their voters are" in notes(cluster)
+    assert "no partition of 1 range (94)" in notes(cluster)
+    assert left_alone(cluster) == ["94"]
+    for method in METHODS:
+        assert ek.solve(cluster, method).audit.ok
+
+
+def test_without_their_start_keys_ranges_of_partitions_that_are_misplaced_are_left_alone(
+    public, tmp_path
+):
     case = public("cockroach/partitions-by-region")
     text = (case.source / "ranges.csv").read_text()
     cut = "\n".join(re.sub("^[^,]*,[^,]*,", "", line) for line in text.splitlines())
+    cut = re.sub(r'"{\d,\d,\d}","{\d,\d}"', '"{1,4,7}","{2,5}"', cut)
+    cut = re.sub(r"64,\d,\"{1,\d,\d,\d,\d}", '64,1,"{1,2,4,5,7}', cut)
     (tmp_path / "cut.csv").write_text(cut)
     cluster = ek.read(
         str(tmp_path / "cut.csv"), str(case.path("nodes.csv")), str(case.path("zones.csv"))
@@ -430,7 +446,7 @@ KEPT = {
     ),
     "a field of zones": test_a_zone_with_an_unknown_field_is_kept_but_for_that_field,
     "a partition that no start key": (
-        test_without_their_start_keys_ranges_of_partitions_are_left_alone
+        test_ranges_of_partitions_are_told_by_where_their_voters_are_or_left_alone
     ),
     "a constraint without": test_constraints_without_localities_leave_their_ranges_alone,
     "a range with learners": test_a_range_with_learners_is_under_way_and_left_alone,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.formats.cockroach.documents import kind_of, table_of
 from evenkeel.formats.cockroach.spans import start_keys, starts_in
-from evenkeel.formats.cockroach.wanted import BELONGS, MOST_NAMED, Held, wanted_of
+from evenkeel.formats.cockroach.wanted import BELONGS, MOST_NAMED, Held, Site, wanted_of
 from evenkeel.formats.cockroach.zones import (
     Zones,
     read_zone_sql,
@@ -29,6 +29,7 @@ from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.rules import Amount
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.strategies.cockroach.compile import Tables
+from evenkeel.strategies.cockroach.equivalence_classes import Tiers
 from evenkeel.strategies.cockroach.intake import cockroach_cluster
 from evenkeel.strategies.cockroach.one_range.replicas import SETTINGS
 
@@ -117,11 +118,19 @@ def read(documents: Sequence[Document]) -> Cluster:
     none = np.zeros(len(rows), np.int64)
     voters, others, learners = (held[role][0] if role in held else none for role in Role)
     keys = start_keys(table)
+
+    def sites(p: int) -> tuple[list[Site], list[Site]]:
+        by_role = [
+            [(_places(known[s]), known[s].attributes) for s in replicas[p][own].tolist()]
+            for own in ((roles[p] == role) & (replicas[p] >= 0) for role in SERVING)
+        ]
+        return by_role[0], by_role[1]
+
     wanted = wanted_of(
         found.zones,
         tables,
         None if keys is None else [keys[row] for row in rows.tolist()],
-        Held(voters, others, learners, names),
+        Held(voters, others, learners, names, sites),
         _tiers(known) if _tells_places(found, table) else None,
         _left_alone(found, stores, replicas, roles, lease),
     )
@@ -159,10 +168,18 @@ def read(documents: Sequence[Document]) -> Cluster:
     return with_stranded(with_left_alone(_grouped(cluster), wanted.alone), _without_quorum(cluster))
 
 
+SERVING = (Role.VOTER, Role.NON_VOTER)
+
+
+def _places(store: _Store) -> Tiers:
+    """Return the places that a store is in."""
+    parts = (part.partition("=") for part in store.locality.split(",") if part.strip())
+    return tuple((tier.strip(), value.strip()) for tier, _, value in parts)
+
+
 def _tiers(stores: Sequence[_Store]) -> set[tuple[str, str]]:
     """Return the places that some store is in."""
-    parts = [part for one in stores for part in one.locality.split(",") if part.strip()]
-    return {(tier.strip(), value.strip()) for tier, _, value in (p.partition("=") for p in parts)}
+    return {place for one in stores for place in _places(one)}
 
 
 def _tells_places(found: _Found, table: Table) -> bool:

@@ -1,6 +1,6 @@
 """What is wanted of each range, and which are left alone since that cannot be told."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from evenkeel.formats.cockroach.zones import COUNTS, DEFAULT, Zones
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.strategies.cockroach.compile import Tables
+from evenkeel.strategies.cockroach.equivalence_classes import Tiers
 from evenkeel.strategies.cockroach.zone_configs.documents import (
     ZoneConfig,
     check_config,
@@ -42,14 +43,22 @@ class Wanted:
     why: list[str]
 
 
+Site = tuple[Tiers, Collection[str]]
+"""Locality and attributes of a store."""
+
+
 @dataclass
 class Held:
-    """How many replicas of each role every range has, (P,) each, and what ranges are called."""
+    """How many replicas of each role every range has, (P,) each, and what ranges are called.
+
+    ``sites`` returns where the voters of a range are, and where its non-voters.
+    """
 
     voters: NDArray[np.int64]
     others: NDArray[np.int64]
     learners: NDArray[np.int64]
     names: Sequence[str]
+    sites: Callable[[int], tuple[list[Site], list[Site]]]
 
     def named(self, which: NDArray[np.bool_]) -> str:
         """Name some ranges (P,): ``2 ranges (7, 9)``."""
@@ -74,6 +83,8 @@ def wanted_of(
     book = _Book()
     config, untold, unread, starts = _configured(book, zones, tables, keys)
     wanted = Wanted([], config, untold | unread, starts, [], [])
+    _judge_by_place(book, wanted, zones, tables, held, untold)
+    wanted.alone = untold | unread
     for reason, which in alone.items():
         wanted.alone |= which
         if which.any():
@@ -149,6 +160,54 @@ def _configured(
         key = ("DATABASE", ("system",)) if span == "tables" else ("RANGE", (span,))
         unread[p] = bool(zones.unread & {DEFAULT, key})
     return config, untold, unread, starts
+
+
+def _judge_by_place(
+    book: _Book,
+    wanted: Wanted,
+    zones: Zones,
+    tables: Tables,
+    held: Held,
+    untold: NDArray[np.bool_],
+) -> None:
+    """Find the partition of ranges whose keys are no names of any by where their voters are.
+
+    As where regions are values of an enumeration, which keys show as bytes. A range is of the one
+    partition whose constraints it meets; where none or several are met, it stays ``untold (P,)``.
+    """
+    usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
+    found = np.zeros(len(untold), np.bool_)
+    for t in np.unique(tables.of[untold]).tolist():
+        row = (usual | dict(zip(tables.columns, tables.rows[t], strict=True))).values()
+        whole = zones.config_of(*row)
+        ways = {
+            book.number(whole | own)
+            for listed in zones.partitions_of(*row).values()
+            for own in listed
+        }
+        read = {q: book.read(q)[0] for q in sorted(ways)}
+        for p in np.flatnonzero(untold & (tables.of == t)).tolist():
+            met = [q for q, one in read.items() if _is_met(one, *held.sites(p))]
+            if len(met) == 1 and (read[met[0]].constraints or read[met[0]].voter_constraints):
+                wanted.config[p], found[p], untold[p] = met[0], True, False
+    if found.any():
+        wanted.why.append(
+            f"no partition of {held.named(found)} but by where their voters are: each is taken for "
+            "the one whose constraints it meets"
+        )
+
+
+def _is_met(config: ZoneConfig, voters: Sequence[Site], others: Sequence[Site]) -> bool:
+    """Whether replicas that are there meet what a configuration asks."""
+    for listed, sites in (
+        (config.constraints, [*voters, *others]),
+        (config.voter_constraints, voters),
+    ):
+        for one in listed:
+            inside = sum(all(each.holds(*site) for each in one.constraints) for site in sites)
+            if inside < (one.replicas or len(sites)):
+                return False
+    return True
 
 
 def _judge_places(
