@@ -319,6 +319,7 @@ NODES = "id,locality,is_live,membership\n" + "".join(
     f"{i},region=r{i % 3},true,active\n" for i in range(1, 6)
 )
 ZONE = 'target,raw_config_sql\nRANGE default,"ALTER RANGE default CONFIGURE ZONE USING {}"\n'
+STORES = "store_id,node_id,attrs,capacity\n" + "".join(f"{i},{i},[],9e12\n" for i in range(1, 6))
 
 
 def given(*texts):
@@ -383,15 +384,35 @@ def test_constraints_without_localities_leave_their_ranges_alone():
     assert "no localities of nodes" in notes(cluster)
     free = given(RANGES, bare, ZONE.format("num_replicas = 3, lease_preferences = '[[+region=r]]'"))
     assert left_alone(free) == []
+    assert "lease preferences of 2 ranges (1, 2) are passed over" in notes(free)
+
+
+def test_attributes_that_no_file_tells_or_no_store_has():
+    asked = ZONE.format("num_replicas = 3, constraints = '{+ssd: 1}'")
+    untold = given(RANGES, NODES, asked)
+    assert left_alone(untold) == ["1", "2"]
+    assert "no attributes of stores" in notes(untold)
+    lost = given(RANGES, NODES, STORES, asked)
+    assert left_alone(lost) == []
+    assert "no store in ssd" in notes(lost)
+    carried = given(RANGES, NODES, STORES.replace("3,3,[]", "3,3,[ssd]"), asked)
+    assert ek.solve(carried, "balance").audit.ok
+
+
+def test_a_preference_of_a_region_that_is_gone_gives_way_to_the_next():
+    asked = "num_replicas = 3, lease_preferences = '[[+region=gone], [+region=r2]]'"
+    cluster = given(RANGES, NODES, ZONE.format(asked))
+    assert "no store in region=gone" in notes(cluster)
+    for method in METHODS:
+        result = ek.solve(cluster, method)
+        leads = [cluster.nodes.names[n] for n in result.placement.leader_node]
+        assert {*leads} <= {"2", "5"}
 
 
 def test_a_lease_that_no_voter_holds_leaves_its_range_alone():
     cluster = given(RANGES.replace("{},{},1", "{},{},5"), NODES)
     assert left_alone(cluster) == ["1"]
     assert "no voter as holder of the lease: 1 range (1)" in notes(cluster)
-
-
-STORES = "store_id,node_id,attrs,capacity\n" + "".join(f"{i},{i},[],9e12\n" for i in range(1, 6))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.formats.cockroach.documents import kind_of, table_of
 from evenkeel.formats.cockroach.spans import start_keys, starts_in
-from evenkeel.formats.cockroach.wanted import BELONGS, MOST_NAMED, Held, Site, wanted_of
+from evenkeel.formats.cockroach.wanted import BELONGS, MOST_NAMED, Held, Known, Site, wanted_of
 from evenkeel.formats.cockroach.zones import (
     Zones,
     read_zone_sql,
@@ -39,7 +39,7 @@ QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
 NOBODY = ("", "0", "NULL")
 STATES = {
     "is_live": "true", "is_available": "true", "is_draining": "false",
-    "is_decommissioning": "false", "membership": "active", "locality": "",
+    "is_decommissioning": "false", "membership": "active", "locality": "", "attrs": "",
 }  # fmt: skip
 """What node status tells of a node, and what it is where that is not told."""
 
@@ -131,7 +131,11 @@ def read(documents: Sequence[Document]) -> Cluster:
         tables,
         None if keys is None else [keys[row] for row in rows.tolist()],
         Held(voters, others, learners, names, sites),
-        _tiers(known) if _tells_places(found, table) else None,
+        Known(
+            {pair for one in known for pair in (*_places(one), *(("", a) for a in one.attributes))},
+            places=_tells_places(found, table),
+            attributes=any("attrs" in one.columns for one in (*found.stores, *found.nodes)),
+        ),
         _left_alone(found, stores, replicas, roles, lease),
     )
     tables = replace(tables, starts={**wanted.starts, **tables.starts})
@@ -175,11 +179,6 @@ def _places(store: _Store) -> Tiers:
     """Return the places that a store is in."""
     parts = (part.partition("=") for part in store.locality.split(",") if part.strip())
     return tuple((tier.strip(), value.strip()) for tier, _, value in parts)
-
-
-def _tiers(stores: Sequence[_Store]) -> set[tuple[str, str]]:
-    """Return the places that some store is in."""
-    return {place for one in stores for place in _places(one)}
 
 
 def _tells_places(found: _Found, table: Table) -> bool:
@@ -385,12 +384,8 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
                     found.foreign[store] = message
                 else:
                     found.notes.append(f"store {store} {message}: it counts as decommissioned")
-            attrs = status.cells("attrs")[row].strip("[]{}")
-            stores[store] = _Store(
-                node, host.locality, state,
-                [one.strip(' "') for one in attrs.split(",") if one.strip(' "')],
-                *disks[row],
-            )  # fmt: skip
+            attributes = [*host.attributes, *_listed(status.cells("attrs")[row])]
+            stores[store] = _Store(node, host.locality, state, attributes, *disks[row])
     message = "no store of store status"
     for store in _strangers(faults, table, used, stores, message):
         spare = max([MOST_NODE, *(one.host for one in stores.values())]) + 1
@@ -460,6 +455,7 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
             node,
             "" if own.get("locality", "").upper() == "NULL" else own.get("locality", ""),
             _status_of(STATES | {name: cell.lower() for name, cell in own.items()}),
+            _listed(own.get("attrs", "")),
         )
         for node, own in known.items()
     }
@@ -478,6 +474,11 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
                 elif int(store) in hosts:
                     hosts[int(store)].locality = locality.strip()
     return hosts
+
+
+def _listed(cell: str) -> list[str]:
+    """Return attributes as they are listed, ``["ssd","nvme"]``."""
+    return [one.strip(' "') for one in cell.strip("[]{}").split(",") if one.strip(' "')]
 
 
 def _as_node_status(table: Table) -> Table:

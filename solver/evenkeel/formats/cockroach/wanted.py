@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.strategies.cockroach.compile import Tables
 from evenkeel.strategies.cockroach.equivalence_classes import Tiers
 from evenkeel.strategies.cockroach.zone_configs.documents import (
+    Constraint,
     ZoneConfig,
     check_config,
     parse_config,
@@ -67,18 +68,35 @@ class Held:
         return f"{counted(len(found), 'range')} ({shown})"
 
 
+class Known(NamedTuple):
+    """What stores carry, (tier, value) and ("", attribute), and whether files tell it at all."""
+
+    carried: Collection[tuple[str, str]]
+    places: bool
+    attributes: bool
+
+    def tells(self, one: Constraint) -> bool:
+        """Whether files tell who meets a constraint."""
+        return self.places if one.key else self.attributes
+
+    def lacks(self, one: Constraint) -> bool:
+        """Whether no store carries what a constraint requires, nor its tier what it prohibits."""
+        unheard = one.required or (one.key and one.key not in {key for key, _ in self.carried})
+        return bool(unheard) and (one.key, one.value) not in self.carried
+
+
 def wanted_of(
     zones: Zones,
     tables: Tables,
     keys: Sequence[str] | None,
     held: Held,
-    tiers: Collection[tuple[str, str]] | None,
+    known: Known,
     alone: Mapping[str, NDArray[np.bool_]],
 ) -> Wanted:
     """Find what is wanted of each range, by its tables, its start key and what it has.
 
-    ``keys`` are the start keys of ranges, None where no file tells them; ``tiers`` the places that
-    stores are in, None likewise; ``alone`` are ranges (P,) that are left alone for other reasons.
+    ``keys`` are the start keys of ranges, None where no file tells them; ``alone`` are ranges (P,)
+    that are left alone for other reasons.
     """
     book = _Book()
     config, untold, unread, starts = _configured(book, zones, tables, keys)
@@ -98,10 +116,10 @@ def wanted_of(
     wanted.why += zones.notes
     if unread.any():
         wanted.why.append(f"no zone of {held.named(unread)} that could be read: left alone")
-    _judge_places(book, wanted, held, tiers)
+    _judge_places(book, wanted, held, known)
     _fill_in(book, wanted, zones, held)
     if not zones.written:
-        _judge_counts(book, wanted, held, tiers)
+        _judge_counts(book, wanted, held, known)
     if (held.learners > 0).any():
         wanted.alone |= held.learners > 0
         wanted.why.append(
@@ -210,38 +228,41 @@ def _is_met(config: ZoneConfig, voters: Sequence[Site], others: Sequence[Site]) 
     return True
 
 
-def _judge_places(
-    book: _Book, wanted: Wanted, held: Held, tiers: Collection[tuple[str, str]] | None
-) -> None:
+def _judge_places(book: _Book, wanted: Wanted, held: Held, known: Known) -> None:
     """Find constraints of places that no store is in, or of which nothing is known."""
     blind = np.zeros(len(wanted.config), np.bool_)
-    lost: dict[str, None] = {}
+    unled = np.zeros(len(wanted.config), np.bool_)
+    lost: dict[str, str] = {}
     for q in np.unique(wanted.config).tolist():
         one, _ = book.read(q)
         bound = [each for c in (*one.constraints, *one.voter_constraints) for each in c.constraints]
         preferred = [each for listed in one.lease_preferences for each in listed]
-        if tiers is None:
-            if any(each.key for each in bound):
-                blind |= wanted.config == q
-            elif any(each.key for each in preferred):
-                wanted.config[wanted.config == q] = book.number(
-                    {k: v for k, v in book.configs[q].items() if k != "lease_preferences"}
-                )
-            continue
-        for each in (*bound, *preferred):
-            unheard = each.required or each.key not in {key for key, _ in tiers}
-            if each.key and (each.key, each.value) not in tiers and unheard:
-                lost[f"{each.key}={each.value}"] = None
-    wanted.lost = [*lost]
+        if not all(map(known.tells, bound)):
+            blind |= wanted.config == q
+        elif not all(map(known.tells, preferred)):
+            unled |= wanted.config == q
+            rest = {k: v for k, v in book.configs[q].items() if k != "lease_preferences"}
+            wanted.config[wanted.config == q] = book.number(rest)
+        else:
+            gone = [each for each in (*bound, *preferred) if known.lacks(each)]
+            lost |= {
+                f"{each.key}={each.value}" if each.key else each.value: each.key for each in gone
+            }
+    wanted.lost = [name for name, key in lost.items() if key]
     if lost:
-        named = some_of(wanted.lost, printable, MOST_NAMED)
+        named = some_of([*lost], printable, MOST_NAMED)
         wanted.why.append(f"no store in {named}, which zones name: what they ask there stays unmet")
+    lacking = "" if known.places else "localities of nodes"
+    if not known.attributes:
+        lacking = f"{lacking} or " * bool(lacking) + "attributes of stores"
+    advice = "add cockroach node status and crdb_internal.kv_store_status"
     if blind.any():
         wanted.alone |= blind
         wanted.why.append(
-            f"no localities of nodes: {held.named(blind)} that constraints bind, left alone; add "
-            "cockroach node status"
+            f"no {lacking}: {held.named(blind)} that constraints bind, left alone; {advice}"
         )
+    if unled.any():
+        wanted.why.append(f"no {lacking}: lease preferences of {held.named(unled)} are passed over")
 
 
 def _fill_in(book: _Book, wanted: Wanted, zones: Zones, held: Held) -> None:
@@ -270,14 +291,12 @@ def _fill_in(book: _Book, wanted: Wanted, zones: Zones, held: Held) -> None:
         )
 
 
-def _judge_counts(
-    book: _Book, wanted: Wanted, held: Held, tiers: Collection[tuple[str, str]] | None
-) -> None:
+def _judge_counts(book: _Book, wanted: Wanted, held: Held, known: Known) -> None:
     """Leave alone what is configured in a way that CockroachDB would refuse."""
     lost = {(key, value) for key, _, value in (one.partition("=") for one in wanted.lost)}
     for q in np.unique(wanted.config[~wanted.alone]).tolist():
         one, faults = book.read(q)
-        check_config(faults, "", one, {*(tiers or ()), *lost})
+        check_config(faults, "", one, {*known.carried, *lost})
         if faults:
             theirs = wanted.config == q
             wanted.alone |= theirs
