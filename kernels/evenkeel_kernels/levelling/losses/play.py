@@ -268,11 +268,20 @@ def fit_too(
 
     Then some placement within the targets is known, and the rules are not to blame.
     """
+    waits, p = index(0), index(0)
     for i in range(count):
-        if state.node[told.replica[i]] < 0:
-            if not place_one(problem, state, scan, forced, led, every, told, i, 0.5 * FAR):
-                return False
-    return True
+        k = told.replica[i]
+        if state.node[k] < 0:
+            p = index(problem.partitions.owner[k])
+            every[p] = led[p] or state.leader[p] >= 0
+            told.urgency[waits] = k
+            waits += 1
+    placed = best_fit(
+        problem, state, scan, told.urgency, forced, every, 0.5 * FAR, index(0), waits
+    )  # fmt: skip
+    for i in range(waits):
+        every[problem.partitions.owner[told.urgency[i]]] = True
+    return placed == waits
 
 
 @device_function
