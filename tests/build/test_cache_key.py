@@ -194,6 +194,55 @@ def test_without_a_writable_folder_one_warning_is_given(toys):
     assert "NUMBA_CACHE_DIR names a folder" in done.stderr
 
 
+READ_ONLY = """
+import os
+import numba.core.caching as caching
+
+def refuse(path):
+    if str(path).startswith(FOLDER):
+        raise PermissionError(13, "read-only", str(path))
+
+made, opened, tried = os.makedirs, caching.IndexDataCacheFile._open_for_write, caching.tempfile
+class Tempfile:
+    def TemporaryFile(dir):
+        refuse(dir)
+        return tried.TemporaryFile(dir=dir)
+caching.tempfile = Tempfile
+caching.os.makedirs = lambda path, **more: refuse(path) or made(path, **more)
+caching.IndexDataCacheFile._open_for_write = lambda self, path: refuse(path) or opened(self, path)
+"""
+
+
+@pytest.mark.parametrize("place", ["named", "beside the sources"])
+def test_a_folder_that_can_be_read_only_is_used(toys, tmp_path, place):
+    """What it lacks is compiled, and kept where there is another folder."""
+    here, home = toys / "__pycache__", tmp_path / "home"
+    named = {} if place == "beside the sources" else {"NUMBA_CACHE_DIR": str(tmp_path / "named")}
+    nowhere = {"HOME": str(home), "XDG_CACHE_HOME": str(home)} | named
+    if named:
+        shutil.rmtree(here)
+        here.write_text("")
+        assert call(toys, **nowhere) == ["25", "5", "compiled", "compiled"]
+    read_only = f"FOLDER = {named.get('NUMBA_CACHE_DIR', str(here))!r}" + READ_ONLY + CALL
+    assert run(read_only, toys, **nowhere).stdout.split() == ["25", "5", "loaded", "loaded"]
+    edit(toys, "outer", "+ STEP", "- STEP")
+    done = run(read_only, toys, **nowhere)
+    assert done.stdout.split() == ["19", "5", "compiled", "loaded"]
+    assert "KernelCacheWarning" not in done.stderr
+    assert run(read_only, toys, **nowhere).stdout.split() == ["19", "5", "loaded", "loaded"]
+
+
+def test_what_a_read_only_folder_lacks_is_compiled_in_each_process(toys):
+    here = toys / "__pycache__"
+    read_only = f"FOLDER = {str(here)!r}" + READ_ONLY + CALL
+    nowhere = {"HOME": str(toys / "__init__.py"), "XDG_CACHE_HOME": str(toys / "__init__.py")}
+    edit(toys, "outer", "+ STEP", "- STEP")
+    for _ in range(2):
+        done = run(read_only, toys, **nowhere)
+        assert done.stdout.split() == ["19", "5", "compiled", "loaded"]
+        assert done.stderr.count("KernelCacheWarning") == 1
+
+
 def test_a_folder_that_vanishes_does_not_stop_the_caller(toys, tmp_path):
     cache = tmp_path / "cache"
     code = (

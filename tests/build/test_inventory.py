@@ -8,8 +8,9 @@ from contextvars import copy_context
 
 import numba
 import pytest
+from numba.core import event
 
-from evenkeel_kernels.build.inventory import told_of_preparing
+from evenkeel_kernels.build.inventory import on_compile, told_of_preparing
 from tests.support import places
 from tests.support.processes import fresh
 
@@ -59,6 +60,25 @@ def test_what_is_compiled_is_told_kept_and_not_compiled_again(tmp_path):
     before, again, told = run(tmp_path)
     assert before == again == after
     assert told == "[] []\n"
+
+
+def test_what_another_thread_has_begun_before_is_not_told_of_and_harms_nothing():
+    begun, listening = threading.Event(), threading.Event()
+
+    class Waits(event.Listener):
+        def on_start(self, told):
+            begun.set()
+            listening.wait(30.0)
+
+        def on_end(self, told):
+            pass
+
+    with ThreadPoolExecutor(1) as pool, event.install_listener("numba:compile", Waits()):
+        one = pool.submit(numba.njit(lambda x: x + 1), 1)
+        assert begun.wait(30.0)
+        with on_compile(done=print):
+            listening.set()
+            assert one.result() == 2
 
 
 def test_threads_that_compile_at_once_are_counted_once_and_strangers_not_at_all():

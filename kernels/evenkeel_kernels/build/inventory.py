@@ -1,11 +1,12 @@
 """The kernels there are: how many are compiled and kept, where, and which are being compiled."""
 
 import importlib
+import os
 import pkgutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from evenkeel_kernels.build.jit import backend
 class Inventory(NamedTuple):
     """The kernels of this installation.
 
-    ``kept`` of all ``kernels`` are compiled and on disk in ``folder`` for this ``processor`` and
+    ``kept`` of all ``kernels`` are compiled and on disk below ``folder`` for this ``processor`` and
     the sources as they are; ``folder`` is empty where nothing can be kept, or with JIT off.
     """
 
@@ -56,7 +57,7 @@ def inventory() -> Inventory:
     return Inventory(
         kernels=len(kernels),
         kept=sum(map(backend.is_kept, kernels)),
-        folder=next(filter(None, map(backend.folder, kernels)), ""),
+        folder=_above({*map(backend.folder, kernels)} - {""}),
         processor=backend.processor(),
         jit=not settings.DISABLE_JIT,
     )
@@ -150,7 +151,7 @@ class _Outermost(event.Listener):
         if self not in _OUTERMOST.get():
             return
         with self._lock:
-            self._depth -= 1
+            self._depth = max(0, self._depth - 1)
             if self._depth == 0:
                 self._spent(time.perf_counter() - self._began)
 
@@ -176,6 +177,8 @@ class _Listener(event.Listener):
             self._begun(name)
 
     def on_end(self, told: Any) -> None:
+        if not self._stack():
+            return  # it began before anybody listened
         started, inner = self._stack().pop()
         whole = time.perf_counter() - started
         name = _name(told)
@@ -200,6 +203,15 @@ def _name(told: Any) -> str:
     return f"{function.__module__}.{function.__name__}".removeprefix(
         f"{evenkeel_kernels.__name__}."
     )
+
+
+def _above(folders: set[str]) -> str:
+    """Return the folder that all folders are in; "" for none, or on several drives."""
+    if not folders:
+        return ""
+    with suppress(ValueError):
+        return os.path.commonpath([os.path.dirname(one) for one in folders])  # noqa: PTH120
+    return min(folders)
 
 
 def _kernels() -> list[Any]:

@@ -9,12 +9,20 @@ import contextlib
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba.core import event
 from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
 from numba.core.codegen import JITCodeLibrary, ll  # type: ignore[attr-defined]
 from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
@@ -110,8 +118,60 @@ def within_kernels(function: F, **options: Any) -> Any:
     return compiled
 
 
+def _or_readable(kind: Any) -> Any:
+    """Return a locator of numba's that takes a folder, too, that can be read only.
+
+    numba asks for one that can be written. Here it is enough that it keeps the kernel, compiled
+    from the sources as they are; who lacks it looks further.
+    """
+
+    class Locator(kind):  # type: ignore[misc]
+        @classmethod
+        def from_function(cls, function: Callable[..., object], file: str) -> Any:
+            settings: Any = numba.config
+            found = super().from_function(function, file)
+            if found is None and (kind is not UserProvidedCacheLocator or settings.CACHE_DIR):
+                with contextlib.suppress(Exception):  # whatever cannot be read is as none
+                    found = cls(function, file)
+                    base = f"{Path(file).stem}.{function.__qualname__}"
+                    there = Path(found.get_cache_path()).glob(
+                        f"{base}-{found.get_disambiguator()}.py{_python()}.nbi"
+                    )
+                    for index in there:
+                        kept = IndexDataCacheFile(
+                            str(index.parent), index.stem, _stamp(found, function)
+                        )
+                        if kept._load_index():
+                            return found
+                return None
+            return found
+
+    return Locator
+
+
+def _python() -> str:
+    """Return the Python that numba names in its files."""
+    return f"{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+
+
+def _stamp(locator: Any, function: Callable[..., object]) -> tuple[object, ...]:
+    """Return what a kernel that is kept depends on.
+
+    A cached kernel names its module, and one that was compiled while its file was run as a script
+    names another. Bounds checks change the code and are not part of numba's key.
+    """
+    settings: Any = numba.config
+    module = function.__module__
+    return locator.get_source_stamp(), _imported(module), module, settings.BOUNDSCHECK
+
+
 class KernelCacheImpl(CompileResultCacheImpl):
     """Loads the machine code of a kernel; what only a compilation needs is left packed."""
+
+    _locator_classes = (
+        *map(_or_readable, (UserProvidedCacheLocator, InTreeCacheLocator, UserWideCacheLocator)),
+        *CompileResultCacheImpl._locator_classes[3:],
+    )
 
     def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
         """Load a kernel; the code that others copy is read when the first of them is compiled.
@@ -146,23 +206,13 @@ def _nothing() -> Any:
 
 
 class KernelCache(FunctionCache):
-    """numba's own cache, stamped with all that the kernel depends on.
-
-    A cached kernel names its module, and one that was compiled while its file was run as a script
-    names another. Bounds checks change the code and are not part of numba's key.
-    """
+    """numba's own cache, stamped with all that the kernel depends on."""
 
     _impl_class = KernelCacheImpl
 
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)
-        settings: Any = numba.config
-        stamp = (
-            self._impl.locator.get_source_stamp(),
-            _imported(function.__module__),
-            function.__module__,
-            settings.BOUNDSCHECK,
-        )
+        stamp = _stamp(self._impl.locator, function)
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
         self.lock = CompileLock(self._cache_path, self._impl.filename_base)
 
@@ -216,7 +266,7 @@ _digests: dict[str, tuple[object, bytes]] = {}
 
 
 def keep(compiled: Any, function: Callable[..., object]) -> None:
-    """Give a compiled function its place on disk; RuntimeError where no folder can be written."""
+    """Give a compiled function its place on disk; RuntimeError where no folder will do."""
     kernels = KernelCache(function)
     compile_or_load = compiled.compile
 

@@ -36,7 +36,7 @@ def versions() -> Mapping[str, str]:
         "cores": str(os.cpu_count() or "unknown"),
         "threading": "kernels run in the thread that calls them, without the interpreter's lock",
         "kernels": kept if found.jit else "not compiled: NUMBA_DISABLE_JIT is set",
-        "kernel folder": found.folder or "none: no folder can be written",
+        "kernel folder": found.folder or "none: no folder can be written, and none holds any",
     }
 
 
