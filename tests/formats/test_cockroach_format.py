@@ -297,6 +297,11 @@ class TestReading:
         named = b'range_id,table_name,replicas,lease_holder\n7,users,"{1,2,3}",1\n'
         assert not [t for t in FORMAT.left_out(registry.read(named, zones)) if "tables" in t]
 
+    def test_a_size_that_is_null_is_none(self):
+        ranges = b"range_id,replicas,range_size\n7,{1},NULL\n8,{1},5\n"
+        cluster = registry.read(ranges)
+        assert cluster.partitions.load.voter[:, cluster.bytes_dimension].tolist() == [0.0, 5.0]
+
     def test_megabytes_are_of_a_million(self):
         """As SHOW RANGES works them out: range_size / 1000000."""
         cluster = registry.read(b'range_id,replicas,range_size_mb\n7,"{1,2,3}",12.5\n')

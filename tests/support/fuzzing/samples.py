@@ -193,6 +193,8 @@ def readers() -> list[Reader]:
     dump, crush = ceph["osd_dump.json"], ceph["crush.txt"]
     tables = {file.name: file.read_bytes() for file in (DATA / "formats" / "tables").iterdir()}
     roach = {file.name: file.read_bytes() for file in (DATA / "formats" / "cockroach").iterdir()}
+    old = DATA / "public" / "cockroach" / "shell-of-version-2"
+    printed = {file.name: file.read_bytes() for file in old.iterdir()}
     ring = gzip.decompress((DATA / "formats" / "swift" / "object.ring.gz").read_bytes())
     longhorn = json.loads((DATA / "longhorn" / "cluster.json").read_bytes())
     plain = io.BytesIO()
@@ -240,6 +242,8 @@ def readers() -> list[Reader]:
                 (roach["zones.yaml"], roach["ranges.csv"], roach["node_status.csv"]),
                 (roach["node_status.csv"], roach["ranges.csv"]),
                 (roach["store_status.tsv"], roach["ranges.csv"]),
+                (printed["ranges.txt"],),
+                (printed["zones.txt"], printed["ranges.txt"], printed["nodes.txt"]),
             ),
             damage_text,
             from_bytes("cockroach"),

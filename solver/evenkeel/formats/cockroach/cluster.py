@@ -17,7 +17,7 @@ from evenkeel.formats.cockroach.zones import (
     read_zone_table,
     read_zone_yaml,
 )
-from evenkeel.formats.csv_text import Table
+from evenkeel.formats.csv_text import BYTES, Table
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.number_lists import number_lists
 from evenkeel.measure.rows import at_node
@@ -407,21 +407,32 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
 
 def _disks(faults: FaultList, status: Table) -> list[tuple[float, float]]:
     """Return how large each disk is and how much of it is used; infinite and NaN if unknown."""
-    none = np.full(len(status), np.nan)
-    told = {
-        name: status.amounts(faults, name, np.nan, infinite=True)
-        if name in status.columns
-        else none
-        for name in ("capacity", "available", "used")
-    }
-    whole, free, used = told["capacity"], told["available"], told["used"]
+    whole = _amounts(faults, status, "capacity", np.nan, infinite=True)
+    free, used = (_amounts(faults, status, name, np.nan) for name in ("available", "used"))
     # where both are told CockroachDB goes by them: others may use the disk, too
     by_use = used + free
     whole = np.where(used > 0.0, np.where(np.isnan(by_use), whole, by_use), whole)
     used = np.where(np.isnan(used), whole - free, used)
-    unknown = ~(whole > 0.0)
+    unknown = ~(whole > 0.0) | np.isinf(whole)
     return [*zip(np.where(unknown, np.inf, whole).tolist(),
                  np.where(unknown, np.nan, used).tolist(), strict=True)]  # fmt: skip
+
+
+def _amounts(
+    faults: FaultList,
+    table: Table,
+    name: str,
+    default: float,
+    *,
+    infinite: bool = False,
+    unit: str = BYTES,
+) -> NDArray[np.float64]:
+    """Return a column of amounts, the default where it, or a cell of it, is not there."""
+    if name not in table.columns:
+        return np.full(len(table), default)
+    cells = ["" if cell.upper() == "NULL" else cell for cell in table.columns[name]]
+    told = Table(table.name, {name: cells}, table.lines, table.titles)
+    return told.amounts(faults, name, default, infinite=infinite, unit=unit)
 
 
 def _strangers(
@@ -549,9 +560,9 @@ def _leases(
 def _sizes(faults: FaultList, table: Table) -> NDArray[np.float64]:
     """Return the bytes of each row's range."""
     if "range_size" in table.columns:
-        return table.amounts(faults, "range_size", 0.0)
+        return _amounts(faults, table, "range_size", 0.0)
     if "range_size_mb" in table.columns:
-        return table.amounts(faults, "range_size_mb", 0.0, unit="MB") * MEGABYTE
+        return _amounts(faults, table, "range_size_mb", 0.0, unit="MB") * MEGABYTE
     return np.zeros(len(table))
 
 

@@ -13,7 +13,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 
 HEAD = 65536
-RULE = re.compile(r"(?m)^[ \t]*[+|]?[ :]*-{2,}[-+|: ]*$")
+RULE = re.compile(r"(?m)^[ \t|+:]*--[-+|: ]*$")
 """The line below the names, and in old releases also above them: ``-----+------``."""
 
 RECORD = re.compile(r"(?m)^[ \t]*-\[ RECORD [0-9]+ \][-+]*[ \t\r]*$")
@@ -113,8 +113,12 @@ def _cells(line: str, above: str = "", count: int = 0) -> list[str]:
         ends = [*(start - 1 for start in starts[1:]), len(line)]
         fits = all(line[end : end + 1] == "|" for end in ends[:-1])
         parts = [line[a:b] for a, b in zip(starts, ends, strict=True)] if fits else parts
-    # psql ends a line of a cell that goes on with a +
-    return [re.sub(r"\s*\+$", "", part.rstrip()).strip() for part in parts]
+    return [_cell(part) for part in parts]
+
+
+def _cell(text: str) -> str:
+    """Return a cell without blanks around it, and without the + of psql where it goes on."""
+    return text.strip().removesuffix("+").rstrip()
 
 
 def _from_records(document: Document, text: str) -> Table:
@@ -132,8 +136,8 @@ def _from_records(document: Document, text: str) -> Table:
             if not mark:
                 continue
             name = key.strip() or name
-            cell = re.sub(r"\s*\+$", "", cell.rstrip()).strip()
-            row[name] = f"{row[name]}\n{cell}" if not key.strip() and name in row else cell
+            goes_on = not key.strip() and name in row
+            row[name] = f"{row[name]}\n{_cell(cell)}" if goes_on else _cell(cell)
         titles |= dict.fromkeys(row)
         rows.append(row)
         lines.append(number + 1)
