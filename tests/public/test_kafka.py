@@ -95,6 +95,24 @@ class TestUnderWay:
         assert one.placement.node.tolist() == other.placement.node.tolist()
         assert one.placement.flags.tolist() == other.placement.flags.tolist()
 
+    def test_the_order_that_is_being_carried_out_is_no_contradiction(self, public):
+        case = public("kafka/reassignment-under-way")
+        described, racks = (case.path(name).read_bytes() for name in self.FILES)
+        rows = [
+            {"topic": "ledger", "partition": 1, "replicas": [6, 7, 4, 5]},
+            {"topic": "ledger", "partition": 2, "replicas": [3, 4, 1, 2]},
+        ]
+        order = json.dumps({"version": 1, "partitions": rows}).encode()
+        alone = ek.read([described, racks])
+        for files in ([described, order, racks], [order, described, racks]):
+            cluster = ek.read(files)
+            assert cluster.placement.node.tolist() == alone.placement.node.tolist()
+            assert cluster.placement.flags.tolist() == alone.placement.flags.tolist()
+        rows[0]["replicas"] = [1, 2, 3, 4]
+        strange = json.dumps({"version": 1, "partitions": rows}).encode()
+        with pytest.raises(ek.InvalidInput, match="contradicts"):
+            ek.read([described, strange, racks])
+
     def test_an_old_release_shows_it_by_lists_that_are_too_long(self, public):
         case = public("kafka/reassignment-under-way")
         text = case.path("described.txt").read_text()

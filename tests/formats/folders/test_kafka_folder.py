@@ -100,6 +100,22 @@ def test_it_is_carried_out_and_undone(system):
     }
 
 
+def test_leads_are_handed_back_by_an_election_alone(tmp_path):
+    state = skewed()
+    for name in ("t-2", "t-5"):
+        one = state["partitions"][name]
+        one["leader"] = one["replicas"][1]
+    system = System(tmp_path / "kafka", "kafka", TOOLS, state)
+    plan = ek.solve(described(system), goals=ek.Goals(level=None)).plan(protocol="kafka")
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    assert not [*(folder / "waves").glob("*.reassignment.json")]
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    rows = system.state["partitions"].values()
+    assert all(one["leader"] == one["replicas"][0] for one in rows)
+    assert not any("--execute" in str(call) for call in system.calls)
+
+
 @pytest.mark.parametrize("call", [1, 4])
 def test_it_goes_on_where_it_stopped(system, call):
     plan, folder = folder_of(system)

@@ -177,7 +177,7 @@ def readers() -> list[Reader]:
         (kafka[name], describe)
         for name in (
             "kafka_logdirs.txt", "kafka_capacity.json", "kafka_loads.csv", "kafka_brokers.csv",
-            "kafka_answers.txt", *racks,
+            "kafka_answers.txt", "kafka_reassigned.txt", *racks,
         )
     ]  # fmt: skip
     alone = [

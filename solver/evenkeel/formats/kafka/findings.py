@@ -156,6 +156,8 @@ class Findings:
         before = self.partitions.get(partition)
         if before is None:
             self.partitions[partition] = said
+        elif before.brokers != said.brokers and (one := _reassigned(before, said)):
+            self.partitions[partition] = one
         elif before.brokers != said.brokers:
             value = list(said.brokers)
             there = f"{before.path} has {list(before.brokers)}"
@@ -172,3 +174,13 @@ class Findings:
                 removing=before.removing or said.removing,
                 observing=before.observing or said.observing,
             )
+
+
+def _reassigned(one: Replicas, other: Replicas) -> Replicas | None:
+    """Return which of two is being reassigned, if the other says from or to what; or None."""
+    for now, order in ((one, other), (other, one)):
+        if order.in_sync is None and now.adding + now.removing:
+            ends = [{*now.brokers} - {*left} for left in (now.removing, now.adding)]
+            if {*order.brokers} in ends:
+                return now
+    return None
