@@ -64,7 +64,7 @@ class TestReading:
         cluster = registry.read(FILE)
         assert (len(cluster.nodes), len(cluster.partitions)) == (7, 64)
         assert cluster.nodes.names[0] == "d0r1z1-10.0.0.1:6200/sdb1"
-        assert cluster.topology.tiers == ("region", "zone", "server")
+        assert cluster.topology.tiers[:3] == ("region", "zone", "server")
         assert (cluster.placement.leader == -1).all()
         head, rows = unpacked(FILE)
         ids = [one["id"] for one in head["devs"] if one]
@@ -84,8 +84,25 @@ class TestReading:
             "region": 3, "zone": 1, "server": 1,
         }  # fmt: skip
         devices[0]["weight"] = 500.0
-        assert registry.read(ring(devices, rows)).rules[0].spread["zone"] == 2
+        heavier = registry.read(ring(devices, rows))
+        assert heavier.rules[0].spread == {
+            "region": 3, "zone": 2, "zone of at most 1": 1, "server": 1,
+        }  # fmt: skip
+        row = heavier.topology.tiers.index("zone of at most 1")
+        assert heavier.topology.label[row].tolist() == [-1, -1, 0, 0, 1, 1]
         assert registry.read(ring(devices, rows), spread={"zone": 3}).rules[0].spread == {"zone": 3}
+
+    @given(
+        weights=st.lists(st.sampled_from([0.0, 1.0, 50.0, 100.0, 4000.0]), min_size=3, max_size=9),
+        zones=st.integers(1, 3),
+    )
+    def test_some_placement_keeps_the_shares_of_all_domains(self, weights, zones):
+        """What one device cannot hold, other domains may."""
+        weights[:3] = [max(one, 1.0) for one in weights[:3]]
+        devices = [device(i, zone=i % zones, weight=one) for i, one in enumerate(weights)]
+        cluster = registry.read(ring(devices, [[0, 1], [1, 2], [2, 0]]))
+        result = solve(cluster, "balance")
+        assert result.audit.hard == 0
 
     def test_a_fraction_of_the_partitions_has_one_more(self):
         devices = [device(i) for i in range(3)]

@@ -17,13 +17,16 @@ NAME = "swift"
 TIERS = ("region", "zone", "server")
 COUNT = "parts"
 
+Path = tuple[str, ...]
+"""A domain, or a device: region, zone, server, device."""
+
 
 def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None = None) -> Cluster:
     """Read a cluster from a ring.
 
     Replicas of a partition stand as far apart as weights let them: in no region, zone or server
-    are more of them than its share, rounded up; ``spread`` replaces that. A device of weight 0
-    gives away what it has.
+    are more of them than its own share, rounded up; ``spread`` replaces that, for all domains of
+    a tier alike. A device of weight 0 gives away what it has.
 
     Raises
     ------
@@ -97,12 +100,15 @@ def slots_of(parts: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int6
 def _amounts(ring: Ring, devices: Sequence[Device]) -> dict[str, Any]:
     """Return parts as load, and capacities as weights are, of which none binds."""
     weight = np.array([one.weight for one in devices], np.float64)
-    share = weight / max(float(weight.max(initial=0.0)), 1e-300)
     takes = weight > 0.0
+    # even the lightest device could hold a replica of each partition
+    least = float(weight[takes].min(initial=np.inf))
+    share = weight / max(float(weight.max(initial=0.0)), 1e-300)
+    room = max(len(ring.device), 1, ring.parts / least * float(weight.max(initial=0.0)))
     return {
         "dimensions": [COUNT],
         "load": np.ones((ring.parts, 1)),
-        "capacity": np.maximum(share * max(len(ring.device), 1), takes.astype(np.float64))[:, None],
+        "capacity": (share * room)[:, None],
         "weight": weight,
         "accepts": takes,
         "keeps": takes,
@@ -112,7 +118,11 @@ def _amounts(ring: Ring, devices: Sequence[Device]) -> dict[str, Any]:
 def _tiers(
     ring: Ring, devices: Sequence[Device], spread: Mapping[str, Amount] | None
 ) -> dict[str, Any]:
-    """Return tiers, and how many replicas of a partition each domain may have."""
+    """Return tiers, and how many replicas of a partition each domain may have.
+
+    Domains that may have fewer than the greatest of their tier have a tier of their own, which
+    does not nest, such as ``zone of at most 1``.
+    """
     labels = {
         "region": [f"r{one.region}" for one in devices],
         "zone": [f"z{one.zone}" for one in devices],
@@ -120,18 +130,67 @@ def _tiers(
     }
     if spread is not None:
         return {"domains": labels, "spread": spread}
-    weight = [one.weight for one in devices]
-    total = sum(weight)
+    paths = [(*(labels[tier][n] for tier in TIERS), str(one.id)) for n, one in enumerate(devices)]
+    weight = {path: one.weight for path, one in zip(paths, devices, strict=True) if one.weight > 0}
+    if not weight:
+        return {"domains": labels, "spread": {}}
+    share = shares_of(weight, ring.replicas)
     found: dict[str, Amount] = {}
-    paths: list[tuple[str, ...]] = [()] * len(devices)
-    for tier in TIERS:
-        paths = [(*path, own) for path, own in zip(paths, labels[tier], strict=True)]
-        shares: dict[tuple[str, ...], float] = {}
-        for path, amount in zip(paths, weight, strict=True):
-            if amount > 0.0:
-                shares[path] = shares.get(path, 0.0) + amount
-        if shares:
-            # the greatest share, rounded up: a rounding error is no further replica
-            greatest = ring.replicas * max(shares.values()) / total
-            found[tier] = max(int(np.ceil(greatest - 1e-9)), 1)
-    return {"domains": labels, "spread": found}
+    fewer: dict[str, list[str]] = {}
+    for depth, tier in enumerate(TIERS, start=1):
+        # a rounding error is no further replica
+        most = {
+            path: max(int(np.ceil(amount - 1e-9)), 1)
+            for path, amount in share.items()
+            if len(path) == depth
+        }
+        found[tier] = max(most.values())
+        for amount in sorted({*most.values()} - {found[tier]}, reverse=True):
+            own = f"{tier} of at most {amount}"
+            found[own] = amount
+            fewer[own] = [
+                "/".join(path[:depth]) if most.get(path[:depth]) == amount else "" for path in paths
+            ]
+    return {"domains": labels | fewer, "crossing": [*fewer], "spread": found}
+
+
+def shares_of(weight: Mapping[Path, float], replicas: float) -> dict[Path, float]:
+    """Return how many replicas of each partition each domain should have, by its path.
+
+    ``weight`` is that of devices by their paths. A domain gets no more than it has devices: what
+    it cannot hold goes to those beside it, by weight.
+
+    References
+    ----------
+    OpenStack Swift, ``RingBuilder._build_weighted_replicas_by_tier``.
+
+    Examples
+    --------
+    >>> shares_of({("a", "1"): 300.0, ("b", "2"): 100.0, ("b", "3"): 100.0}, 2.0)
+    {('a',): 1.0, ('a', '1'): 1.0, ('b',): 1.0, ('b', '2'): 0.5, ('b', '3'): 0.5}
+    """
+    found: dict[Path, float] = {}
+
+    def share_out(inside: Mapping[Path, float], depth: int, amount: float) -> None:
+        below: dict[Path, dict[Path, float]] = {}
+        for path, own in inside.items():
+            below.setdefault(path[: depth + 1], {})[path] = own
+        left, open_to = amount, dict(below)
+        share: dict[Path, float] = {}
+        while open_to:
+            total = sum(sum(own.values()) for own in open_to.values())
+            wanted = {path: left * sum(own.values()) / total for path, own in open_to.items()}
+            full = [path for path in open_to if wanted[path] > len(open_to[path])]
+            if not full or len(full) == len(open_to):  # nobody has room for what is too much
+                share |= wanted
+                break
+            for path in full:
+                share[path] = float(len(open_to.pop(path)))
+                left -= share[path]
+        for path, own in below.items():
+            found[path] = share[path]
+            if len(path) < len(next(iter(own))):
+                share_out(own, depth + 1, share[path])
+
+    share_out(weight, 0, replicas)
+    return found
