@@ -41,8 +41,10 @@ def one_way_said(cluster: Cluster, then: Placement) -> str:
     left = int(mended[moved].sum())
     if not left:
         return ""
-    lost = np.unique([*np.flatnonzero(~nodes.serves), *cluster.forbidden[:, 1]]).tolist()
-    down = some_of(lost, nodes.names.__getitem__)
+    now, closed = cluster.placement, ~nodes.serves
+    closed[cluster.forbidden[:, 1]] = True
+    gone = np.unique(now.node[joined(then, now) & mended[now.owner]])
+    down = some_of(gone[closed[gone]].tolist(), nodes.names.__getitem__)
     return (
         f"{left:,} of {counted(len(moved), 'move')}: nothing is copied back to what is down or may "
         f"not hold it ({down}), so that a partition that left it stays as it is then"
