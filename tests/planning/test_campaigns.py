@@ -167,6 +167,13 @@ def judged(onwards, observed, serving, seed):
     coming = (observed.placement.flags & Flag.INCOMING) != 0
     useful = coming & (observed.placement.node == onwards.target.node)
     useful &= live[observed.placement.node]
+    going = {(int(steps.partition[i]), int(steps.target[i])) for i in copies}
+    names, nodes = observed.partitions.names, observed.nodes.names
+    dropped = {(names.index(one.partition), nodes.index(one.node)) for one in onwards.cancelled}
+    flying = observed.placement.node != serving
+    for k in np.flatnonzero(coming & flying).tolist():
+        one = int(begin.owner[k]), int(observed.placement.node[k])
+        assert one in going or one in dropped, (seed, one)
     starts = {(int(steps.replica[i]), int(steps.target[i])): steps.start[i] for i in copies}
     late = [k for k in np.flatnonzero(useful).tolist()
             if starts.get((k, int(observed.placement.node[k])), 0.0) > 0.0]  # fmt: skip

@@ -115,3 +115,89 @@ def test_a_copy_to_where_a_replica_waits_on_its_way_goes_on():
         assert not rest.cancelled
         assert rest.bytes == 6.0 - 2.0 * share
         assert rest.check().ok
+
+
+def seen(cluster, node, leader, incoming):
+    """A placement of which one replica is under way to its node."""
+    flags = np.zeros(len(node), np.uint16)
+    flags[incoming] = Flag.INCOMING
+    return replace(
+        cluster.placement, node=np.array(node, np.int32), flags=flags,
+        leader=np.array(leader, np.int16),
+    )  # fmt: skip
+
+
+def under_way_to_a_full_node(alive=(True,) * 4):
+    """The copy of p0 from n2 to n3 is under way, beside p2 there: n3 is full."""
+    given = {"capacity": [[10.0], [10.0], [10.0], [6.0]], "load": [[3.0]] * 3, "bytes": "disk",
+             "dimensions": ["disk"], "transient": ["disk"]}  # fmt: skip
+    cluster = ek.Cluster.from_arrays(**given, placement=[[2, 1], [0], [3]])
+    target = cluster.placement.replaced(np.array([3, 1, 3, 0], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target, protocol="kafka")
+    first = cluster.placement.first
+    now = seen(cluster, [3, 1, 0, 3], cluster.placement.leader, 0)
+    return plan, ek.Cluster.from_arrays(
+        **given, alive=alive, placement=now.node, first=first, flags=now.flags, leader=now.leader
+    )
+
+
+def test_a_copy_that_cannot_go_on_is_cancelled():
+    """n1 has died, and Kafka takes no list with n1 in it: p0 is blocked."""
+    plan, observed = under_way_to_a_full_node((True, False, True, True))
+    rest = plan.resume(observed)
+    assert [(one.partition, one.node) for one in rest.cancelled] == [("p0", "n3")]
+    assert {one.partition for one in rest.blocked} == {"p0"}
+    assert rest.check().ok
+
+
+def test_the_room_of_a_copy_under_way_is_taken_until_it_settles():
+    plan, observed = under_way_to_a_full_node()
+    rest = plan.resume(observed)
+    assert rest.complete
+    assert not rest.cancelled
+    found = {(row.kind, row.partition): row for row in rest.rows()}
+    assert found["copy", "p0"].start == 0.0
+    assert found["copy", "p1"].start >= found["remove", "p2"].finish
+
+
+def test_the_check_finds_who_forgets_a_copy_under_way_or_gives_its_room_away(tmp_path):
+    plan, observed = under_way_to_a_full_node()
+    rest = plan.resume(observed)
+    assert ek.read_plan(ek.write_plan(rest, tmp_path / "plan.json")).check().ok
+    others = np.flatnonzero(rest.steps.partition != 0)
+    fresh = ek.plan(
+        rest.cluster, replace(rest.target, node=np.array([2, 1, 3, 0], np.int32)), protocol="kafka"
+    )
+    assert len(fresh) == len(others)
+    forgets = replace(fresh, in_flight=rest.in_flight)
+    for one in (forgets, ek.read_plan(ek.write_plan(forgets, tmp_path / "other.json"))):
+        assert [breach.kind for breach in one.check().breaches][:1] == ["in_flight"]
+    at_once = replace(fresh.steps, before=fresh.steps.before)
+    hasty = replace(forgets, steps=at_once)
+    assert "in_flight" in {breach.kind for breach in hasty.check().breaches}
+
+
+@pytest.mark.parametrize("alive", [[True] * 4, [True, True, False, True]])
+def test_no_other_change_of_a_partition_comes_before_a_copy_under_way(alive):
+    """The leader of p0 is on its way from n1 to n0; n0, of capacity 2, is full with it."""
+    given = {"capacity": [[2.0], [9.0], [9.0], [9.0]], "load": [[1.0]] * 3, "transient": ["disk"],
+             "domains": {"zone": ["z1", "z1", "z0", "z0"]}, "dimensions": ["disk"],
+             "rules": [ek.Rule(spread={"zone": 1}), ek.Rule(place={"zone=z0": 1})], "rule": [0] * 3,
+             "group": [0, 1, 1], "group_rule": [1, -1]}  # fmt: skip
+    cluster = ek.Cluster.from_arrays(**given, placement=[[1, 2], [3], [0]], leader=[1, 0, 0])
+    target = cluster.placement.replaced(np.array([0, 3, 0, 3], np.int32), cluster.placement.leader)
+    plan = ek.plan(cluster, target, protocol="cockroach")
+    now = seen(cluster, [0, 2, 3, 0], cluster.placement.leader, 0)
+    observed = ek.Cluster.from_arrays(
+        **given, alive=alive, placement=now.node, first=now.first, flags=now.flags,
+        leader=now.leader,
+    )  # fmt: skip
+    rest = plan.resume(observed)
+    assert rest.complete
+    assert rest.check().ok
+    rows = [row for row in rest.rows() if row.kind in ("copy", "swap", "remove")]
+    first = next(row for row in rows if row.partition == "p0")
+    assert (first.slot, first.target, first.start) == (0, "n0", 0.0)
+    comes = next(row for row in rows if (row.kind, row.partition) == ("copy", "p1"))
+    leaves = next(row for row in rows if (row.kind, row.partition) == ("remove", "p2"))
+    assert comes.start >= leaves.finish

@@ -68,6 +68,9 @@ class Plan(Reported, Shown):
     undeclared : bool
         Whether nobody said where it leads, as of a plan that another tool wrote: its target is
         where it ends, and ``check`` asks all that the beginning keeps of that, too.
+    in_flight : ndarray of int32, shape (K,), or None
+        Of a plan that was gone on with: the node that each replica is on, or is being copied to as
+        the plan begins. Those copies are its own steps, and have their room from the beginning.
     goals : Goals, Cost or None
         What its target was solved for, where it is a result's; files of plans do not keep it.
 
@@ -91,6 +94,7 @@ class Plan(Reported, Shown):
     towards: Placement | None = None
     cancelled: tuple[Cancelled, ...] = ()
     undeclared: bool = False
+    in_flight: NDArray[np.int32] | None = None
     goals: Goals | Cost | None = None
 
     def __len__(self) -> int:
@@ -214,6 +218,7 @@ class Plan(Reported, Shown):
         return replay(
             self.cluster, self.steps, target=target, towards=self.towards,
             throttle=self.throttle, joint=self.protocol.joint, quorum=self.protocol.quorum,
+            in_flight=self.in_flight,
         )  # fmt: skip
 
     def curve(self) -> Curve:
@@ -249,9 +254,15 @@ class Plan(Reported, Shown):
             count -= 1
         steps = self.steps.first_ones(count)
         target = outcome(self.cluster.placement, steps, self.target)
+        coming = self.in_flight
+        if coming is not None:  # what goes on later is no matter of this plan
+            mine = np.zeros(len(coming), bool)
+            mine[steps.replica[steps.kind == StepKind.COPY]] = True
+            coming = np.where(mine, coming, self.cluster.placement.node)
         return Plan(
             self.cluster, target, steps, self.throttle, self.protocol, self.change[:count],
-            towards=self.target if self.towards is None else self.towards, goals=self.goals,
+            towards=self.target if self.towards is None else self.towards, in_flight=coming,
+            goals=self.goals,
         )  # fmt: skip
 
     def undo(self) -> "Plan":

@@ -190,6 +190,8 @@ def _planned(
     blocked = _beyond_reach(cluster, aim)
     none = np.zeros(0, np.int32)
     idle = Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked, aim.bound)
+    if flights is not None:
+        idle = replace(idle, in_flight=flights.node)
     if len(aim.ends) == 0:
         return idle
     way = _matched(cluster, aim, throttle, protocol)
@@ -204,14 +206,15 @@ def _planned(
             draft = min(draft, other, key=lambda one: one.left)
         draft = draft.barred()
     if flights is not None:  # what has arrived where a replica waits on its way is there, too
-        coming = flights.left(draft.acts.replica, draft.acts.target)
-        draft = draft.of_acts(replace(draft.acts, left=coming), throttle, protocol)
+        acts = flights.of_acts(draft.acts, cluster.placement)
+        draft = draft.of_acts(acts, throttle, protocol)
     steps, change = draft.steps(throttle.windows)
     blocked += _blocked(draft)
     target, towards = draft.target, None
     if aim.bound is not None:
         target, towards = as_far(cluster, target, aim.bound, aim.target), target
-    return Plan(cluster, target, steps, throttle, protocol, change, blocked, towards)
+    found = Plan(cluster, target, steps, throttle, protocol, change, blocked, towards)
+    return found if flights is None else replace(found, in_flight=flights.node)
 
 
 class _Way(NamedTuple):
@@ -272,7 +275,7 @@ def _drafted(
 ) -> Draft:
     """Return the draft of acts of which some may be under way, and some be repairs."""
     if flights is not None:
-        acts = replace(acts, left=flights.left(acts.replica, acts.target))
+        acts = flights.of_acts(acts, cluster.placement)
     if throttle.recovery_first:
         acts = replace(acts, recovers=repairs(cluster, acts))
     return Draft.of(cluster, target, ends, acts, throttle, protocol)

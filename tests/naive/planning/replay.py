@@ -14,13 +14,15 @@ COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
 READABLE = {"caught up", "promoting", "serving", "demoting"}
 
 
-def replay(cluster, steps, target=None, throttle=None, changes=1, joint=False, quorum=True):
+def replay(
+    cluster, steps, target=None, throttle=None, changes=1, joint=False, quorum=True, in_flight=None
+):
     """What a plan breaks, as a set of (kind, step); steps that break their end state are -1."""
     rows = rows_of(steps)
     broken = structure(cluster, rows)
     if broken:
         return broken
-    return Run(cluster, rows, target, throttle, changes, joint, quorum).run()
+    return Run(cluster, rows, target, throttle, changes, joint, quorum, in_flight).run()
 
 
 def in_place(row):
@@ -51,7 +53,7 @@ def structure(cluster, rows):
 class Run(Ends):
     """One replay."""
 
-    def __init__(self, cluster, rows, target, throttle, changes, joint, quorum):
+    def __init__(self, cluster, rows, target, throttle, changes, joint, quorum, in_flight=None):
         self.cluster, self.rows, self.target = cluster, rows, target
         self.throttle, self.changes, self.joint = throttle, changes, joint
         self.quorum = quorum
@@ -83,6 +85,11 @@ class Run(Ends):
                 self.leader[p] = k, int(start.node[k])
         self.load = self.loads_of(start)
         self.counts = Counter(n for _, _, n in self.seats)
+        node = start.node if in_flight is None else in_flight
+        self.begun = {k: int(n) for k, n in enumerate(node) if start.node[k] != n >= 0}
+        for k, n in self.begun.items():
+            what = "all" if start.node[k] < 0 else "transient"
+            self.put(int(start.owner[k]), k, n, 1, what, role=int(start.role[k]))
         self.touched = {row.partition for row in rows}
         self.ancestors = []
         for row in rows:
@@ -99,6 +106,7 @@ class Run(Ends):
 
     def run(self):
         self.check_steps()
+        self.check_begun()
         for i, begins, ends in self.events():
             row = self.rows[i]
             if begins:
@@ -140,6 +148,20 @@ class Run(Ends):
         for key in keys:
             self.position += 1
             yield key[2:]
+
+    def check_begun(self):
+        """What is under way goes on, and before other changes of its partition."""
+        for k, n in self.begun.items():
+            if not any((r.kind, r.replica, r.target) == (COPY, k, n) for r in self.rows):
+                self.fail("in_flight", -1)
+            joins = [row for row in self.rows
+                     if row.kind in (PROMOTE, SWAP) and not in_place(row)]  # fmt: skip
+            until = max((r.start for r in joins if (r.replica, r.target) == (k, n)), default=0)
+            for i, row in enumerate(self.rows):
+                other = row.partition == self.cluster.placement.owner[k]
+                other = other and row.replica not in self.begun and row.start < until
+                if other and row.kind in (PROMOTE, DEMOTE, SWAP):
+                    self.fail("in_flight", i)
 
     def fail(self, kind, i):
         self.broken.add((kind, i))
@@ -207,7 +229,8 @@ class Run(Ends):
             nowhere = not any(q == p and r == k for q, r, _ in self.seats)
             if nowhere:
                 self.fresh.add(i)
-            self.put(p, k, target, 1, "all" if nowhere else "transient")
+            if self.begun.get(k) != target:
+                self.put(p, k, target, 1, "all" if nowhere else "transient")
             self.flying.add(i)
             self.copied[i] = self.position
             self.check_throttle(i)
@@ -403,11 +426,11 @@ class Run(Ends):
             self.leader[p] = (k, target) if self.ever(p, k, target) else (-1, -1)
             self.last_lead[p] = i
 
-    def put(self, p, k, n, sign, what):
+    def put(self, p, k, n, sign, what, role=None):
         for d in range(len(self.cluster.dimensions)):
             transient = bool(self.cluster.transient[d])
             if what == "all" or transient == (what == "transient"):
-                self.load[n, d] += sign * self.weight(p, k, d)
+                self.load[n, d] += sign * self.weight(p, k, d, role=role)
         if what in ("all", "transient"):
             self.counts[n] += sign
 
@@ -432,7 +455,8 @@ class Run(Ends):
         for n in self.most:
             self.trade(i, n, self.counts[n])
         for n, most in self.most.items():
-            if row.kind == COPY and begins and row.target == n and self.counts[n] > most:
+            comes = row.kind == COPY and begins and row.target == n
+            if comes and self.counts[n] > most and self.begun.get(row.replica) != n:
                 self.fail("max_replicas", i)
                 self.free.pop(n, None)
         p = row.partition

@@ -48,6 +48,19 @@ def asked(rng, target):
     return held
 
 
+def coming(rng, cluster, rows):
+    """Draw copies that are under way as a plan begins: some of its own, and some that are not."""
+    node = cluster.placement.node.copy()
+    if rng.random() < 0.6:
+        return None
+    for row in rows:
+        if row.kind == COPY and rng.random() < 0.4 and 0 <= row.target:
+            node[row.replica % len(node)] = row.target % len(cluster.nodes)
+    if rng.random() < 0.3:
+        node[rng.integers(len(node))] = rng.integers(len(cluster.nodes))
+    return node
+
+
 @pytest.mark.parametrize("batch", mostly_long(range(BATCHES), (0, 1)))
 def test_it_finds_what_a_plain_replay_finds(batch):
     for seed in range(batch * SEEDS, (batch + 1) * SEEDS):
@@ -56,6 +69,7 @@ def test_it_finds_what_a_plain_replay_finds(batch):
         if rows and rng.random() < 0.7:
             rows = tampered(rng, rows, len(cluster.nodes))[1]
         steps, held = steps_of(rows), asked(rng, target)
+        held["in_flight"] = coming(rng, cluster, rows)
         expected = {
             (kind, step if kind != "end" else -1)
             for kind, step in plain_replay(cluster, steps, **held)

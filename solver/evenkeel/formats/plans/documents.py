@@ -67,8 +67,8 @@ class TargetDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     flags: list[list[FlagName]] | None = None
 
 
-class CancelledDocument(msgspec.Struct, forbid_unknown_fields=True):
-    """A copy in flight that is to be dropped first."""
+class FlightDocument(msgspec.Struct, forbid_unknown_fields=True):
+    """A copy in flight: one that is to be dropped first, or that goes on."""
 
     partition: str
     replica: Int32
@@ -128,7 +128,8 @@ class PlanDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     blocked: list[BlockedDocument] = []
     target: list[TargetDocument] | None = None
     towards: list[TargetDocument] | None = None
-    cancelled: list[CancelledDocument] = []
+    cancelled: list[FlightDocument] = []
+    in_flight: list[FlightDocument] = []
     cluster: ClusterRows | None = None
     cluster_file: ClusterFile = ""
     start: list[TargetDocument] | None = None

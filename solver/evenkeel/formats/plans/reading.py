@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.formats.documents import Document, Source, quoted
 from evenkeel.formats.json_text import decode_json
@@ -115,6 +116,7 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
     paced = FaultList()
     check_throttle(paced, cluster, throttle)
     _moved(faults, name, paced)
+    flying = _in_flight(faults, name, found, cluster)
     blocked = tuple(
         Blocked(
             one.partition, one.replica, one.source, one.target, one.lacks, one.circle, one.change
@@ -127,8 +129,34 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
         target = outcome(cluster.placement, steps, cluster.placement)
     cancelled = tuple(Cancelled(one.partition, one.replica, one.node) for one in found.cancelled)
     return Plan(
-        cluster, target, steps, throttle, protocol, change, blocked, towards, cancelled, undeclared
-    )
+        cluster, target, steps, throttle, protocol, change, blocked, towards, cancelled, undeclared,
+        flying,
+    )  # fmt: skip
+
+
+def _in_flight(
+    faults: FaultList, name: str, found: PlanDocument, cluster: Cluster
+) -> NDArray[np.int32] | None:
+    """Return the node that each replica is on, or copied to as the plan begins; None if none is."""
+    if not found.in_flight:
+        return None
+    start = cluster.placement
+    node = start.node.copy()
+    places = {one: n for n, one in enumerate(cluster.nodes.names)}
+    numbers = {one: p for p, one in enumerate(cluster.partitions.names)}
+    for i, one in enumerate(found.in_flight):
+        at, p, n = f"{name}: in_flight[{i}]", numbers.get(one.partition), places.get(one.node)
+        if p is None:
+            faults.add(
+                f"{at}.partition", quoted(one.partition), "is not a partition of the cluster"
+            )
+        elif not 0 <= one.replica < start.first[p + 1] - start.first[p]:
+            faults.add(f"{at}.replica", one.replica, "is no slot of the partition")
+        elif n is None:
+            faults.add(f"{at}.node", quoted(one.node), "is not a node of the cluster")
+        else:
+            node[int(start.first[p]) + one.replica] = n
+    return read_only(node)
 
 
 def _check_kind(document: Document) -> None:

@@ -16,8 +16,8 @@ from evenkeel.formats.native.rows_encoding import encode, flags_listed
 from evenkeel.formats.plans.documents import (
     NAME,
     BlockedDocument,
-    CancelledDocument,
     ClusterFile,
+    FlightDocument,
     ProtocolDocument,
     StepDocument,
     TargetDocument,
@@ -134,8 +134,17 @@ def _parts(plan: Plan) -> dict[str, bytes]:
         parts["towards"] = _lines(_rows(plan, plan.cluster.placement, plan.towards))
     if plan.cancelled:
         parts["cancelled"] = _lines(
-            [CancelledDocument(one.partition, one.slot, one.node) for one in plan.cancelled]
+            [FlightDocument(one.partition, one.slot, one.node) for one in plan.cancelled]
         )
+    if plan.in_flight is not None:
+        start, names = plan.cluster.placement, plan.cluster.partitions.names
+        coming = np.flatnonzero(plan.in_flight != start.node)
+        slot, nodes = coming - start.first[start.owner[coming]], plan.cluster.nodes.names
+        columns = start.owner[coming], slot, plan.in_flight[coming]
+        rows = [FlightDocument(names[p], k, nodes[n])
+                for p, k, n in zip(*(one.tolist() for one in columns), strict=True)]  # fmt: skip
+        if rows:
+            parts["in_flight"] = _lines(rows)
     return parts
 
 

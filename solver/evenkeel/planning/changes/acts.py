@@ -54,6 +54,8 @@ class Acts:
         Whether all that does not waits for it.
     left : ndarray of float64, shape (M,)
         Share of its copy that has not arrived yet.
+    flying : ndarray of bool, shape (M,)
+        Whether its copy is under way as the plan begins.
     """
 
     act: NDArray[np.int8]
@@ -71,6 +73,7 @@ class Acts:
     blocked: NDArray[np.bool_]
     recovers: NDArray[np.bool_]
     left: NDArray[np.float64]
+    flying: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.act)
@@ -85,7 +88,7 @@ class Acts:
         """Whether the replica stays on its node, (M,)."""
         return np.asarray((self.act == Act.LEAD) | (self.act == Act.ROLE))
 
-    def take(self, rows: slice | NDArray[np.integer]) -> "Acts":
+    def take(self, rows: slice | NDArray[np.integer] | NDArray[np.bool_]) -> "Acts":
         """Return some of the acts."""
         return Acts(*(getattr(self, one.name)[rows] for one in fields(self)))
 
@@ -296,6 +299,7 @@ def _described(
         led=led, leads=leads, heir=np.where(heir >= 0, replica, -1).astype(np.int32),
         heir_node=heir_node, change=(np.cumsum(own) - 1).astype(np.int32),
         blocked=blocked[row] | unmade, recovers=np.zeros(count, bool), left=np.ones(count),
+        flying=np.zeros(count, bool),
     )  # fmt: skip
 
 

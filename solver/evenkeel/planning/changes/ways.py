@@ -72,7 +72,7 @@ def acts_along(ends: Ends, changes: Sequence[tuple[int, tuple["Did", ...]]]) -> 
         led=led, leads=leads, heir=np.where(heir >= 0, replica, -1).astype(np.int32),
         heir_node=heir_node.astype(np.int32), change=change.astype(np.int32),
         blocked=np.zeros(len(rows), bool), recovers=np.zeros(len(rows), bool),
-        left=np.ones(len(rows)),
+        left=np.ones(len(rows)), flying=np.zeros(len(rows), bool),
     )  # fmt: skip
 
 

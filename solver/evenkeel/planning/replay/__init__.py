@@ -10,6 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.planning.replay.arrivals import check_arrivals, check_pins
+from evenkeel.planning.replay.begun import check_begun, under_way
 from evenkeel.planning.replay.certificate import BREACHES, Breach, Certificate, Tightest
 from evenkeel.planning.replay.course import Course, courses
 from evenkeel.planning.replay.ending import compare_ends, settle
@@ -68,6 +69,7 @@ def replay(
     changes: int | None = 1,
     joint: bool = False,
     quorum: bool = True,
+    in_flight: NDArray[np.int32] | None = None,
 ) -> Certificate:
     """Replay a plan from the cluster's own placement, and check every state on the way.
 
@@ -108,6 +110,10 @@ def replay(
     quorum : bool, optional
         Whether voters need a majority that survives the loss of any domain, where both ends have
         one; else one live replica has to survive it.
+    in_flight : ndarray of int32, shape (K,), optional
+        The node that each replica is on or, where a copy of it is under way as the plan begins, is
+        copied to. Such a copy has its room from the beginning; its own step has to go on with it,
+        before anything else becomes of the members of its partition.
 
     Returns
     -------
@@ -141,6 +147,8 @@ def replay(
     for name, one in (("target", target), ("towards", towards)):
         if one is not None and not np.array_equal(one.first, cluster.placement.first):
             faults.add(name, len(one), "has other rows than the cluster's placement")
+    if in_flight is not None and in_flight.shape != cluster.placement.node.shape:
+        faults.add("in_flight", in_flight.shape, f"needs shape {cluster.placement.node.shape}")
     if changes is not None and changes < 1:
         faults.add("changes", changes, "must be at least 1")
     if faults:
@@ -157,7 +165,9 @@ def replay(
     _check_order(found, needs)
     check_arrivals(found, other)
     check_pins(found, other)
-    check_loads(found, needs, other)
+    coming = under_way(cluster, in_flight)
+    check_begun(found, coming)
+    check_loads(found, needs, other, coming)
     if throttle is not None:
         check_flights(found, throttle)
     return Certificate(found.breaches(), found.tightest(), end, len(steps))

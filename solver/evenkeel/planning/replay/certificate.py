@@ -18,6 +18,7 @@ BREACHES = {
     "role": "promotions and demotions of replicas in the wrong role",
     "leader": "leaders that go before they hand over, and hand-overs to or from the wrong replica",
     "change": "membership changes while others of the partition are unsettled",
+    "in_flight": "copies under way that nothing goes on with, or that other changes come before",
     "min_active": "fewer live replicas than a partition needs",
     "quorum": "voters that the loss of one domain leaves without a majority",
     "survivor": "partitions that the loss of one domain leaves without a live replica, where none"

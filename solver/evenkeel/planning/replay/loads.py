@@ -11,6 +11,7 @@ from evenkeel.measure.audit.nodes import TOLERANCE
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.planning.replay.begun import Begun
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.room.rooms import Rooms, Trades
 from evenkeel.planning.replay.timeline import LOWER, RAISE, sort_by
@@ -78,26 +79,29 @@ class Entries:
             yield place[some], (self.step[some], self.rank[some], self.sign[some])
 
 
-def check_loads(found: Findings, needs: Needs, target: Placement | None) -> None:
+def check_loads(found: Findings, needs: Needs, target: Placement | None, begun: Begun) -> None:
     """Find nodes and domains that carry more than they can, and more than either end asks of them.
 
     The limit of a node is its capacity, or what it carries at the beginning or in the target where
     that is more; the same goes for a domain's capacity, and for the most replicas of a node. Dead
-    nodes carry nothing.
+    nodes carry nothing. Copies that have ``begun`` are carried from the beginning.
     """
     cluster = found.cluster
     rooms = Rooms()
     nodes = cluster.nodes
     serving = (nodes.alive | nodes.keeps) & ~nodes.gone
-    entries, weigh = _entries(found), _weigher(found, needs)
+    goes_on = begun.steps(found.timeline.steps)
+    entries, weigh = _entries(found, goes_on), _weigher(found, needs)
     start = PlacementCounts.of(cluster, cluster.placement)
-    ends = [start.loads]
+    carried = start.loads.copy()
+    np.add.at(carried, begun.node, begun.weight)
+    ends = [carried]
     if target is not None:
         ends.append(_target_loads(cluster, start.loads, target))
     limit = np.maximum.reduce([nodes.capacity, *ends])
     names = cluster.dimensions
     own = np.where(serving, np.arange(len(nodes), dtype=np.int32), np.int32(-1))
-    _check(found, rooms, "capacity", "node", names, entries, own, weigh, start.loads, limit)
+    _check(found, rooms, "capacity", "node", names, entries, own, weigh, carried, limit)
     for tier, capacity in cluster.topology.tier_capacity.items():
         row = cluster.topology.tier_index(tier)
         domain = np.where(serving, cluster.topology.domain[row], -1)
@@ -106,7 +110,8 @@ def check_loads(found: Findings, needs: Needs, target: Placement | None) -> None
         _check(found, rooms, "tier_capacity", "domain", names, entries, domain, weigh, shared[0],
                limit, tier=row)  # fmt: skip
     if (nodes.max_replicas >= 0).any():
-        _check_counts(found, rooms, serving, start.replicas, target)
+        most = start.replicas + np.bincount(begun.node, minlength=len(nodes))
+        _check_counts(found, rooms, serving, most, target, goes_on)
     rooms.check(found)
 
 
@@ -116,6 +121,7 @@ def _check_counts(
     serving: NDArray[np.bool_],
     start: NDArray[np.int64],
     target: Placement | None,
+    goes_on: NDArray[np.bool_],
 ) -> None:
     """Find nodes with more replicas, learners and what is left included, than they take."""
     most = found.cluster.nodes.max_replicas
@@ -123,7 +129,7 @@ def _check_counts(
     if target is not None:
         limit = np.maximum(limit, np.bincount(target.node + 1, minlength=len(limit) + 1)[1:])
     steps, timeline = found.timeline.steps, found.timeline
-    come = np.flatnonzero(steps.kind == StepKind.COPY)
+    come = np.flatnonzero((steps.kind == StepKind.COPY) & ~goes_on)
     go = np.flatnonzero(steps.kind == StepKind.REMOVE)
     entries = Entries.of(
         ((come, steps.target, timeline.start, 1), (go, steps.source, timeline.finish, -1))
@@ -134,13 +140,18 @@ def _check_counts(
            lambda step, sign, d: sign.astype(np.float64), begin, limit[:, None])  # fmt: skip
 
 
-def _entries(found: Findings) -> Entries:
-    """List what steps put on nodes as they start, and take off as they finish."""
+def _entries(found: Findings, goes_on: NDArray[np.bool_]) -> Entries:
+    """List what steps put on nodes as they start, and take off as they finish.
+
+    Copies that go on are there already.
+    """
     timeline = found.timeline
     steps = timeline.steps
     kind = timeline.kind
     copy, lead = kind == StepKind.COPY, kind == StepKind.LEAD
-    joins = copy | (kind == StepKind.PROMOTE) | (kind == StepKind.SWAP) | (kind >= RAISE)
+    joins = (
+        (copy & ~goes_on) | (kind == StepKind.PROMOTE) | (kind == StepKind.SWAP) | (kind >= RAISE)
+    )
     leaves = (kind == StepKind.DEMOTE) | (kind == StepKind.REMOVE) | (kind == StepKind.SWAP)
     leaves |= kind >= RAISE
     # what a leader weighs more or less than a voter moves with the lead

@@ -58,13 +58,18 @@ def _charge_spread(
     )
     held = bound & (start <= most).all(1) & (end <= most).all(1)
     free = np.where(held[:, None], float(most) - start, np.inf)
-    base = resources.add("group", free)
     group = cluster.partitions.group[acts.partition].astype(np.int64)
     to, origin = domain[acts.target], domain[acts.source]
     crosses = held[group] & (to != origin)
+    # what is under way has its room from the beginning
+    coming = np.flatnonzero(acts.flying & crosses & (to >= 0))
+    np.subtract.at(free, (group[coming], to[coming]), 1.0)
+    base = resources.add("group", free)
     one = np.ones(len(acts))
     for where, charge in ((to, resources.claim), (origin, resources.give)):
         rows = np.flatnonzero(crosses & (where >= 0))
+        if charge == resources.claim:
+            rows = rows[~acts.flying[rows]]
         charge(base + group[rows] * size + where[rows], acts.change[rows], one[rows])
 
 

@@ -53,6 +53,9 @@ def charge_space(
 ) -> Shifts:
     """Add to ``resources`` the room of nodes and domains, and what acts do to it; return that."""
     ends = [_carried(cluster, placement) for placement in (cluster.placement, target)]
+    # what is under way has its room from the beginning
+    coming = np.flatnonzero(acts.flying)
+    np.add.at(ends[0], acts.target[coming], in_flight(cluster, acts.take(coming)))
     nodes = _add_nodes(resources, cluster, *ends)
     domains = [_add_domains(resources, cluster, tier, *ends)
                for tier in cluster.topology.tier_capacity]  # fmt: skip
@@ -221,12 +224,21 @@ def effects_of(cluster: Cluster, acts: Acts, *, leads: bool = True) -> Effects:
         peak = np.maximum(np.maximum(one, other), between[rows])
         found.append((rows, node[rows], one, peak, other))
 
-    add(~in_place, acts.target, None, plain, settled)
+    there = np.zeros_like(plain)
+    there[acts.flying] = in_flight(cluster, acts.take(acts.flying))
+    add(~in_place, acts.target, there, plain, settled)
     add(~in_place, acts.source, led, plain, None)
     add(in_place, acts.source, led, voting, settled)
     add(acts.heir >= 0, acts.heir_node, leading, voting, voting)
     columns = zip(*found, strict=True)
     return Effects(*(np.concatenate(one) for one in columns))
+
+
+def in_flight(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
+    """Return what copies that are under way weigh on the nodes that they come to, (n, D + 1)."""
+    weight = _weights(cluster, acts.partition, acts.was, np.zeros(len(acts), bool))
+    counts = np.append(cluster.transient, True) | (acts.act == Act.ADD)[:, None]
+    return np.where(counts, weight, 0.0)
 
 
 def _weights(

@@ -116,7 +116,7 @@ class Ways:
         acts, split = draft.acts.take(rows), draft.split[rows]
         ahead = self._ahead(int(acts.change[0]), position)
         self._note(before, Transition(position, after, (0.0, 0), acts, split, ahead))
-        if len(acts) > 1 or acts.act[0] != Act.MOVE:
+        if len(acts) > 1 or acts.act[0] != Act.MOVE or acts.flying[0]:
             return
         cost = (self._size(acts), 0)
         none, whole = np.array([-1], np.int32), np.ones(1)

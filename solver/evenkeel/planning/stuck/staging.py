@@ -144,7 +144,7 @@ def _spares(draft: Draft, safety: Safety, barred: set[int]) -> dict[int, int]:
     of_act = circle[acts.change]
     alone = np.bincount(acts.change, minlength=len(circle)) == 1
     fit = (of_act >= 0) & (acts.act == Act.MOVE) & alone[acts.change] & ~acts.blocked
-    fit &= draft.schedule.lacks[acts.change] >= 0
+    fit &= (draft.schedule.lacks[acts.change] >= 0) & ~acts.flying
     usable = np.flatnonzero(fit)
     weight = draft.copies.size[usable]
     order = usable[np.lexsort((usable, weight, of_act[usable]))]

@@ -58,6 +58,32 @@ class Settled:
     flights: Flights
     cancelled: tuple[Cancelled, ...]
 
+    def forgotten(self, steps: Steps) -> NDArray[np.intp]:
+        """Return the replicas whose copies are under way though no step goes on with them."""
+        coming = self.flights.node != self.begin.node
+        copies = np.flatnonzero(steps.kind == StepKind.COPY)
+        on = copies[self.flights.node[steps.replica[copies]] == steps.target[copies]]
+        coming[steps.replica[on]] = False
+        return np.flatnonzero(coming)
+
+    def without(self, replicas: NDArray[np.intp], cluster: Cluster) -> "Settled":
+        """Return the state in which copies of some replicas are cancelled, itself if of none."""
+        if len(replicas) == 0:
+            return self
+        flags, node = self.begin.flags.copy(), self.flights.node.copy()
+        coming = self.flights.coming.copy()
+        flags[replicas] &= ~np.uint16(Flag.INCOMING)
+        names, nodes, first = cluster.partitions.names, cluster.nodes.names, self.begin.first
+        more = [
+            Cancelled(names[p], k - int(first[p]), nodes[n])
+            for k, p, n in zip(replicas.tolist(), self.begin.owner[replicas].tolist(),
+                               node[replicas].tolist(), strict=True)
+        ]  # fmt: skip
+        node[replicas], coming[replicas] = self.begin.node[replicas], 1.0
+        begin = replace(self.begin, flags=read_only(flags))
+        flights = Flights(read_only(node), read_only(coming))
+        return Settled(begin, flights, (*self.cancelled, *more))
+
     def first_to_arrive(self, steps: Steps) -> bool:
         """Whether what goes on is the first copy of its replica, wherever that is copied at all."""
         goes_on = (self.begin.flags & Flag.INCOMING) != 0

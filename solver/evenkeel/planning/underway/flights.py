@@ -1,7 +1,7 @@
 """Flights: how much of the copies in flight has arrived."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.quantities import is_real
+from evenkeel.planning.changes.acts import Act, Acts
 
 Arrived = Mapping[tuple[str, str], float]
 """Names of a partition and of the node that it is copied to; share that is there, 0 to 1."""
@@ -56,3 +57,12 @@ class Flights:
     ) -> NDArray[np.float64]:
         """Return the share of copies of replicas to nodes that has not arrived yet."""
         return np.where(self.node[replica] == target, self.coming[replica], 1.0)
+
+    def of_acts(self, acts: Acts, begin: Placement) -> Acts:
+        """Return acts with the share of their copies that has not arrived, and who is under way."""
+        left = self.left(acts.replica, acts.target)
+        flying = (self.node[acts.replica] == acts.target) & (
+            begin.node[acts.replica] != acts.target
+        )
+        flying &= (acts.act == Act.MOVE) | (acts.act == Act.ADD)
+        return replace(acts, left=left, flying=flying)

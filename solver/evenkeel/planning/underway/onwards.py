@@ -29,11 +29,16 @@ def onwards(
     flights = Flights.of(cluster, now, arrived)
 
     def planned_from(state: Settled) -> Plan:
-        found = gone_on_with(
-            replace(cluster, placement=state.begin), target, plan.throttle, plan.protocol,
-            state.flights, towards,
-        )  # fmt: skip
-        return replace(found, cancelled=state.cancelled)
+        """Return the plan from a state; what no step goes on with is cancelled first."""
+        while True:
+            found = gone_on_with(
+                replace(cluster, placement=state.begin), target, plan.throttle, plan.protocol,
+                state.flights, towards,
+            )  # fmt: skip
+            left = state.without(state.forgotten(found.steps), cluster)
+            if left is state:
+                return replace(found, cancelled=state.cancelled)
+            state = left
 
     at_home = serving(plan.cluster.placement, plan.steps, now)
     if at_home is now:  # nothing is on its way
