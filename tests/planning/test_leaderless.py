@@ -74,7 +74,7 @@ def test_what_stays_behind_makes_no_room():
     plan = ek.plan(cluster, target, protocol="kafka")
     assert (loads(cluster, plan.end) <= limits(cluster, target)).all()
     assert plan.check().ok
-    assert [one.partition for one in plan.blocked] == ["p0", "p1"]
+    assert {one.partition for one in plan.blocked} == {"p0", "p1"}
     onwards = plan.resume(plan.end)
     assert (loads(cluster, onwards.end) <= limits(cluster, target)).all()
     assert onwards.check().ok
@@ -137,9 +137,13 @@ def test_a_new_copy_does_not_lead_where_none_may():
     assert plan.end.leader_node.tolist() == [-1]
 
 
-def test_what_is_lost_and_not_replaced_is_nothing_to_do():
+def test_what_is_lost_and_not_replaced_stays_listed_and_is_told():
     cluster = ek.Cluster.from_arrays(
         capacity=[[3.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]], alive=[True, False]
     )
     plan = ek.plan(cluster, cluster.placement.replaced(np.array([0, -1], np.int32), [0, -1]))
-    assert (len(plan), plan.complete, plan.check().ok) == (0, True, True)
+    assert (len(plan), plan.complete, plan.check().ok) == (0, False, True)
+    assert [one.target for one in plan.blocked] == [None]
+    assert "stays listed" in plan.blocked[0].lacks
+    given_up = plan.resume(plan.target)
+    assert (len(given_up), given_up.complete) == (0, True)

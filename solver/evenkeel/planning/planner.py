@@ -10,6 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, Role, placement_of
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.acts import Act, Acts, apart
 from evenkeel.planning.changes.asked import as_far, in_bounds
@@ -105,14 +106,16 @@ def plan(
 class _Aim(NamedTuple):
     """A target, the replicas that cannot join their node there, (K,), and what changes.
 
-    Of them ``waits`` are those of a partition that lists who is down. Slots that are ``free`` may
-    trade what they are to become. If something is ``bound``, nothing may carry more than that does,
+    Of them ``waits`` are those of a partition that lists who is down, and ``unreplaced`` those on
+    nodes that are down whose place nobody takes. Slots that are ``free`` may trade what they are to
+    become. If something is ``bound``, nothing may carry more than that does,
     though it is not all that the target is.
     """
 
     target: Placement
     lost: NDArray[np.bool_]
     waits: NDArray[np.bool_]
+    unreplaced: NDArray[np.bool_]
     ends: Ends
     free: bool
     bound: Placement | None
@@ -127,7 +130,7 @@ def _aim(
     """
     faults = FaultList()
     asked, proposed = in_place(cluster, target, protocol)
-    wanted = with_unreplaced(cluster, led_where_there_is_room(cluster, asked, proposed))
+    wanted, unreplaced = with_unreplaced(cluster, led_where_there_is_room(cluster, asked, proposed))
     waits = np.zeros(len(wanted.node), np.bool_)
     if protocol.names_all:
         wanted, waits = unlisted(cluster, wanted, asked)
@@ -138,9 +141,12 @@ def _aim(
     if lost.any():
         ends = ends.take(np.flatnonzero(ends.differ))
     full = in_full(wanted, lost, within)
+    node = read_only(np.where(unreplaced, np.int32(-1), full.node))
+    full, lost = replace(full, node=node), lost | unreplaced
     if towards is not None:
         asked, _ = in_place(cluster, towards, protocol)
-    return _Aim(full, lost, waits, ends, free=True, bound=in_bounds(cluster, asked, full))
+    bound = in_bounds(cluster, asked, full)
+    return _Aim(full, lost, waits, unreplaced, ends, free=True, bound=bound)
 
 
 def planned(
@@ -164,7 +170,8 @@ def planned(
     within = within_reach(cluster, target, lost)
     full = in_full(target, lost, within)
     bound = in_bounds(cluster, asked, full)
-    aim = _Aim(full, lost, waits, Ends.of(start, within), free=False, bound=bound)
+    ends, none = Ends.of(start, within), np.zeros_like(lost)
+    aim = _Aim(full, lost, waits, none, ends, free=False, bound=bound)
     return _planned(cluster, aim, throttle, protocol)
 
 
@@ -429,14 +436,17 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
     rises, recasts = aim.target.role[lost] == Role.VOTER, aim.target.role[lost] != start.role[lost]
     words = np.where(recasts, np.where(rises, "promote", "demote"), "lead")
     words[moves] = "move"
-    columns = (partition, slot, source, target, down, aim.waits[lost], words)
+    given_up = aim.unreplaced[lost]
+    columns = (partition, slot, source, target, down, aim.waits[lost], given_up, words)
     found = []
-    for p, k, begin, end, is_down, waits, word in zip(
+    for p, k, begin, end, is_down, waits, alone, word in zip(
         *(column.tolist() for column in columns), strict=True
     ):
         lacks = "turn: another change of the partition is blocked"
         if is_down:
             lacks = f"way to {nodes[end]}, which is down"
+        elif alone:
+            lacks = f"node that takes its place: what is lost on {nodes[begin]} stays listed"
         elif waits:
             lacks = "list of its replicas that names nobody who is down"
         found.append(Blocked(partitions[p], k, nodes[begin], nodes[end], lacks, -1, word))

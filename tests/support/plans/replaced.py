@@ -21,7 +21,7 @@ def all_go(seed: int) -> tuple[ek.Cluster, Placement, str]:
     nodes = 2 * replicas + int(rng.integers(2, 4))
     zones = int(rng.integers(2, replicas + 2))
     zone, rack = rng.integers(0, zones, nodes), rng.integers(0, 4, nodes)
-    zone[-2:], rack[-4:] = (0, 1), range(4)
+    zone[-2:], rack[-4:] = (0, 1), (3, 2, 1, 0)
     if rng.random() < 0.6:
         zone[:replicas] = np.arange(replicas) % zones
         zone[replicas : 2 * replicas] = rng.permutation(zone[:replicas])
@@ -41,11 +41,12 @@ def all_go(seed: int) -> tuple[ek.Cluster, Placement, str]:
         fewer, keeps = (before, leader) if rng.random() < 0.5 else (after, leads)
         if keeps != replicas - 1:
             fewer[-1] = -1
+    wanted = int((after >= 0).sum())
     cluster = ek.Cluster.from_arrays(
         capacity=[[99.0]] * nodes, load=[[1.0]], placement=before[None], role=role,
-        leader=[leader], alive=alive, min_active=int(rng.integers(0, voters + 1)),
+        leader=[leader], alive=alive, replicas=wanted, min_active=int(rng.integers(0, voters + 1)),
         domains={"zone": [f"z{z}" for z in zone], "rack": [f"r{r}" for r in rack]},
-        crossing=["rack"], rules=[_rule(rng, replicas)], rule=[0],
+        crossing=["rack"], rules=[_rule(rng, wanted)], rule=[0],
     )  # fmt: skip
     cluster = cluster.drain([f"n{n}" for n in np.flatnonzero(state == "drain")])
     target = cluster.placement.replaced(after.astype(np.int32), np.array([leads], np.int16))

@@ -13,8 +13,8 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.asked import with_rows
 
 
-def with_unreplaced(cluster: Cluster, target: Placement) -> Placement:
-    """Return a target that takes no replica off a partition that lacks some; slots in place.
+def with_unreplaced(cluster: Cluster, target: Placement) -> tuple[Placement, NDArray[np.bool_]]:
+    """Return a target that takes no replica off a partition that lacks some, and those, (K,).
 
     What is lost is gone; but a system that is told to list fewer replicas takes the partition for
     whole. One that is stranded stays as it is: what it would be copied from is down.
@@ -23,13 +23,14 @@ def with_unreplaced(cluster: Cluster, target: Placement) -> Placement:
     if held.any():
         target = with_rows(target, held, start, held[start.owner])
     if cluster.nodes.serves.all():
-        return target
+        return target, np.zeros(len(start.node), np.bool_)
     unreplaced = _unreplaced(cluster, target)
     node = np.where(unreplaced, start.node, target.node)
     role = np.where(node == target.node, target.role, start.role)
     listed = np.append(unreplaced, False)[start.leader_replica] & (target.leader_node < 0)
     leader = np.where(listed, start.leader, target.leader)
-    return replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
+    kept = replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
+    return kept, unreplaced
 
 
 def unlisted(

@@ -60,8 +60,8 @@ def check_begun(found: Findings, begun: Begun) -> None:
     changes = np.isin(timeline.kind, CHANGES)
     row = np.minimum(np.searchsorted(begun.replica, steps.replica), len(begun.replica) - 1)
     mine = begun.replica[row] == steps.replica
-    joins = np.isin(timeline.kind, (StepKind.PROMOTE, StepKind.SWAP))
-    joins = np.flatnonzero(joins & mine & (steps.target == begun.node[row]))
+    comes = np.isin(timeline.kind, (StepKind.PROMOTE, StepKind.SWAP))
+    joins = np.flatnonzero(comes & mine & (steps.target == begun.node[row]))
     # until the last copy under way of each partition has become a member
     until = np.zeros(len(start))
     np.maximum.at(until, steps.partition[joins], steps.start[joins])
