@@ -54,7 +54,7 @@ def coming(rng, cluster, rows):
     if rng.random() < 0.6:
         return None
     for row in rows:
-        if row.kind == COPY and rng.random() < 0.4 and 0 <= row.target:
+        if row.kind == COPY and rng.random() < 0.4 and row.target >= 0:
             node[row.replica % len(node)] = row.target % len(cluster.nodes)
     if rng.random() < 0.3:
         node[rng.integers(len(node))] = rng.integers(len(cluster.nodes))
