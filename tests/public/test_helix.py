@@ -64,3 +64,33 @@ def test_one_zone_of_three_lost(public):
     assert answer.json["unplaced"] == 12
     assert answer.json["broken"] == {"unassigned": 12}
     assert answer.json["broken_before"]["leaderless"] == 4
+
+
+def test_pinots_servers_that_lost_the_tag_of_the_tenant(public):
+    answer, written = solved(public("helix/pinot-tenant-retagged"))
+    assert answer.json["broken_before"] == {"require": 8}
+    assert sorted(held(written["orders_OFFLINE"]).items()) == [
+        (f"Server_s{i}_8098", 4) for i in (2, 3, 4)
+    ]
+
+
+def test_any_live_instance_where_one_is_disabled(public):
+    answer, written = solved(public("helix/any-live-instance-and-one-disabled"))
+    assert answer.json["broken"] == {}
+    assert {*map(tuple, written["R"]["listFields"].values())} == {("n2",)}
+
+
+def test_a_resource_that_waits_by_itself(public):
+    case = public("helix/ambry-vcr-delayed")
+    assert solved(case, "--now", "1780000300")[0].json["moves"] == 0
+    assert solved(case, "--now", "1780003600")[0].json["forced_moves"] == 4
+
+
+def test_ambrys_lists_of_unlike_length(public):
+    answer, written = solved(public("helix/ambry-lists-of-unlike-length"))
+    assert (answer.json["moves"], answer.json["broken_before"], written) == (0, {}, {})
+
+
+def test_who_is_swapped_in_while_the_other_is_offline(public):
+    answer, _ = solved(public("helix/swap-out-offline"))
+    assert (answer.json["moves"], answer.json["broken"]) == (0, {})

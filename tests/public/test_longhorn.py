@@ -67,3 +67,35 @@ def test_a_volume_attached_to_a_node_that_was_removed(public):
     answer = solved(public("longhorn/attached-to-a-removed-node"))
     assert answer.code == 0
     assert "old-node (pvc-0)" in answer.err
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+class TestReportsOfPlacement:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "longhorn/node-selector-over-two-of-three-zones",
+            "longhorn/three-replicas-on-two-nodes",
+        ],
+    )
+    def test_it_is_at_rest(self, public, name, method):
+        assert solved(public(name), "--method", method).json["moves"] == 0
+
+    def test_tags_that_no_node_has_all_of(self, public, method):
+        case = public("longhorn/selector-of-two-tags-no-node-has-both")
+        answer = solved(case, "--method", method)
+        assert ": both" in answer.err
+        assert answer.json["moves"] == 1
+        assert answer.json["broken"]["unassigned"] == 1
+
+    def test_a_rebuild_heeds_tags_of_disks(self, public, method):
+        case = public("longhorn/rebuild-on-tagged-disks")
+        assert solved(case, "--method", method, "-o", "plan.json").json["moves"] == 1
+        patches = case.written("plan.patches.json")
+        assert "n3-ssd-uuid" in patches and "n3-hdd-uuid" not in patches
+
+    def test_a_disk_with_a_new_uuid(self, public, method):
+        answer = solved(public("longhorn/disk-with-a-new-uuid"), "--method", method)
+        assert "old of n1 (v-r-00000001)" in answer.err
+        assert answer.json["moves"] == 1
+        assert any("lost" in one for one in answer.json["warnings"])

@@ -88,6 +88,9 @@ def states_of(
     gone, since = np.zeros(len(names), np.bool_), np.full(len(names), np.nan)
     disabled = {} if cluster is None else cluster.record.mapFields.get("DISABLED_INSTANCES", {})
     delay = 0 if cluster is None else whole(faults, cluster, "DELAY_REBALANCE_TIME", 0)
+    if cluster is None or not cluster.text("DELAY_REBALANCE_TIME"):
+        # an instance holds replicas of several resources: the one that waits least tells
+        delay = min((_delay_of(faults, one) for one in records.ideal.values()), default=0)
     delayed = delay > 0 and is_true(cluster, "DELAY_REBALANCE_ENABLED", True)
     for n, name in enumerate(names):
         found = records.instance.get(name)
@@ -119,6 +122,12 @@ def states_of(
         columns["keeps"][n] = (alive or waits) and may.get("keeps", True)
         gone[n] = may["gone"]
     return columns | {"gone": gone, "since": since}
+
+
+def _delay_of(faults: FaultList, found: Found) -> int:
+    """Return how long a resource waits for what is down, in milliseconds, by its own settings."""
+    waits = is_true(found, "DELAY_REBALANCE_ENABLED", True)
+    return whole(faults, found, "REBALANCE_DELAY", 0) if waits else 0
 
 
 def _moment(faults: FaultList, found: Found | None, name: str) -> float:
