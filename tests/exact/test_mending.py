@@ -42,3 +42,15 @@ def test_a_node_that_stays_above_its_room_is_joined_by_nobody() -> None:
     result = ek.solve(cluster)
     assert result.placement.node[4] == -1
     assert (result.levelness.loads <= 3.0).all()
+
+
+@pytest.mark.parametrize("big", [2.0**40, 2.0**52, 2.0**60, 1e25, 1e100, 1e-30])
+def test_overload_of_any_magnitude_is_one_rule_broken(big):
+    """However much a node came above its capacity, that it stays so weighs as any broken rule."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[6.0 * big, 2.0 * big]] * 4, load=[[5.0 * big, 3.0 * big], [8.0 * big, big]],
+        placement=[[2], [2]], alive=[False, True, True, True],
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.status == "infeasible"
+    assert result.audit.hard <= result.audit_before.hard

@@ -2,15 +2,17 @@
 
 import gzip
 import io
+import os
 import subprocess
 import sys
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from evenkeel.formats import documents, registry
-from evenkeel.formats.documents import FREE_GROWTH, LARGE, Document
+from evenkeel.formats.documents import BEFOREHAND, FREE_GROWTH, LARGE, Document
 from evenkeel.formats.kafka.rows import CHUNK
 from evenkeel.model.errors import InvalidInput
 from tests.support import places
@@ -135,6 +137,29 @@ def test_packed_files_that_are_broken_or_bombs_are_refused(data, said):
     finally:
         tracemalloc.stop()
     assert caught.value.faults[0].path == "<bytes>"
+
+
+def test_what_grows_beyond_belief_is_not_unpacked_to_its_end():
+    data = gzip.compress(bytes(2 * FREE_GROWTH)) * 400  # 3 GB, and its limit is 800 MB
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match="unpacks to more than"):
+        registry.read(data)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 3 * BEFOREHAND
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no such device")
+def test_a_device_is_refused_and_a_pipe_is_read_to_its_end():
+    with pytest.raises(InvalidInput, match="must be a file"):
+        registry.read("/dev/zero")
+    rows = FILES[0].read_bytes()
+    reading, writing = os.pipe()
+    with open(writing, "wb") as file:  # noqa: PTH123
+        file.write(rows[:4_000])
+    document = Document.load(f"/dev/fd/{reading}")
+    os.close(reading)
+    assert document.data == rows[:4_000]
 
 
 def test_a_long_description_takes_less_than_twice_itself_and_its_arrays():

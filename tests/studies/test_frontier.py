@@ -53,3 +53,26 @@ def test_arguments_are_checked_together():
 def test_a_level_cluster_has_one_point():
     cluster = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]])
     assert ek.frontier(cluster, points=3).moves.tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", [31900031, 31900032, 31900052, 31900087])
+def test_no_point_is_beaten_by_another_in_moves_level_and_leader_changes(seed):
+    rng = np.random.default_rng(seed)
+    nodes, partitions, replicas, dimensions = (
+        int(rng.integers(low, high)) for low, high in ((3, 12), (5, 60), (1, 3), (1, 3))
+    )
+    shape = partitions, dimensions
+    load = rng.uniform(0.1, 2, shape) if rng.random() < 0.6 else np.ones(shape)
+    pool = max(replicas, int(nodes * 0.7))
+    share = load.sum(0) * replicas / nodes / rng.choice([0.4, 0.7, 0.85])
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.ones((nodes, dimensions)) * share, load=load,
+        placement=[rng.choice(pool, replicas, replace=False).tolist() for _ in range(partitions)],
+    )  # fmt: skip
+    found = ek.frontier(cluster, points=5, goals=ek.Goals(level=0.0))
+    changes = [one.comparison.leader_changes for one in found.results]
+    points = [*zip(found.moves.tolist(), found.level.tolist(), changes, strict=True)]
+    for one in points:
+        for other in points:
+            beats = all(a <= b for a, b in zip(other, one, strict=True))
+            assert other is one or not beats

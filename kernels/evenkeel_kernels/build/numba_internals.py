@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numba
 from numba.core import event
@@ -168,10 +168,10 @@ def _stamp(locator: Any, function: Callable[..., object]) -> tuple[object, ...]:
 class KernelCacheImpl(CompileResultCacheImpl):
     """Loads the machine code of a kernel; what only a compilation needs is left packed."""
 
-    _locator_classes = (
+    _locator_classes: ClassVar[list[type[object]]] = [
         *map(_or_readable, (UserProvidedCacheLocator, InTreeCacheLocator, UserWideCacheLocator)),
         *CompileResultCacheImpl._locator_classes[3:],
-    )
+    ]
 
     def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
         """Load a kernel; the code that others copy is read when the first of them is compiled.

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 
@@ -23,6 +23,15 @@ MOST_GROWTH = 250
 
 FREE_GROWTH = 2**22
 """Bytes to which even the smallest packed file may grow."""
+
+MOST_BYTES = 2**33
+"""Bytes of a file, and to which a packed one may grow: more than any system's dump."""
+
+PIECE = 2**24
+"""Bytes that are read, or unpacked, at a time."""
+
+BEFOREHAND = 2**26
+"""Bytes that are unpacked before as much has been taken from the packed file as they stand for."""
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 
@@ -69,9 +78,10 @@ class Document:
             name, data = "<bytes>", bytes(source)
         elif isinstance(source, str | os.PathLike) and os.fspath(source):
             name, path = os.fspath(source), Path(source)
-            data = b"" if path.is_dir() else path.read_bytes()
+            data = b"" if path.is_dir() else _content(path)
         elif hasattr(source, "read"):
-            name, data = str(getattr(source, "name", "<file>")), source.read()
+            name = str(getattr(source, "name", "<file>"))
+            data = _read_on(name, source)
         else:
             raise InvalidInput([Fault("source", source, "must be a path, bytes, or an open file")])
         packed = data.startswith(GZIP_MAGIC)
@@ -132,19 +142,58 @@ BROKEN = (
 """What unpacking a damaged file may raise; the standard library does not say."""
 
 
+def _content(path: Path) -> bytes:
+    """Return the content of a file, or raise for a device, which need not end, and a huge one."""
+    with path.open("rb") as file:
+        if path.is_char_device() and not file.isatty():
+            raise InvalidInput([Fault(os.fspath(path), "a device", "must be a file")])
+        if path.stat().st_size > MOST_BYTES:
+            _too_large(path, path.stat().st_size)
+        return file.read() if path.is_file() else _read_on(os.fspath(path), file)
+
+
+def _read_on(name: str, file: BinaryIO) -> bytes:
+    """Read an open file, or raise when more comes than any dump holds."""
+    whole = io.BytesIO()
+    while piece := file.read(PIECE):
+        whole.write(piece)
+        if whole.tell() > MOST_BYTES:
+            _too_large(name, whole.tell())
+    return whole.getvalue()
+
+
+def _too_large(name: str | Path, size: int) -> NoReturn:
+    raise InvalidInput([Fault(os.fspath(name), size, f"must be {MOST_BYTES:,} bytes at most")])
+
+
 def _unpacked(name: str, data: bytes) -> bytes:
-    """Return what gzip packed, or raise for what is broken or grows beyond belief."""
-    most = max(MOST_GROWTH * len(data), FREE_GROWTH)
+    """Return what gzip packed, or raise for what is broken or grows beyond belief.
+
+    No more is unpacked than what was packed so far may have grown to.
+    """
+    packed, whole = io.BytesIO(data), io.BytesIO()
+    most = min(max(MOST_GROWTH * len(data), FREE_GROWTH), MOST_BYTES)
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            found = file.read(most + 1)
+        with gzip.GzipFile(fileobj=packed) as file:
+            while piece := file.read(min(PIECE, most + 1)):
+                whole.write(piece)
+                so_far = max(MOST_GROWTH * packed.tell(), BEFOREHAND)
+                if whole.tell() > min(most, so_far):
+                    raise InvalidInput([_grown(name, whole.tell(), len(data))])
     except BROKEN as error:
+        if isinstance(error, InvalidInput):
+            raise
         message = f"is broken or truncated where gzip packed it: {error}"
         raise InvalidInput([Fault(name, len(data), message)]) from None
-    if len(found) > most:
-        message = f"unpacks to more than {MOST_GROWTH} times its {len(data)} bytes: unpack it"
-        raise InvalidInput([Fault(name, len(found), message)])
-    return found
+    return whole.getvalue()
+
+
+def _grown(name: str, unpacked: int, packed: int) -> Fault:
+    """Say that a file grows beyond belief."""
+    times = f"more than {MOST_GROWTH} times its {packed} bytes"
+    return Fault(
+        name, unpacked, f"unpacks to {times if unpacked <= MOST_BYTES else MOST_BYTES}: unpack it"
+    )
 
 
 def _members(document: Document) -> tuple[Document, ...]:
@@ -153,9 +202,8 @@ def _members(document: Document) -> tuple[Document, ...]:
     with zipfile.ZipFile(io.BytesIO(document.data)) as archive:
         entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
         unpacked = sum(entry.file_size for entry in entries)
-        if unpacked > max(MOST_GROWTH * size, FREE_GROWTH):
-            message = f"unpacks to more than {MOST_GROWTH} times its {size} bytes: unpack it"
-            raise InvalidInput([Fault(document.name, unpacked, message)])
+        if unpacked > min(max(MOST_GROWTH * size, FREE_GROWTH), MOST_BYTES):
+            raise InvalidInput([_grown(document.name, unpacked, size)])
         for entry in entries:
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise zipfile.BadZipFile(f"{quoted(entry.filename)} is neither stored nor deflated")

@@ -207,5 +207,16 @@ def _unbeaten(found: list[Result]) -> tuple[Result, ...]:
     kept: list[Result] = []
     for one in sorted(found, key=lambda result: (result.audit.hard, result.comparison.moves)):
         if not kept or _level(one) < _level(kept[-1]):
+            while kept and _takes_no_more(one, kept[-1]):
+                kept.pop()
             kept.append(one)
     return tuple(kept)
+
+
+def _takes_no_more(one: Result, other: Result) -> bool:
+    """Whether a plan breaks as little and makes no more moves and leader changes than another."""
+    taken, least = (
+        (plan.audit.hard, plan.comparison.moves, plan.comparison.leader_changes)
+        for plan in (one, other)
+    )
+    return all(more <= than for more, than in zip(taken, least, strict=True))

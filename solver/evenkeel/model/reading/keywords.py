@@ -16,6 +16,32 @@ Kind = TypeVar("Kind")
 MOST_COMPARED = 50_000
 """Names up to which the closest is looked for: that of more takes longer than it helps."""
 
+HARMFUL = frozenset(
+    [
+        "apply",
+        "delete",
+        "down",
+        "drain",
+        "drained",
+        "drop",
+        "exclude",
+        "execute",
+        "force",
+        "gone",
+        "lost",
+        "overwrite",
+        "prune",
+        "purge",
+        "remove",
+        "remove_nodes",
+        "shrink",
+    ]
+)
+"""Words that take something away, or set to work: proposed only to who all but wrote them."""
+
+ALL_BUT = 0.75
+"""How much a word has to be like one of these."""
+
 MOST_ASKED = 3
 """Faults up to which it is looked for: a list of wrong names has one cause."""
 
@@ -27,6 +53,8 @@ def closest(word: str, known: Collection[str], likeness: float = 0.5) -> str | N
     --------
     >>> closest("hight", ["width", "height"]), closest("depth", ["width", "height"], 0.8)
     ('height', None)
+    >>> closest("pin", ["drain", "down"]), closest("darin", ["drain", "down"])
+    (None, 'drain')
     """
     # the second ratio knows letters in any order: of two that are as close, it is the swapped ones
     best, close = (likeness, 0.0), None
@@ -36,6 +64,9 @@ def closest(word: str, known: Collection[str], likeness: float = 0.5) -> str | N
         if compared.real_quick_ratio() < best[0] or (quick := compared.quick_ratio()) < best[0]:
             continue
         ratios = compared.ratio(), quick
+        plain = one.lstrip("-").replace("-", "_")
+        if plain in HARMFUL and not (ratios[0] >= ALL_BUT and word.lstrip("-")[:1] == plain[:1]):
+            continue
         if ratios > best:
             best, close = ratios, one
     return close

@@ -97,5 +97,6 @@ def _amounts(audited: Audit) -> Counter[Place]:
                 place = one.kind, "node", node, dimension
             else:
                 place = one.kind, f"tier {tier}", domain, dimension
-            found[place] += max(int(amount), 1)
+            # what is overloaded may stay so or not, by however much
+            found[place] += 1 if dimension >= 0 else max(int(amount), 1)
     return found
