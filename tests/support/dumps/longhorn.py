@@ -26,6 +26,11 @@ def dump(draw: random.Random) -> list[Object]:
         items += [replica(draw, f"{name}-r-{i}", name, *place) for i, place in enumerate(at)]
         if draw.random() < 0.2:
             items.append(replica(draw, f"{name}-r-none", name, "", ""))
+        if draw.random() < 0.2:  # what is gone is named still
+            gone = draw.choice([("n9", "n9-disk-0"), (draw.choice(hosts), "of-old")])
+            items.append(replica(draw, f"{name}-r-gone", name, *gone))
+    if draw.random() < 0.1:
+        items.append(replica(draw, "pvc-9-r-0", "pvc-9", *draw.choice(disks)))
     for name, values in SETTINGS.items():
         if draw.random() < 0.5:
             items.append(resource("Setting", name, value=draw.choice(values)))
@@ -93,7 +98,7 @@ def condition(kind: str, status: str) -> Object:
 
 def volume(draw: random.Random, name: str, wanted: int, hosts: list[str]) -> Object:
     """Return a volume, attached to some node or to none."""
-    attached = draw.choice(["", *hosts])
+    attached = draw.choice(["", "n9", *hosts])
     switches = ("ignored", "enabled", "disabled")
     return resource(
         "Volume", name,
@@ -104,7 +109,8 @@ def volume(draw: random.Random, name: str, wanted: int, hosts: list[str]) -> Obj
             "replicaZoneSoftAntiAffinity": draw.choice(switches),
             "replicaDiskSoftAntiAffinity": draw.choice(switches),
             "dataLocality": draw.choice(["disabled", "best-effort"]), "dataEngine": "v1",
-            "image": "e:v1", "nodeID": attached, "nodeSelector": [], "diskSelector": None,
+            "image": "e:v1", "nodeID": attached, "nodeSelector": draw.choice([[], [], ["fast"]]),
+            "diskSelector": draw.choice([None, ["ssd"]]),
         },
         status={
             "state": "attached" if attached else "detached", "currentNodeID": attached,
