@@ -75,3 +75,25 @@ def test_an_excluded_device_takes_nothing(public, how):
     _, judged = solved(case, *how, "--exclude", "osd.5", code=3)
     assert judged.changed
     assert all(5 in before.rows[name] for name, row in judged.rows.items() if 5 in row)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ceph/two-data-centres-by-takes",
+        "ceph/three-data-centres-two-each",
+        "ceph/ssd-primary",
+    ],
+)
+@BY_EITHER
+def test_takes_and_steps_are_kept(public, name, how):
+    _, judged = solved(public(name), *how, files=FILES[:2], code=3)
+    assert judged.changed
+
+
+@pytest.mark.parametrize("name", ["ceph/hybrid-per-zone", "ceph/nested-choose"])
+@BY_EITHER
+def test_what_the_monitors_would_drop_is_not_written(public, name, how):
+    answer, judged = solved(public(name), *how, files=FILES[:2], code=3)
+    assert {name[:2] for name in judged.changed} == {"2."}
+    assert "pool 1 (CRUSH rule" in answer.err and "left alone" in answer.err

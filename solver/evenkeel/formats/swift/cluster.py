@@ -178,19 +178,19 @@ def shares_of(weight: Mapping[Path, float], replicas: float) -> dict[Path, float
         left, open_to = amount, dict(below)
         share: dict[Path, float] = {}
         while open_to:
-            total = sum(sum(own.values()) for own in open_to.values())
-            wanted = {path: left * sum(own.values()) / total for path, own in open_to.items()}
-            full = [path for path in open_to if wanted[path] > len(open_to[path])]
+            total = sum(sum(members.values()) for members in open_to.values())
+            wanted = {at: left * sum(members.values()) / total for at, members in open_to.items()}
+            full = [at for at in open_to if wanted[at] > len(open_to[at])]
             if not full or len(full) == len(open_to):  # nobody has room for what is too much
                 share |= wanted
                 break
-            for path in full:
-                share[path] = float(len(open_to.pop(path)))
-                left -= share[path]
-        for path, own in below.items():
-            found[path] = share[path]
-            if len(path) < len(next(iter(own))):
-                share_out(own, depth + 1, share[path])
+            for at in full:
+                share[at] = float(len(open_to.pop(at)))
+                left -= share[at]
+        for at, members in below.items():
+            found[at] = share[at]
+            if any(len(path) > len(at) for path in members):
+                share_out(members, depth + 1, share[at])
 
     share_out(weight, 0, replicas)
     return found
