@@ -6,7 +6,7 @@ import pytest
 import evenkeel as ek
 from tests.naive.planning.few_states import has_order
 from tests.support.effort import mostly_long
-from tests.support.plans.replaced import PROTOCOLS, all_go
+from tests.support.plans.replaced import PROTOCOLS, all_go, hardware
 
 
 @pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
@@ -37,3 +37,15 @@ def test_three_replicas_leave_nodes_that_all_drain(protocol, placement):
     assert plan.check().ok
     assert sorted(plan.end.node.tolist()) == [3, 4, 5]
     assert plan.copies == np.count_nonzero(np.array(placement) < 3)
+
+
+@pytest.mark.parametrize("batch", mostly_long(range(25), (0,)))
+def test_hardware_is_replaced_in_full_clusters(batch):
+    """Who takes the place of a node has its room, so that an order always exists."""
+    for seed in range(batch * 200, (batch + 1) * 200):
+        cluster, target, protocol = hardware(seed)
+        plan = ek.plan(cluster, target, protocol=protocol)
+        found = plan.check()
+        assert found.ok, (seed, str(found))
+        assert plan.complete, seed
+        assert found.end == "target", seed

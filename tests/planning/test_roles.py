@@ -1,6 +1,7 @@
 """Roles that change where replicas are, and what protocols make of them."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -334,3 +335,30 @@ def test_a_curve_counts_what_another_role_weighs():
     plan = ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 0, 0, 0], 0))
     # of 54 there were 7, and each of four voters weighs two of 9
     assert plan.curve().over[-1] == pytest.approx(4 * (2 / 9 - 7 / 54))
+
+
+TRADES_OF_LEADS = [
+    (led, leads, loses, moves)
+    for led, leads, loses in product(range(3), range(4), range(3))
+    for moves in ((), (0,), (1,), (0, 1), (0, 1, 2))
+    if leads not in (led, loses) and loses not in moves
+]
+"""Who leads, who is to lead, who loses its vote, and who moves."""
+
+
+@pytest.mark.parametrize(("led", "leads", "loses", "moves"), TRADES_OF_LEADS)
+def test_who_is_to_lead_has_its_vote_before_who_led_goes(led, leads, loses, moves):
+    """n3 gets a vote that another gives up; who leads, who is to lead and some others move."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 8, load=[[1.0]], placement=[[0, 1, 2, 3]], role=[[0, 0, 0, 1]],
+        leader=[led],
+    )  # fmt: skip
+    node = np.array([n + 4 if n in moves else n for n in range(4)], np.int32)
+    role = np.zeros(4, np.uint8)
+    role[loses] = 1
+    target = cluster.placement.replaced(node, np.array([leads], np.int16))
+    plan = ek.plan(cluster, replace(target, role=role), protocol="cockroach")
+    assert plan.complete
+    assert plan.check().ok
+    assert sum(row.kind == "lead" for row in plan.rows()) == 1
+    assert plan.copies == len(moves)

@@ -1,5 +1,6 @@
 """The replay of plans: what it finds, against a plain one and on plans that were tampered with."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -328,3 +329,22 @@ def test_each_rule_that_excludes_a_node_is_kept_by_itself():
     found = replay(cluster, first.steps, target=target)
     assert found.counts["require"] == 1
     assert ("require", 0) in plain_replay(cluster, first.steps, target=target)
+
+
+@pytest.mark.parametrize("protocol", ["kafka", "ceph"])
+def test_a_group_is_in_its_domains_before_and_after_a_set_is_exchanged(protocol):
+    """At one instant z2 is left and joined again; with a second between it is not."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 5, load=[[1.0]] * 2, domains={"zone": ["z1", "z0", "z2", "z1", "z2"]},
+        rules=[ek.Rule(min_domains={"zone": 3})], rule=[-1, -1], group=[0, 0], group_rule=[0],
+        placement=[[2, 1], [1, 3]], leader=[1, 0],
+    )  # fmt: skip
+    node = np.array([0, 4, 1, 3], np.int32)
+    plan = ek.plan(cluster, cluster.placement.replaced(node, cluster.placement.leader),
+                   protocol=protocol)  # fmt: skip
+    assert plan.complete
+    assert plan.check().ok
+    swap = int(np.flatnonzero(plan.steps.kind == SWAP)[0])
+    later = np.where((np.arange(len(plan)) > swap) & (plan.steps.kind != COPY), 1.0, 0.0)
+    steps = replace(plan.steps, start=plan.steps.start + later, finish=plan.steps.finish + later)
+    assert "min_domains" in {one.kind for one in replace(plan, steps=steps).check().breaches}

@@ -64,3 +64,39 @@ def _rule(rng: np.random.Generator, replicas: int) -> ek.Rule:
     ]  # fmt: skip
     one, other = rng.integers(len(kinds), size=2)
     return ek.Rule(**(kinds[one] | kinds[other]))
+
+
+def hardware(seed: int) -> tuple[ek.Cluster, Placement, str]:
+    """Draw a cluster that is 60 to 97 % full, a set of its nodes drained, each with a successor.
+
+    In the target all replicas of such a node are on the one that takes its place in its zone.
+    """
+    rng = np.random.default_rng([seed, 45])
+    zones, each = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    replicas, old = int(rng.integers(2, min(zones, 3) + 1)), zones * each
+    partitions = int(rng.integers(1, 3 * each + 1))
+    zone = np.arange(old) % zones
+    rows = np.stack([
+        [rng.choice(np.flatnonzero(zone == z)) for z in rng.permutation(zones)[:replicas]]
+        for _ in range(partitions)
+    ])  # fmt: skip
+    gone = rng.permutation(old)[: int(rng.integers(1, old + 1))]
+    if rng.random() < 0.4:
+        gone = np.arange(old)
+    successor = np.arange(old)
+    successor[gone] = old + np.arange(len(gone))
+    size = rng.integers(1, rng.choice([2, 6]), (partitions, 1)).astype(float)
+    held = np.bincount(rows.ravel(), np.repeat(size, replicas), old)
+    capacity = np.maximum(held, np.floor(held.max() / rng.uniform(0.6, 0.97)))
+    zone = np.append(zone, zone[gone])
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.append(capacity, capacity[gone])[:, None], load=size, placement=rows,
+        dimensions=["disk"], bytes="disk", transient=["disk"] if rng.random() < 0.6 else [],
+        domains={"zone": [f"z{z}" for z in zone]}, spread={"zone": 1},
+        min_active=int(rng.integers(0, replicas + 1)), leader=rng.integers(0, replicas, partitions),
+    ).drain([f"n{n}" for n in gone])  # fmt: skip
+    node, leader = successor[rows].reshape(-1).astype(np.int32), cluster.placement.leader
+    if rng.random() < 0.4:
+        leader = rng.integers(0, replicas, partitions).astype(np.int16)
+    target = cluster.placement.replaced(node, leader)
+    return cluster, target, PROTOCOLS[seed % len(PROTOCOLS)]
