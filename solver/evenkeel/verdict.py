@@ -199,8 +199,9 @@ def _excesses(request: Request, found: Found) -> Iterator[str]:
         if not len(over) or over[worst, d] <= 1.0 + 1e-9:
             continue
         tolerance = getattr(request.goals, "tolerance", lambda _: None)(name)
-        of = above_what(bounds, d)
-        asked = "its capacity" if tolerance is None else f"its target, {of} plus {tolerance:.2%}"
+        asked = "its capacity"
+        if tolerance is not None and bounds.even[worst, d] > 0.0:
+            asked = f"its target, {above_what(cluster, bounds, worst, d, tolerance)}"
         yield f"{name} of {cluster.nodes.names[worst]} is {over[worst, d] - 1.0:.2%} above {asked}"
     has_floor = bounds.floor > 0.0
     short = np.where(has_floor, 1.0 - level.loads / np.where(has_floor, bounds.floor, 1.0), 0.0)
@@ -223,40 +224,60 @@ def targets_said(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
         return
     for d, name in enumerate(cluster.dimensions):
         tolerance = goals.tolerance(name)
-        floor = max(float(bounds.fair[d]), float(bounds.level[d]))
-        if tolerance is not None and 0.0 < floor < np.inf:
-            most = (1.0 + tolerance) * floor
-            above = f"{above_what(bounds, d)} plus {tolerance:.2%}"
-            if cluster.partitions.load.unit[d] > 0.0:
-                above += ", rounded up to whole replicas"
-            yield f"{name} at most {most:.2%} of capacity: {above}"
+        if tolerance is not None and (said := level_said(cluster, bounds, d, tolerance)):
+            yield f"{name} at most {said}"
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if any(tolerance is not None for tolerance in asked):
         placed = PlacementCounts.of(cluster, cluster.placement)
         mean = floor_mean(placed, wanted_load(cluster), bounds.target)
         yield from _floors_said(cluster, asked, mean.tolist())
     if goals.leaders is not None and bounds.leaders:
-        yield f"leaders at most {goals.leaders:.2%} above each node's share, rounded up"
+        most = bounds.leader_target.max()
+        more = f"its share plus {goals.leaders:.2%}, in whole ones"
+        yield f"leaders at most {most:,.0f} on a node: {more}"
 
 
 def _floors_said(
     cluster: Cluster, asked: Sequence[float | None], mean: Sequence[float]
 ) -> Iterator[str]:
     """Say the same of tolerances below the mean, dimension by dimension."""
-    for name, tolerance, of, unit in zip(
-        cluster.dimensions, asked, mean, cluster.partitions.load.unit, strict=True
+    for name, tolerance, of, alike in zip(
+        cluster.dimensions, asked, mean, cluster.partitions.load.alike, strict=True
     ):
         if tolerance is not None and 0.0 < (1.0 - tolerance) * of < np.inf:
             below = f"the mean of {of:.2%} less {tolerance:.2%}"
-            if unit > 0.0:
+            if alike:
                 below += ", rounded down to whole replicas"
             least = f"{(1.0 - tolerance) * of:.2%} of capacity"
             yield f"{name} at least {least} on nodes that take replicas: {below}"
 
 
-def above_what(bounds: Bounds, dimension: int) -> str:
-    """Name what a tolerance is counted from: the mean, or the proven floor where that is higher."""
-    fair, floor = float(bounds.fair[dimension]), float(bounds.level[dimension])
-    if floor > fair * (1.0 + 1e-9):
-        return f"the proven floor of {floor:.2%}"
-    return f"the mean of {fair:.2%}"
+def level_said(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: float) -> str:
+    """Say what a tolerance comes to on the node that may be fullest; "" if no level is asked."""
+    room = cluster.nodes.capacity[:, dimension]
+    on = np.flatnonzero(cluster.nodes.serves & (bounds.even[:, dimension] > 0.0) & (room > 0.0))
+    if not len(on):
+        return ""
+    full = bounds.target[on, dimension] / room[on]
+    most, base = float(full.max()), bounds.even[on, dimension]
+    above = above_what(cluster, bounds, int(on[full.argmax()]), dimension, tolerance)
+    others = base < base.max() * (1.0 - ROUNDING)
+    less = f", {full[others].max():.2%} where rules force less" if others.any() else ""
+    return f"{most:.2%} of capacity{less}: {above}"
+
+
+def above_what(
+    cluster: Cluster, bounds: Bounds, node: int, dimension: int, tolerance: float
+) -> str:
+    """Name what the target of a node is counted from, and how: the mean, or what rules force."""
+    target, base = float(bounds.target[node, dimension]), float(bounds.even[node, dimension])
+    is_forced = base > bounds.fair[dimension] * (1.0 + ROUNDING)
+    above = f"the {'proven floor' if is_forced else 'mean'} of {base:.2%}"
+    load = cluster.partitions.load
+    if target > (1.0 + tolerance) * base * cluster.nodes.capacity[node, dimension] * (
+        1.0 + ROUNDING
+    ):
+        whole = "replicas" if load.alike[dimension] else f"multiples of {load.unit[dimension]:.4g}"
+        return f"{above}, rounded up to whole {whole}"
+    down = ", rounded down to whole replicas" * bool(load.alike[dimension])
+    return f"{above} plus {tolerance:.2%}{down}"

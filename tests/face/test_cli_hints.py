@@ -68,18 +68,15 @@ def test_an_empty_file_is_empty(tmp_path, data, capsys):
     assert "empty.json: is empty" in capsys.readouterr().err
 
 
-def test_a_level_above_the_mean_is_noted(files, capsys):
-    assert main(["solve", files["now"], "--level", "5"]) == 0
-    noted = "--level 5 lets a node stand 500% above the mean; 5% is written 5%"
-    assert noted in capsys.readouterr().err
-    main(["solve", files["now"], "--level", "5%"])
-    assert "above the mean" not in capsys.readouterr().err
+def test_a_level_of_more_than_the_mean_is_asked_for_in_per_cent(files):
+    assert main(["solve", files["now"], "--level", "500%"]) == 0
+    assert main(["solve", files["now"], "--level", "disk=500%", "--leaders", "200%"]) == 0
 
 
-@pytest.mark.parametrize("words", [["--level", "10"], ["--leaders", "10"], ["--level", "disk=10"]])
+@pytest.mark.parametrize("words", [["--level", "5"], ["--leaders", "5"], ["--level", "disk=5"]])
 def test_a_tolerance_that_has_lost_its_sign_is_refused(files, words, capsys):
     assert main(["solve", files["now"], *words]) == 2
-    assert "'10' is 1,000%: write 10% or 0.1" in capsys.readouterr().err
+    assert "'5' is 500%: write 5% or 0.05" in capsys.readouterr().err
 
 
 def test_partitions_that_a_target_leaves_out_stay_and_are_counted(files, capsys):

@@ -267,7 +267,7 @@ class TestConfig:
         main(["plan", file, "-o", "plan.json", "-q"])
         top = (
             "level = { cpu = 0.05, disk = none }", 'exclude = ["n4"]', "moves = 500",
-            'throttle = { node-in = 2 }', 'protocol = "kafka"', 'output = "out.npz"',
+            'throttle = { node-in = 9 }', 'protocol = "kafka"', 'output = "out.npz"',
         )  # fmt: skip
         commands = (
             ["check", file], ["check", "plan.json"], ["frontier", file, "--points", "2"],

@@ -244,7 +244,7 @@ def test_a_broker_without_capacity_is_not_told_at_the_line_of_another():
 def test_a_curve_is_shown_in_a_line():
     cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
     curve = ek.solve(cluster).plan().curve()
-    assert repr(curve).startswith("<Curve: 1 changes copy 1; above the mean")
+    assert repr(curve).startswith("<Curve: 2 changes copy 2; above the mean")
     assert "array" not in repr(curve)
 
 

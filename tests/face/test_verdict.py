@@ -99,9 +99,9 @@ def test_what_nobody_asked_for_is_not_proven():
 def test_tolerances_say_what_they_are_counted_from():
     result = solved([0, 0, 1, 1, 2, 2], goals=ek.Goals(level=0.1))
     (said,) = result.targets
-    assert said.startswith("disk at most 22.00% of capacity: the mean of 20.00% plus 10.00%")
-    assert said.endswith("rounded up to whole replicas")  # all weigh the same
-    assert "goal: disk at most 22.00%" in str(result)
+    assert said.startswith("disk at most 20.00% of capacity: the mean of 20.00% plus 10.00%")
+    assert said.endswith("rounded down to whole replicas")  # all weigh the same
+    assert "goal: disk at most 20.00%" in str(result)
     lumps = ek.Cluster.from_arrays(
         capacity=[[10.0]] * 3, load=[[6.0], [1.0]], placement=[[0], [1]], dimensions=["disk"]
     )

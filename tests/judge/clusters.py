@@ -444,6 +444,45 @@ def urgent_first(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def whole_loads(rng: np.random.Generator) -> Drawn:
+    """Replicas that all weigh the same, few on each node; domains and tagged parts of any size."""
+    d = Draft(rng, int(rng.integers(2, 9)), int(rng.integers(2, 31)))
+    d.given["load"] = [[d.pick([1.0, 0.1, 7.5, 2.0**40])]] * d.partitions
+    d.rows(d.whole(1, min(3, d.nodes)))
+    d.capacities(0.2, 0.8, unlike=0.3)
+    if d.chance(0.6):
+        d.zones(d.whole(2, 3))
+        if d.chance(0.7):
+            d.given["spread"] = {"zone": 1}
+    if d.chance(0.2):
+        d.given["accepts"] = d.some(d.nodes, 0.6)
+    if d.chance(0.2) and "spread" not in d.given:
+        d.given["tags"] = {"ssd": d.some(d.nodes, 0.5)}
+        d.given["rules"] = [{"require": ["+ssd"]}]
+        d.given["rule"] = [d.pick([-1, 0]) for _ in range(d.partitions)]
+    if d.chance(0.1):
+        d.given["max_replicas"] = [d.pick([-1, -1, 2, 4]) for _ in range(d.nodes)]
+    d.goals = {"level": d.pick([0.0, 0.01, 0.05, 0.1, 0.3, 0.6])}
+    if d.chance(0.4):
+        d.goals["leaders"] = d.pick([0.0, 0.05, 0.2])
+    return d.drawn()
+
+
+def exclusions(rng: np.random.Generator) -> Drawn:
+    """Nodes that joined are to be filled, and no other may take anything."""
+    d = Draft(rng, int(rng.integers(3, 11)), int(rng.integers(6, 40)))
+    d.loads(d.pick([1, 1, 2]), alike=0.6)
+    old = d.whole(2, d.nodes - 1)
+    width = d.whole(1, min(2, old))
+    d.place([rng.choice(old, width, replace=False).tolist() for _ in range(d.partitions)])
+    d.given["replicas"] = width
+    d.capacities(0.2, 0.6, unlike=0.3)
+    d.given["accepts"] = [n >= old for n in range(d.nodes)]
+    tolerance = d.pick([0.05, 0.1, 0.3])
+    d.goals = {"level": d.pick([None, tolerance]), "floor": tolerance}
+    return d.drawn()
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
@@ -451,7 +490,8 @@ FAMILIES: dict[str, Family] = {
         finer_budgets, from_below, extras, anything, spread_beyond_mending,
         expanded_short_leaders, role_weights_tight,
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
-        drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first,
+        drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
+        exclusions,
     )
 }  # fmt: skip
 """Families by name."""

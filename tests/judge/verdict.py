@@ -16,7 +16,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
-from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +32,7 @@ from tests.judge.broken import (
     of_nodes,
     of_partition,
 )  # fmt: skip
+from tests.judge.even import too_full
 from tests.judge.world import Standing, World
 
 AT_LEAST = frozenset({"min_domains", "place", "voters_place", "skew"})
@@ -291,6 +291,8 @@ def claims(world: World, after: Standing, result: ek.Result) -> Iterator[Finding
     hard = sum(amount for kind, amount in count.items() if is_hard(kind))
     reached = goals_reached(world, after, result)
     yield from _false_status(result, hard, reached, bool(world.case.limits))
+    if hard == 0:
+        yield from (Finding("goals met too full", told) for told in too_full(world, after, result))
     yield from _false_bounds(world, "after", after, result, hard == 0)
     valid = not any(is_hard(kind) for kind, *_ in everything(world, world.came))
     if valid:
@@ -390,54 +392,33 @@ def fair_level(world: World) -> list[float]:
 
 
 def goals_reached(world: World, after: Standing, result: ek.Result) -> bool | None:
-    """Whether every node is within the goals; None where that hangs on a rounding.
+    """Whether every node is within the targets; None where that hangs on a rounding.
 
-    The floor that the library proves is taken from the result: it is judged as a bound. Goals that
-    bind from below are not counted here.
+    ``too_full`` says whether these targets are what tolerances ask for. Goals that bind from below
+    are not counted here.
     """
-    goals = world.case.goals
-    if goals.get("floor") is not None:
+    if world.case.goals.get("floor") is not None:
         return None
-    level = goals.get("level", 0.05)
-    fair, loads = fair_level(world), world.loads(after)
-    close = False
-    for d, name in enumerate(world.names):
-        tolerance = level.get(name) if isinstance(level, dict) else level
-        most = None
-        if tolerance is not None:
-            most = (1.0 + tolerance) * max(fair[d], float(result.bounds.level[d]))
-        unit = world.unit(d)
-        for n in range(world.nodes):
-            room = world.capacity[n][d]
-            if not world.carries[n]:
-                continue
-            target = room
-            if most is not None and world.serves[n] and 0.0 < most < np.inf:
-                share = most * room
-                if unit > 0.0 and share < np.inf:
-                    share = ceil(share / unit - SLACK) * unit
-                target = min(room, share)
+    loads, close = world.loads(after), False
+    for n in range(world.nodes):
+        if not world.carries[n]:
+            continue
+        for d, target in enumerate(result.bounds.target[n].tolist()):
             if loads[n][d] > target * (1.0 + 1e-8) + 1e-12:
                 return False
             close |= loads[n][d] > target * (1.0 + 1e-10)
-    tolerance = goals.get("leaders")
-    if tolerance is not None and world.has_leaders:
-        led = [0] * world.nodes
-        for p in range(world.partitions):
-            if (n := after.leader_node(p)) >= 0:
-                led[n] += 1
-        able = [
-            w if world.may_lead[n] and (world.may_receive[n] or world.may_hold[n]) else 0.0
-            for n, w in enumerate(world.lead_weight)
-        ]
-        count = sum(want > 0 for want in world.wanted)
-        if count and sum(able) > 0.0:
-            ratio = max(1.0, float(result.bounds.leader_ratio))
-            for n in range(world.nodes):
-                share = able[n] / sum(able) * count
-                if led[n] > ceil((1.0 + tolerance) * ratio * share - SLACK):
-                    return False
+    for n, led in enumerate(_led(world, after)):
+        if led > float(result.bounds.leader_target[n]):
+            return False
     return None if close else True
+
+
+def _led(world: World, after: Standing) -> list[int]:
+    led = [0] * world.nodes
+    for p in range(world.partitions):
+        if (n := after.leader_node(p)) >= 0:
+            led[n] += 1
+    return led
 
 
 def _false_bounds(

@@ -81,7 +81,9 @@ def test_the_only_voter_of_a_partition_moves_where_its_node_leads_too_many(
     seed: int, lone: float
 ) -> None:
     cluster = crowded(seed, lone)
-    goals = ek.Goals(level=0.1, leaders=[0.02, 0.05, 0.1][seed % 3])
+    goals = ek.Goals(
+        level=0.1, leaders=[0.06, 0.09, 0.14][seed % 3]
+    )  # a leader more than the share
     result = ek.solve(cluster, goals=goals)
     assert result.success, result.message
     assert result.goals_reached

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
-from evenkeel.measure.bounds.level import ROWS, column_maxima, whole_level
+from evenkeel.measure.bounds.even import whole_level
+from evenkeel.measure.bounds.level import ROWS, column_maxima
 from evenkeel.measure.loads import node_loads, utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput

@@ -130,7 +130,9 @@ def test_what_only_keeps_does_not_raise_the_floor_of_others():
         capacity=[[10.0]] * 3, load=[[1.0]] * 8, placement=[[0]] * 6 + [[1], [2]],
         accepts=[False, True, True],
     )  # fmt: skip
-    assert bounds(cluster, Goals(floor=0.0)).floor.tolist() == [[0.0], [1.0], [1.0]]
+    found = bounds(cluster, Goals(level="90%", floor=0.0))
+    assert found.target[0, 0] == 5.0  # the mean is 8 / 3
+    assert found.floor.tolist() == [[0.0], [1.0], [1.0]]
 
 
 def test_what_must_leave_a_node_that_only_keeps_counts_for_the_floor_of_others():

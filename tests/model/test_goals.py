@@ -37,6 +37,15 @@ class TestGoals:
         found = refused(lambda: ek.Goals(level={"cpu": given}, leaders=given, floor=given))
         assert set(found) == {"goals.level['cpu']", "goals.leaders", "goals.floor"}
 
+    def test_more_than_the_mean_is_asked_for_in_per_cent(self):
+        goals = ek.Goals(level="500%", leaders="150%")
+        assert (goals.level, goals.leaders) == (5.0, 1.5)
+        assert pickle.loads(pickle.dumps(replace(goals, soft_yield=True))).level == 5.0
+        found = refused(lambda: ek.Goals(level={"cpu": 5}, leaders=1.5))
+        assert "write '5%' or 0.05, or '500%'" in found["goals.level['cpu']"].message
+        assert set(found) == {"goals.level['cpu']", "goals.leaders"}
+        assert ek.Goals(level=1.0, leaders=1).level == 1.0
+
     def test_nothing_can_be_emptier_than_empty(self):
         assert set(refused(lambda: ek.Goals(floor=1.1))) == {"goals.floor"}
         assert ek.Goals(floor="100%").floor == 1.0

@@ -243,7 +243,7 @@ def test_where_one_gives_way_nothing_does_with_fewer_moves(seed, lost):
 def test_at_the_brim_one_often_gives_way():
     found = [
         standing(cluster_to_the_brim(seed)).lose(np.array([seed % 6], np.int32), BRIM)
-        for seed in range(60)
+        for seed in range(120)
     ]
     assert sum(loss is not None and loss.gave_way for loss in found) > 3
 

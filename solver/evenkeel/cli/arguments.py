@@ -39,9 +39,6 @@ UNSAID = object()
 """The level where nobody names one: that of the method, if it levels."""
 
 
-LEAST_MISREAD = 10.0
-"""From here on a tolerance on the command line is taken for per cent without their sign."""
-
 UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)")
 """How argparse says that a word is none of those that it knows."""
 
@@ -255,7 +252,7 @@ def tier_count_of(text: str) -> tuple[str, int]:
 
 
 def tolerance_of(text: str) -> float | None:
-    """Read a tolerance; what would be a thousand per cent has lost its sign.
+    """Read a tolerance; what would be more than a hundred per cent has lost its sign.
 
     Examples
     --------
@@ -263,11 +260,15 @@ def tolerance_of(text: str) -> float | None:
     (0.04, 0.04, None)
     """
     value = share_of(text)
-    if value is not None and value >= LEAST_MISREAD and "%" not in text:
+    if value is not None and value > 1.0 and "%" not in text:
         raise argparse.ArgumentTypeError(
             f"{text!r} is {100.0 * value:,.10g}%: write {value:.10g}% or {value / 100.0:.10g}"
         )
-    return value
+    if value is None or value <= 1.0:
+        return value
+    from evenkeel.model.reading.quantities import Percent
+
+    return Percent(value)
 
 
 def share_of(text: str) -> float | None:

@@ -25,18 +25,19 @@ Tolerance = float | str | None
 class Goals:
     """Tolerances, met with the fewest and smallest moves.
 
-    A dimension is level when no node stands above (1 + tolerance) x max(total load / total
-    accepting capacity, the proven floor), rounded up to whole replicas where all loads are whole
-    multiples of one.
+    A dimension is level when no node stands above (1 + tolerance) x the mean, or what rules force
+    where that is more. Where all replicas weigh the same that is rounded down to whole ones, never
+    below the least that can be had.
 
     Parameters
     ----------
     level : float, str, or mapping of str to (float, str or None), optional
         Tolerance for every dimension, or by dimension name; None: do not level that dimension.
-        Dimensions that a mapping leaves out are not levelled. A share, 0.05, or a text, ``"5%"``.
+        Dimensions that a mapping leaves out are not levelled. A share, 0.05, or a text, ``"5%"``;
+        above 1 a text only.
     leaders : float or str, optional
-        Tolerance for the leaders of a node, rounded up; None: do not level them. What leading costs
-        is levelled by a dimension that only leaders load.
+        Tolerance for the leaders of a node, in whole ones; None: do not level them. What
+        leading costs is levelled by a dimension that only leaders load.
     floor : float, str, or mapping of str to (float, str or None), optional
         Tolerance below, as ``level`` is above: every accepting node holds at least (1 - floor) x
         mean utilisation, so that new nodes fill up. 0 to 1; None: no node is too empty.
@@ -47,7 +48,7 @@ class Goals:
     Raises
     ------
     InvalidInput
-        If a tolerance is negative or not a number.
+        If a tolerance is negative, not a number, or above 1 without a per cent sign.
 
     Examples
     --------

@@ -9,8 +9,14 @@ from numpy.typing import NDArray
 from evenkeel.model.names import Names
 from evenkeel.model.reading.arrays import read_only
 
-LEAST_UNIT = 1e-150
-"""Of a load by which room is counted, so that the counts are finite."""
+MOST_UNITS = 64.0
+"""Of one replica, in whole units: where there are more, it hardly matters that they are whole."""
+
+EXACT = 1e-12
+"""Share of a unit by which a multiple of it may be off, such as 0.3 of 0.1."""
+
+FEW = 64
+"""Loads by which it is seen first whether there is a unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,22 +58,44 @@ class Loads:
 
     @cached_property
     def unit(self) -> NDArray[np.float64]:
-        """What every replica weighs in every role, (D,) float64; 0 where they differ.
+        """The greatest load of which all are whole multiples, (D,) float64.
 
-        And where it is less than ``LEAST_UNIT``: no count of such replicas fills any room.
+        0 where there is none, and where some replica weighs more than ``MOST_UNITS`` of it.
         """
-        unit = np.zeros(self.voter.shape[1])
-        for d in range(len(unit) if len(self.voter) else 0):
-            first = self.voter[0, d]
-            if (
-                first >= LEAST_UNIT
-                and first == self.voter[-1, d]
-                and all(
-                    (by[:, d] == first).all() for by in (self.voter, self.leader, self.non_voter)
-                )
-            ):
-                unit[d] = first
-        return read_only(unit)
+        return read_only(np.array([_unit(by) for by in self._by_role]))
+
+    @cached_property
+    def alike(self) -> NDArray[np.bool_]:
+        """Whether every replica weighs one unit in every role, (D,) bool."""
+        pairs = zip(self.unit.tolist(), self._by_role, strict=True)
+        return read_only(np.array([
+            unit > 0.0 and all(bool((one == unit).all()) for one in by) for unit, by in pairs
+        ], bool))  # fmt: skip
+
+    @property
+    def _by_role(self) -> list[list[NDArray[np.float64]]]:
+        """The loads of each dimension, of all roles that differ."""
+        roles = {id(by): by for by in (self.leader, self.voter, self.non_voter)}.values()
+        columns = range(self.voter.shape[1])
+        return [[by[:, d] for by in roles] for d in columns]
+
+
+def _unit(columns: list[NDArray[np.float64]]) -> float:
+    """Return the greatest number of which all are whole multiples, by Euclid's algorithm; or 0."""
+    most = max((float(column.max(initial=0.0)) for column in columns), default=0.0)
+    unit = most
+    few = [column[:FEW] for column in columns]
+    for part in (few, columns):  # most loads without a unit are found out at once
+        while unit * MOST_UNITS >= most > 0.0:
+            with np.errstate(under="ignore"):
+                left = [np.abs(one - np.rint(one / unit) * unit) for one in part]
+            least = min(float(one[one > EXACT * unit].min(initial=np.inf)) for one in left)
+            if least == np.inf:
+                break
+            unit = least
+        else:
+            return 0.0
+    return unit
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.quantities import Percent
 from evenkeel.model.runtime.logs import tell
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
@@ -195,7 +196,8 @@ def frontier(
 def _solved(
     cluster: Cluster, goals: Goals, tolerance: float | None, options: dict[str, Any]
 ) -> Result:
-    return solve(cluster, goals=Goals(level=tolerance, leaders=goals.leaders), **options)
+    level = None if tolerance is None else Percent(tolerance)
+    return solve(cluster, goals=Goals(level=level, leaders=goals.leaders), **options)
 
 
 def _level(result: Result) -> float:

@@ -55,7 +55,7 @@ def test_what_a_surplus_replica_leaves_counts_where_another_takes_its_place():
 def test_runs_look_for_what_budgets_allow():
     """Runs that knew no budgets found what 14 replicas that enter a node did not allow."""
     case = draw("plain", 930004)
-    tried = try_one(replace(case, limits={"node_in": 14}), small=True)
+    tried = try_one(replace(case, goals={"level": 0.3}, limits={"node_in": 14}), small=True)
     assert tried.findings == []
     assert tried.beside is not None
     assert tried.beside.above == 0

@@ -37,7 +37,10 @@ ATTEMPTS, FEW = 3, 8
 """Attempts at placing all that was lost, and how many may have failed in the first one."""
 
 WHOLE = 1e-9
-"""What is this close to a whole number is taken for it before it is rounded up."""
+"""What is this close to a whole number is taken for it before it is rounded."""
+
+NEARLY = 1.0 + 1e-12
+"""What is whole but for rounding is whole."""
 
 
 @no_alloc
@@ -389,28 +392,37 @@ def set_targets(
 ) -> None:
     """Set the watermarks, and ``most_leaders (N,)``, by the nodes that are not ``lost (N,)``.
 
-    Tolerances are on top of the mean alone: where a greater floor is proven, targets are higher.
+    They are no higher than those of the goals: what a node's share was before is what it is at
+    least, and the mean where the room that is left is too much for rules to force anything.
     Where there is no mean, since capacity has no end, nothing is within a target.
     """
     nodes, watermark = lost.shape[0], problem.nodes.watermark
     for d in range(watermark.shape[0]):
-        room = 0.0
+        room, unit = 0.0, stock.unit[d]
         for n in range(nodes):
             if demanded.receives[n] and not lost[n]:
                 room += demanded.capacity[d, n]
-        level = 0.0
-        if asked.tolerance[d] >= 0.0 and room > 0.0:
-            level = (1.0 + asked.tolerance[d]) * (stock.wanted[d] / room)
-        endless = asked.tolerance[d] >= 0.0 and stock.wanted[d] > 0.0 and not 0.0 < level < np.inf
+        level, whole, tolerance = 0.0, 0.0, asked.tolerance[d]
+        if tolerance >= 0.0 and room > 0.0:
+            level = stock.wanted[d] / room
+        endless = tolerance >= 0.0 and stock.wanted[d] > 0.0 and not 0.0 < level < np.inf
+        is_even = room > stock.roomy[d]
+        if unit > 0.0 and is_even and 0.0 < level < np.inf:
+            whole = whole_level(demanded.capacity[d], lost, stock.wanted[d] / unit, unit)
         for n in range(nodes):
             target = 0.0 if endless else np.inf
             if not endless and not lost[n] and (demanded.serves[n] or demanded.holds[n]):
                 target = demanded.capacity[d, n]
                 if level > 0.0 and demanded.serves[n]:
-                    share = level * target
-                    if stock.unit[d] > 0.0:
-                        share = np.ceil(share / stock.unit[d] - WHOLE) * stock.unit[d]
-                    target = min(target, share)
+                    even, least = stock.even[d, n], stock.least[d, n]
+                    if is_even:
+                        even = max(even, level)
+                    most = (1.0 + tolerance) * even * target
+                    if stock.alike[d]:
+                        most = rounded_down(most / unit) * unit
+                    if unit > 0.0:
+                        least = max(least, rounded_down(whole * (target / unit)) * unit)
+                    target = min(target, max(most, least))
             watermark[d, n] = target
             scan.scale[d, n] = 1.0 / max(target, 1e-30)
     weight = 0.0
@@ -419,9 +431,62 @@ def set_targets(
         if not lost[n]:
             weight += stock.lead_weight[n]
     if asked.leaders >= 0.0 and weight > 0.0:
+        whole = 0.0
+        if stock.leads_alike:
+            whole = whole_level(stock.lead_weight, lost, stock.led, 1.0)
         for n in range(nodes):
-            share = 0.0 if lost[n] else stock.lead_weight[n] * (stock.led / weight)
-            most_leaders[n] = np.ceil((1.0 + asked.leaders) * share - WHOLE)
+            even, least = stock.lead_even[n], stock.lead_least[n]
+            if lost[n]:
+                even, least = 0.0, 0.0
+            elif stock.leads_alike:
+                even = max(even, stock.led / weight)
+                least = max(least, rounded_down(whole * stock.lead_weight[n]))
+            most = (1.0 + asked.leaders) * even * stock.lead_weight[n]
+            most_leaders[n] = max(least, rounded_down(most))
+
+
+@device_function
+def rounded_down(value: float) -> float:
+    """Return the whole number below a value, or that next to it."""
+    return np.floor(value * NEARLY + WHOLE)
+
+
+@device_function
+def whole_level(
+    room: NDArray[np.float64], lost: NDArray[np.bool_], count: float, unit: float
+) -> float:
+    """Return the least t for which the sum of floor(t x room / unit) reaches a count.
+
+    Summed are the nodes that are not ``lost (N,)``, with their ``room (N,)``; found by halving.
+    """
+    count = np.ceil(count * (1.0 - 1e-12) - WHOLE)
+    total, nodes = 0.0, index(0)
+    for n in range(room.shape[0]):
+        if not lost[n] and room[n] > 0.0:
+            total += room[n] / unit
+            nodes += 1
+    low, high = count / total, (count + nodes) / total
+    if whole_count(room, lost, low, unit) >= count:
+        return low
+    while high > low * NEARLY:
+        middle = 0.5 * (low + high)
+        if whole_count(room, lost, middle, unit) >= count:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@device_function
+def whole_count(
+    room: NDArray[np.float64], lost: NDArray[np.bool_], level: float, unit: float
+) -> float:
+    """Add up floor(level x room / unit) of the nodes that are not ``lost (N,)``."""
+    count = 0.0
+    for n in range(room.shape[0]):
+        if not lost[n]:
+            count += np.floor(level * (room[n] / unit) * NEARLY)
+    return count
 
 
 @device_function

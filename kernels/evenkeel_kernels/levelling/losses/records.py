@@ -29,7 +29,14 @@ class Stock(NamedTuple):
     leader: NDArray[np.int16]  # (P,) slot that leads
     load: NDArray[np.float64]  # (D, N) counted anew, not by the search
     wanted: NDArray[np.float64]  # (D,) load of all that is wanted
-    unit: NDArray[np.float64]  # (D,) what every replica weighs; 0 where they differ
+    unit: NDArray[np.float64]  # (D,) of which all loads are multiples; 0 none
+    alike: NDArray[np.bool_]  # (D,) whether every replica weighs one unit
+    even: NDArray[np.float64]  # (D, N) share of capacity where all is as level as rules permit
+    least: NDArray[np.float64]  # (D, N) load then, in whole units
+    roomy: NDArray[np.float64]  # (D,) with more room than this in all, no rule forces any load
+    lead_even: NDArray[np.float64]  # (N,) leaders by lead weight, as ``even``
+    lead_least: NDArray[np.float64]  # (N,) the same in whole ones
+    leads_alike: bool  # whether no rule forces leaders anywhere
     lead_weight: NDArray[np.float64]  # (N,) 0 where nobody may lead
     led: int  # partitions that are led; 0 where nobody leads
     bytes_dimension: int  # the dimension that moves; -1 none

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -151,19 +151,6 @@ def _note_one_way(arguments: argparse.Namespace, result: "Result", written: Sequ
         complain(f"note: {ways_back[0]} leaves out {said}")
 
 
-def note_wide(arguments: argparse.Namespace) -> None:
-    """Say where a tolerance is above the whole mean, which percent without their sign are."""
-    goals = None if arguments.quiet else goals_of(arguments)
-    for name in () if goals is None else ("level", "leaders"):
-        told = getattr(goals, name)
-        for value in told.values() if isinstance(told, Mapping) else [told]:
-            if value is not None and value > 1.0:
-                complain(
-                    f"note: --{name} {value:g} lets a node stand {100.0 * value:g}% above the "
-                    f"mean; {value:g}% is written {value:g}%"
-                )
-
-
 def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | BinaryIO]:
     """Return the files that the arguments name; ``-`` is the standard input."""
     waiting.doing(f"reading {', '.join(arguments.files)}")
@@ -191,7 +178,6 @@ def solved(
         if stopping.asked:
             raise StopIteration
 
-    note_wide(arguments)
     waiting.doing("solving")
     with on_compile(waiting.compiling):
         return solve(

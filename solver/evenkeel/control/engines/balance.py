@@ -17,7 +17,8 @@ from evenkeel.control.engines.leading_load import leading_target, with_leading
 from evenkeel.control.engines.pins import is_pinned, pinned_flags, with_pinned
 from evenkeel.control.engines.transient_room import leaves_room
 from evenkeel.measure.audit import audit
-from evenkeel.measure.bounds import Bounds, bounds, level_target
+from evenkeel.measure.bounds import Bounds, bounds
+from evenkeel.measure.bounds.even import whole_loads
 from evenkeel.measure.bounds.rehoming import rehoming_level
 from evenkeel.measure.compare import joined
 from evenkeel.measure.levelness import levelness
@@ -286,7 +287,7 @@ def _leaders(engine: BalanceEngine, cluster: Cluster) -> float | None:
     led = int((cluster.partitions.replicas > 0).sum())
     if not able or not led or not has_leaders(cluster):
         return None
-    return engine.spare_leaders / -(-led // able)
+    return (engine.spare_leaders - (-led // able)) * able / led - 1.0
 
 
 def _targets(
@@ -299,14 +300,17 @@ def _targets(
     floor = np.maximum(proven.fair, proven.level)
     bounded = np.isfinite(floor) & (floor > 0.0)
     tightest = float(proven.fair[bounded].max(initial=0.0))
-    # targets in whole units are rounded up to the next one anyway
-    above = np.where(cluster.partitions.load.unit > 0.0, 0.0, ABOVE_FLOOR * tightest)
-    ceiling = np.maximum((1.0 + engine.level) * tightest, np.maximum(floor, least) + above)
-    tolerance = {
-        name: float(ceiling[d] / floor[d] - 1.0) if bounded[d] and ceiling[d] < np.inf else None
-        for d, name in enumerate(cluster.dimensions)
-    }
-    return read_only(level_target(cluster, Goals(level=tolerance), floor))
+    ceiling = np.maximum(
+        (1.0 + engine.level) * tightest, np.maximum(floor, least) + ABOVE_FLOOR * tightest
+    )
+    target = np.array(proven.target)
+    load = cluster.partitions.load
+    for d, unit in enumerate(np.where(load.alike, load.unit, 0.0).tolist()):
+        if bounded[d] and ceiling[d] < np.inf:
+            most = whole_loads(ceiling[d] * cluster.nodes.capacity[:, d], unit)
+            np.minimum(target[:, d], np.maximum(most, proven.least[:, d]), out=target[:, d],
+                       where=cluster.nodes.serves)  # fmt: skip
+    return read_only(target)
 
 
 def _solve(task: Task, model: _Model, limits: Limits, work_limit: int | None) -> Outcome:

@@ -1,5 +1,6 @@
 """Bounds: what no placement of a cluster can beat, in levelness, in leaders, and in moves."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,21 +10,20 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds.certificate import Certificate
 from evenkeel.measure.bounds.cost import CostBound, cost_bound
+from evenkeel.measure.bounds.even import NEARLY, WHOLE, Even, even_shares, whole_level, whole_loads
 from evenkeel.measure.bounds.floor import arrivals, floor_target
-from evenkeel.measure.bounds.level import level_terms, whole_level
+from evenkeel.measure.bounds.level import level_terms, parts_of
 from evenkeel.measure.bounds.moves import Shedding, keepable, shedding
+from evenkeel.measure.bounds.share import Part
 from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.node_states import usable
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import wanted_leaders, wanted_load
+from evenkeel.measure.wanted import wanted_leaders, wanted_load, wanted_replicas
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.reading.arrays import read_only
-
-WHOLE = 1e-9
-"""What is this close to a whole number is taken for it before it is rounded up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +40,15 @@ class Bounds:
         The fullest node is at least so full, as a share of its capacity.
     level_term : tuple of str
         Which term of the bound is the binding one, per dimension.
+    even : ndarray of float64, shape (N, D)
+        Share of its capacity that each node carries where all is as level as rules permit: the
+        mean, or what rules force. Tolerances are on top. 0 where there is none.
+    least : ndarray of float64, shape (N, D)
+        Load in whole replicas that nodes carry then, where loads are multiples of one unit, so that
+        all find a place: no target is below it.
     target : ndarray of float64, shape (N, D)
-        Load that a node may carry for the goals to be met: (1 + tolerance) x max(fair, level) of
-        its capacity, rounded up where loads only count replicas, and never above its capacity.
+        Load that a node may carry for the goals to be met: (1 + tolerance) x ``even``, rounded
+        down to whole replicas, not below ``least``, and never above its capacity.
     leaders : int
         The node with most leaders leads at least so many.
     leader_ratio : float
@@ -83,6 +89,8 @@ class Bounds:
     fair: NDArray[np.float64]
     level: NDArray[np.float64]
     level_term: tuple[str, ...]
+    even: NDArray[np.float64]
+    least: NDArray[np.float64]
     target: NDArray[np.float64]
     leaders: int
     leader_ratio: float
@@ -117,11 +125,6 @@ class Bounds:
     def leaders_term(self) -> str:
         """Which term of ``leaders`` is the binding one."""
         return "aggregate" if self.leaders else "nothing"
-
-    @property
-    def base(self) -> NDArray[np.float64]:
-        """What tolerances are on top of: the greater of mean and proven floor, (D,) float64."""
-        return np.maximum(self.fair, self.level)
 
     @property
     def ratio(self) -> NDArray[np.float64]:
@@ -159,7 +162,7 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     goals = goals if isinstance(goals, Goals) else Goals(level=None)
     placed = PlacementCounts.of(cluster, cluster.placement)
     found = _levels(cluster, goals, placed)
-    capacity = level_target(cluster, Goals(level=None), found.level)
+    capacity = level_target(cluster, Goals(level=None), found.even, found.least)
     kept = keepable(placed)
     targets = [capacity]
     if not np.array_equal(capacity, found.target):
@@ -215,6 +218,8 @@ class _Levels(NamedTuple):
     fair: NDArray[np.float64]
     level: NDArray[np.float64]
     level_term: tuple[str, ...]
+    even: NDArray[np.float64]
+    least: NDArray[np.float64]
     target: NDArray[np.float64]
     leaders: int
     leader_ratio: float
@@ -223,21 +228,63 @@ class _Levels(NamedTuple):
 
 def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
     """Prove how level the cluster can be, and what nodes may carry and lead for the goals."""
-    wanted, nodes = wanted_load(cluster), cluster.nodes
-    names, proven = zip(*level_terms(placed, partition_scope(cluster), wanted), strict=True)
+    wanted, nodes, scope = wanted_load(cluster), cluster.nodes, partition_scope(cluster)
+    parts = parts_of(placed, scope)
+    names, proven = zip(*level_terms(placed, scope, wanted, parts), strict=True)
     terms = np.stack(proven)
-    level = terms.max(0)
+    even, least = _even_loads(placed, parts, wanted, dict(zip(names, proven, strict=True)))
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
+    even = np.where(np.abs(even - fair) <= 1e-12 * fair, fair, even)  # of two sums the one told
     leaders, ratio, leader_target = _leaders(cluster, goals)
     return _Levels(
         fair=read_only(fair),
-        level=read_only(level),
+        level=read_only(terms.max(0)),
         level_term=tuple(names[i] for i in terms.argmax(0)),
-        target=read_only(level_target(cluster, goals, np.maximum(fair, level))),
+        even=read_only(even),
+        least=read_only(least),
+        target=read_only(level_target(cluster, goals, even, least)),
         leaders=leaders,
         leader_ratio=ratio,
         leader_target=read_only(leader_target),
     )
+
+
+def _even_loads(
+    placed: PlacementCounts,
+    parts: Sequence[Part],
+    wanted: NDArray[np.float64],
+    terms: Mapping[str, NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what nodes carry where all is level, as loads and in whole replicas; (N, D) both.
+
+    Replicas that are large, or whose group is spread, make some node fuller, whichever it is.
+    """
+    cluster = placed.cluster
+    nodes, units = cluster.nodes, cluster.partitions.load.unit
+    keeps = nodes.may_hold & ~nodes.may_receive
+    held = placed.loads if keeps.any() else np.zeros(nodes.capacity.shape)
+    absent = np.where((keeps & ~nodes.alive)[:, None], held, 0.0)
+    room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
+    even, least = np.zeros(room.shape), np.zeros(room.shape)
+    for d, unit in enumerate(units.tolist()):
+        most = np.where(keeps, held[:, d], np.inf)
+        if unit > 0.0:
+            counted = nodes.max_replicas * placed.heaviest[:, d].max(initial=0.0)
+            most = np.where(nodes.max_replicas >= 0, np.minimum(most, counted), most)
+        away = absent[:, d]
+        forced = [(one.inside, float(one.load[d] - away[one.inside].sum())) for one in parts]
+        even[:, d], least[:, d] = even_shares(
+            float(wanted[d] - away.sum()), room[:, d], most, unit, forced
+        )
+        whole = np.maximum(terms["largest replica"][d], terms["group"][d])
+        on = even[:, d] > 0.0
+        if cluster.partitions.load.alike[d]:
+            if whole < np.inf:
+                least[on, d] = np.maximum(least[on, d], whole_loads(whole * room[on, d], unit))
+        else:
+            whole = np.maximum(whole, terms["pigeonhole"][d])
+            even[on, d] = np.maximum(even[on, d], whole)
+    return even, least
 
 
 def goals_met(level: Levelness, proven: Bounds) -> bool:
@@ -260,21 +307,54 @@ def goals_met(level: Levelness, proven: Bounds) -> bool:
     return bool(within.all() and (level.leaders <= proven.leader_target).all())
 
 
-def level_target(cluster: Cluster, goals: Goals, level: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the load that each node may carry for its dimensions to be level."""
-    capacity = cluster.nodes.capacity
-    level_on = cluster.nodes.serves[:, None]
-    target = np.where(level_on | usable(cluster)[:, None], capacity, np.inf)
-    for d, unit in enumerate(cluster.partitions.load.unit):
-        tolerance = goals.tolerance(cluster.dimensions[d])
-        most = 0.0 if tolerance is None else (1.0 + tolerance) * float(level[d])
-        if not 0.0 < most < np.inf:
-            continue
-        share = most * capacity[:, d]
-        if unit > 0.0:
-            share = np.ceil(share / unit - WHOLE) * unit
-        np.minimum(target[:, d], share, out=target[:, d], where=level_on[:, 0])
+def level_target(
+    cluster: Cluster, goals: Goals, even: NDArray[np.float64], least: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the load that each node may carry for its dimensions to be level, (N, D).
+
+    ``even`` and ``least (N, D)`` are those of ``Bounds``.
+    """
+    capacity, load = cluster.nodes.capacity, cluster.partitions.load
+    serves = cluster.nodes.serves
+    target = np.where((serves | usable(cluster))[:, None], capacity, np.inf)
+    tolerances = [goals.tolerance(name) for name in cluster.dimensions]
+    asked = [d for d, tolerance in enumerate(tolerances) if tolerance is not None]
+    most = np.zeros(even.shape)
+    for d in asked:
+        unit = float(load.unit[d]) if load.alike[d] else 0.0
+        each = Even(even[:, d], least[:, d])
+        most[:, d] = each.target(tolerances[d] or 0.0, capacity[:, d], unit)
+    _raise_together(cluster, [d for d in asked if load.alike[d]], even, most)
+    for d in asked:
+        bound = serves & (even[:, d] > 0.0) & (even[:, d] < np.inf)
+        np.minimum(target[:, d], most[:, d], out=target[:, d], where=bound)
     return target
+
+
+def _raise_together(
+    cluster: Cluster, alike: list[int], even: NDArray[np.float64], most: NDArray[np.float64]
+) -> None:
+    """Raise targets ``most (N, D)`` of dimensions in which replicas are alike, if need be.
+
+    Each may have room for all, yet all of them together not, where capacities are unlike: then all
+    are raised by one factor, the least at which there is.
+    """
+    nodes = cluster.nodes
+    alike = [d for d in alike if (even[:, d] > 0.0).any()]
+    if len(alike) < 2 or (nodes.may_hold & ~nodes.may_receive).any():
+        return
+    on, units = nodes.may_receive, cluster.partitions.load.unit[alike]
+    capacity = nodes.capacity[on][:, alike] / units
+    within = np.where(even[on][:, alike] > 0.0, most[on][:, alike] / units, capacity).min(1)
+    held = np.where(nodes.max_replicas[on] >= 0, nodes.max_replicas[on], np.inf)
+    held = np.minimum(held, np.floor(capacity.min(1) * NEARLY + WHOLE))
+    factor = np.inf
+    if within.sum() < 2.0**53:
+        factor = whole_level(within, wanted_replicas(cluster), held)
+    if not 1.0 < factor < np.inf:
+        return
+    for d, unit in zip(alike, units.tolist(), strict=True):
+        most[:, d] = np.maximum(most[:, d], whole_loads(factor * most[:, d], unit))
 
 
 def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, NDArray[np.float64]]:
@@ -283,11 +363,24 @@ def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, NDArray[np.flo
     count = wanted_leaders(cluster)
     able = nodes.may_lead & usable(cluster)
     weight = np.where(able, nodes.lead_weight, 0.0)
-    target = np.full(len(nodes), np.inf)
     if count == 0 or not able.any():
-        return 0, 1.0, target
-    share = weight * (count / weight.sum())
-    ratio = whole_level(share, count)
-    if goals.leaders is not None:
-        target = np.ceil((1.0 + goals.leaders) * max(ratio, 1.0) * share - WHOLE)
-    return -(-count // int(able.sum())), ratio, target
+        return 0, 1.0, np.full(len(nodes), np.inf)
+    least, ratio = -(-count // int(able.sum())), whole_level(weight * (count / weight.sum()), count)
+    if goals.leaders is None:
+        return least, ratio, np.full(len(nodes), np.inf)
+    return least, ratio, leader_shares(cluster).target(goals.leaders, weight, 1.0)
+
+
+def leader_shares(cluster: Cluster) -> Even:
+    """Return how many partitions each node leads where that is as level as rules permit."""
+    nodes, parts, scope = cluster.nodes, cluster.partitions, partition_scope(cluster)
+    able = nodes.may_lead & usable(cluster)
+    weight = np.where(able, nodes.lead_weight, 0.0)
+    forced = []
+    if not scope.open.all():
+        led = np.bincount(scope.rule[parts.replicas > 0], minlength=len(scope.open))
+        for inside in np.unique(scope.open & able, axis=0):
+            alone = ~(scope.open & able & ~inside).any(1)
+            forced.append((inside, float(led[alone].sum())))
+    most = np.full(len(nodes), np.inf)
+    return even_shares(float(wanted_leaders(cluster)), weight, most, 1.0, forced)

@@ -7,14 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import Scope, partition_scope
+from evenkeel.measure.bounds.even import whole_loads
 from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
-
-WHOLE = 1e-9
-"""What is this close to a whole number is taken for it before it is rounded down."""
 
 ROUNDING = 1e-10
 """Relative lack that may be rounding, and is not counted."""
@@ -37,15 +35,15 @@ def floor_target(
     placed, nodes = PlacementCounts.of(cluster, cluster.placement), cluster.nodes
     most = np.minimum(target, _standing_room(placed, partition_scope(cluster)))
     mean = floor_mean(placed, wanted, target)
-    for d, unit in enumerate(cluster.partitions.load.unit):
+    load = cluster.partitions.load
+    for d, unit in enumerate(np.where(load.alike, load.unit, 0.0).tolist()):
         tolerance = asked[d]
         share = 0.0 if tolerance is None else max(1.0 - tolerance, 0.0) * float(mean[d])
         if not 0.0 < share < np.inf:
             continue
         with np.errstate(invalid="ignore"):
             least = np.minimum(share * nodes.capacity[:, d], most[:, d])
-        if unit > 0.0:
-            least = np.floor(least / unit + WHOLE) * unit
+        least = whole_loads(least, unit)
         floor[:, d] = np.where(nodes.may_receive & np.isfinite(least), least, 0.0)
     return floor
 

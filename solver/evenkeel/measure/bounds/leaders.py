@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from evenkeel.measure.rows import at_node
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.partitions import LEAST_UNIT
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 
@@ -40,6 +39,9 @@ STEPS = 2_500
 
 LARGEST_TABLE = 3_000
 """Nodes between which ways are listed; with more, numbers have no price to begin with."""
+
+LEAST = 1e-300
+"""Stands for nothing where something is divided by it."""
 
 FAR = 1 << 30
 """Further than any way from node to node."""
@@ -358,7 +360,7 @@ def _improved(
 ) -> NDArray[np.float64]:
     """Return prices of loads as well, improved step by step towards so many changes."""
     unit = np.append(np.abs(choice.gain).mean(1), 1.0)
-    unit[unit < LEAST_UNIT] = 1.0
+    unit[unit < LEAST] = 1.0
     best, value, eagerness, idle = price, -np.inf, 1.0, 0
     for _ in range(TURNS):
         least, had = choice.cheapest(price)

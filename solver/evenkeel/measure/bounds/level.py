@@ -1,12 +1,13 @@
 """How level any placement can be: lower bounds on the utilisation of the fullest node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope
-from evenkeel.measure.bounds.share import forced_terms
+from evenkeel.measure.bounds.even import whole_level, whole_slots, whole_units
+from evenkeel.measure.bounds.share import Part, forced_parts, group_level
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.node_states import absent_keepers, usable
 from evenkeel.measure.tally import PlacementCounts
@@ -22,24 +23,42 @@ ROWS = 1024
 
 
 def level_terms(
-    placed: PlacementCounts, scope: Scope, wanted: NDArray[np.float64]
+    placed: PlacementCounts, scope: Scope, wanted: NDArray[np.float64], parts: Sequence[Part]
 ) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """Yield each reason why the fullest node cannot be emptier, and how full it makes it.
 
     Every term holds for every placement that breaks no hard rule. A node that keeps what it has but
     accepts nothing may be as full as it is now; one that is not even alive is not looked at.
+    ``parts`` are those of ``parts_of``.
     """
     cluster = placed.cluster
     able, absent = usable(cluster), absent_keepers(cluster)
-    yield "aggregate", aggregate(placed, scope, wanted)
-    yield "whole replicas", whole_replicas(cluster)
     capacity = cluster.nodes.capacity
     if absent.any():
         capacity = np.where(absent[:, None], np.inf, capacity)
+    yield "aggregate", aggregate(placed, scope, wanted)
+    yield "whole replicas", whole_replicas(cluster, usable(cluster), wanted)
     yield "largest replica", largest_replica(cluster, scope, able, capacity)
     yield "pigeonhole", pigeonhole(placed, able, capacity)
-    yield "leaders", leaders_together(cluster, able)
-    yield from forced_terms(placed, scope, able, capacity)
+    for term in ("leaders", "spread", "class"):
+        level = np.zeros(len(wanted))
+        for part in parts:
+            if part.term == term:
+                full = utilisation(part.load, capacity[part.inside].sum(0))
+                whole = whole_replicas(cluster, part.inside, part.load)
+                level = np.maximum(level, np.maximum(full, whole))
+        yield term, level
+    yield "group", group_level(placed, able, capacity)
+
+
+def parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
+    """Return the sets of nodes that rules force loads into, and the loads."""
+    cluster = placed.cluster
+    able, absent, capacity = usable(cluster), absent_keepers(cluster), cluster.nodes.capacity
+    if absent.any():
+        capacity = np.where(absent[:, None], np.inf, capacity)
+    leading = leaders_together(cluster, able)
+    return [*([] if leading is None else [leading]), *forced_parts(placed, scope, able, capacity)]
 
 
 def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
@@ -90,58 +109,34 @@ def aggregate(
     return level
 
 
-def leaders_together(cluster: Cluster, able: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Divide what all leaders weigh by the capacity of those nodes ``able (N,)`` that may lead.
+def leaders_together(cluster: Cluster, able: NDArray[np.bool_]) -> Part | None:
+    """Give the nodes that may lead, of those ``able (N,)``, all that leaders weigh.
 
     A node that keeps what it has may be as full as it is: where such a one may lead, this says
     nothing.
     """
     nodes, parts = cluster.nodes, cluster.partitions
     leading = able & nodes.may_lead
-    none = np.zeros(len(cluster.dimensions))
     if np.array_equal(leading, able) or not leading.any() or not has_leaders(cluster):
-        return none
+        return None
     if (leading & ~nodes.may_receive).any():
-        return none
+        return None
     load = weighted_sum((parts.replicas > 0).astype(np.int64), parts.load.leader)
-    return utilisation(load, nodes.capacity[leading].sum(0))
+    return Part("leaders", leading, load)
 
 
-def whole_replicas(cluster: Cluster) -> NDArray[np.float64]:
-    """Spread replicas that all weigh the same, and cannot be split, over the nodes."""
+def whole_replicas(
+    cluster: Cluster, inside: NDArray[np.bool_], load: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Spread a load (D,) of multiples of one unit, which cannot be split, over nodes (N,)."""
     level, units = np.zeros(len(cluster.dimensions)), cluster.partitions.load.unit
     if not units.any() or absent_keepers(cluster).any():
         return level
-    capacity = cluster.nodes.capacity[usable(cluster)]
-    count = wanted_replicas(cluster)
-    for d, unit in enumerate(units):
-        if unit > 0.0 and np.isfinite(capacity[:, d]).all():
-            with np.errstate(over="ignore"):
-                room = capacity[:, d] / unit
-            if np.isfinite(room.sum()):
-                level[d] = whole_level(room, count)
+    for d in np.flatnonzero(units).tolist():
+        slots = whole_slots(cluster.nodes.capacity[inside, d], float(units[d]))
+        if slots is not None:
+            level[d] = whole_level(slots, whole_units(float(load[d]), float(units[d])))
     return level
-
-
-def whole_level(room: NDArray[np.float64], count: int) -> float:
-    """Return the least t for which the sum of floor(t x room) reaches a count."""
-    room = room[room > 0.0]
-    if count == 0:
-        return 0.0
-    if len(room) == 0:
-        return np.inf
-    start = count / room.sum()
-    # what is whole but for rounding is whole
-    filled = np.floor(start * room * (1.0 + 1e-12))
-    short = count - int(filled.sum())
-    if short <= 0:
-        return float(start)
-    upper = np.partition((filled + 1.0) / room, short - 1)[short - 1]
-    steps = np.maximum(np.floor(upper * room * (1.0 + 1e-12)) - filled, 0.0).astype(np.int64)
-    bin_of = np.repeat(np.arange(len(room)), steps)
-    nth = np.arange(len(bin_of)) - np.repeat(np.cumsum(steps) - steps, steps) + 1
-    events = (filled[bin_of] + nth) / room[bin_of]
-    return float(np.partition(events, short - 1)[short - 1])
 
 
 def largest_replica(

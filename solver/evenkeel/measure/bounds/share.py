@@ -6,6 +6,7 @@ that opens few nodes leaves none. What finds no place outside has to be inside.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from evenkeel.measure.binding import NONE, Scope, group_scope
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.runtime.memoize import memoize
+
+LEAST = 1e-300
+"""Stands for nothing where something is divided by it."""
 
 MARGIN = 1e-6
 """Relative difference that rounding cannot make."""
@@ -70,14 +74,21 @@ class Classes:
         return total
 
 
-def forced_terms(
+class Part(NamedTuple):
+    """What rules force into a set of nodes: by which term, and the load of each dimension, (D,)."""
+
+    term: str
+    inside: NDArray[np.bool_]
+    load: NDArray[np.float64]
+
+
+def forced_parts(
     placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
-) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield how full rules make some part of the cluster, by the kind of part."""
+) -> Iterator[Part]:
+    """Yield the sets of nodes that rules make fuller than others, and what is forced into them."""
     classes = Classes.of(placed, scope)
-    yield "spread", _spread(placed, scope, classes, usable, capacity)
-    yield "class", _class(placed, scope, classes, usable, capacity)
-    yield "group", _group(placed, usable, capacity)
+    yield from _spread(placed, scope, classes, usable, capacity)
+    yield from _class(placed, scope, classes, usable)
 
 
 def forced_loads(
@@ -112,16 +123,93 @@ def _spread(
     classes: Classes,
     usable: NDArray[np.bool_],
     capacity: NDArray[np.float64],
-) -> NDArray[np.float64]:
+) -> Iterator[Part]:
     """Give domains what a spread limit leaves no place for elsewhere.
 
     With at most a per domain, z domains, and w replicas, any k of the domains together have at
-    least w - a (z - k). Looked at are single domains, and the k with least room.
+    least w - a (z - k). Looked at are single domains, and the k with least room; of these the
+    fullest, then the fullest with more domains of what these have beside, and so on.
     """
-    level = np.zeros(capacity.shape[1])
-    topology, nodes = placed.cluster.topology, placed.cluster.nodes
-    is_shared = bool(scope.open.all()) and np.array_equal(usable, nodes.may_receive)
-    weight: NDArray[np.float64] | None = None
+    is_shared = _is_shared(placed, scope, usable)
+    for inside, domain, bound, places, room in _limits(placed, scope, classes, usable, capacity):
+        if is_shared and (_ample(classes, bound, places, room) < room.sum(0)).all():
+            continue
+        weight = classes.loads(placed.lightest)
+        alone = _alone(classes, bound, places)
+        for c in np.flatnonzero(alone.any(0)).tolist():
+            yield Part("spread", inside & (domain == c), alone[:, c] @ weight)
+        wanted, everywhere = classes.wanted * bound, places.sum(1)
+        for d in range(capacity.shape[1]):
+            order = np.argsort(room[:, d], kind="stable")
+            outside = everywhere[:, None] - np.cumsum(places[:, order], axis=1)
+            together = np.maximum(wanted[:, None] - outside, 0.0)[:, :-1]  # (Q, domains - 1)
+            load, there = together.T @ weight, np.cumsum(room[order, d])[:-1]
+            there = there[np.isfinite(there)]
+            for k in _fullest(load[: len(there), d], there):
+                yield Part("spread", inside & np.isin(domain, order[: k + 1]), load[k])
+
+
+def _fullest(load: NDArray[np.float64], room: NDArray[np.float64]) -> Iterator[int]:
+    """Yield the fullest of growing sets, then the one fullest in what it has beside, and so on."""
+    at, loaded, taken = -1, 0.0, 0.0
+    while at + 1 < len(load):
+        full = utilisation(load[at + 1 :] - loaded, room[at + 1 :] - taken)
+        if not full.max() > 0.0:
+            return
+        at += 1 + int(np.argmax(full))
+        loaded, taken = float(load[at]), float(room[at])
+        yield at
+
+
+def _ample(
+    classes: Classes,
+    bound: NDArray[np.bool_],
+    places: NDArray[np.float64],
+    room: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return how much room in all is enough for a limit to force nothing anywhere, (D,).
+
+    Then no domain has more of all room than the limit lets it take of a partition's replicas.
+    Whatever it keeps out of some domains finds as much room elsewhere as it would on average, so
+    that no part gets fuller than the mean, which another term is about.
+    """
+    most = places.max(1, initial=0.0)[bound]
+    share = (most / np.maximum(classes.wanted[bound], 1)).min(initial=1.0)
+    ample: NDArray[np.float64] = room.max(0, initial=0.0) / max(share * (1.0 - MARGIN), LEAST)
+    return ample
+
+
+def ample_room(
+    placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how much room in all is enough for no rule to force anything anywhere, (D,)."""
+    if not _is_shared(placed, scope, usable):
+        return np.full(capacity.shape[1], np.inf)
+    classes, ample = Classes.of(placed, scope), np.zeros(capacity.shape[1])
+    for _, _, bound, places, room in _limits(placed, scope, classes, usable, capacity):
+        ample = np.maximum(ample, _ample(classes, bound, places, room))
+    return ample
+
+
+def _is_shared(placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_]) -> bool:
+    """Whether every node that may hold replicas may be given any."""
+    return bool(scope.open.all()) and np.array_equal(usable, placed.cluster.nodes.may_receive)
+
+
+def _limits(
+    placed: PlacementCounts,
+    scope: Scope,
+    classes: Classes,
+    usable: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+) -> Iterator[
+    tuple[
+        NDArray[np.bool_], NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64],
+        NDArray[np.float64],
+    ]
+]:  # fmt: skip
+    """Yield of each spread limit: nodes, domains, classes bound, their places, and the room."""
+    topology = placed.cluster.topology
     for binding in scope.bindings:
         if binding.kind != "spread" or not binding.hard:
             continue
@@ -130,40 +218,10 @@ def _spread(
         if not bound.any():
             continue
         inside = usable & (domain >= 0)
-        room = np.zeros((places.shape[1], len(level)))
-        for d in range(len(level)):
+        room = np.zeros((places.shape[1], capacity.shape[1]))
+        for d in range(capacity.shape[1]):
             room[:, d] = np.bincount(domain[inside], capacity[inside, d], places.shape[1])
-        if is_shared and _is_roomy(classes, bound, places, room):
-            continue
-        weight = classes.loads(placed.lightest) if weight is None else weight
-        everywhere = places.sum(1, keepdims=True)
-        wanted = (classes.wanted * bound)[:, None]
-        alone = _alone(classes, bound, places)
-        if alone.any():
-            level = np.maximum(level, utilisation(alone.T @ weight, room).max(0, initial=0.0))
-        order = np.argsort(room, axis=0, kind="stable")  # (domains, D), as all that follows
-        outside = everywhere[:, :, None] - np.cumsum(places[:, order], axis=1)
-        together = np.maximum(wanted[:, :, None] - outside, 0.0)[:, :-1]
-        there = np.cumsum(np.take_along_axis(room, order, axis=0), axis=0)[:-1]
-        full = utilisation((together * weight[:, None]).sum(0), there)
-        level = np.maximum(level, full.max(0, initial=0.0))
-    return level
-
-
-def _is_roomy(
-    classes: Classes,
-    bound: NDArray[np.bool_],
-    places: NDArray[np.float64],
-    room: NDArray[np.float64],
-) -> bool:
-    """Whether no domain has more of all room than a limit lets it take of a partition's replicas.
-
-    Then whatever a limit keeps out of some domains finds as much room elsewhere as it would on
-    average, so that no part gets fuller than the mean, which another term is about.
-    """
-    most = places.max(1, initial=0.0)[bound]
-    share = (most / np.maximum(classes.wanted[bound], 1)).min(initial=1.0)
-    return bool((room.max(0, initial=0.0) < share * (1.0 - MARGIN) * room.sum(0)).all())
+        yield inside, domain, bound, places, room
 
 
 def _places(
@@ -187,25 +245,18 @@ def _places(
 
 
 def _class(
-    placed: PlacementCounts,
-    scope: Scope,
-    classes: Classes,
-    usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_]
+) -> Iterator[Part]:
     """Give the nodes that a rule leaves open all partitions that find no place elsewhere."""
-    level = np.zeros(capacity.shape[1])
     if len(scope.open) == 1 and scope.open.all():
-        return level
+        return
     weight = classes.loads(placed.lightest)
     for inside in np.unique(scope.open & usable, axis=0):
         bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
-        forced = (classes.wanted * bound).astype(np.float64)
-        level = np.maximum(level, utilisation(forced @ weight, capacity[inside].sum(0)))
-    return level
+        yield Part("class", inside, (classes.wanted * bound).astype(np.float64) @ weight)
 
 
-def _group(
+def group_level(
     placed: PlacementCounts, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Spread the largest replicas of each group over as many domains as its limit asks for.

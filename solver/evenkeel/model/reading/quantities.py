@@ -145,10 +145,14 @@ def milli_or_mega(text: str) -> str:
     return f"may be {thousandths}, or {found[1]} million: write {thousandths} or {found[1]}M"
 
 
+class Percent(float):
+    """A share that was given in per cent, so that one above 1 is meant."""
+
+
 def read_tolerance(
     faults: FaultList, path: str, given: Any, greatest: float = np.inf
 ) -> float | None:
-    """Read a tolerance: a number from 0 on, or a text such as ``"5%"``; None stays None.
+    """Read a tolerance: a number from 0 to 1, or a text such as ``"5%"``; None stays None.
 
     Examples
     --------
@@ -159,11 +163,26 @@ def read_tolerance(
         return None
     found = _PERCENT.fullmatch(given) if isinstance(given, str) else None
     value = float(found[1]) / 100.0 if found else given
-    if is_real(value) and 0.0 <= value <= greatest:
+    if is_real(value) and 0.0 <= value <= min(greatest, 1.0):
         return float(value)
-    upper = "or more" if np.isinf(greatest) else f"to {greatest:g}"
-    faults.add(path, given, f"must be a number, 0 {upper}, or a text such as '5%'")
+    if (found or isinstance(given, Percent)) and 1.0 < value <= greatest:
+        return Percent(value)
+    percent = "" if not is_real(value) or not 1.0 < value <= greatest else percent_meant(value)
+    faults.add(path, given, f"must be a number, 0 to 1, or a text such as '5%'{percent}")
     return None
+
+
+def percent_meant(value: float) -> str:
+    """Say what a tolerance above 1 comes to, and how what is meant is written.
+
+    Examples
+    --------
+    >>> percent_meant(5.0)
+    "; 5 is 500%: write '5%' or 0.05, or '500%' if that is meant"
+    """
+    share, most = f"{value / 100.0:.10g}", f"{100.0 * value:.10g}"
+    given = f"{value:.10g}"
+    return f"; {given} is {most}%: write '{given}%' or {share}, or '{most}%' if that is meant"
 
 
 def read_tolerances(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds.level import whole_level
+from evenkeel.measure.bounds.even import whole_level
 from evenkeel.measure.bounds.needs import Case, Need, needs
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts

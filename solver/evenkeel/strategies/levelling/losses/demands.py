@@ -3,10 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.binding import partition_scope
+from evenkeel.measure.bounds import bounds_of_levels, leader_shares
+from evenkeel.measure.bounds.share import ample_room
+from evenkeel.measure.node_states import usable
 from evenkeel.measure.row_demands import RowDemands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Role
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.levelling.losses.records import Demanded, Stock
@@ -32,7 +37,9 @@ def stock_and_demands(
     first, member = by_node(np.array(placement.node), len(nodes))
     banned = cluster.forbidden
     leads = has_leaders(cluster)
-    usable = nodes.may_hold | nodes.may_receive
+    scope, able = partition_scope(cluster), usable(cluster)
+    even, leading = bounds_of_levels(cluster, Goals(level=None)), leader_shares(cluster)
+    everyone = np.array_equal(able, able & nodes.may_lead) or not leads
     stock = Stock(
         first=first,
         member=member,
@@ -41,7 +48,16 @@ def stock_and_demands(
         load=np.array(placed.loads.T, order="C"),
         wanted=np.array(wanted_load(cluster)),
         unit=np.array(partitions.load.unit),
-        lead_weight=np.where(nodes.may_lead & usable, nodes.lead_weight, 0.0),
+        alike=np.array(partitions.load.alike),
+        even=np.array(even.even.T, order="C"),
+        least=np.array(even.least.T, order="C"),
+        roomy=ample_room(placed, scope, able, nodes.capacity)
+        if everyone
+        else np.full(len(cluster.dimensions), np.inf),
+        lead_even=leading.level,
+        lead_least=leading.least,
+        leads_alike=bool(scope.open.all()),
+        lead_weight=np.where(nodes.may_lead & able, nodes.lead_weight, 0.0),
         led=int((partitions.replicas > 0).sum()) if leads else 0,
         bytes_dimension=cluster.bytes_dimension,
     )

@@ -13,6 +13,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.quantities import Percent
 from evenkeel.strategies.balance import balance
 from evenkeel.strategies.levelling.run import searched
 from evenkeel.strategies.longhorn.cluster_scope.problem import LOAD
@@ -222,7 +223,7 @@ class Search:
     def _wish(self, name: str, tolerance: float | None) -> float | None:
         """Return the tolerance of a dimension, no tighter than the caller's own."""
         own = 0.0 if name == LOAD else self.goals.tolerance(name)
-        return None if own is None or tolerance is None else max(own, tolerance)
+        return None if own is None or tolerance is None else Percent(max(own, tolerance))
 
     def _copied(self, node: NDArray[np.int32]) -> float:
         return float(self._data[self.problem.placement.owner[self._moved(node)]].sum())

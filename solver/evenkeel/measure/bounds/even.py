@@ -1,0 +1,200 @@
+"""Even shares: what each node carries where all is as level as rules permit, before any tolerance.
+
+All that is wanted is divided by capacity. Where rules force more than the mean into some nodes,
+these are level among themselves, and the others share what is left: of all divisions that rules
+permit, the one whose fullest nodes are least full, then the next ones, and so on. A node that
+accepts nothing carries no more than it holds.
+
+Source: Fujishige, Lexicographically optimal base of a polymatroid with respect to a weight vector,
+1980 (sets that are forced to hold most for their size are fixed first, one after the other).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds.share import MARGIN
+from evenkeel.measure.loads import utilisation
+
+WHOLE = 1e-9
+"""What is this close to a whole number is taken for it before it is rounded."""
+
+NEARLY = 1.0 + 1e-12
+"""What is whole but for rounding is whole."""
+
+
+class Even(NamedTuple):
+    """What each of N nodes carries of one load, where all is as level as rules permit.
+
+    Parameters
+    ----------
+    level : ndarray of float64, shape (N,)
+        Share of its room, as if loads could be split; 0 where nothing is divided, or room has no
+        end.
+    least : ndarray of float64, shape (N,)
+        Load in whole units, so many that all find a place: no node's target is below that.
+    """
+
+    level: NDArray[np.float64]
+    least: NDArray[np.float64]
+
+    def target(
+        self, tolerance: float, room: NDArray[np.float64], unit: float
+    ) -> NDArray[np.float64]:
+        """Return what each node may carry: rounded down to a unit, if any, not below the least."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            most = np.where(room > 0.0, (1.0 + tolerance) * self.level * room, 0.0)
+        return np.maximum(whole_loads(most, unit), self.least)
+
+
+def even_shares(
+    load: float,
+    room: NDArray[np.float64],
+    most: NDArray[np.float64],
+    unit: float,
+    parts: Sequence[tuple[NDArray[np.bool_], float]],
+) -> Even:
+    """Divide a load evenly over nodes of some ``room (N,)``, each of which holds ``most (N,)``.
+
+    Parameters
+    ----------
+    load : float
+        All there is.
+    room, most : ndarray of float64, shape (N,)
+        By which it is divided, and what a node holds at most; 0 and ``inf`` allowed.
+    unit : float
+        Of which all loads are multiples; 0 for none.
+    parts : sequence of (ndarray of bool, shape (N,); float)
+        Sets of nodes, and the load that is forced into each.
+
+    Returns
+    -------
+    Even
+        What each node carries.
+    """
+    even, least = np.zeros(len(room)), np.zeros(len(room))
+    rest, left = np.ones(len(room), bool), [one for one in parts if one[0].any()]
+    while True:
+        level = filled(load, room[rest], most[rest])
+        full = [filled(forced, room[inside], most[inside]) for inside, forced in left]
+        at = int(np.argmax(full)) if full else -1
+        forced_level = full[at] if full else 0.0
+        is_last = not level * (1.0 + MARGIN) < forced_level < np.inf
+        inside, amount = (rest, load) if is_last else left[at]
+        with np.errstate(over="ignore", invalid="ignore"):
+            _divide(level if is_last else forced_level, amount, inside, room, most, unit, even,
+                    least)  # fmt: skip
+        if is_last:
+            for nodes, forced in left if unit > 0.0 else ():
+                if least[nodes].sum() < forced * (1.0 - MARGIN):
+                    whole = _whole(forced, room[nodes], most[nodes], unit)
+                    least[nodes] = np.maximum(least[nodes], whole)
+            return Even(even, least)
+        rest, load = rest & ~inside, max(load - amount, 0.0)
+        left = [
+            (nodes & ~inside, max(forced - (amount if (nodes & inside).any() else 0.0), 0.0))
+            for nodes, forced in left
+        ]
+        left = [one for one in left if one[0].any()]
+
+
+def _divide(
+    level: float,
+    amount: float,
+    inside: NDArray[np.bool_],
+    room: NDArray[np.float64],
+    most: NDArray[np.float64],
+    unit: float,
+    even: NDArray[np.float64],
+    least: NDArray[np.float64],
+) -> None:
+    """Fill in what nodes ``inside (N,)`` carry of an amount that fills them to a level."""
+    if not 0.0 < level < np.inf:
+        return
+    even[inside] = level
+    if unit > 0.0:
+        least[inside] = _whole(amount, room[inside], most[inside], unit)
+
+
+def _whole(
+    amount: float, room: NDArray[np.float64], most: NDArray[np.float64], unit: float
+) -> NDArray[np.float64]:
+    """Return what each node carries of an amount in whole units."""
+    slots = whole_slots(room, unit)
+    level = np.inf
+    if slots is not None:
+        most = np.floor(most / unit * NEARLY + WHOLE)
+        level = whole_level(slots, whole_units(amount, unit), most)
+    if slots is None or not level < np.inf:
+        return room
+    return np.floor(level * slots * NEARLY) * unit
+
+
+def filled(load: float, room: NDArray[np.float64], most: NDArray[np.float64]) -> float:
+    """Return the level at which nodes hold a load, none more than its ``most (N,)``."""
+    free, left = np.ones(len(room), bool), load
+    while True:
+        level = float(utilisation(np.array(max(left, 0.0)), np.array(room[free].sum())))
+        with np.errstate(invalid="ignore"):
+            full = free & (most < level * room * (1.0 - MARGIN))
+        if not full.any():
+            return level
+        free &= ~full
+        left = load - float(most[~free].sum())
+
+
+def whole_loads(load: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
+    """Round loads down to whole units; 0 for none."""
+    return np.floor(load / unit * NEARLY + WHOLE) * unit if unit > 0.0 else load
+
+
+def whole_slots(room: NDArray[np.float64], unit: float) -> NDArray[np.float64] | None:
+    """Return how many units have room; None if these are beyond numbers that count."""
+    with np.errstate(over="ignore"):
+        slots = room / unit
+        return slots if slots.sum() < 2.0**53 else None
+
+
+def whole_units(amount: float, unit: float) -> int:
+    """Return how many units there are in an amount."""
+    return int(np.ceil(amount / unit * (1.0 - 1e-12) - WHOLE))
+
+
+def whole_level(
+    room: NDArray[np.float64], count: int, most: NDArray[np.float64] | None = None
+) -> float:
+    """Return the least t for which the sum of floor(t x room), each at most ``most``, reaches it.
+
+    Infinite where there is none.
+    """
+    if most is None or not (most < np.inf).any():
+        return _whole_level(room, count)
+    free, level = np.ones(len(room), bool), 0.0
+    while True:
+        level = max(level, _whole_level(room[free], max(count - int(most[~free].sum()), 0)))
+        full = free & (most < (np.floor(level * room * NEARLY) if level < np.inf else np.inf))
+        if not full.any():
+            return level
+        free &= ~full
+
+
+def _whole_level(room: NDArray[np.float64], count: int) -> float:
+    """Return the least t for which the sum of floor(t x room) reaches a count."""
+    room = room[room > 0.0]
+    if count == 0:
+        return 0.0
+    if len(room) == 0:
+        return np.inf
+    start = count / room.sum()
+    held = np.floor(start * room * NEARLY)
+    short = count - int(held.sum())
+    if short <= 0:
+        return float(start)
+    upper = np.partition((held + 1.0) / room, short - 1)[short - 1]
+    steps = np.maximum(np.floor(upper * room * NEARLY) - held, 0.0).astype(np.int64)
+    bin_of = np.repeat(np.arange(len(room)), steps)
+    nth = np.arange(len(bin_of)) - np.repeat(np.cumsum(steps) - steps, steps) + 1
+    events = (held[bin_of] + nth) / room[bin_of]
+    return float(np.partition(events, short - 1)[short - 1])
