@@ -262,7 +262,9 @@ def _even_loads(
     cluster = placed.cluster
     nodes, units = cluster.nodes, cluster.partitions.load.unit
     keeps = nodes.may_hold & ~nodes.may_receive
-    held = placed.loads if keeps.any() else np.zeros(nodes.capacity.shape)
+    held = np.zeros(nodes.capacity.shape)
+    if keeps.any():  # whoever leads
+        held = placed.weighed(placed.heaviest.T, placed.seat)
     absent = np.where((keeps & ~nodes.alive)[:, None], held, 0.0)
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
     even, least = np.zeros(room.shape), np.zeros(room.shape)

@@ -53,7 +53,8 @@ def split_up(
     """Give every part its share of what each node may carry."""
     levels = bounds_of_levels(cluster, goals)
     found = Standing.of(cluster, part, parts)
-    nodes, unit = cluster.nodes, cluster.partitions.load.unit
+    nodes, load = cluster.nodes, cluster.partitions.load
+    unit = np.where(load.alike, load.unit, 0.0)
     open_ = Open(nodes.may_hold, nodes.may_receive)
     dimensions = range(len(cluster.dimensions))
 
