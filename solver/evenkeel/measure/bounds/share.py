@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, Scope, group_scope
+from evenkeel.measure.binding import NONE, Scope, group_scope, partition_scope
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.runtime.memoize import memoize
@@ -179,10 +179,9 @@ def _ample(
     return ample
 
 
-def ample_room(
-    placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def ample_room(placed: PlacementCounts, usable: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return how much room in all is enough for no rule to force anything anywhere, (D,)."""
+    scope, capacity = partition_scope(placed.cluster), placed.cluster.nodes.capacity
     if not _is_shared(placed, scope, usable):
         return np.full(capacity.shape[1], np.inf)
     classes, ample = Classes.of(placed, scope), np.zeros(capacity.shape[1])

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds import bounds_of_levels, leader_shares
 from evenkeel.measure.bounds.share import ample_room
 from evenkeel.measure.node_states import usable
@@ -37,9 +36,11 @@ def stock_and_demands(
     first, member = by_node(np.array(placement.node), len(nodes))
     banned = cluster.forbidden
     leads = has_leaders(cluster)
-    scope, able = partition_scope(cluster), usable(cluster)
+    able = usable(cluster)
     even, leading = bounds_of_levels(cluster, Goals(level=None)), leader_shares(cluster)
-    everyone = np.array_equal(able, able & nodes.may_lead) or not leads
+    roomy = ample_room(placed, able)
+    if leads and not np.array_equal(able, able & nodes.may_lead):
+        roomy = np.full(len(roomy), np.inf)  # leaders are forced into those that may lead
     stock = Stock(
         first=first,
         member=member,
@@ -51,12 +52,10 @@ def stock_and_demands(
         alike=np.array(partitions.load.alike),
         even=np.array(even.even.T, order="C"),
         least=np.array(even.least.T, order="C"),
-        roomy=ample_room(placed, scope, able, nodes.capacity)
-        if everyone
-        else np.full(len(cluster.dimensions), np.inf),
+        roomy=roomy,
         lead_even=leading.level,
         lead_least=leading.least,
-        leads_alike=bool(scope.open.all()),
+        leads_alike=bool((roomy < np.inf).all()),
         lead_weight=np.where(nodes.may_lead & able, nodes.lead_weight, 0.0),
         led=int((partitions.replicas > 0).sum()) if leads else 0,
         bytes_dimension=cluster.bytes_dimension,
