@@ -13,8 +13,6 @@ from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.spending import most_out
-from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
@@ -228,8 +226,8 @@ def targets_said(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
             yield f"{name} at most {said}"
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if any(tolerance is not None for tolerance in asked):
-        placed = PlacementCounts.of(cluster, cluster.placement)
-        mean = floor_mean(placed, wanted_load(cluster), bounds.target)
+        takes = cluster.nodes.may_receive
+        mean = floor_mean(cluster, bounds.fair, bounds.even)[takes].max(0, initial=0.0)
         yield from _floors_said(cluster, asked, mean.tolist())
     if goals.leaders is not None and bounds.leaders:
         most = bounds.leader_target.max()

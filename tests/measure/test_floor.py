@@ -125,14 +125,14 @@ def test_a_node_that_no_rule_opens_has_no_floor():
     assert bounds(cluster, Goals(floor=0.0)).floor.tolist() == [[2.0], [2.0], [0.0]]
 
 
-def test_what_only_keeps_does_not_raise_the_floor_of_others():
+def test_floors_beside_what_only_keeps_are_counted_from_the_mean_of_all():
     cluster = Cluster.from_arrays(
         capacity=[[10.0]] * 3, load=[[1.0]] * 8, placement=[[0]] * 6 + [[1], [2]],
         accepts=[False, True, True],
     )  # fmt: skip
-    found = bounds(cluster, Goals(level="90%", floor=0.0))
-    assert found.target[0, 0] == 5.0  # the mean is 8 / 3
-    assert found.floor.tolist() == [[0.0], [1.0], [1.0]]
+    assert bounds(cluster, Goals(floor=0.0)).floor.tolist() == [[0.0], [2.0], [2.0]]
+    result = ek.solve(cluster, goals=Goals(floor=0.0))
+    assert result.success and result.levelness.loads[:, 0].max() == 3.0
 
 
 def test_what_must_leave_a_node_that_only_keeps_counts_for_the_floor_of_others():

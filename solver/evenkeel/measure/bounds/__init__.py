@@ -67,7 +67,8 @@ class Bounds:
         Replicas that must join whatever is kept.
     floor : ndarray of float64, shape (N, D)
         Load that a node must hold for the goals to be met: (1 - floor) x the mean of its capacity,
-        rounded down where loads only count replicas; 0 where no floor is asked for.
+        or what rules leave for it where that is less, rounded down where loads only count replicas;
+        0 where no floor is asked for.
     arrivals : ndarray of int64, shape (N,)
         Replicas that must at least join each node for it to hold its floor.
     cost : CostBound or None
@@ -169,7 +170,7 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
         targets.append(found.target)
     proofs = shedding(placed, kept, np.stack(targets))
     to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
-    floor = floor_target(cluster, goals, wanted_load(cluster), found.target)
+    floor = floor_target(cluster, goals, found.fair, found.even, found.target)
     joining = arrivals(placed, floor)
     return Bounds(
         **found._asdict(),
@@ -206,7 +207,7 @@ def bounds_of_levels(cluster: Cluster, goals: Goals | Cost, missing: int = 0) ->
         feasible_proof=proof,
         level_proof=proof,
         missing=missing,
-        floor=read_only(floor_target(cluster, goals, wanted_load(cluster), found.target)),
+        floor=read_only(floor_target(cluster, goals, found.fair, found.even, found.target)),
         arrivals=read_only(np.zeros(nodes, np.int64)),
         cost=None if cost is None else cost_bound(cluster, cost, missing),
     )

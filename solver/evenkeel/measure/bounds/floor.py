@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import whole_loads
 from evenkeel.measure.bounds.level import piling
-from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
@@ -19,14 +18,14 @@ ROUNDING = 1e-10
 
 
 def floor_target(
-    cluster: Cluster, goals: Goals, wanted: NDArray[np.float64], target: NDArray[np.float64]
-) -> NDArray[np.float64]:
+    cluster: Cluster, goals: Goals, fair: NDArray[np.float64], even: NDArray[np.float64],
+    target: NDArray[np.float64],
+) -> NDArray[np.float64]:  # fmt: skip
     """Return the load that each node must hold at least for its dimensions to be level, (N, D).
 
     That is (1 - floor) x the mean utilisation of its capacity, rounded down where loads only count
-    replicas, no more than its target, and no more than all that may stand on it; 0 on nodes that
-    accept nothing, and where no floor is asked for. The mean is over what is wanted, less what
-    nodes may go on holding that keep but accept nothing: no more than they may carry.
+    replicas, no more than its target or than rules leave for it, and no more than all that may
+    stand on it; 0 on nodes that accept nothing, and where no floor is asked for.
     """
     floor = np.zeros(cluster.nodes.capacity.shape)
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
@@ -34,13 +33,11 @@ def floor_target(
         return floor
     placed, nodes = PlacementCounts.of(cluster, cluster.placement), cluster.nodes
     most = np.minimum(target, _standing_room(placed, partition_scope(cluster)))
-    mean = floor_mean(placed, wanted, target)
-    load = cluster.partitions.load
+    mean, load = floor_mean(cluster, fair, even), cluster.partitions.load
     for d, unit in enumerate(np.where(load.alike, load.unit, 0.0).tolist()):
         tolerance = asked[d]
-        share = 0.0 if tolerance is None else max(1.0 - tolerance, 0.0) * float(mean[d])
-        if not 0.0 < share < np.inf:
-            continue
+        share = (0.0 if tolerance is None else max(1.0 - tolerance, 0.0)) * mean[:, d]
+        share = np.where(even[:, d] > 0.0, np.minimum(share, even[:, d]), share)
         with np.errstate(invalid="ignore"):
             least = np.minimum(share * nodes.capacity[:, d], most[:, d])
         least = whole_loads(least, unit)
@@ -49,15 +46,17 @@ def floor_target(
 
 
 def floor_mean(
-    placed: PlacementCounts, wanted: NDArray[np.float64], target: NDArray[np.float64]
+    cluster: Cluster, fair: NDArray[np.float64], even: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the mean utilisation that floors are counted from, (D,): see ``floor_target``."""
-    nodes = placed.cluster.nodes
-    keeps = nodes.may_hold & ~nodes.may_receive
-    if keeps.any():
-        held = placed.weighed(placed.heaviest.T, placed.seat)
-        wanted = np.maximum(wanted - np.minimum(held, target)[keeps].sum(0), 0.0)
-    return utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
+    """Return the mean utilisation that floors are counted from, (N, D).
+
+    Where some nodes keep what they have and accept nothing it is the mean of all, ``even (N, D)``:
+    ``fair (D,)`` leaves out their capacity.
+    """
+    nodes = cluster.nodes
+    if (nodes.may_hold & ~nodes.may_receive).any():
+        return np.minimum(even, fair)
+    return np.broadcast_to(fair, even.shape)
 
 
 def arrivals(placed: PlacementCounts, floor: NDArray[np.float64]) -> NDArray[np.int64]:

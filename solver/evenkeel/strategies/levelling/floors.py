@@ -51,13 +51,14 @@ def floors_of(run: Run) -> NDArray[np.float64]:
 def lowest_of(bounds: Bounds, problem: Problem) -> NDArray[np.float64]:
     """Return what nodes may be brought down to, (D, N): their floors, where any is asked for.
 
-    What only keeps gives nothing then but what is above its target: floors are what others hold
-    while it goes on holding the rest, and would rise with all that left it.
+    What only keeps is brought down to the mean of all: floors are counted from it, and would rise
+    with what leaves it beyond that.
     """
     floor = np.array(bounds.floor.T, order="C")  # not a view that is read only
     if not floor.any():
         return floor
-    return np.where(problem.nodes.accepts, floor, problem.nodes.watermark)
+    even = np.minimum(bounds.even.T * problem.nodes.capacity, problem.nodes.watermark)
+    return np.where(problem.nodes.accepts, floor, even)
 
 
 class _Asked(NamedTuple):
