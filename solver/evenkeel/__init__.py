@@ -43,6 +43,7 @@ from evenkeel.showing import read_frames as _read_frames
 from evenkeel.showing import show_snapshots as _show_snapshots
 
 if _typing.TYPE_CHECKING:
+    from evenkeel import options
     from evenkeel.formats.folders.writing import write_plan_folder
     from evenkeel.formats.plans.reading import read_plan
     from evenkeel.formats.plans.writing import write_plan
@@ -57,7 +58,6 @@ if _typing.TYPE_CHECKING:
     from evenkeel.session.changes import Changes
     from evenkeel.session.session import Session
     from evenkeel.solving import solve
-    from evenkeel.strategies import options
     from evenkeel.strategies.cockroach.hottest import hottest
     from evenkeel.strategies.cockroach.intake import cockroach_cluster
     from evenkeel.strategies.exact.conflicts import conflicts
@@ -166,7 +166,7 @@ _LATER = {
 
 _ROOMS = {
     "control": "evenkeel.control",
-    "options": "evenkeel.strategies.options",
+    "options": "evenkeel.options",
     "simulate": "evenkeel.simulate",
 }
 """Rooms for people, imported when they are first used."""

@@ -40,7 +40,7 @@ FLOORS = (
     {"evenkeel.result", "evenkeel.showing"},
     {"evenkeel.solving"},
     {"evenkeel.session"},
-    {"evenkeel.studies", "evenkeel.install"},
+    {"evenkeel.studies", "evenkeel.install", "evenkeel.options"},
     {"evenkeel"},  # the face: what a user imports by name
     {"evenkeel.cli"},
 )

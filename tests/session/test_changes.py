@@ -5,6 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.session.changes import changed
+from tests.support.clusters import assert_equal
 
 
 def small(**more):
@@ -123,3 +124,83 @@ def test_rules_and_loads_are_those_of_replace():
     assert ours.rules == theirs.rules
     assert np.array_equal(ours.partitions.load.voter, theirs.partitions.load.voter)
     assert np.array_equal(ours.partitions.rule, theirs.partitions.rule)
+
+
+def ruled(seed=0):
+    rng = np.random.default_rng(seed)
+    return ek.Cluster.from_arrays(
+        capacity=rng.uniform(5, 9, (5, 2)), load=rng.uniform(0, 1, (6, 2)),
+        placement=[[p % 5, (p + 2) % 5] for p in range(6)], domains={"zone": [*"aabbc"]},
+        tags={"ssd": [True, False] * 2 + [True]}, attributes={"os": [*"xyxyx"]},
+        tier_capacity={"zone": [[1e3, 1e3], [2e3, 2e3], [3e3, 3e3]]}, attached=[4, 0, -1, 1, 2, 3],
+        forbidden=[[0, 1], [2, 4], [3, 0]], stands_for=[-1, -1, -1, -1, 1], spread={"zone": 2},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verb", "which"),
+    [("down", "n1"), ("up", 1), ("drain", "zone=b"), ("cordon", ["n1", 2]), ("gone", "+ssd"),
+     ("pin", "p1"), ("remove_nodes", "zone=a"), ("remove_nodes", 4)],
+)  # fmt: skip
+def test_every_verb_of_a_cluster_is_one_of_changes(verb, which):
+    cluster = ruled()
+    one = ek.Session(cluster).apply(ek.Changes(**{verb: which})).cluster
+    assert_equal("cluster", one, getattr(cluster, verb)(which))
+
+
+def test_pins_are_taken_back():
+    cluster = ruled().pin("p1", "p2")
+    one = ek.Session(cluster).apply(ek.Changes(pin="p4", unpin=["p1"])).cluster
+    assert np.unique(one.placement.owner[one.placement.flags > 0]).tolist() == [2, 4]
+    assert_equal("cluster", one, cluster.pin("p4").unpin("p1"))
+    with pytest.raises(ek.InvalidInput, match="also said to be pinned"):
+        ek.Session(cluster).apply(ek.Changes(pin="p4", unpin="p4"))
+    result = ek.solve(one.drain("n4"), goals=ek.Goals(level=None))
+    assert not result.comparison.joined[one.placement.flags > 0].any()
+
+
+@pytest.mark.parametrize("which", [[0], [1, 3], [4], [0, 1], range(5)])
+def test_removed_nodes_leave_nothing_behind(which):
+    """All that is told of the others is as it was, by name."""
+    cluster = ruled()
+    left = [n for n in range(5) if n not in which]
+    fewer = cluster.remove_nodes(list(which))
+    assert list(fewer.nodes.names) == [f"n{n}" for n in left]
+    for name in ("capacity", "alive", "weight", "max_replicas"):
+        assert np.array_equal(getattr(fewer.nodes, name), getattr(cluster.nodes, name)[left])
+    assert np.array_equal(fewer.nodes.tags["ssd"], cluster.nodes.tags["ssd"][left])
+    names = [*fewer.nodes.names, None]
+    was = [*cluster.nodes.names, None]
+    for one, other in ((fewer.placement.node, cluster.placement.node),
+                       (fewer.partitions.attached, cluster.partitions.attached)):  # fmt: skip
+        expected = [was[n] if was[n] in names else None for n in other.tolist()]
+        assert [names[n] for n in one.tolist()] == expected
+    banned = [(p, was[n]) for p, n in cluster.forbidden.tolist() if n in left]
+    assert [(p, names[n]) for p, n in fewer.forbidden.tolist()] == banned
+    for n, old in enumerate(left):
+        new_zone, old_zone = fewer.topology.domain[0, n], cluster.topology.domain[0, old]
+        assert fewer.topology.domain_name(0, new_zone) == cluster.topology.domain_name(0, old_zone)
+        assert np.array_equal(
+            fewer.topology.tier_capacity["zone"][new_zone],
+            cluster.topology.tier_capacity["zone"][old_zone],
+        )
+    if len(left) > 2:
+        solved = ek.solve(fewer, goals=ek.Goals(level=None))
+        assert solved.audit.counts["unassigned"] == 0
+    ek.Cluster(
+        **{name: getattr(fewer, name) for name in vars(cluster)}
+    )  # checked as if it were new
+
+
+def test_tables_may_be_told_of_some_rows():
+    cluster = ruled()
+    changes = ek.Changes(load={"p1": [0.5, 0.25], 3: [1, 1]}, capacity={"zone=b": [7.0, 8.0]})
+    one = ek.Session(cluster).apply(changes).cluster
+    load, capacity = cluster.partitions.load.voter.copy(), cluster.nodes.capacity.copy()
+    load[1], load[3], capacity[2:4] = [0.5, 0.25], 1.0, [7.0, 8.0]
+    assert np.array_equal(one.partitions.load.voter, load)
+    assert np.array_equal(one.nodes.capacity, capacity)
+    with pytest.raises(ek.InvalidInput) as wrong:
+        ek.Session(cluster).apply(ek.Changes(load={"p9": [1, 1], "p1": [1]}, capacity={0: [-1, 1]}))
+    paths = [fault.path for fault in wrong.value.faults]
+    assert any("'p9'" in path for path in paths) and any("'p1'" in path for path in paths)

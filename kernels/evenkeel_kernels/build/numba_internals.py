@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numba
 from numba.core import event
@@ -168,7 +168,7 @@ def _stamp(locator: Any, function: Callable[..., object]) -> tuple[object, ...]:
 class KernelCacheImpl(CompileResultCacheImpl):
     """Loads the machine code of a kernel; what only a compilation needs is left packed."""
 
-    _locator_classes: ClassVar[list[type[object]]] = [
+    _locator_classes: list[type[object]] = [  # noqa: RUF012 (numba declares it so)
         *map(_or_readable, (UserProvidedCacheLocator, InTreeCacheLocator, UserWideCacheLocator)),
         *CompileResultCacheImpl._locator_classes[3:],
     ]

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn, cast
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 
@@ -81,7 +81,7 @@ class Document:
             data = b"" if path.is_dir() else _content(path)
         elif hasattr(source, "read"):
             name = str(getattr(source, "name", "<file>"))
-            data = _read_on(name, source)
+            data = _read_on(name, cast("BinaryIO", source))
         else:
             raise InvalidInput([Fault("source", source, "must be a path, bytes, or an open file")])
         packed = data.startswith(GZIP_MAGIC)

@@ -256,7 +256,7 @@ def read(
     >>> file = io.BytesIO()
     >>> np.savez(file, capacity=np.ones((2, 1)), load=np.ones((1, 1)))
     >>> read(file.getvalue())
-    <Cluster: 2 nodes, 1 partitions, 0 replicas wanted, 1 dimension>
+    <Cluster: 2 nodes, 1 partition, 0 replicas wanted, 1 dimension>
     """
     from evenkeel.formats.documents import Document
 

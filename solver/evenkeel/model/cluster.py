@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.arguments import Arguments, Group, Labels, Node
-from evenkeel.model.intake.changes import Changeable, added
+from evenkeel.model.intake.changes import Changeable, added, chosen_nodes, without_nodes
 from evenkeel.model.intake.consistency import check_consistent, vouch_for
 from evenkeel.model.intake.parts import read_changes, read_parts
 from evenkeel.model.nodes import Nodes
@@ -19,6 +19,7 @@ from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.keywords import check_keywords, known_arguments
+from evenkeel.model.reading.selection import Which
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.frames import frame_reader
 from evenkeel.model.runtime.shown import Shown
@@ -349,6 +350,42 @@ class Cluster(Changeable, Shown):
         vouch_for(parts)
         return replace(self, **parts)
 
+    def remove_nodes(self, *which: Which) -> Cluster:
+        """Return a cluster without some nodes.
+
+        What stood on them stands nowhere, and is missing where it is wanted. Nodes that are only
+        dead, or gone for good, and are to be told of still, are ``down`` or ``gone``.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated; those that are left keep their order and their names.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(
+        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0], [2]])
+        >>> fewer = c.remove_nodes("n0")
+        >>> list(fewer.nodes.names), fewer.placement.node.tolist()
+        (['n1', 'n2'], [-1, 1])
+        """
+        faults = FaultList()
+        parts = without_nodes(self._parts(), chosen_nodes(faults, self, "remove_nodes", which))
+        faults.raise_if_any()
+        vouch_for(parts)
+        return replace(self, **parts)
+
     @staticmethod
     @known_arguments
     def from_frames(
@@ -428,12 +465,13 @@ class Cluster(Changeable, Shown):
         return replace(self, placement=placement)
 
     def __repr__(self) -> str:
-        count = len(self.dimensions)
-        return (
-            f"<Cluster: {len(self.nodes)} nodes, {len(self.partitions)} partitions, "
-            f"{int(self.partitions.replicas.sum(dtype=np.int64))} replicas wanted, "
-            f"{count} dimension{'s' if count != 1 else ''}>"
-        )
+        wanted = int(self.partitions.replicas.sum(dtype=np.int64))
+        counts = (
+            (len(self.nodes), "node", ""), (len(self.partitions), "partition", ""),
+            (wanted, "replica", " wanted"), (len(self.dimensions), "dimension", ""),
+        )  # fmt: skip
+        told = (f"{count} {word}{'s' * (count != 1)}{rest}" for count, word, rest in counts)
+        return f"<Cluster: {', '.join(told)}>"
 
 
 def require_cluster(given: object) -> None:

@@ -19,6 +19,10 @@ BY_TIER = ("domain_in", "domain_out")
 class Limits:
     """Budgets that a result never exceeds; repairs come first and count.
 
+    What was lost with its node leaves neither the node nor its domain, and who leads in the place
+    of a lost leader is no change: ``node_out``, ``domain_out`` and ``leader_changes`` bound what
+    lives.
+
     Parameters
     ----------
     moves : int, optional

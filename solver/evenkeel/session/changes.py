@@ -10,20 +10,29 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.arguments import Labels, Node
-from evenkeel.model.intake.changes import STATES, added
+from evenkeel.model.intake.changes import STATES, added, with_pins, without_nodes
 from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.intake.membership import with_partitions, without_partitions
 from evenkeel.model.intake.parts import read_changes
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only, shape_of
+from evenkeel.model.reading.arrays import as_array, read_only, shape_of
 from evenkeel.model.reading.containers import entries_of
 from evenkeel.model.reading.keywords import check_keywords, known_fields
 from evenkeel.model.reading.selection import Which, find_nodes, find_partitions
 from evenkeel.model.rules import Rule
 
-COLUMNS = ("load", "leader_load", "non_voter_load", "rules", "rule", "placement")
+LOADS = ("load", "leader_load", "non_voter_load")
+"""Changes that may be told of some partitions by themselves."""
+
+COLUMNS = ("capacity", *LOADS, "rules", "rule", "placement")
 """Changes that ``Cluster.replace`` knows under the same names."""
+
+CHOICES = (*STATES, "drop", "remove_nodes", "pin", "unpin")
+"""Changes that choose nodes or partitions."""
+
+Table = ArrayLike | Mapping[str | int, ArrayLike]
+"""All rows, or some of them by name, number or expression."""
 
 
 class NewNodes(TypedDict, total=False):
@@ -87,7 +96,8 @@ class Changes:
     """What happens to a cluster, all of it at once.
 
     First nodes join, then partitions leave, then others join; all else is told of the cluster that
-    this makes, in which new nodes and partitions are the last ones. Nodes and partitions are told
+    this makes, in which new nodes and partitions are the last ones; and nodes that are removed
+    leave at the very end. The verbs are those of ``Cluster``. Nodes and partitions are told
     by name, number, expression or mask, as ``Cluster.down`` and ``Cluster.pin`` take them; one
     name or number may stand by itself. P partitions, D dimensions.
 
@@ -96,6 +106,10 @@ class Changes:
     down, up, drain, cordon : str, int, or sequence of them
         Nodes that are dead with all they hold; that are up again, whatever they were; that all
         replicas have to leave; that keep what they have and are given nothing more.
+    gone, remove_nodes : str, int, or sequence of them
+        Nodes that are dead and will not come back; that are taken out of the cluster.
+    pin, unpin : str, int, or sequence of them
+        Partitions whose replicas stay where they are; that may move again.
     nodes : NewNodes or None
         Nodes that join: the arguments of ``Cluster.add_nodes`` by name.
     drop : str, int, or sequence of them
@@ -103,8 +117,11 @@ class Changes:
     partitions : NewPartitions or None
         Partitions that join: arguments of ``Cluster.from_arrays`` by name. By default they are in
         the first group, and bound by the rule that binds all others, if there is one.
-    load, leader_load, non_voter_load : array_like of float64, shape (P, D), or None
-        Loads, as ``Cluster.replace`` takes them; None leaves them as they are.
+    capacity : array_like of float64, shape (N, D), mapping, or None
+        Capacities of all nodes; or, by name, number or expression, the row (D,) of some of them.
+    load, leader_load, non_voter_load : array_like of float64, shape (P, D), mapping, or None
+        Loads, as ``Cluster.replace`` takes them; or, by name, number or ``"group=orders"``, the row
+        (D,) of some partitions. None leaves them as they are.
     rules : sequence of Rule or None
         Rules in the place of those there are, as ``Cluster.replace`` takes them.
     rule : array_like of int32, shape (P,), or None
@@ -125,12 +142,17 @@ class Changes:
     up: Which = ()
     drain: Which = ()
     cordon: Which = ()
+    gone: Which = ()
+    pin: Which = ()
+    unpin: Which = ()
+    remove_nodes: Which = ()
     nodes: NewNodes | None = None
     drop: Which = ()
     partitions: NewPartitions | None = None
-    load: ArrayLike | None = None
-    leader_load: ArrayLike | None = None
-    non_voter_load: ArrayLike | None = None
+    capacity: Table | None = None
+    load: Table | None = None
+    leader_load: Table | None = None
+    non_voter_load: Table | None = None
     rules: Sequence[Rule] | None = None
     rule: ArrayLike | None = None
     placement: Placement | ArrayLike | Sequence[Sequence[Node]] | None = None
@@ -141,7 +163,7 @@ class Changes:
         return frozenset(
             one.name for one in fields(self)
             if (value := getattr(self, one.name)) is not None
-            and (one.name not in (*STATES, "drop") or shape_of(value) == () or len(value))
+            and (one.name not in CHOICES or shape_of(value) == () or len(value))
         )  # fmt: skip
 
 
@@ -153,13 +175,61 @@ def changed(cluster: Cluster, changes: Changes) -> Cluster:
     if "nodes" not in told or joined:
         given |= _states(faults, parts["nodes"], parts["topology"], changes, told)
     if joined:
-        given |= {name: getattr(changes, name) for name in COLUMNS if name in told}
+        given |= {
+            name: _whole_table(faults, name, getattr(changes, name), parts)
+            for name in COLUMNS
+            if name in told
+        }
     elif "rules" in told:
         given["rules"] = changes.rules
     parts = read_changes(faults, given, parts)
+    if joined:
+        parts = _pinned(faults, parts, changes, told)
+    leave = np.zeros(0, np.int32)
+    if "remove_nodes" in told and ("nodes" not in told or joined):
+        which = _listed(changes.remove_nodes)
+        leave = find_nodes(faults, "remove_nodes", parts["nodes"], parts["topology"], which)
     faults.raise_if_any()
+    if len(leave):
+        parts = without_nodes(parts, leave)
     vouch_for(parts)
     return replace(cluster, **parts)
+
+
+def _whole_table(faults: FaultList, name: str, given: Any, parts: dict[str, Any]) -> Any:
+    """Return all rows of a table of which some are told one by one; anything else as it is."""
+    if not isinstance(given, Mapping) or name not in ("capacity", *LOADS):
+        return given
+    nodes, partitions = parts["nodes"], parts["partitions"]
+    loads = dict(zip(LOADS, ("voter", "leader", "non_voter"), strict=True))
+    old = nodes.capacity if name == "capacity" else getattr(partitions.load, loads[name])
+    table = np.array(old)
+    for key, row in given.items():
+        at = f"{name}[{key!r}]"
+        if name == "capacity":
+            where: Any = find_nodes(faults, at, nodes, parts["topology"], [key])
+        else:
+            where = find_partitions(faults, at, partitions, [key])
+        table[where] = as_array(faults, at, row, np.float64, (table.shape[1],))
+    return table
+
+
+def _pinned(
+    faults: FaultList, parts: dict[str, Any], changes: Changes, told: frozenset[str]
+) -> dict[str, Any]:
+    """Return the parts with some partitions pinned, and others no more."""
+    placement, pinned = parts["placement"], np.zeros(len(parts["partitions"]), bool)
+    for name in ("pin", "unpin"):
+        if name not in told:
+            continue
+        which = find_partitions(faults, name, parts["partitions"], _listed(getattr(changes, name)))
+        for p in which[pinned[which]].tolist():
+            faults.add(name, parts["partitions"].names[p], "is also said to be pinned")
+        held = np.zeros(len(pinned), bool)
+        held[which] = True
+        pinned |= held
+        placement = with_pins(placement, held, stays=name == "pin")
+    return {**parts, "placement": placement}
 
 
 def lost_nodes(cluster: Cluster, changes: Changes) -> NDArray[np.int32]:
@@ -170,7 +240,7 @@ def lost_nodes(cluster: Cluster, changes: Changes) -> NDArray[np.int32]:
     return found
 
 
-def without_nodes(nodes: Nodes, lost: NDArray[np.bool_]) -> Nodes:
+def with_lost(nodes: Nodes, lost: NDArray[np.bool_]) -> Nodes:
     """Return nodes of which those ``lost (N,)`` are dead."""
     flags: dict[str, Any] = {
         name: read_only(getattr(nodes, name) & ~lost) for name in STATES["down"]

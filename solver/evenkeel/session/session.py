@@ -19,7 +19,7 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.result import Result
 from evenkeel.session.answer import STAGE, answered
-from evenkeel.session.changes import COLUMNS, Changes, changed, lost_nodes, without_nodes
+from evenkeel.session.changes import COLUMNS, Changes, changed, lost_nodes, with_lost
 from evenkeel.session.held import HeldCluster
 from evenkeel.solving import Stopwatch, solve
 from evenkeel.strategies.options import Options
@@ -245,7 +245,7 @@ def _without(cluster: Cluster, lost: NDArray[np.int32]) -> Cluster:
     flag = np.zeros(len(cluster.nodes), bool)
     flag[lost] = True
     placement = copy.copy(cluster.placement)
-    nodes = without_nodes(cluster.nodes, read_only(flag))
+    nodes = with_lost(cluster.nodes, read_only(flag))
     parts = {**cluster.__dict__, "nodes": nodes, "placement": placement}
     vouch_for(parts)
     return replace(cluster, nodes=nodes, placement=placement)

@@ -59,6 +59,13 @@ class Frontier(Reported, Shown):
     goals: Goals
     options: dict[str, Any]
 
+    def __repr__(self) -> str:
+        points = ", ".join(
+            f"{moves} moves to {level:.4g}"
+            for moves, level in zip(self.moves.tolist(), self.level.tolist(), strict=True)
+        )
+        return f"<Frontier: {points}>"
+
     @property
     def level(self) -> NDArray[np.float64]:
         """Highest utilisation over the fair one, of the worst dimension, (F,) float64."""

@@ -34,7 +34,7 @@ def read(path: str | Path, assignment: str | Path | None = None) -> Cluster:
     >>> _ = (folder / "model_x.txt").write_text("1 0 10 1 0 0 9 5 0 1 0 0 1 0 7 1 0 1 10 100")
     >>> _ = (folder / "assignment_x.txt").write_text("0")
     >>> read(folder)
-    <Cluster: 1 nodes, 1 partitions, 1 replicas wanted, 1 dimension>
+    <Cluster: 1 node, 1 partition, 1 replica wanted, 1 dimension>
     """
     faults = FaultList()
     model_path, assignment_path = pair(Path(path), assignment)

@@ -30,6 +30,7 @@ STATES: Mapping[str, Mapping[str, bool]] = {
     "up": {"alive": True, "accepts": True, "keeps": True, "leads": True, "gone": False},
     "cordon": {"accepts": False},
     "drain": {"accepts": False, "keeps": False, "leads": False},
+    "gone": {"alive": False, "accepts": False, "keeps": False, "leads": False, "gone": True},
 }
 """What is true of a node in each state; all else stays as it was."""
 
@@ -145,6 +146,26 @@ class Changeable:
         """
         return self.replace(**_in_state(self.nodes, self.topology, "drain", which))
 
+    def gone(self, *which: Which) -> Self:
+        """Return a cluster in which nodes are dead and will not come back.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Nodes, as ``down`` takes them.
+
+        Returns
+        -------
+        Cluster
+            Validated; the nodes are still there, as places that replicas are missing from.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such node.
+        """
+        return self.replace(**_in_state(self.nodes, self.topology, "gone", which))
+
     @known_keywords
     def pin(
         self,
@@ -183,7 +204,55 @@ class Changeable:
         >>> c.pin(topic="audit").placement.flags.tolist()
         [1, 0]
         """
-        return self.replace(placement=_pinned(self.partitions, self.placement, which, group, topic))
+        return self.replace(placement=_pinned(self, which, group, topic, stays=True))
+
+    @known_keywords
+    def unpin(
+        self,
+        *which: Which,
+        group: str | int | Sequence[str | int] | None = None,
+        topic: str | Sequence[str] | None = None,
+    ) -> Self:
+        """Return a cluster in which the replicas of some partitions may move again.
+
+        Parameters
+        ----------
+        *which : str, int, or array_like
+            Partitions, as ``pin`` takes them.
+        group : str, int, or sequence of them, optional
+            Groups, as ``pin`` takes them.
+        topic : str or sequence of str, optional
+            The same, as Kafka calls a group.
+
+        Returns
+        -------
+        Cluster
+            Validated.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such partition or group.
+
+        Examples
+        --------
+        >>> import evenkeel as ek
+        >>> c = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]] * 2, placement=[[0], [0]])
+        >>> c.pin("p0", "p1").unpin("p0").placement.flags.tolist()
+        [0, 1]
+        """
+        return self.replace(placement=_pinned(self, which, group, topic, stays=False))
+
+
+def chosen_nodes(
+    faults: FaultList, cluster: Changeable, path: str, which: Sequence[Which]
+) -> NDArray[np.int32]:
+    """Return the nodes that arguments name, each once."""
+    found = [
+        find_nodes(faults, at, cluster.nodes, cluster.topology, one)
+        for at, one in _arguments(path, which)
+    ]
+    return np.unique(np.concatenate([np.zeros(0, np.int32), *found]))
 
 
 def _in_state(nodes: Nodes, topology: Topology, state: str, which: Sequence[Which]) -> Arguments:
@@ -201,26 +270,31 @@ def _in_state(nodes: Nodes, topology: Topology, state: str, which: Sequence[Whic
 
 
 def _pinned(
-    partitions: Partitions,
-    placement: Placement,
+    cluster: Changeable,
     which: Sequence[Which],
     group: str | int | Sequence[str | int] | None,
     topic: str | Sequence[str] | None,
+    *,
+    stays: bool,
 ) -> Placement:
-    """Return a placement in which all replicas of some partitions are pinned."""
-    faults = FaultList()
+    """Return a placement in which all replicas of some partitions are pinned, or no more."""
+    faults, partitions = FaultList(), cluster.partitions
     held = np.zeros(len(partitions), bool)
-    for at, one in _arguments("pin", which):
+    for at, one in _arguments("pin" if stays else "unpin", which):
         held[find_partitions(faults, at, partitions, one)] = True
     for path, groups in (("group", group), ("topic", topic)):
         for one in () if groups is None else _listed(groups):
             held[read_groups(faults, path, partitions, one, one)] = True
     faults.raise_if_any()
+    return with_pins(cluster.placement, held, stays=stays)
+
+
+def with_pins(placement: Placement, held: NDArray[np.bool_], *, stays: bool) -> Placement:
+    """Return a placement with the replicas of ``held (P,)`` partitions pinned, or no more."""
     flags = placement.flags.copy()
-    flags[held[placement.owner]] |= Flag.PINNED
-    return Placement(
-        placement.first, placement.node, placement.role, read_only(flags), placement.leader
-    )
+    rows = held[placement.owner]
+    flags[rows] = (flags[rows] | Flag.PINNED) if stays else (flags[rows] & ~Flag.PINNED)
+    return replace(placement, flags=read_only(flags))
 
 
 def _arguments(path: str, which: Sequence[Which]) -> Iterator[tuple[str, Any]]:
@@ -275,6 +349,55 @@ def joined(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[st
     check_nodes(faults, nodes)
     check_rules(faults, rules, nodes, wider, parts["partitions"])
     return {**parts, "nodes": nodes, "topology": wider}
+
+
+def without_nodes(parts: Mapping[str, Any], which: NDArray[np.int32]) -> dict[str, Any]:
+    """Return the parts of a cluster without some nodes; what stood on them stands nowhere."""
+    old, topology, placement = parts["nodes"], parts["topology"], parts["placement"]
+    stays = np.ones(len(old), bool)
+    stays[which] = False
+    left = np.flatnonzero(stays)
+    number = np.append(np.where(stays, np.cumsum(stays) - 1, -1), -1).astype(np.int32)
+    names = [old.names[n] for n in left.tolist()]
+    nodes = Nodes(
+        names=Names(names, len(names), ""),
+        tags={tag: read_only(has[stays]) for tag, has in old.tags.items()},
+        attributes={key: (read_only(code[stays]), text) for key, (code, text)
+                    in old.attributes.items()},
+        **{
+            name: read_only(getattr(old, name)[stays])
+            for name in ("capacity", "watermark", *COLUMNS)
+        },
+    )  # fmt: skip
+    nodes = replace(nodes, stands_for=read_only(number[nodes.stands_for]))
+    labels: dict[str, Any] = {
+        tier: [told[n] for n in left.tolist()] for tier, told in labels_by_tier(topology).items()
+    }
+    fewer = Topology.read(FaultList(), labels, len(left), list(topology.crossing))
+    shared = {}
+    for tier, amounts in topology.tier_capacity.items():
+        row = topology.tier_index(tier)
+        was, now = topology.domain[row, left], fewer.domain[row]
+        table = np.full((int(fewer.domain_count[row]), amounts.shape[1]), np.inf)
+        table[now[now >= 0]] = amounts[was[now >= 0]]
+        shared[tier] = read_only(table)
+    distance = topology.tier_distance
+    if distance.ndim == 2:
+        distance = read_only(distance[np.ix_(left, left)])
+    banned = parts["forbidden"]
+    banned = banned[stays[banned[:, 1]]]
+    partitions = parts["partitions"]
+    node = number[placement.node]
+    leader, at = placement.leader.copy(), placement.leader_replica
+    leader[(leader >= 0) & (node[np.maximum(at, 0)] < 0)] = -1
+    return {
+        **parts,
+        "nodes": nodes,
+        "topology": replace(fewer, tier_capacity=shared, tier_distance=distance),
+        "placement": replace(placement, node=read_only(node), leader=read_only(leader)),
+        "partitions": replace(partitions, attached=read_only(number[partitions.attached])),
+        "forbidden": read_only(np.stack([banned[:, 0], number[banned[:, 1]]], 1)),
+    }
 
 
 def _joined_labels(

@@ -69,7 +69,7 @@ def cluster_of(
     >>> hosts = [Host(name=n, disks=[Disk(name="d", maximum=100)]) for n in ("a", "b")]
     >>> volume = Volume(name="v", size=10, replicas=[Replica(name="r", host="a", disk="d")])
     >>> cluster_of(hosts, [volume])
-    <Cluster: 2 nodes, 1 partitions, 3 replicas wanted, 2 dimensions>
+    <Cluster: 2 nodes, 1 partition, 3 replicas wanted, 2 dimensions>
     """
     faults = FaultList()
     reader = _Reader(faults, hosts, volumes, Settings() if settings is None else settings)
