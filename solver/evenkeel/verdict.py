@@ -253,7 +253,9 @@ def _floors_said(
 def level_said(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: float) -> str:
     """Say what a tolerance comes to on the node that may be fullest; "" if no level is asked."""
     room = cluster.nodes.capacity[:, dimension]
-    on = np.flatnonzero(cluster.nodes.serves & (bounds.even[:, dimension] > 0.0) & (room > 0.0))
+    on = np.flatnonzero(
+        cluster.nodes.serves & (bounds.even[:, dimension] > 0.0) & (room > 0.0) & (room < np.inf)
+    )
     if not len(on):
         return ""
     full = bounds.target[on, dimension] / room[on]
