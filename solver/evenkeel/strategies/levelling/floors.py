@@ -57,7 +57,9 @@ def lowest_of(bounds: Bounds, problem: Problem) -> NDArray[np.float64]:
     floor = np.array(bounds.floor.T, order="C")  # not a view that is read only
     if not floor.any():
         return floor
-    even = np.minimum(bounds.even.T * problem.nodes.capacity, problem.nodes.watermark)
+    even, capacity = bounds.even.T, problem.nodes.capacity
+    even = np.where((even > 0.0) & (capacity < np.inf), even, np.inf) * np.maximum(capacity, 1e-300)
+    even = np.minimum(even, problem.nodes.watermark)
     return np.where(problem.nodes.accepts, floor, even)
 
 
