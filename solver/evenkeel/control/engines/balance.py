@@ -31,6 +31,7 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.quantities import Percent
 from evenkeel.strategies.registry import Outcome, Progress, Watch
 from evenkeel.strategies.run import run_method
 
@@ -287,7 +288,7 @@ def _leaders(engine: BalanceEngine, cluster: Cluster) -> float | None:
     led = int((cluster.partitions.replicas > 0).sum())
     if not able or not led or not has_leaders(cluster):
         return None
-    return (engine.spare_leaders - (-led // able)) * able / led - 1.0
+    return Percent((engine.spare_leaders - (-led // able)) * able / led - 1.0)
 
 
 def _targets(
