@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from math import ceil, floor, inf
 
 import evenkeel as ek
-from tests.judge.world import NODE, Standing, World
+from tests.judge.world import Standing, World
 
 MOST_NODES = 8
 NEARLY = 1e-9
@@ -22,10 +22,8 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
               if world.may_receive[n] or (world.may_hold[n] and n in held)]  # fmt: skip
     if len(usable) > MOST_NODES or not result.goals_reached:
         return
-    if not all(world.may_receive[n] for n in usable) and any(
-        one.kind == "spread" and one.tier != NODE for bounds in world.bounds for one in bounds
-    ):
-        return  # what these may go on holding, and rules beside it, is not looked at
+    if not all(world.may_receive[n] for n in usable):
+        return  # what these may go on holding, beside rules, is not looked at
     goals, loads = world.case.goals, world.loads(after)
     level = goals.get("level", 0.05)
     asked = [level.get(name) if isinstance(level, dict) else level for name in world.names]

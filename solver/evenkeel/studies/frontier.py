@@ -51,7 +51,7 @@ class Frontier(Reported, Shown):
     ... )
     >>> found = ek.frontier(cluster, points=5, goals=ek.Goals(level=0.0))
     >>> found.moves.tolist(), found.level.tolist()
-    ([0, 5, 6], [4.0, 1.5, 1.0])
+    ([0, 6], [4.0, 1.0])
     """
 
     cluster: Cluster

@@ -23,7 +23,7 @@ def history_html(history: History) -> str:
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
-    >>> "1 move" in history_html(ek.simulate.play(c, until=60.0))
+    >>> "2 moves" in history_html(ek.simulate.play(c, until=60.0))
     True
     """
     columns = history.table()

@@ -19,6 +19,8 @@ DATA = places.DATA / "formats"
 
 ROWS = (("none", "3,1", "3"), ("1", "1,3", "1"), ("2", "2,1", "2,1"), ("none", "1,3", "3"))
 BROKERS = "broker,rack,state\n1,a,up\n2,b,up\n3,c,down\n4,c,up\n"
+MEND = ek.Goals(level=None)
+
 STRANDED = ["t-0", "t-3"]
 
 
@@ -57,7 +59,7 @@ class TestKafka:
         assert stranded_names(registry.read(text, offline=[2])) == ["t-1"]
 
     def test_it_moves_nowhere_and_is_led_by_nobody(self, files):
-        result = ek.solve(ek.read(*files))
+        result = ek.solve(ek.read(*files), goals=MEND)
         assert {move.partition for move in result.moves} == {"t-1"}
         assert not result.leader_changes
         assert result.status == "partial"
@@ -68,7 +70,7 @@ class TestKafka:
 
     def test_it_is_in_no_file_that_kafka_takes(self, files, tmp_path):
         cluster = ek.read(*files)
-        result = ek.solve(cluster)
+        result = ek.solve(cluster, goals=MEND)
         target = cluster.placement.replaced(
             np.array([3, 0, 0, 3, 1, 0, 0, 3], np.int32), np.array([0, 0, 0, 0], np.int16)
         )
@@ -102,7 +104,7 @@ class TestKafka:
         assert "t-0 (on 3, 1), t-3 (on 1, 3)" in page
 
     def test_what_dies_meanwhile_is_left_out_of_the_rest(self, files):
-        plan = ek.plan(cluster := ek.read(*files), ek.solve(cluster), protocol="kafka")
+        plan = ek.plan(cluster := ek.read(*files), ek.solve(cluster, goals=MEND), protocol="kafka")
         text = described([*ROWS[:1], ("none", "1,3", "3"), *ROWS[2:]])
         rest = plan.resume(ek.read(text.encode(), BROKERS.encode()).placement)
         assert len(plan) and not len(rest)
@@ -120,7 +122,7 @@ class TestOthers:
     def test_a_shard_without_a_primary(self):
         cluster = ek.read(*sorted((DATA / "elasticsearch").glob("*.json")))
         assert stranded_names(cluster) == ["broken/0"]
-        result = ek.solve(cluster)
+        result = ek.solve(cluster, goals=MEND)
         assert "broken/0" not in {one.partition for one in result.moves}
         assert any("broken/0 (on no node)" in one for one in result.warnings)
 

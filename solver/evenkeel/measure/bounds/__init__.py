@@ -235,7 +235,8 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
     terms = np.stack(proven)
     even, least = _even_loads(placed, parts, wanted, dict(zip(names, proven, strict=True)))
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
-    even = np.where(np.abs(even - fair) <= 1e-12 * fair, fair, even)  # of two sums the one told
+    with np.errstate(invalid="ignore"):  # of two sums the one that is told
+        even = np.where(np.abs(even - fair) <= 1e-12 * fair, fair, even)
     leaders, ratio, leader_target = _leaders(cluster, goals)
     return _Levels(
         fair=read_only(fair),

@@ -70,7 +70,7 @@ def planned(
     >>> carrying = simulate.planned("balance", throttle=ek.Throttle(copies=1))
     >>> history = simulate.play(cluster, [], carrying, until=600.0)
     >>> history.total("moves"), len(carrying.plans)
-    (3.0, 1)
+    (4.0, 1)
     """
     held = Protocol.named(protocol) if isinstance(protocol, str) else protocol
     if isinstance(method, Plan):
@@ -118,7 +118,7 @@ class Planned(Balancing):
     >>> carrying = simulate.planned("balance", throttle=ek.Throttle(copies=1))
     >>> history = simulate.play(c, [], carrying, until=600.0)
     >>> [plan.copies for plan in carrying.plans]
-    [1]
+    [2]
     """
 
     def __init__(

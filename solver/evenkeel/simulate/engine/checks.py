@@ -35,7 +35,7 @@ class Finding:
     >>> history = simulate.play(c, until=60.0, every=60.0)
     >>> found = simulate.AtMost("moves", 0.0).of(history)
     >>> found.what, found.measured, found.met
-    ('moves <= 0', 0.0, True)
+    ('moves <= 0', 2.0, False)
     """
 
     what: str
@@ -109,7 +109,7 @@ class Balance(Check):
     >>> history = simulate.play(c, until=60.0, every=60.0)
     >>> found = simulate.Balance("replicas", at_most=1.5, last=1).of(history)
     >>> found.what, found.measured, found.met
-    ('max/mean replicas <= 1.5, last 1', 1.5, True)
+    ('max/mean replicas <= 1.5, last 1', 1.125, True)
     """
 
     stat: str
@@ -152,7 +152,7 @@ class Steady(Check):
     >>> history = simulate.play(c, until=60.0, every=60.0)
     >>> found = simulate.Steady("d0", at_most=0.5).of(history)
     >>> found.what, found.met
-    ('|d0/its mean - 1| <= 0.5', True)
+    ('|d0/its mean - 1| <= 0.5', False)
     """
 
     stat: str
@@ -192,7 +192,7 @@ class Within(Check):
     >>> history = simulate.play(c, until=60.0, every=60.0)
     >>> found = simulate.Within("replicas", nodes=[2], at_least=1.0, last=1).of(history)
     >>> found.what, found.measured, found.met
-    ('replicas of n2 >= 1', 0.0, False)
+    ('replicas of n2 >= 1', 2.0, True)
     """
 
     stat: str
@@ -316,7 +316,7 @@ class AtMost(Check):
     >>> history = simulate.play(c, until=60.0, every=60.0)
     >>> found = simulate.AtMost("moves", 1.0).of(history)
     >>> found.what, found.measured, found.met
-    ('moves <= 1', 0.0, True)
+    ('moves <= 1', 2.0, False)
     """
 
     name: str

@@ -80,7 +80,7 @@ class History(Reported, Shown):
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
     >>> history = simulate.play(c, [simulate.NodesDown(nodes="n0")], until=600.0, every=300.0)
     >>> history.astray("under").tolist(), history.total("moves"), history.events
-    ([0, 4, 0], 4.0, ((0.0, 'n0 down'), (300.0, 'n0 dead')))
+    ([0, 4, 0], 6.0, ((0.0, 'n0 down'), (300.0, 'n0 dead')))
     """
 
     scenario: "Scenario"
@@ -254,7 +254,7 @@ class History(Reported, Shown):
         >>> history = ek.simulate.play(c, until=60.0, every=60.0)
         >>> found = history.table()
         >>> found["level_d0"].tolist(), found["moves"].tolist()
-        ([2.0, 1.5], [0.0, 1.0])
+        ([2.0, 1.0], [0.0, 2.0])
         """
         columns: dict[str, NDArray[np.float64]] = {"seconds": self.seconds}
         for d, name in enumerate(self.scenario.cluster.dimensions):
