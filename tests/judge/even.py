@@ -24,6 +24,8 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
         return
     if not all(world.may_receive[n] for n in usable):
         return  # what these may go on holding, beside rules, is not looked at
+    if any(inf in world.capacity[n] for n in usable):
+        return  # there is no mean
     goals, loads = world.case.goals, world.loads(after)
     level = goals.get("level", 0.05)
     asked = [level.get(name) if isinstance(level, dict) else level for name in world.names]
@@ -86,11 +88,6 @@ def _whole(room: list[float], count: int) -> float:
 
 def _replicas_forced(world: World, usable: list[int]) -> Callable[[frozenset[int]], float]:
     """Say how many replicas find no place outside a set of nodes."""
-    held = dict.fromkeys(usable, 0)
-    for row in world.came.rows:
-        for n in row:
-            if n in held:
-                held[n] += 1
 
     def forced(inside: frozenset[int]) -> float:
         outside = [n for n in usable if n not in inside]
@@ -106,15 +103,26 @@ def _replicas_forced(world: World, usable: list[int]) -> Callable[[frozenset[int
                 if one.kind == "spread" and one.hard and min(domain, default=0) >= 0:
                     places = min(places, one.amount * len(set(domain)))
             total += max(0.0, want - places)
-        room = 0.0
-        for n in outside:  # what accepts nothing holds no more than it does
-            most = inf if world.max_replicas[n] < 0 else world.max_replicas[n]
-            if max(world.given_widths, default=0) > 1 and len(usable) >= max(world.wanted):
-                most = min(most, world.partitions)  # no two of one partition
-            room += most if world.may_receive[n] else min(most, held[n])
+        room = min(_room(world, outside, tier) for tier in world.domain)
         return max(total, sum(world.wanted) - room, _led_alone(world, inside, outside))
 
     return forced
+
+
+def _room(world: World, outside: list[int], tier: str) -> float:
+    """Count the replicas that nodes hold at most, and each domain of a tier by the rules."""
+    of_all = [
+        min((one.amount for one in world.bounds[world.rule[p]]
+             if one.kind == "spread" and one.hard and one.tier == tier), default=inf)
+        for p in range(world.partitions)
+    ]  # fmt: skip
+    held: dict[int, float] = {}
+    for n in outside:
+        most = inf if world.max_replicas[n] < 0 else world.max_replicas[n]
+        if world.domain[tier][n] < 0:
+            return inf
+        held[world.domain[tier][n]] = held.get(world.domain[tier][n], 0.0) + most
+    return sum(min(most, sum(of_all)) for most in held.values())
 
 
 def _led_alone(world: World, inside: frozenset[int], outside: list[int]) -> float:
