@@ -273,7 +273,7 @@ class TestFaults:
         assert set(found) == {path}
 
     def test_goals_and_limits_are_checked_too(self):
-        with pytest.raises(InvalidInput, match=r"level\['cpu'\]: must be a number, 0 or more"):
+        with pytest.raises(InvalidInput, match=r"level\['cpu'\]: must be a number, 0 to 1"):
             Goals(level={"cpu": -0.1, "disk": None})
         with pytest.raises(InvalidInput, match="2 problems"):
             Goals(level=float("nan"), leaders=-1)

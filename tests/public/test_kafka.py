@@ -56,7 +56,8 @@ class TestUnderWay:
         told = case.run("solve", *self.FILES, "--level", "0.1", "-o", "p.json")
         assert "(ledger-1, ledger-2)" in told.text and "--additional" in told.text
         for file in ("p.json", "p.rollback.json", "p.election.json"):
-            assert not json.loads(case.written(file))["partitions"]
+            listed = json.loads(case.written(file))["partitions"]
+            assert not [one for one in listed if one["partition"] in (1, 2)]
 
     def test_they_count_where_they_will_be(self, public):
         case = public("kafka/reassignment-under-way")
@@ -154,7 +155,8 @@ class TestWhatIsNotSaid:
         assert told.code == 1
         assert "/d/1 (KafkaStorageException) on broker 2" in told.text
         assert all(f"events-{n}" in told.text for n in (1, 3, 5, 7, 9, 11))
-        assert case.run("solve", "described.txt", "logdirs.json", "-o", "p.json").code == 0
+        files = ("described.txt", "logdirs.json")
+        assert case.run("solve", *files, "--level", "none", "-o", "p.json").code == 0
         there = lists(case, "p.json")
         assert {*there} == {f"events-{n}" for n in (1, 3, 5, 7, 9, 11)}
         assert not any(2 in row for row in there.values())

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 
-def ring_of(file):
+def read_ring(file):
     """The header of a ring and the devices of each partition, read without the library."""
     data = gzip.decompress(file.read_bytes())
     _, _, length = struct.unpack_from("!4sHI", data)
@@ -27,7 +27,7 @@ def zones_of(head, row):
 def solved(case, ring, *words, code=0):
     answer = case.run("solve", ring, *words, "-o", "new.ring.gz")
     assert answer.code == code, answer.text
-    return answer, *ring_of(case.folder / "new.ring.gz")
+    return answer, *read_ring(case.folder / "new.ring.gz")
 
 
 def test_a_third_zone_gets_a_replica_of_each_partition(public):
@@ -41,7 +41,7 @@ def test_a_third_zone_gets_a_replica_of_each_partition(public):
 @pytest.mark.parametrize("ring", ["frac.ring.gz", "nextpower.ring.gz"])
 def test_what_the_file_has_besides_comes_back(public, ring):
     case = public("swift/fraction-of-a-replica")
-    was, before = ring_of(case.path(ring))
+    was, before = read_ring(case.path(ring))
     _, head, rows = solved(case, ring)
     assert [len(row) for row in rows] == [len(row) for row in before]
     assert head | {"version": 0} == was | {"version": 0}
