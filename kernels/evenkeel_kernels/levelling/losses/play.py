@@ -120,7 +120,9 @@ def place_all(
     told: Told,
     count: int,
 ) -> bool:
-    """Place all that was lost; whether all of it found a place.
+    """Place all that was lost with ``nodes (n,)``; whether all of it found a place.
+
+    ``forced (K,)`` replicas is all false, ``led (P,)`` all true, before and after.
 
     What found none goes first in a second attempt; if that was one replica, another gives way in
     the third.
@@ -201,6 +203,8 @@ def place_within_budgets(
     count: int,
 ) -> bool:
     """Place what budgets allow, the most endangered first; whether all else waits for a budget.
+
+    ``forced (K,)`` is all false, ``every (P,)`` all true, before and after.
 
     Who lives leads what is not ``led (P,)`` before anything is placed, and where its node is above
     its target then, another may. What finds no place lets others go first that are in as much

@@ -303,10 +303,16 @@ class Stages:
         An excess as an unknown of its own would be multiplied with every target, and products of
         such size are beyond what the solver handles safely.
         """
-        gauges = self.gauges
-        if self.answer is None or self.certain in ("infeasible", "unknown") or not gauges:
+        gauges = [one for one in self.gauges if one.target > 0.0]
+        empty = [one for one in self.gauges if one.target <= 0.0]
+        if self.answer is None or self.certain in ("infeasible", "unknown") or not self.gauges:
             return
-        low, high = 0.0, self._excess(gauges)
+        if not self._is_loaded_beyond_nothing():
+            for one in empty:
+                self.seats.model.add(one.reading <= 0)
+        elif self._try(empty, [0] * len(empty)) is None:
+            self.certain = "feasible"
+        low, high = 0.0, max(self._excess(gauges), 0.0)
         proven = high <= 0.0
         if not proven and self._try(gauges, [one.most(0.0) for one in gauges]) is True:
             low = high = 0.0
@@ -325,17 +331,17 @@ class Stages:
                 self.certain = "feasible"
                 break
             if beaten:
-                high = self._excess(gauges)
+                high = max(self._excess(gauges), 0.0)
                 proven = high <= low
             elif close:
                 low, proven = high, True
             else:
                 low = (low + high) / 2.0
-        for one in gauges:
+        for one in self.gauges:
             reached = int(self._solver.value(one.reading))
             self.seats.model.add(one.reading <= max(one.most(high + SNUG), reached))
         self.stages.append(Stage("level", high, low))
-        if high > 0.0:
+        if high > 0.0 or self._is_loaded_beyond_nothing():
             self._level_the_others()
 
     def _level_the_others(self) -> None:
@@ -365,11 +371,13 @@ class Stages:
     def _excess(self, gauges: list[Targets]) -> float:
         """How far above its target the worst node is in the best answer."""
         return max(
-            max(self._solver.value(one.reading) / (one.target * (1.0 + SNUG)) - 1.0, 0.0)
-            if one.target > 0.0
-            else 0.0
-            for one in gauges
+            (self._solver.value(one.reading) / (one.target * (1.0 + SNUG)) - 1.0 for one in gauges),
+            default=0.0,
         )
+
+    def _is_loaded_beyond_nothing(self) -> bool:
+        """Whether a node whose target is 0 carries load in the best answer."""
+        return any(one.target <= 0.0 < self._solver.value(one.reading) for one in self.gauges)
 
     def _keep(self, solver: Any) -> None:
         self.answer = _read(self.seats, solver)

@@ -32,7 +32,10 @@ def told_waiting(cluster: Cluster, settings: Settings) -> str:
     """Say which volumes wait for failed replicas and until when; "" where none does."""
     system = system_of(cluster)
     until = waiting_until(system, settings)
-    volumes = np.unique(cluster.placement.owner[~np.isnan(until)]).tolist()
+    owner = cluster.placement.owner
+    if len(until) != len(owner):
+        return ""  # the slots are of another moment than what the resources say
+    volumes = np.unique(owner[~np.isnan(until)]).tolist()
     if not volumes:
         return ""
     names = cluster.partitions.names
