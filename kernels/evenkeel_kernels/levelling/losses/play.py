@@ -274,6 +274,8 @@ def fit_too(
     """Place what waits, as if there were no budgets; whether all of it found a place.
 
     Then some placement within the targets is known, and the rules are not to blame.
+
+    ``forced (K,)`` is all false, ``led (P,)`` and ``every (P,)`` all true, before and after.
     """
     waits, p = index(0), index(0)
     for i in range(count):
@@ -303,7 +305,14 @@ def place_one(
     i: int,
     ceiling: float,
 ) -> bool:
-    """Place the lost replica ``i`` where it fits best and no node is too full; whether it fits."""
+    """Place the lost replica ``i`` where it fits best and no node is too full; whether it fits.
+
+    ``forced (K,)`` is as in ``play``.
+
+    ``led (P,)`` is as in ``play``.
+
+    ``every (P,)`` is as in ``play``.
+    """
     k = told.replica[i]
     p = index(problem.partitions.owner[k])
     every[p] = led[p] or state.leader[p] >= 0
