@@ -30,7 +30,8 @@ def led_as_preferred(cluster: "Cluster") -> "Cluster":
     """
     placement = cluster.placement
     at = np.flatnonzero((placement.flags & Flag.PREFERRED) != 0)
-    at = at[cluster.nodes.may_lead[placement.node[at]] & (placement.node[at] >= 0)]
+    at = at[placement.node[at] >= 0]
+    at = at[cluster.nodes.may_lead[placement.node[at]]]
     if not len(at):
         return cluster
     leader = placement.leader.copy()
