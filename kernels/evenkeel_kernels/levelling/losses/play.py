@@ -122,7 +122,7 @@ def place_all(
 ) -> bool:
     """Place all that was lost with ``nodes (n,)``; whether all of it found a place.
 
-    ``forced (K,)`` replicas is all false, ``led (P,)`` all true, before and after.
+    ``forced (K,)`` is all false; ``led (P,)`` is false of those whose leader was lost.
 
     What found none goes first in a second attempt; if that was one replica, another gives way in
     the third.
@@ -204,11 +204,10 @@ def place_within_budgets(
 ) -> bool:
     """Place what budgets allow, the most endangered first; whether all else waits for a budget.
 
-    ``forced (K,)`` is all false, ``every (P,)`` all true, before and after.
-
     Who lives leads what is not ``led (P,)`` before anything is placed, and where its node is above
     its target then, another may. What finds no place lets others go first that are in as much
-    danger, as long as they use up what it would have needed.
+    danger, as long as they use up what it would have needed. ``forced (K,)`` is all false and
+    ``every (P,)`` all true, before and after.
     """
     most_endangered_first(budgeted, state, demanded, told, count)
     lead_again(budgeted, state, scan, led, told, count)
@@ -275,7 +274,8 @@ def fit_too(
 
     Then some placement within the targets is known, and the rules are not to blame.
 
-    ``forced (K,)`` is all false, ``led (P,)`` and ``every (P,)`` all true, before and after.
+    ``forced (K,)`` is all false and ``every (P,)`` all true, before and after; ``led (P,)`` is
+    false of those whose leader was lost.
     """
     waits, p = index(0), index(0)
     for i in range(count):
@@ -307,11 +307,8 @@ def place_one(
 ) -> bool:
     """Place the lost replica ``i`` where it fits best and no node is too full; whether it fits.
 
-    ``forced (K,)`` is as in ``play``.
-
-    ``led (P,)`` is as in ``play``.
-
-    ``every (P,)`` is as in ``play``.
+    ``forced (K,)`` is all false and ``every (P,)`` all true, before and after; ``led (P,)`` is
+    false of those whose leader was lost.
     """
     k = told.replica[i]
     p = index(problem.partitions.owner[k])

@@ -84,7 +84,7 @@ class Changeable:
         >>> c.down("n0").drain("zone=b").nodes.alive.tolist()
         [False, True, True]
         """
-        return self.replace(**_in_state(self.nodes, self.topology, "down", which))
+        return self.replace(**_in_state(self, "down", which))
 
     def up(self, *which: Which) -> Self:
         """Return a cluster in which nodes are up: alive, accepting, keeping, leading, not gone.
@@ -104,7 +104,7 @@ class Changeable:
         InvalidInput
             If there is no such node.
         """
-        return self.replace(**_in_state(self.nodes, self.topology, "up", which))
+        return self.replace(**_in_state(self, "up", which))
 
     def cordon(self, *which: Which) -> Self:
         """Return a cluster in which nodes keep what they have and take no more replicas.
@@ -124,7 +124,7 @@ class Changeable:
         InvalidInput
             If there is no such node.
         """
-        return self.replace(**_in_state(self.nodes, self.topology, "cordon", which))
+        return self.replace(**_in_state(self, "cordon", which))
 
     def drain(self, *which: Which) -> Self:
         """Return a cluster in which nodes stay alive but keep no replica: all have to leave.
@@ -144,7 +144,7 @@ class Changeable:
         InvalidInput
             If there is no such node.
         """
-        return self.replace(**_in_state(self.nodes, self.topology, "drain", which))
+        return self.replace(**_in_state(self, "drain", which))
 
     def gone(self, *which: Which) -> Self:
         """Return a cluster in which nodes are dead and will not come back.
@@ -164,7 +164,7 @@ class Changeable:
         InvalidInput
             If there is no such node.
         """
-        return self.replace(**_in_state(self.nodes, self.topology, "gone", which))
+        return self.replace(**_in_state(self, "gone", which))
 
     @known_keywords
     def pin(
@@ -255,16 +255,15 @@ def chosen_nodes(
     return np.unique(np.concatenate([np.zeros(0, np.int32), *found]))
 
 
-def _in_state(nodes: Nodes, topology: Topology, state: str, which: Sequence[Which]) -> Arguments:
+def _in_state(cluster: Changeable, state: str, which: Sequence[Which]) -> Arguments:
     """Return the flags of nodes after some of them went into a state."""
     faults = FaultList()
-    found = [find_nodes(faults, at, nodes, topology, one) for at, one in _arguments(state, which)]
+    chosen = chosen_nodes(faults, cluster, state, which)
     faults.raise_if_any()
     flags: Arguments = {}
     for name, value in STATES[state].items():
-        column = getattr(nodes, name).copy()
-        for numbers in found:
-            column[numbers] = value
+        column = getattr(cluster.nodes, name).copy()
+        column[chosen] = value
         flags[name] = column  # type: ignore[literal-required]
     return flags
 

@@ -25,19 +25,12 @@ MARKS = Flag.STRANDED | Flag.PINNED
 
 def stranded(placement: Placement) -> NDArray[np.bool_]:
     """Tell which partitions have a replica that is marked as stranded, (P,) bool."""
-    if not placement.flags.any():
-        return np.zeros(len(placement), np.bool_)
-    marked = (placement.flags & Flag.STRANDED) != 0
-    return np.asarray(np.bincount(placement.owner[marked], minlength=len(placement)) > 0)
+    return _marked(placement, Flag.STRANDED)
 
 
 def reassigned(placement: Placement) -> NDArray[np.bool_]:
     """Tell which partitions have a pinned replica that is on its way already, (P,) bool."""
-    if not placement.flags.any():
-        return np.zeros(len(placement), np.bool_)
-    both = Flag.PINNED | Flag.INCOMING
-    marked = (placement.flags & both) == both
-    return np.asarray(np.bincount(placement.owner[marked], minlength=len(placement)) > 0)
+    return _marked(placement, Flag.PINNED | Flag.INCOMING)
 
 
 def unchanged(placement: Placement) -> NDArray[np.bool_]:
@@ -45,9 +38,15 @@ def unchanged(placement: Placement) -> NDArray[np.bool_]:
 
     Those that are stranded, being reassigned or left alone.
     """
-    alone = (placement.flags & Flag.LEFT_ALONE) != 0
-    left = np.bincount(placement.owner[alone], minlength=len(placement)) > 0
-    return np.asarray(left | stranded(placement) | reassigned(placement))
+    return stranded(placement) | reassigned(placement) | _marked(placement, Flag.LEFT_ALONE)
+
+
+def _marked(placement: Placement, flags: Flag) -> NDArray[np.bool_]:
+    """Tell which partitions have a replica that carries all of some flags, (P,) bool."""
+    marked = (placement.flags & flags) == flags
+    if not marked.any():
+        return np.zeros(len(placement), np.bool_)
+    return np.asarray(np.bincount(placement.owner[marked], minlength=len(placement)) > 0)
 
 
 def with_left_alone(cluster: "Cluster", which: NDArray[np.bool_]) -> "Cluster":
