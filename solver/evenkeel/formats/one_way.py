@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.compare import joined
+from evenkeel.measure.rows import stands
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.printable import counted, some_of
@@ -22,15 +23,11 @@ def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
     [True, False]
     """
     now, nodes = cluster.placement, cluster.nodes
-    down = np.append(~nodes.serves, False)
     found = np.zeros(len(now), np.bool_)
-    for p in np.unique(now.owner[down[now.node]]).tolist():
-        rows = (one.node[one.first[p] : one.first[p + 1]] for one in (now, then))
-        was, will = ({*row.tolist()} for row in rows)
-        found[p] = any(down[n] for n in was - will)
-    for p, n in cluster.forbidden.tolist():
-        left, taken = (n in one.node[one.first[p] : one.first[p + 1]] for one in (now, then))
-        found[p] |= left and not taken
+    left = np.flatnonzero(joined(then, now))
+    found[now.owner[left[~nodes.serves[now.node[left]]]]] = True
+    p, n = cluster.forbidden.T
+    found[p[stands(now, p, n) & ~stands(then, p, n)]] = True
     return found
 
 

@@ -1,9 +1,10 @@
 """What answers of Elasticsearch's APIs would tell and are not there, and what is made of that."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from evenkeel.formats.elasticsearch.documents import Findings
+from evenkeel.formats.notes import noted
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.printable import printable, some_of
 
@@ -64,26 +65,16 @@ def note_settings(found: Findings) -> None:
             f"no settings of {some_of(missing, printable, 4)}: filters and tiers of these are not "
             "kept; hidden indices need _all/_settings?expand_wildcards=all"
         )
-    listed = {
-        name: None
-        for settings in (found.cluster, *found.indices.values())
-        for name, (_, value) in settings.items()
-        if FILTER.match(name) and isinstance(value, list)
-    }
-    unkept = {
-        name: None
-        for settings in (found.cluster, *found.indices.values())
-        for name, (_, value) in settings.items()
-        if UNKEPT.match(name) and str(value) not in IDLE
-    }
+    listed = _set_to(found, FILTER, lambda value: isinstance(value, list))
+    unkept = _set_to(found, UNKEPT, lambda value: str(value) not in IDLE)
     if unkept:
         found.notes.append(
-            f"that {some_of([*unkept], printable, 4)} is set, which is not kept: what it forbids "
+            f"that {some_of(unkept, printable, 4)} is set, which is not kept: what it forbids "
             "may be ordered, and is refused"
         )
     if listed:
         found.notes.append(
-            f"lists in {some_of([*listed], printable, 4)}: kept as they are meant, but OpenSearch "
+            f"lists in {some_of(listed, printable, 4)}: kept as they are meant, but OpenSearch "
             "and early releases of Elasticsearch match a text only; set names parted by commas"
         )
     failed = [
@@ -98,11 +89,23 @@ def note_settings(found: Findings) -> None:
         )
 
 
+def _set_to(found: Findings, names: re.Pattern[str], counts: Callable[[object], bool]) -> list[str]:
+    """Return the settings of such names whose values count, each once."""
+    return [
+        *dict.fromkeys(
+            name
+            for settings in (found.cluster, *found.indices.values())
+            for name, (_, value) in settings.items()
+            if names.match(name) and counts(value)
+        )
+    ]
+
+
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no answer told or was assumed, what comes of that, and what would tell it."""
     native = cluster.native
     if isinstance(native, dict) and isinstance(native.get("answers"), list):
         for kind, told in MISSING.items():
             if kind not in native["answers"]:
-                yield STARTED if kind == "cluster settings" and native["started"] else told
-        yield from native["notes"]
+                yield STARTED if kind == "cluster settings" and native.get("started") else told
+        yield from noted(native)

@@ -154,9 +154,9 @@ def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
 
 def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> NDArray[np.int32]:
     """Return all brokers by number; capacities only say more about those that others name."""
-    named = {*np.unique(rows.broker).tolist(), *found.racks, *found.reporting, *found.states}
-    named |= found.answers.keys()
-    named -= found.controllers - {*np.unique(rows.broker).tolist()}
+    placed = {*np.unique(rows.broker).tolist()}
+    named = {*placed, *found.racks, *found.reporting, *found.states, *found.answers}
+    named -= found.controllers - placed
     for broker in sorted(set(offline or ()) - named):
         found.faults.add("offline", broker, "unknown broker")
     return np.array(sorted(named), np.int32)

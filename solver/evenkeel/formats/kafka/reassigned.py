@@ -18,7 +18,7 @@ from evenkeel.formats.kafka.findings import Findings
 from evenkeel.formats.kafka.rows import Rows
 
 LISTED = re.compile(
-    rb"^\s*(\S+-[0-9]{1,9}): replicas: [0-9,]+\."
+    rb"^[^\S\n]*(\S+-[0-9]{1,9}): replicas: [0-9,]+\."
     rb"(?: adding: ([0-9,]+)\.)?(?: removing: ([0-9,]+)\.)?\s*$",
     re.MULTILINE,
 )

@@ -44,7 +44,7 @@ def encode(
     faults.raise_if_any()
     everything = partitions == "all" or (partitions is None and placement is None)
     now = [_slots(cluster.placement, p) for p in range(len(topics))]
-    then = now if placement is None else _preferring(cluster.placement, target)
+    then = now if placement is None else _preferring(now, cluster.placement, target)
     # Kafka refuses a whole file that names who is down, and cannot copy what has no source
     lost = stranded(cluster.placement)
     waits = lists_lost(cluster, target) | lost | _left_alone(cluster.placement, target)
@@ -118,14 +118,12 @@ def _slots(placement: Placement, p: int) -> list[int]:
     return [n for n in nodes.tolist() if n >= 0]
 
 
-def _preferring(now: Placement, then: Placement) -> list[list[int]]:
+def _preferring(was: Sequence[list[int]], now: Placement, then: Placement) -> list[list[int]]:
     """Return the nodes of each partition, the one that is to lead in front: so Kafka prefers it."""
     stands_in = standing_in(now).tolist()
     led, leads = now.leader_node.tolist(), then.leader_node.tolist()
     return [
-        preferring(
-            _slots(now, p), _slots(then, p), leads[p], stays=stands_in[p] and led[p] == leads[p]
-        )
+        preferring(was[p], _slots(then, p), leads[p], stays=stands_in[p] and led[p] == leads[p])
         for p in range(len(now))
     ]
 

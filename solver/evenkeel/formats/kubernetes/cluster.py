@@ -217,6 +217,9 @@ def _least(
     spaces: dict[str, list[int]] = {}
     for p, one in enumerate(workloads):
         spaces.setdefault(one.namespace, []).append(p)
+    staying: dict[str, list[Pod]] = {}
+    for _, pod, _ in stay:
+        staying.setdefault(pod.metadata.namespace, []).append(pod)
     fixed = []
     for at, budget in objects.budgets.values():
         spec, space = budget.spec, budget.metadata.namespace
@@ -224,8 +227,7 @@ def _least(
         if not chosen or (spec.minAvailable is None and spec.maxUnavailable is None):
             continue
         count = sum(len(workloads[p].pods) for p in chosen) + sum(
-            pod.metadata.namespace == space and selects(spec.selector, pod.metadata.labels or {})
-            for _, pod, _ in stay
+            selects(spec.selector, pod.metadata.labels or {}) for pod in staying.get(space, ())
         )
         if spec.minAvailable is not None:
             told = share_of(objects.faults, f"{at}: spec.minAvailable", spec.minAvailable, count)

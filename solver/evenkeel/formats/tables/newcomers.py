@@ -44,7 +44,8 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
         faults.add(document.name, [*table.titles], f"needs a column of names, {NODE[0]}")
     alike: dict[str, float] = {}
     key = next((name for name in NODE if name in table.columns), "")
-    own = [awaited_by(cluster).get(name, {}) for name in table.cells(key)]
+    awaited = awaited_by(cluster)
+    own = [awaited.get(name, {}) for name in table.cells(key)]
     known = dict[str, list[float]]()
     for d, dimension in enumerate(cluster.dimensions):
         if f"{CAPACITY}{dimension.lower()}" in table.columns:
