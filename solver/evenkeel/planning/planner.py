@@ -136,13 +136,12 @@ def _aim(
         wanted, waits = unlisted(cluster, wanted, asked)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
-    lost = out_of_reach(cluster, wanted, waits, protocol)
+    wanted = replace(wanted, node=read_only(np.where(unreplaced, np.int32(-1), wanted.node)))
+    lost = out_of_reach(cluster, wanted, waits | unreplaced, protocol)
     within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
     if lost.any():
         ends = ends.take(np.flatnonzero(ends.differ))
     full = in_full(wanted, lost, within)
-    node = read_only(np.where(unreplaced, np.int32(-1), full.node))
-    full, lost = replace(full, node=node), lost | unreplaced
     if towards is not None:
         asked, _ = in_place(cluster, towards, protocol)
     bound = in_bounds(cluster, asked, full)
