@@ -10,7 +10,6 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, Role, placement_of
-from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.acts import Act, Acts, apart
 from evenkeel.planning.changes.asked import as_far, in_bounds
@@ -136,7 +135,6 @@ def _aim(
         wanted, waits = unlisted(cluster, wanted, asked)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
-    wanted = replace(wanted, node=read_only(np.where(unreplaced, np.int32(-1), wanted.node)))
     lost = out_of_reach(cluster, wanted, waits | unreplaced, protocol)
     within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
     if lost.any():

@@ -14,7 +14,7 @@ from evenkeel.planning.changes.asked import with_rows
 
 
 def with_unreplaced(cluster: Cluster, target: Placement) -> tuple[Placement, NDArray[np.bool_]]:
-    """Return a target that takes no replica off a partition that lacks some, and those, (K,).
+    """Return a target, and the replicas that it takes off a partition that lacks some, (K,).
 
     What is lost is gone; but a system that is told to list fewer replicas takes the partition for
     whole. One that is stranded stays as it is: what it would be copied from is down.
@@ -25,12 +25,10 @@ def with_unreplaced(cluster: Cluster, target: Placement) -> tuple[Placement, NDA
     if cluster.nodes.serves.all():
         return target, np.zeros(len(start.node), np.bool_)
     unreplaced = _unreplaced(cluster, target)
-    node = np.where(unreplaced, start.node, target.node)
-    role = np.where(node == target.node, target.role, start.role)
+    role = np.where(unreplaced, start.role, target.role)
     listed = np.append(unreplaced, False)[start.leader_replica] & (target.leader_node < 0)
     leader = np.where(listed, start.leader, target.leader)
-    kept = replace(target, node=read_only(node), role=read_only(role), leader=read_only(leader))
-    return kept, unreplaced
+    return replace(target, role=read_only(role), leader=read_only(leader)), unreplaced
 
 
 def unlisted(
