@@ -37,7 +37,7 @@ def level_terms(
     if absent.any():
         capacity = np.where(absent[:, None], np.inf, capacity)
     yield "aggregate", aggregate(placed, scope, wanted)
-    yield "whole replicas", whole_replicas(cluster, usable(cluster), wanted)
+    yield "whole replicas", whole_replicas(cluster, able, wanted)
     yield "largest replica", largest_replica(cluster, scope, able, capacity)
     yield "pigeonhole", pigeonhole(placed, able, capacity)
     for term in ("leaders", "spread", "class"):
