@@ -1,22 +1,16 @@
 """What operators of Swift reported, and what is right for each."""
 
-import gzip
-import json
-import struct
 from collections import Counter
 
 import pytest
 
+from tests.formats.systems.test_swift import unpacked
+
 
 def read_ring(file):
     """The header of a ring and the devices of each partition, read without the library."""
-    data = gzip.decompress(file.read_bytes())
-    _, _, length = struct.unpack_from("!4sHI", data)
-    head = json.loads(data[10 : 10 + length])
-    parts = 1 << (32 - head["part_shift"])
-    mark = "<" if head.get("byteorder", "little") == "little" else ">"
-    flat = struct.unpack_from(f"{mark}{(len(data) - 10 - length) // 2}H", data, 10 + length)
-    return head, [flat[part::parts] for part in range(parts)]
+    head, rows = unpacked(file)
+    return head, [[row[part] for row in rows if part < len(row)] for part in range(len(rows[0]))]
 
 
 def zones_of(head, row):

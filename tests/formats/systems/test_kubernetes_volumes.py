@@ -51,17 +51,18 @@ def places_after(cluster, *drained):
     return result, [names[n] if n >= 0 else None for n in result.placement.node.tolist()]
 
 
+def two_volumes(label, value):
+    """One that zone a reaches, and one that nodes with a label reach, each with its claim."""
+    first, second = volume("v0", ZONE, "a"), volume("v1", label, value)
+    return [first, claim("c0", "v0"), second, claim("c1", "v1")]
+
+
 class TestVolumes:
     def test_pods_stay_in_the_zones_of_their_volumes(self):
         pods = [
             pod("p-0", "a1", volumes=uses("c0")), pod("p-1", "b1", volumes=uses("c1")),
         ]  # fmt: skip
-        bound = [
-            volume("v0", ZONE, "a"),
-            claim("c0", "v0"),
-            volume("v1", ZONE, "b"),
-            claim("c1", "v1"),
-        ]
+        bound = two_volumes(ZONE, "b")
         cluster = registry.read(listed(*NODES, *pods, *bound))
         result, after = places_after(cluster, "a1")
         assert result.success
@@ -100,23 +101,13 @@ class TestVolumes:
 
     def test_a_pod_that_waits_goes_where_its_volume_is(self):
         pods = [pod("p-0", "a1", volumes=uses("c0")), pod("p-1", "", volumes=uses("c1"))]
-        bound = [
-            volume("v0", ZONE, "a"),
-            claim("c0", "v0"),
-            volume("v1", HOST, "b2"),
-            claim("c1", "v1"),
-        ]
+        bound = two_volumes(HOST, "b2")
         cluster = registry.read(listed(*NODES, *pods, *bound))
         assert places_after(cluster)[1] == ["a1", "b2"]
 
     def test_evictions_lead_each_pod_to_its_own_volume(self, tmp_path):
         pods = [pod(f"p-{i}", on, volumes=uses(f"c{i}")) for i, on in enumerate(["a1", "b1"])]
-        bound = [
-            volume("v0", ZONE, "a"),
-            claim("c0", "v0"),
-            volume("v1", ZONE, "b"),
-            claim("c1", "v1"),
-        ]
+        bound = two_volumes(ZONE, "b")
         cluster = registry.read(listed(*NODES, *pods, *bound))
         result, _ = places_after(cluster, "a1", "b1")
         registry.write(result.cluster, tmp_path / "out.json", placement=result.placement)
