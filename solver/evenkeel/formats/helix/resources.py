@@ -141,9 +141,7 @@ def _resource(
     view = records.view.get(record.id)
     rows = _rows(found, view, model, alive)
     if view is not None and not view.record.mapFields.keys() <= rows.keys():
-        records.notes.add(
-            "of partitions of {} that only an external view has: they count as gone", record.id
-        )
+        records.notes.add(NO_PARTITION, record.id)
     config = records.resource.get(record.id)
     least = whole(faults, found, "MIN_ACTIVE_REPLICAS", -1)
     if config is not None and config.text("MIN_ACTIVE_REPLICAS"):
