@@ -36,5 +36,7 @@ class Notes:
 
 def noted(native: object) -> Iterable[str]:
     """Return what was noted in the payload of a cluster."""
-    found: Iterable[str] = native.get("notes", ()) if isinstance(native, dict) else ()
+    found: Iterable[str] = (
+        native.get("notes", ()) if isinstance(native, dict) else getattr(native, "notes", ())
+    )
     return found

@@ -9,7 +9,7 @@ from itertools import accumulate, chain
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.ceph.commands import read_commands, read_primaries
+from evenkeel.formats.ceph.commands import read_commands, read_primaries, rows_of
 from evenkeel.formats.ceph.crush_map import FREE_IDS, crush_map_of, unread_rules
 from evenkeel.formats.ceph.crush_text import read_crush_text
 from evenkeel.formats.ceph.documents import (
@@ -423,14 +423,9 @@ def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
 def _deserved(cluster: Cluster, load: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the bytes of all pools that each device deserves by its weight, (N, 1)."""
     native: CephMap = cluster.native
-    group, first = cluster.partitions.group, cluster.placement.first
-    sizes, rows = [], []
-    for number, pool in enumerate(native.pools):
-        own = np.flatnonzero(group == number)
-        sizes.append(max(float(load[own].mean()), 1.0))
-        node = cluster.placement.node[first[own[0]] : first[own[-1] + 1]]
-        rows.append(np.where(node < 0, NO_OSD, node).reshape(-1, pool.size))
-    return shares_of(native, rows, sizes)[:, None]
+    group = cluster.partitions.group
+    sizes = [max(float(load[group == i].mean()), 1.0) for i in range(len(native.pools))]
+    return shares_of(native, sizes)[:, None]
 
 
 def _kilobytes(found: _Found, devices: int) -> NDArray[np.float64]:
@@ -511,7 +506,7 @@ def _elsewhere(found: _Found, cluster: Cluster) -> NDArray[np.bool_]:
             [i >= 0 and OLD_STATES.isdisjoint(stats[i].state.split("+")) for i in at], np.bool_
         )
         if pool.id not in native.known and fresh.any():
-            rows = up(native.rows(pool, native.reweight), pool, cluster.nodes.alive)
+            rows = up(rows_of(cluster.placement, begin, pool), pool, cluster.nodes.alive)
             said = _padded([stats[i].up if i >= 0 else () for i in at], pool.size)
             differ = (np.sort(said, axis=1) != np.sort(rows, axis=1)).any(axis=1) & fresh
             elsewhere[begin : begin + pool.pg_num] = differ

@@ -76,7 +76,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     primaries: list[str] = []
     back: list[str] = []
     for pool, groups, mapped in _mapped(native):
-        rows = _rows(placement, groups.start, pool)
+        rows = rows_of(placement, groups.start, pool)
         then[pool.id] = _wanted_pairs(faults, native, pool, mapped, rows)
         leads, led = placement.leader_node[groups], cluster.placement.leader_node[groups]
         for pg in _decreed(cluster, native, pool, mapped, then[pool.id], leads):
@@ -120,7 +120,7 @@ def _primary(pool: Pool, pg: int, leads: NDArray[np.int32]) -> str:
     return f"ceph osd pg-upmap-primary {pool.id}.{pg:x} {leads[pg]}\n"
 
 
-def _rows(placement: Placement, begin: int, pool: Pool) -> Rows:
+def rows_of(placement: Placement, begin: int, pool: Pool) -> Rows:
     """Return the devices of a pool's groups by slot."""
     first, last = placement.first[begin], placement.first[begin + pool.pg_num]
     node = placement.node[first:last].reshape(pool.pg_num, pool.size)
@@ -144,10 +144,12 @@ def _wanted_pairs(
             pairs[pg] = [*before.get(pg, ())]
     reached = upmapped(mapped, native.reweight, whole=whole, items=pairs)
     _note_unreachable(faults, pool, rows, reached)
-    for pg in np.flatnonzero(changed & breaks_rule(native.crush, pool, reached)).tolist():
-        if not breaks_rule(native.crush, pool, now[pg : pg + 1])[0]:
-            message = f"would break CRUSH rule {native.crush.rule(pool.rule).name}"
-            faults.add(f"{pool.id}.{pg:x}", reached[pg].tolist(), message)
+    broken = changed & breaks_rule(native.crush, pool, reached)
+    if broken.any():
+        broken &= ~breaks_rule(native.crush, pool, now)
+    for pg in np.flatnonzero(broken).tolist():
+        message = f"would break CRUSH rule {native.crush.rule(pool.rule).name}"
+        faults.add(f"{pool.id}.{pg:x}", reached[pg].tolist(), message)
     return pairs
 
 

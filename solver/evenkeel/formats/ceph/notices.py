@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from evenkeel.formats.notes import noted
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.ceph.cluster import CephMap
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no file told, what comes of that, and what would tell it."""
-    if isinstance(cluster.native, CephMap):
-        yield from cluster.native.notes
+    yield from noted(cluster.native)
     if uncapped(cluster):
         yield (
             "no sizes: every placement group counts as one byte, and bytes are numbers of "

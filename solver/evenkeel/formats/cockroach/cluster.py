@@ -457,9 +457,11 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
             if name.startswith("is_"):
                 message = "must be true or false"
                 status.each(found.faults, name, lambda c: c.lower() not in BOOLEANS, message)
+        seen: set[int] = set()
         for row, node in enumerate(ids):
-            if node in ids[:row]:
+            if node in seen:
                 found.faults.add(status.at(row, "id"), node, "is already there")
+            seen.add(node)
             known.setdefault(node, {}).update({name: own[row] for name, own in cells.items()})
     hosts = {
         node: _Store(

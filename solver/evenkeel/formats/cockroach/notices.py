@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from evenkeel.formats.notes import noted
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.strategies.cockroach.compile import CockroachMap
@@ -13,7 +14,7 @@ from evenkeel.strategies.cockroach.intake import plenty
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no file told, what comes of that, and what would tell it."""
     native = cluster.native
-    yield from native.notes if isinstance(native, CockroachMap) else ()
+    yield from noted(native)
     tables = native.tables if isinstance(native, CockroachMap) else None
     if tables and tables.database:
         yield (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.formats.cockroach.spans import first_value, span_of
-from evenkeel.formats.cockroach.zones import COUNTS, DEFAULT, Zones
+from evenkeel.formats.cockroach.zones import COUNTS, DEFAULT, Zones, span_key
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.strategies.cockroach.compile import Tables
@@ -175,7 +175,7 @@ def _configured(
         span = span_of(start)
         config[p] = book.number(zones.of_span(span))
         untold[p] = False
-        key = ("DATABASE", ("system",)) if span == "tables" else ("RANGE", (span,))
+        key = span_key(span)
         unread[p] = bool(zones.unread & {DEFAULT, key})
     return config, untold, unread, starts
 

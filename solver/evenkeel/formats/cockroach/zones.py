@@ -100,7 +100,7 @@ class Zones:
         Every cluster has configurations of those in ``OWN``, with numbers of their own: where one
         is left out, the numbers of the default are not theirs.
         """
-        key: Key = ("DATABASE", ("system",)) if span == "tables" else ("RANGE", (span,))
+        key = span_key(span)
         config = self.of.get(DEFAULT, {}) | self.of.get(key, {})
         if span in OWN and key not in self.of:
             config = {name: config[name] for name in config if name not in COUNTS}
@@ -153,6 +153,13 @@ class Zones:
 
 
 DEFAULT: Key = ("RANGE", ("default",))
+
+
+def span_key(span: str) -> Key:
+    """Return what is configured for a range of CockroachDB's own, by its span."""
+    return ("DATABASE", ("system",)) if span == "tables" else ("RANGE", (span,))
+
+
 OWN = ("meta", "liveness", "system", "tables")
 COUNTS = ("num_replicas", "num_voters")
 

@@ -20,7 +20,7 @@ from evenkeel.formats.helix.resources import (
     Resource,
     Row,
     mode_of,
-    placed_by_helix,
+    placed_elsewhere,
     resources,
 )
 from evenkeel.formats.native.arguments import build, check_slots
@@ -96,7 +96,7 @@ def instances_in(records: Records) -> list[str]:
     """Return all instances by name: those that have a config, and those that are named."""
     named = {name for one in records.listings for name in one.instances} | {*records.live}
     for found in (*records.ideal.values(), *records.view.values()):
-        if placed_by_helix(found):
+        if not placed_elsewhere(found):
             custom = mode_of(found) == "customized" and bool(found.record.mapFields)
             lists = () if custom else found.record.listFields.values()
             named |= {node for row in lists for node in row}
@@ -181,7 +181,8 @@ def _placement(
     leads[first[:-1][untold & (top > 0)]] = True
     up = np.array([alive[name] for name in names] + [False], np.bool_)
     held = (state == number[CONSUMING]) & up[node]
-    for one in [found[g] for g in np.unique(np.repeat(np.arange(len(found)), counts)[owner[held]])]:
+    group = np.repeat(np.arange(len(found)), counts)
+    for one in [found[g] for g in np.unique(group[owner[held]])]:
         records.notes.add(PINNED, one.name)
     at = np.flatnonzero(leads)[::-1]
     leader = np.full(len(rows), -1)
@@ -196,7 +197,7 @@ def _placement(
             np.repeat(np.array([one.min_active for one in found], np.int64), counts), replicas
         ),
         "partition_names": partition_names(found),
-        "group": np.repeat(np.arange(len(found)), counts),
+        "group": group,
         "group_names": [one.name for one in found],
     }
 

@@ -105,26 +105,24 @@ def model_of(records: Records, found: Found) -> Model | None:
     return Model(states, fields.get(f"{states[0]}.meta", {}).get("count") == "1")
 
 
-def placed_by_helix(found: Found) -> bool:
-    """Tell whether it is Helix that places a resource, or its ideal state as people wrote it."""
-    state_model = found.text("STATE_MODEL_DEF_REF")
-    elsewhere = mode_of(found) in ("task", "user_defined")
-    return not elsewhere and state_model not in (TASKS | {pinot.BROKERS})
+def placed_elsewhere(found: Found) -> str:
+    """Return the note on a resource that neither Helix nor its ideal state places, or ""."""
+    mode, state_model = mode_of(found), found.text("STATE_MODEL_DEF_REF")
+    if mode == "task" or state_model in TASKS:
+        return IS_TASK
+    if state_model == pinot.BROKERS:
+        return pinot.DERIVED
+    return USER_DEFINED if mode == "user_defined" else ""
 
 
 def _left_alone(records: Records, found: Found, model: Model | None) -> bool:
     """Note and tell whether others place a resource, or nobody can."""
     name, tag = found.record.id, found.text("INSTANCE_GROUP_TAG")
-    mode, state_model = mode_of(found), found.text("STATE_MODEL_DEF_REF")
-    if mode == "task" or state_model in TASKS:
-        records.notes.add(IS_TASK, name)
-    elif state_model == pinot.BROKERS:
-        records.notes.add(pinot.DERIVED, name)
-    elif mode == "user_defined":
-        records.notes.add(USER_DEFINED, name)
+    if note := placed_elsewhere(found):
+        records.notes.add(note, name)
     elif model is None:
         records.notes.add(NO_MODEL, name)
-    elif mode != "customized" and tag and not _carried(records, tag):
+    elif mode_of(found) != "customized" and tag and not _carried(records, tag):
         records.notes.add(NO_TAG, f"{name} ({tag})")
     else:
         return False

@@ -8,6 +8,7 @@ import numpy as np
 
 from evenkeel.formats.documents import Document, quoted
 from evenkeel.formats.native.arguments import build
+from evenkeel.formats.notes import noted
 from evenkeel.formats.rabbitmq.documents import MOST_NAMED, QUORUM, Findings, Queue, gather
 from evenkeel.formats.sources import largest
 from evenkeel.model.cluster import Cluster
@@ -86,7 +87,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what no listing told, what comes of that, and what would tell it."""
     native = cluster.native
     rows = native.get("queues", ()) if isinstance(native, dict) else ()
-    yield from native.get("notes", ()) if isinstance(native, dict) else ()
+    yield from noted(native)
     if any(isinstance(row.get("members"), list) and not row.get("type") for row in rows):
         yield "no types of queues: streams, too, count as quorum queues; list them with type"
 

@@ -25,12 +25,12 @@ MARKS = Flag.STRANDED | Flag.PINNED
 
 def stranded(placement: Placement) -> NDArray[np.bool_]:
     """Tell which partitions have a replica that is marked as stranded, (P,) bool."""
-    return _marked(placement, Flag.STRANDED)
+    return marked(placement, Flag.STRANDED)
 
 
 def reassigned(placement: Placement) -> NDArray[np.bool_]:
     """Tell which partitions have a pinned replica that is on its way already, (P,) bool."""
-    return _marked(placement, Flag.PINNED | Flag.INCOMING)
+    return marked(placement, Flag.PINNED | Flag.INCOMING)
 
 
 def unchanged(placement: Placement) -> NDArray[np.bool_]:
@@ -38,10 +38,10 @@ def unchanged(placement: Placement) -> NDArray[np.bool_]:
 
     Those that are stranded, being reassigned or left alone.
     """
-    return stranded(placement) | reassigned(placement) | _marked(placement, Flag.LEFT_ALONE)
+    return stranded(placement) | reassigned(placement) | marked(placement, Flag.LEFT_ALONE)
 
 
-def _marked(placement: Placement, flags: Flag) -> NDArray[np.bool_]:
+def marked(placement: Placement, flags: Flag) -> NDArray[np.bool_]:
     """Tell which partitions have a replica that carries all of some flags, (P,) bool."""
     marked = (placement.flags & flags) == flags
     if not marked.any():

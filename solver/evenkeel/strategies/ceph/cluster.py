@@ -107,10 +107,17 @@ class CephMap:
         if pool.id in self.known:
             return self.known[pool.id]
         mapped = raw(self.crush, pool, reweight, clock=clock)
-        if not upmaps:
+        return self.with_upmaps(pool, mapped, reweight) if upmaps else mapped
+
+    def with_upmaps(
+        self, pool: Pool, mapped: Rows, reweight: NDArray[np.int64] | None = None
+    ) -> Rows:
+        """Apply the upmaps in force to where CRUSH puts the groups of a pool."""
+        if pool.id in self.known:
             return mapped
+        weights = self.reweight if reweight is None else reweight
         return upmapped(
-            mapped, reweight, whole=self.whole.get(pool.id), items=self.items.get(pool.id)
+            mapped, weights, whole=self.whole.get(pool.id), items=self.items.get(pool.id)
         )
 
     def leaders(self, pool: Pool, rows: Rows, is_up: NDArray[np.bool_]) -> NDArray[np.int16]:
@@ -159,7 +166,6 @@ def cluster_of(
     whole: Mapping[int, Mapping[int, Sequence[int]]] | None = None,
     known: Mapping[int, Rows] | None = None,
     names: Mapping[str, int] | None = None,
-    notes: Sequence[str] = (),
 ) -> Cluster:
     """Build the cluster of a Ceph map, with every placement group where the map has it.
 
@@ -188,8 +194,6 @@ def cluster_of(
         Where the groups of pools are whose rule the map cannot run, by pool.
     names : mapping of str to int, optional
         Further names of pools.
-    notes : sequence of str, optional
-        What was left alone when the map was read.
 
     Returns
     -------
@@ -230,17 +234,16 @@ def cluster_of(
     exists = np.zeros(crush.devices, bool)
     exists[list(hierarchy.parent.keys() & set(range(crush.devices)))] = True
     alive = exists if is_up is None else exists & np.asarray(is_up, bool)
-    rows = [native.rows(pool, weights) for pool in listed]
+    mapped = [native.rows(pool, weights, upmaps=False) for pool in listed]
+    rows = [native.with_upmaps(*one) for one in zip(listed, mapped, strict=True)]
     leader = [native.leaders(pool, r, alive) for pool, r in zip(listed, rows, strict=True)]
-    share = shares_of(native, rows)
+    share = shares_of(native)
     words = Vocabulary(_domains(crush, hierarchy), hierarchy.tags)
     bound = [
-        _bound(native, pool, r, led, words)
-        for pool, r, led in zip(listed, rows, leader, strict=True)
+        _bound(native, pool, at, r, led, words)
+        for pool, at, r, led in zip(listed, mapped, rows, leader, strict=True)
     ]
-    native = replace(
-        native, notes=tuple(chain(notes, chain.from_iterable(one.notes for one in bound)))
-    )
+    native = replace(native, notes=tuple(chain.from_iterable(one.notes for one in bound)))
     first = np.concatenate([[0], *(np.full(len(r), r.shape[1]) for r in rows)]).cumsum()
     node = np.concatenate([np.zeros(0, np.int32), *(r.ravel() for r in rows)])
     alone = np.concatenate([np.zeros(0, bool), *(one.alone for one in bound)])
@@ -286,15 +289,22 @@ class _Bound(NamedTuple):
 
 
 def _bound(
-    native: CephMap, pool: Pool, rows: Rows, leader: NDArray[np.int16], words: Vocabulary
+    native: CephMap,
+    pool: Pool,
+    mapped: Rows,
+    rows: Rows,
+    leader: NDArray[np.int16],
+    words: Vocabulary,
 ) -> _Bound:
-    """Return what binds a pool; what no pairs or no rule of the model can express stays."""
+    """Return what binds a pool; what no pairs or no rule of the model can express stays.
+
+    CRUSH has ``mapped`` it, upmaps make ``rows`` of that, (pg_num, size) both.
+    """
     if pool.id in native.known:
         return _Bound(Rule(), np.ones(len(rows), bool), [])
     crush = native.crush
     named = f"pool {pool.id} (CRUSH rule {crush.rule(pool.rule).name})"
     rule = rule_of(crush, pool, words)
-    mapped = native.rows(pool, native.reweight, upmaps=False)
     held = _held(mapped)
     full = held == placed_by(crush, pool)
     notes: list[str] = []
@@ -382,17 +392,16 @@ def _domains(crush: CrushMap, hierarchy: _Hierarchy) -> dict[str, list[str]]:
     }
 
 
-def shares_of(
-    native: CephMap, rows: Sequence[Rows], sizes: Sequence[float] | None = None
-) -> NDArray[np.float64]:
+def shares_of(native: CephMap, sizes: Sequence[float] | None = None) -> NDArray[np.float64]:
     """What each device deserves of all pools together, by weight below each take.
 
     In replicas, or as many times the sizes of a replica as the pools have them.
     """
     share = np.zeros(native.crush.devices)
-    for i, (pool, placed) in enumerate(zip(native.pools, rows, strict=True)):
+    for i, pool in enumerate(native.pools):
         size = 1.0 if sizes is None else sizes[i]
         if pool.id in native.known:
+            placed = native.known[pool.id]
             share += size * np.bincount(placed[placed != NO_OSD], minlength=len(share))
             continue
         domains = failure_domains(native.crush, pool.rule, pool.size)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.intake.stranded import marked
+from evenkeel.model.placement import Flag
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.strategies.ceph import primaries, upmap
 from evenkeel.strategies.ceph.cluster import FORMAT, CephMap, slots_of
@@ -43,7 +44,7 @@ def ceph_crush(request: Request) -> Outcome:
     assert isinstance(options, CephCrush)
     native, reweight = _map_of(request)
     alive = request.cluster.nodes.alive
-    pinned = _pinned(request.start)
+    pinned = marked(request.start, Flag.PINNED)
     node, leader = request.start.node.copy(), request.start.leader.copy()
     for pool, groups, replicas in _pools(native):
         if pool.id in native.known:
@@ -72,7 +73,7 @@ def ceph_upmap(request: Request) -> Outcome:
     assert isinstance(options, Upmap)
     native, reweight = _map_of(request)
     nodes = request.cluster.nodes
-    alive, pinned = nodes.alive, _pinned(request.start)
+    alive, pinned = nodes.alive, marked(request.start, Flag.PINNED)
     # one that is excluded keeps what it has; one without weight may give it away
     still = ~alive | (~nodes.accepts & (nodes.weight > 0))
     levelled: dict[int, Upmapped] = {}
@@ -159,12 +160,6 @@ def _map_of(request: Request) -> tuple[CephMap, NDArray[np.int64]]:
     faults.raise_if_any()
     assert isinstance(native, CephMap)
     return native, np.where(cluster.nodes.may_hold, native.reweight, 0)
-
-
-def _pinned(start: Placement) -> NDArray[np.bool_]:
-    """Tell which groups may not change, (P,)."""
-    held = (start.flags & Flag.PINNED) != 0
-    return np.asarray(np.bincount(start.owner[held], minlength=len(start)) > 0)
 
 
 def _nodes(rows: Rows) -> NDArray[np.int32]:

@@ -9,6 +9,7 @@ above level. The candidates are what ``balance`` reaches at falling tolerances; 
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,10 +157,10 @@ def _nodes(
 
 def _why_none(cluster: Cluster, options: Longhorn) -> Callable[[int], str]:
     """Return a function that says why Longhorn's rule, or else the plan, builds no replica."""
-    work = AutoBalance(cluster, replace(options, scope="volume"))
+    work = cache(lambda: AutoBalance(cluster, replace(options, scope="volume")))
 
     def why(volume: int) -> str:
-        found = work.next_action(volume)
+        found = work().next_action(volume)
         return found.why if found.kind == "nothing" else "the plan has no room for another"
 
     return why
