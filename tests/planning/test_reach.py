@@ -162,3 +162,30 @@ def test_many_orphans_share_the_room_that_there_is():
     plan = ek.plan(cluster, target, protocol="kafka")
     assert plan.complete
     assert plan.check().ok
+
+
+RULES = [
+    {"spread": {"zone": 1}}, {"skew": {"zone": 1}}, {"max_domains": {"zone": 3}},
+    {"min_domains": {"zone": 2}}, {"place": {"zone=z1": 1}}, {"min_domains": {"zone": 3}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "cockroach", "ceph", "helix", "longhorn"])
+@pytest.mark.parametrize("of", ["rule", "group_rule"])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_what_is_lost_keeps_no_rule_and_breaks_none(rule, of, protocol):
+    """n1 of zone z1 is down, and what it has stays or is copied anew; n0's goes to z1 beside it."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]], placement=[[0, 1, 2]], leader=[2],
+        domains={"zone": ["z0", "z1", "z2", "z1", "z0", "z2"]}, rules=[ek.Rule(**rule)],
+        alive=[True, False, True, True, True, True], replicas=3, **{of: [0]},
+    )  # fmt: skip
+    start = cluster.placement.node.tolist()
+    for node in ([3, 1, 2], [3, 4, 2], [0, 3, 2], [3, 1, 5]):
+        plan = ek.plan(cluster, to(cluster, node), protocol=protocol)
+        assert plan.check().ok
+        if protocol == "kafka" and 1 in node:
+            assert plan.end.node.tolist() == start
+        else:
+            assert plan.complete, [str(one) for one in plan.blocked]
+            assert sorted(plan.end.node.tolist()) == sorted(node)

@@ -74,7 +74,7 @@ def _reordered(
     ends = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
     safety = Safety(cluster, ends, protocol)
     turns, order = turns_of(safety), _slots_by_begin(ends, acts, begins)
-    order, none = safety.orders(order, ends.moves, ends.leads, turns.current)
+    order, none = safety.orders(order, ends.moves, ends.leads, turns.current, safety.begun)
     made = acts_by_turns(safety, at_once, replace(turns, order=order, disorderly=none))
     worse = np.isin(made.partition, made.partition[made.blocked])
     counts = [np.bincount(one.partition, minlength=len(draft.target)) for one in (acts, made)]

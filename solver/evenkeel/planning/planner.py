@@ -233,9 +233,12 @@ class _Way(NamedTuple):
 def _matched(cluster: Cluster, aim: _Aim, throttle: Throttle, protocol: Protocol) -> _Way:
     """Return the way to what is aimed at, slots taking other nodes of it where that opens one."""
     target, ends, at_once = aim.bound or aim.target, aim.ends, throttle.at_once
-    acts = acts_of(cluster, ends, protocol, at_once, detours=not aim.free)
-    if aim.free and acts.blocked.any():
-        target, ends, acts = rematched(cluster, target, ends, acts, protocol, at_once)
+    acts = acts_of(cluster, ends, protocol, at_once, detours=not aim.free, urged=aim.free)
+    for urged in (True, False):
+        if aim.free and acts.blocked.any():
+            target, ends, acts = rematched(
+                cluster, target, ends, acts, protocol, at_once, urged=urged
+            )
     if aim.free and acts.blocked.any():
         acts = acts_of(cluster, ends, protocol, at_once)
     return _Way(target, ends, acts, aim.free)

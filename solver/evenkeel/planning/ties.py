@@ -9,6 +9,7 @@ from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.rule_tests import serving_domains
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +129,7 @@ def _admitted(
     comes: list[tuple[int, int]] = []
     goes: list[tuple[int, int]] = []
     for tier in counts:
-        domain = np.append(cluster.topology.domain_with_nodes[tier], -1)
+        domain = serving_domains(cluster, tier)
         for i in change:
             to, origin = int(domain[acts.target[i]]), int(domain[acts.source[i]])
             if acts.act[i] == Act.LEAD or to == origin:
@@ -149,10 +150,9 @@ def _admitted(
 
 
 def _counts(cluster: Cluster, placement: Placement, tier: int) -> NDArray[np.int64]:
-    """Count the replicas of every group in each domain of a tier, (G, domains)."""
-    topology = cluster.topology
-    size = int(topology.domain_count[tier])
-    where = np.append(topology.domain_with_nodes[tier], -1)[placement.node].astype(np.int64)
+    """Count the replicas of every group that serve in each domain of a tier, (G, domains)."""
+    size = int(cluster.topology.domain_count[tier])
+    where = serving_domains(cluster, tier)[placement.node].astype(np.int64)
     group = cluster.partitions.group[placement.owner].astype(np.int64)
     groups = len(cluster.partitions.group_names)
     key = (group * size + where)[where >= 0]

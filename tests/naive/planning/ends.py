@@ -84,8 +84,7 @@ class Ends:
             seats = [(k, int(placement.node[k]), "serving") for k in rows if placement.node[k] >= 0]
         role = self.role if placement is None else placement.role
         serve = [(k, n) for k, n, s in seats if s in SERVES]
-        present = [(k, n) for k, n, s in seats
-                   if self.alive[n] or s not in ("left", "removing")]  # fmt: skip
+        present = [(k, n) for k, n, _ in seats]
         voters = [(k, n) for k, n in serve if role[k] == Role.VOTER]
         found = {}
         if c.partitions.min_active[p] > 0:
@@ -102,6 +101,10 @@ class Ends:
                 lives = [int(domain[n]) for _, n in serve if self.alive[n]]
                 lost = Counter(d for d in lives if d >= 0)
                 found["survivor", tier] = len(lives) - max(lost.values(), default=0), 1
+        # what is left on dead nodes keeps no rule, and breaks none
+        serve, present, voters = (
+            [one for one in held if self.alive[one[1]]] for held in (serve, present, voters)
+        )
         own, shared = self.rules(p)
         limits = [limit for limit in own.limits() if limit.hard]
         for limit in limits:
@@ -204,10 +207,9 @@ class Ends:
             if number < 0:
                 continue
             rule = c.rules[number]
-            mine = [one for one in seats if group_of[one[0]] == g]
+            mine = [one for one in seats if group_of[one[0]] == g and self.alive[one[2]]]
             serve = [(k, n) for p, k, n, s in mine if s in SERVES]
-            present = [(k, n) for p, k, n, s in mine
-                       if self.alive[n] or s not in ("left", "removing")]  # fmt: skip
+            present = [(k, n) for p, k, n, s in mine]
             mine.sort(key=lambda one: self.joined.get(one[:3], -1))
             stays = {k: n for _, k, n, s in mine if s in SERVES}
             wanted = any(c.partitions.replicas[p] for p in range(len(group_of)) if group_of[p] == g)
@@ -247,7 +249,8 @@ class Ends:
                         found[kind, g, text, -1] = len(held), least
         for one, other, tier in c.depends.tolist():
             domain = c.topology.domain_with_nodes[tier]
-            held = {(int(group_of[p]), int(domain[n])) for p, k, n, s in seats if s in SERVES}
+            held = {(int(group_of[p]), int(domain[n])) for p, k, n, s in seats
+                    if s in SERVES and self.alive[n]}  # fmt: skip
             for d in range(int(c.topology.domain_count[tier])):
                 lacks = (one, d) in held and (other, d) not in held
                 found["depends", one, (other, tier), d] = -int(lacks), 0

@@ -71,6 +71,8 @@ class Partition:
             left = len(lives) - worst
             enough = len(voters) // 2 + 1 if self.protocol.quorum else 1
             found["loss", t] = left - enough
+        # what is left on dead nodes keeps no rule, and breaks none
+        every, voters = ([n for n in some if self.live[n]] for some in (every, voters))
         for limit in self.rule.limits():
             if limit.hard:
                 found[limit.kind, limit.tier] = self.limit(limit, every, twin)
@@ -123,9 +125,10 @@ class Partition:
         for limit in self.rule.limits():
             if limit.hard and limit.kind == "spread" and (limit.kind, limit.tier) in self.kept:
                 domain = self.domain[self.tier[limit.tier]]
-                seen = Counter(domain[n] for n in every if domain[n] >= 0)
+                seen = Counter(domain[n] for n in every if domain[n] >= 0 and self.live[n])
                 for old, new in pairs:
-                    if domain[new] >= 0 and (old < 0 or domain[old] != domain[new]):
+                    beside = old >= 0 and self.live[old] and domain[old] == domain[new]
+                    if domain[new] >= 0 and not beside:
                         seen[domain[new]] += 1
                 if max(seen.values(), default=0) > limit.amount:
                     return False

@@ -21,12 +21,20 @@ WAYS = 120
 
 
 def rematched(
-    cluster: Cluster, target: Placement, ends: Ends, acts: Acts, protocol: Protocol, at_once: float
+    cluster: Cluster,
+    target: Placement,
+    ends: Ends,
+    acts: Acts,
+    protocol: Protocol,
+    at_once: float,
+    *,
+    urged: bool,
 ) -> tuple[Placement, Ends, Acts]:
     """Return target, ends and acts in which what was blocked goes another way if one is open.
 
     Replicas of a partition are alike if their roles are, so it is all one which of them goes to
-    which of its new nodes. The way of the fewest acts is taken, the first of those.
+    which of its new nodes. The way of the fewest acts is taken, the first of those; what is lost
+    goes first if ``urged``.
     """
     blocked = np.isin(ends.partition, acts.partition[acts.blocked]) & ~never(cluster, ends)
     safety = Safety(cluster, ends, protocol)
@@ -34,7 +42,7 @@ def rematched(
     origins: list[list[int]] = []
     changes: list[tuple[int, tuple[Did, ...]]] = []
     for row in np.flatnonzero(blocked & tradable(target, ends)).tolist():
-        partition = Partition(safety, row, at_once)
+        partition = Partition(safety, row, at_once, urged=urged)
         best: list[Edge] | None = None
         fewest = len(partition.moves)
         for origin in ways_of(cluster, ends, row):

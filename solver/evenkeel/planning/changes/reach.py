@@ -27,10 +27,11 @@ def out_of_reach(
     start = cluster.placement
     joins = (target.node != start.node) & (target.node >= 0)
     lost: NDArray[np.bool_] = waits | joins & ~np.append(cluster.nodes.serves, False)[target.node]
-    ends = cache(lambda: [audit(cluster, start), audit(cluster, target)])
+    ends = cache(lambda: [audit(cluster, _serving(cluster, one)) for one in (start, target)])
     while lost.any():
         rest = within_reach(cluster, target, lost)
-        found = regressions(cluster, rest, audit(cluster, rest), ends)
+        serves = _serving(cluster, rest)
+        found = regressions(cluster, serves, audit(cluster, serves), ends)
         waits = np.zeros(len(start), bool)
         waits[start.owner[lost]] = True
         waits[waits] = found.partitions[waits] | _lacks(cluster, target, rest, waits, protocol)
@@ -39,6 +40,12 @@ def out_of_reach(
             break
         lost = lost | more
     return lost
+
+
+def _serving(cluster: Cluster, placement: Placement) -> Placement:
+    """Return a placement without what is on nodes that are down."""
+    serves = np.append(cluster.nodes.serves, False)[placement.node]
+    return replace(placement, node=read_only(np.where(serves, placement.node, np.int32(-1))))
 
 
 def _lacks(

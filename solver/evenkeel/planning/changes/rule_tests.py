@@ -1,4 +1,7 @@
-"""Rule tests: whether rows of replicas, as tables, keep each hard rule of their partitions."""
+"""Rule tests: whether rows of replicas, as tables, keep each hard rule of their partitions.
+
+What is left on nodes that are down keeps no rule, and breaks none.
+"""
 
 from collections.abc import Callable
 
@@ -26,10 +29,14 @@ def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
     """Return a test for every hard rule that binds a partition by itself."""
     tests = [_limit_test(cluster, rule, limit) for limit in rule.own.limits() if limit.hard]
     for texts, voters in ((rule.require, False), (rule.voters_require, True)):
-        tests += [_inside_test(node_mask(cluster, text), None, voters) for text in texts]
+        tests += [
+            _inside_test(node_mask(cluster, text) | ~cluster.nodes.serves, None, voters)
+            for text in texts
+        ]
     for counts, voters in ((rule.own.place, False), (rule.own.voters_place, True)):
         tests += [
-            _inside_test(node_mask(cluster, text), least, voters) for text, least in counts.items()
+            _inside_test(node_mask(cluster, text) & cluster.nodes.serves, least, voters)
+            for text, least in counts.items()
         ]
     return tests
 
@@ -49,9 +56,7 @@ def _learner_inside_test(mask: NDArray[np.bool_]) -> LearnerTest:
 
 def _crowd_test(cluster: Cluster, limit: Limit) -> LearnerTest:
     """Test that no domain has too many; a replica counts once where its learner is beside it."""
-    domain_of = np.append(
-        cluster.topology.domain_with_nodes[cluster.topology.tier_index(limit.tier)], np.int32(-1)
-    )
+    domain_of = serving_domains(cluster, cluster.topology.tier_index(limit.tier))
 
     def keeps(before: Nodes, after: Nodes) -> NDArray[np.bool_]:
         here, there = domain_of[before].T, domain_of[after].T
@@ -62,11 +67,10 @@ def _crowd_test(cluster: Cluster, limit: Limit) -> LearnerTest:
 
 
 def _limit_test(cluster: Cluster, rule: BoundRule, limit: Limit) -> Test:
-    topology = cluster.topology
-    tier = topology.tier_index(limit.tier)
-    domain_of = np.append(topology.domain_with_nodes[tier], np.int32(-1))
+    tier = cluster.topology.tier_index(limit.tier)
+    domain_of = serving_domains(cluster, tier)
     if limit.kind == "skew":
-        return _skew_test(cluster, rule, limit, domain_of)
+        return _skew_test(cluster, rule, limit, tier, domain_of)
 
     def keeps(
         node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
@@ -93,6 +97,12 @@ def _limit_test(cluster: Cluster, rule: BoundRule, limit: Limit) -> Test:
     return keeps
 
 
+def serving_domains(cluster: Cluster, tier: int) -> NDArray[np.int32]:
+    """Return the domain of every node that serves, -1 for others and for no node, (N + 1,)."""
+    domain = cluster.topology.domain_with_nodes[tier]
+    return np.append(np.where(cluster.nodes.serves, domain, np.int32(-1)), np.int32(-1))
+
+
 def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
     """Return how many seats at most share a domain, (n,), of domains (W, n), -1 for none."""
     inside = domain >= 0
@@ -106,14 +116,15 @@ def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
 
 
 def _skew_test(
-    cluster: Cluster, rule: BoundRule, limit: Limit, domain_of: NDArray[np.int32]
+    cluster: Cluster, rule: BoundRule, limit: Limit, tier: int, domain_of: NDArray[np.int32]
 ) -> Test:
-    usable = cluster.nodes.may_hold & (domain_of[:-1] >= 0)
+    domain = cluster.topology.domain_with_nodes[tier]
+    usable = cluster.nodes.may_hold & (domain >= 0)
     for text in rule.require:
         usable &= node_mask(cluster, text)
-    count = int(cluster.topology.domain_count[cluster.topology.tier_index(limit.tier)])
+    count = int(cluster.topology.domain_count[tier])
     is_open = np.zeros(count, bool)
-    is_open[domain_of[:-1][usable]] = True
+    is_open[domain[usable]] = True
 
     def keeps(
         node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None

@@ -57,18 +57,25 @@ class Safety:
         changed: NDArray[np.bool_],
         leads: NDArray[np.int64],
         current: NDArray[np.int64],
+        first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return an order of slots per row that keeps every rule, (A, R), where there is one.
 
-        In it the slot that ``leads`` in the end changes before the ``current`` one does. The other
+        In it the slot that ``leads`` in the end changes before the ``current`` one does, and those
+        that are to be ``first (A, R)`` before all others. The other
         array says for which rows there is none: they change at once, or not at all. ``order`` comes
         in with the slots that change first, in the usual order.
         """
         count = changed.sum(1)
         failing = np.flatnonzero(count > (1 if self.protocol.joint else 0))
         held = self._order_holds(failing, order, count)
-        held &= self.heir_first(
-            failing, order[failing], leads[failing], current[failing], changed[failing]
+        held &= self._fits(
+            order[failing],
+            leads[failing],
+            current[failing],
+            changed[failing],
+            first[failing],
+            failing,
         )
         failing = failing[~held]
         order = order.copy()
@@ -78,7 +85,7 @@ class Safety:
         left = [np.zeros(0, np.intp)]
         for begin in range(0, len(failing), size):
             rows = failing[begin : begin + size]
-            chosen, found = self._way(rows, order, ways, changed, leads, current)
+            chosen, found = self._way(rows, order, ways, changed, leads, current, first)
             order[rows] = chosen
             left.append(rows[~found])
         failing = np.concatenate(left)
@@ -94,6 +101,7 @@ class Safety:
         changed: NDArray[np.bool_],
         leads: NDArray[np.int64],
         current: NDArray[np.int64],
+        first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return for some rows the first way through their slots that keeps every rule, if any."""
         count = changed[rows].sum(1)
@@ -105,7 +113,7 @@ class Safety:
         admitted = ((ways < count[:, None, None]) == inside).all(2)
         row, way = np.nonzero(admitted)
         some, at = tried[row, way], rows[row]
-        fits = np.flatnonzero(self.heir_first(at, some, leads[at], current[at], changed[at]))
+        fits = np.flatnonzero(self._fits(some, leads[at], current[at], changed[at], first[at], at))
         row, way, some, at = row[fits], way[fits], some[fits], at[fits]
         admitted[:] = False
         admitted[row, way] = self._order_holds(at, some, count[row], given=True)
@@ -193,26 +201,28 @@ class Safety:
                 held[some] &= self.keeps(rows[some], node[some], role[some])
         return held
 
-    def heir_first(
+    def _fits(
         self,
-        rows: NDArray[np.intp],
         order: NDArray[np.intp],
         leads: NDArray[np.int64],
         current: NDArray[np.int64],
         changed: NDArray[np.bool_],
+        first: NDArray[np.bool_],
+        rows: NDArray[np.intp],
     ) -> NDArray[np.bool_]:
-        """Whether who is to lead changes before who leads does, and gets its vote in between."""
+        """Whether orders of rows begin with what is to be first, and heirs with their turns fit.
+
+        Who is to lead changes before who leads does, and gets its vote in between.
+        """
         place = np.argsort(order, axis=1)
         lines = np.arange(len(order))
         heir, now = place[lines, np.maximum(leads, 0)], place[lines, np.maximum(current, 0)]
         comes = (leads >= 0) & (leads != current) & changed[lines, np.maximum(leads, 0)]
         goes = (current >= 0) & (leads != current) & changed[lines, np.maximum(current, 0)]
         fits = ~(comes & goes) | (heir < now)
-        begun = self.begun[rows]
-        if begun.any():
-            # what is under way goes on before anything else changes
-            last = np.where(begun, place, -1).max(1, initial=-1)
-            fits &= last < begun.sum(1)
+        if first.any():
+            last = np.where(first, place, -1).max(1, initial=-1)
+            fits &= last < first.sum(1)
         recasts = self.ends.recasts[rows]
         if not recasts.any():
             return np.asarray(fits)
@@ -291,6 +301,19 @@ class Safety:
         ends, flags = self.ends, np.append(self.cluster.placement.flags, np.uint16(0))
         begun = (flags[ends.replica] & Flag.INCOMING) != 0
         return np.asarray(begun & (ends.before != ends.after))
+
+    @cached_property
+    def urgent(self) -> NDArray[np.bool_]:
+        """Slots that change before all others: what is under way, else what lost its node, (A, R).
+
+        The latter go first where the others can be exchanged together after them.
+        """
+        ends = self.ends
+        if not self.protocol.whole:
+            return self.begun
+        lost = ends.moves & (ends.after >= 0) & ~self.live[ends.before]
+        lost &= ~(ends.changes_roles | self.begun.any(1))[:, None]
+        return np.asarray(lost | self.begun)
 
     @cached_property
     def by_room(self) -> NDArray[np.intp]:

@@ -69,7 +69,9 @@ def turns_of(safety: Safety, unfit: NDArray[np.bool_] | None = None) -> Turns:
     turn[after_heir] = HEIR
     turn[~moves] = NEVER
     order = np.argsort(turn, axis=1, kind="stable")
-    return Turns(moves, *safety.orders(order, moves, ends.leads, current), front, current)
+    return Turns(
+        moves, *safety.orders(order, moves, ends.leads, current, safety.urgent), front, current
+    )
 
 
 def _deputies(safety: Safety, votes: NDArray[np.bool_]) -> NDArray[np.int64]:

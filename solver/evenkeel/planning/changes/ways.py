@@ -33,11 +33,12 @@ def acts_of(
     full: Collection[tuple[int, int]] = (),
     *,
     detours: bool = True,
+    urged: bool = False,
 ) -> Acts:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together.
 
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
-    detours by way of a node if both are among the ``full``.
+    detours by way of a node if both are among the ``full``. What is lost goes first if ``urged``.
     """
     safety = Safety(cluster, ends, protocol)
     acts = acts_by_turns(safety, at_once, turns_of(safety, unfit))
@@ -46,7 +47,7 @@ def acts_of(
     blocked = np.isin(ends.partition, acts.partition[acts.blocked]) & ~never(cluster, ends)
     found: dict[int, list[Edge]] = {}
     for row in np.flatnonzero(blocked).tolist():
-        partition = Partition(safety, row, at_once, unfit, full)
+        partition = Partition(safety, row, at_once, unfit, full, urged=urged)
         way = partition.way()
         if way is None and detours:
             way = partition.way(partition.thirds())
@@ -141,9 +142,12 @@ class Partition:
         at_once: float,
         unfit: NDArray[np.bool_] | None = None,
         full: Collection[tuple[int, int]] = (),
+        *,
+        urged: bool = False,
     ) -> None:
         ends = safety.ends
         self.safety, self.row, self.at_once, self.full = safety, row, at_once, full
+        self.urged = urged
         self.slots = [s for s, k in enumerate(ends.replica[row].tolist()) if k >= 0]
         count = len(self.slots)
         self.before: list[int] = ends.before[row, :count].tolist()
@@ -162,7 +166,8 @@ class Partition:
         """Note which slots change, and where the last leader is to be."""
         safety, row = self.safety, self.row
         self.moves = [s for s in self.slots if self.before[s] != self.after[s]]
-        self.begun = {s for s in self.moves if safety.begun[row, s]}
+        first = safety.urgent if self.urged else safety.begun
+        self.begun = {s for s in self.moves if first[row, s]}
         here = safety.ends.recasts[row].any()
         self.recasts = [s for s in self.slots if here and self.role[s] != self.becomes[s]]
         self.final = self.after[self.leads] if self.leads >= 0 else -1

@@ -1,8 +1,9 @@
 """Groups: what both ends keep of each group as a whole, kept at every instant between them.
 
 A group's replicas stand in domains as counts that go up and down; a rule asks for their greatest,
-for how many are above 0, or for their difference. A replica that serves on two nodes while it is
-exchanged counts where it is to stay, where too many would break the rule.
+for how many are above 0, or for their difference. What is on dead nodes counts nowhere. A replica
+that serves on two nodes while it is exchanged counts where it is to stay, where too many would
+break the rule.
 """
 
 from collections.abc import Iterator
@@ -151,6 +152,12 @@ def _lasts(key: Ints, rank: Ints) -> NDArray[np.bool_]:
     return last
 
 
+def _living_domains(cluster: Cluster, tier: int) -> NDArray[np.int32]:
+    """Return the domain of each node, (N,); -1 for none, and of nodes that are dead."""
+    domain = cluster.topology.domain_with_nodes[tier]
+    return np.where(cluster.nodes.alive & ~cluster.nodes.gone, domain, np.int32(-1))
+
+
 def _counts(
     cluster: Cluster, placement: Placement, domain: NDArray[np.int32], domains: int
 ) -> Ints:
@@ -171,7 +178,7 @@ def _check_binding(
     cluster = found.cluster
     tier = cluster.topology.tier_index(binding.tier)
     domains = int(cluster.topology.domain_count[tier])
-    domain = cluster.topology.domain_with_nodes[tier]
+    domain = _living_domains(cluster, tier)
     scope = group_scope(cluster)
     amount = binding.amount.astype(np.int64)
     bound = amount != NONE
@@ -325,7 +332,8 @@ def _check_place(
     cluster = found.cluster
     if not mine.any():
         return
-    mask = np.append(nodes_that_meet(cluster, [text]), False)
+    living = cluster.nodes.alive & ~cluster.nodes.gone
+    mask = np.append(nodes_that_meet(cluster, [text]) & living, False)
     totals = []
     for end in ends:
         inside = mask[end.node] & ((kind == "place") | (end.role == Role.VOTER))
@@ -346,7 +354,7 @@ def _check_depends(found: Findings, serving: Flow, ends: list[Placement]) -> Non
     for tier in np.unique(cluster.depends[:, 2]).tolist():
         pairs = np.unique(cluster.depends[cluster.depends[:, 2] == tier, :2], axis=0)
         domains = int(cluster.topology.domain_count[tier])
-        domain = cluster.topology.domain_with_nodes[tier]
+        domain = _living_domains(cluster, tier)
         tables = [_counts(cluster, end, domain, domains) for end in ends]
         where = domain[serving.node].astype(np.int64)
         for one, other in pairs.tolist():

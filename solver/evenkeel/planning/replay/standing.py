@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.replay.course import Course, Seat
+from evenkeel.planning.replay.course import Course
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -45,13 +45,9 @@ class Standing:
 
     @classmethod
     def of_course(cls, cluster: Cluster, course: Course) -> "Standing":
-        """Return all states of a course; what is left on dead nodes is nothing."""
-        live = cluster.nodes.alive & ~cluster.nodes.gone
-        present = course.present
-        if not live.all():
-            present = present & ((course.state < Seat.LEFT) | at_node(live, course.node))
+        """Return all states of a course."""
         return cls(
-            cluster, course.partition, course.node, course.slot, course.serving, present,
+            cluster, course.partition, course.node, course.slot, course.serving, course.present,
             course.votes,
         )  # fmt: skip
 
@@ -83,9 +79,10 @@ class Standing:
         return self.serving & self.votes
 
     def domains(self, tier: int) -> NDArray[np.int32]:
-        """Return the domain of each seat on a tier, -1 for none; (W, n)."""
-        domain = self.cluster.topology.domain_with_nodes[tier]
-        return np.append(domain, np.int32(-1)).take(self.node)
+        """Return the domain of each seat on a tier, -1 for none and on dead nodes; (W, n)."""
+        nodes, domain = self.cluster.nodes, self.cluster.topology.domain_with_nodes[tier]
+        living = np.where(nodes.alive & ~nodes.gone, domain, np.int32(-1))
+        return np.append(living, np.int32(-1)).take(self.node)
 
     def live_serving(self) -> Counts:
         """Count the live replicas that serve, each once even while it serves on two nodes."""
@@ -161,9 +158,10 @@ class Standing:
         return found
 
     def inside(self, mask: Flags, of: Held) -> Counts:
-        """Count the seats of some that are on the nodes of a mask."""
+        """Count the seats of some that are on the nodes of a mask which live."""
         chosen: Flags = getattr(self, of)
-        return np.asarray((chosen & at_node(mask, self.node)).sum(0))
+        living = self.cluster.nodes.alive & ~self.cluster.nodes.gone
+        return np.asarray((chosen & at_node(mask & living, self.node)).sum(0))
 
 
 def _firsts(chosen: Flags, key: NDArray[np.integer]) -> Flags:

@@ -7,14 +7,15 @@ from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.changes.rule_tests import serving_domains
 from evenkeel.planning.resources.table import Resources
 
 
 def charge_groups(resources: Resources, cluster: Cluster, target: Placement, acts: Acts) -> None:
     """Add what groups may have per domain, and lack on the nodes of an expression.
 
-    A replica counts at both ends of its move where a group may have too many, and at neither where
-    it may have too few. What one end breaks is not held.
+    A replica that serves counts at both ends of its move where a group may have too many, and at
+    neither where it may have too few. What one end breaks is not held.
     """
     group_rule = cluster.partitions.group_rule
     for i in np.unique(group_rule[group_rule >= 0]).tolist():
@@ -52,7 +53,7 @@ def _charge_spread(
     topology = cluster.topology
     row = topology.tier_index(tier)
     size = int(topology.domain_count[row])
-    domain = np.append(topology.domain_with_nodes[row], -1).astype(np.int64)
+    domain = serving_domains(cluster, row).astype(np.int64)
     start, end = (
         _counts(cluster, one, domain[one.node], size) for one in (cluster.placement, target)
     )
@@ -83,7 +84,7 @@ def _charge_least(
     least: int,
     voters: bool,
 ) -> None:
-    inside = np.append(mask, False)
+    inside = np.append(mask & cluster.nodes.serves, False)
 
     def having(placement: Placement) -> NDArray[np.int64]:
         counts = inside[placement.node]
