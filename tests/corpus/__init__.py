@@ -1,0 +1,1 @@
+"""Digests of answers to stored inputs: every method, plans, sessions, readers and commands."""

@@ -1,0 +1,205 @@
+"""Answers of the corpus: each by its name, as a digest of what it consists of."""
+
+import contextlib
+import gzip
+import hashlib
+import io
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import evenkeel as ek
+from evenkeel.cli import main
+from tests.conformance.__main__ import known_schemas, replay_all
+from tests.corpus.inputs import Input, dumps, expansions, small_clusters, whole_clusters
+from tests.support import places
+
+Answer = tuple[str, str]
+COMMAND = re.compile(r"^    ([a-z]+)(?:$|  )", re.M)
+
+SMALL = ("balance", "exact", "leaders")
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "helix_crush": ("Crush", {}),
+    "helix_multiround": ("MultiRound", {}),
+    "helix_multiround mended": ("MultiRound", {"mended": True}),
+    "helix_crushed": ("Crushed", {}),
+    "helix_crushed mended": ("Crushed", {"mended": True}),
+    "helix_crushed multiround": ("Crushed", {"base": "multiround"}),
+    "helix_auto": ("Auto", {}),
+    "cockroach": ("Cockroach", {}),
+    "cockroach leases": ("Cockroach", {"mode": "leases"}),
+    "cockroach bold": ("Cockroach", {"aggressiveness": 3.0, "load_threshold": 0.05}),
+}
+"""Methods of systems on any cluster, with the class and the values of their options."""
+
+WAGED: dict[str, dict[str, Any]] = {
+    "helix_waged": {},
+    "helix_waged overwrite": {"scope": "overwrite"},
+    "helix_waged states": {"states": {"LEADER": 1, "STANDBY": 1, "OFFLINE": "R"}},
+    "helix_waged moving": {"evenness": 3, "less_movement": 0},
+}
+DUMPED: dict[str, dict[str, dict[str, Any]]] = {
+    "ceph": {"ceph_crush": {}, "ceph_upmap": {}},
+    "cockroach": {"cockroach": {}},
+    "longhorn": {
+        "longhorn": {},
+        "longhorn best-effort": {"replica_auto_balance": "best-effort"},
+        "longhorn cluster": {"replica_auto_balance": "best-effort", "scope": "cluster"},
+    },
+}
+"""Methods on what was read from a system, with the values of their options."""
+
+
+def answers() -> Iterator[Answer]:
+    """Yield every answer of the corpus with its digest."""
+    for one in (*small_clusters(), *expansions()):
+        yield from _of_methods(one)
+        yield from _of_plan(one)
+        yield from _of_session(one)
+    for one in whole_clusters():
+        yield from _of_waged(one)
+    yield from _of_dumps()
+    yield from _of_golden_files()
+    yield from _of_the_face()
+
+
+def digest(*parts: Any) -> str:
+    """Return twelve hexadecimal digits that stand for arrays, numbers and texts."""
+    found = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            array = np.ascontiguousarray(part)
+            found.update(repr((array.shape, array.dtype.str)).encode())
+            found.update(array.tobytes())
+        else:
+            found.update(part if isinstance(part, bytes) else repr(part).encode())
+        found.update(b"\0")
+    return found.hexdigest()[:12]
+
+
+def _solved(cluster: ek.Cluster, method: str, **given: Any) -> str:
+    try:
+        return _of_result(ek.solve(cluster, method, seed=5, **given))
+    except ek.InvalidInput as refused:
+        return digest(sorted(fault.path for fault in refused.faults))
+
+
+def _of_result(found: ek.Result) -> str:
+    placed = found.placement
+    bounds = found.bounds
+    return digest(
+        placed.node, placed.role, placed.leader, found.status, str(found.stop_reason),
+        len(found.moves), len(found.leader_changes), len(found.unplaced), len(found.violations),
+        None if bounds is None else (bounds.forced, bounds.moves_feasible, bounds.moves_level),
+    )  # fmt: skip
+
+
+def _of_methods(one: Input) -> Iterator[Answer]:
+    name, cluster, goals, limits = one
+    small = cluster.placement.node.size * len(cluster.nodes) <= 200
+    for method in SMALL:
+        if method == "exact" and not small:
+            continue
+        asked = {} if method == "leaders" else {"goals": goals, "limits": limits}
+        yield f"{name} {method}", _solved(cluster, method, **asked)
+    options: Any = ek.options
+    for variant, (kind, values) in VARIANTS.items():
+        chosen = getattr(options, kind)(**values)
+        yield f"{name} {variant}", _solved(cluster, variant.split()[0], options=chosen)
+
+
+def _of_waged(one: Input) -> Iterator[Answer]:
+    name, cluster, *_ = one
+    came = cluster.placement
+    partial = {"scope": "partial", "baseline": came}
+    emergency = {"scope": "emergency", "current": came}
+    variants = WAGED | {"helix_waged partial": partial, "helix_waged emergency": emergency}
+    for variant, values in variants.items():
+        options = ek.options.Waged(**values)
+        yield f"{name} {variant}", _solved(cluster, "helix_waged", options=options)
+
+
+def _of_plan(one: Input) -> Iterator[Answer]:
+    name, cluster, goals, limits = one
+    result = ek.solve(cluster, goals=goals, limits=limits, seed=5)
+    for protocol, node_in in (("kafka", 2), ("ceph", 3)):
+        try:
+            plan = ek.plan(
+                cluster, result, protocol=protocol, throttle=ek.Throttle(node_in=node_in)
+            )
+        except ek.InvalidInput as refused:
+            found = digest(sorted(fault.path for fault in refused.faults))
+        else:
+            steps = (getattr(plan.steps, one.name) for one in fields(plan.steps))
+            found = digest(*steps, plan.waves, len(plan.blocked))
+        yield f"{name} plan {protocol}", found
+
+
+def _of_session(one: Input) -> Iterator[Answer]:
+    name, cluster, goals, _ = one
+    session = ek.Session(cluster)
+    session.solve(goals=goals)
+    session.apply(ek.Changes(down=[cluster.nodes.names[len(cluster.nodes) // 2]]))
+    yield f"{name} session", _of_result(session.solve(goals=goals))
+
+
+def _of_dumps() -> Iterator[Answer]:
+    for name, files in dumps():
+        try:
+            cluster = ek.read(*files)
+        except ek.InvalidInput as refused:
+            yield f"{name} read", digest(sorted(fault.path for fault in refused.faults))
+            continue
+        placed = cluster.placement
+        yield (
+            f"{name} read",
+            digest(
+                cluster.nodes.names, cluster.partitions.names, cluster.nodes.capacity,
+                placed.node, placed.role, placed.leader,
+            ),
+        )  # fmt: skip
+        yield f"{name} balance", _solved(cluster, "balance")
+        for variant, values in DUMPED.get(name.split("/")[1], {}).items():
+            method = variant.split()[0]
+            chosen = {"options": ek.options.Longhorn(**values)} if values else {}
+            yield f"{name} {variant}", _solved(cluster, method, **chosen)
+
+
+def _of_golden_files() -> Iterator[Answer]:
+    known = known_schemas()
+    folders = [places.DATA / "golden", places.DATA / "roadef" / "worked"]
+    with tempfile.TemporaryDirectory() as written:
+        with contextlib.redirect_stdout(io.StringIO()):
+            replay_all([folder for folder in folders if folder.exists()], known, Path(written))
+        for file in sorted(Path(written).rglob("*")):
+            if file.is_file():
+                place = file.relative_to(written).as_posix()
+                yield f"golden {place}", digest(_unpacked(file))
+
+
+def _unpacked(file: Path) -> bytes:
+    data = file.read_bytes()
+    return gzip.decompress(data) if file.suffix == ".gz" else data
+
+
+def _of_the_face() -> Iterator[Answer]:
+    for name in sorted(ek.__all__):
+        public = getattr(ek, name)
+        inside = sorted(one for one in dir(public) if not one.startswith("_"))
+        yield f"name {name}", digest(inside)
+    top = _help()
+    yield "help", digest(top)
+    for command in COMMAND.findall(top):
+        yield f"help {command}", digest(_help(command))
+
+
+def _help(*command: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        main([*command, "--help"])
+    return out.getvalue()
