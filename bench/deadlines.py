@@ -25,13 +25,13 @@ import numpy as np
 import evenkeel as ek
 from bench.experiments.crush import Layout
 from bench.support.ceph_maps import regular
+from evenkeel.methods.shared.stopping import Watch
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.strategies.ceph.cluster import cluster_of as ceph_cluster
-from evenkeel.strategies.ceph.placement import Pool
-from evenkeel.strategies.longhorn.intake import cluster_of as longhorn_cluster
-from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
-from evenkeel.strategies.longhorn.settings import Settings
-from evenkeel.strategies.shared.stopping import Watch
+from evenkeel.systems.ceph.crush.cluster import cluster_of as ceph_cluster
+from evenkeel.systems.ceph.crush.placement import Pool
+from evenkeel.systems.longhorn.auto_balance.intake import cluster_of as longhorn_cluster
+from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.settings import Settings
 
 ALLOWED, SHARE = 0.1, 0.05
 """Seconds, and part of the limit, by which a limit may be exceeded."""

@@ -33,14 +33,14 @@ from evenkeel.simulate.engine.checks import Conforms
 from evenkeel.simulate.events.catalogue import LoadBecomes, NodesBack, NodesDown
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.verdicts import verdicts_of
-from evenkeel.strategies.cockroach.equivalence_classes import (
+from evenkeel.systems.cockroach.allocator.equivalence_classes import (
     Site,
     configs_of,
     diversity,
     localities_of,
 )
-from evenkeel.strategies.cockroach.one_range.replicas import Allocator, Replicas, stores_like
-from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
+from evenkeel.systems.cockroach.allocator.one_range.replicas import Allocator, Replicas, stores_like
+from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
 from evenkeel.view import plots
 from evenkeel.view.markup import Raw, table
 

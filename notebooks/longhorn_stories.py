@@ -29,11 +29,11 @@ from matplotlib import pyplot as plt
 
 import evenkeel as ek
 from evenkeel.measure.levelness import levelness
-from evenkeel.strategies.longhorn.intake import cluster_of
-from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
-from evenkeel.strategies.longhorn.redundancy import sharing_a_host
-from evenkeel.strategies.longhorn.settings import Settings
-from evenkeel.strategies.longhorn.stepping import AutoBalance
+from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.redundancy import sharing_a_host
+from evenkeel.systems.longhorn.auto_balance.settings import Settings
+from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from evenkeel.view import plots
 from evenkeel.view.markup import Raw, table
 from evenkeel.view.plots.canvas import canvas, legend

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.longhorn.compile import system_of
-from evenkeel.strategies.longhorn.intake import cluster_of
-from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
-from evenkeel.strategies.longhorn.redundancy import limited_redundancy
-from evenkeel.strategies.longhorn.settings import AutoBalance as Setting
-from evenkeel.strategies.longhorn.settings import Longhorn, Order, Settings
-from evenkeel.strategies.longhorn.stepping import AutoBalance
+from evenkeel.systems.longhorn.auto_balance.compile import system_of
+from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.redundancy import limited_redundancy
+from evenkeel.systems.longhorn.auto_balance.settings import AutoBalance as Setting
+from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Order, Settings
+from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from tests.support.longhorn.aftermath import cluster_after
 
 ROOM = 10**12

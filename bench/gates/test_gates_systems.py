@@ -24,19 +24,19 @@ from bench.support.jobs import JOBS, medium
 from bench.support.reassignments import generated, opened
 from evenkeel import simulate
 from evenkeel.control.pipeline import Pipeline
-from evenkeel.formats import roadef
+from evenkeel.methods.cost.method import minimise
+from evenkeel.methods.shared.stopping import Watch
 from evenkeel.simulate import SCENARIOS
-from evenkeel.strategies.ceph.placement import Pool
-from evenkeel.strategies.ceph.upmap import balance
-from evenkeel.strategies.cockroach.actions import actions
-from evenkeel.strategies.cockroach.compile import fleet_of
-from evenkeel.strategies.cockroach.equivalence_classes import configs_of
-from evenkeel.strategies.cockroach.replicate_queue import ReplicateRun
-from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
-from evenkeel.strategies.cost.method import minimise
-from evenkeel.strategies.helix.waged.rebalance import nothing
-from evenkeel.strategies.longhorn.stepping import AutoBalance
-from evenkeel.strategies.shared.stopping import Watch
+from evenkeel.systems import roadef
+from evenkeel.systems.ceph.crush.placement import Pool
+from evenkeel.systems.ceph.crush.upmap import balance
+from evenkeel.systems.cockroach.allocator.actions import actions
+from evenkeel.systems.cockroach.allocator.compile import fleet_of
+from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
+from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
+from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+from evenkeel.systems.helix.waged.rebalance import nothing
+from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
 from tests.support.instances import as_cluster
 from tests.support.longhorn.skewed import skewed

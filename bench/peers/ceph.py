@@ -13,10 +13,10 @@ import numpy as np
 
 from bench.peers.table import Row
 from bench.support.ceph_maps import as_text, regular
-from evenkeel.strategies.ceph.crush_map import CrushMap
-from evenkeel.strategies.ceph.failure_domains import broken, failure_domains
-from evenkeel.strategies.ceph.placement import Pool, raw, upmapped
-from evenkeel.strategies.ceph.upmap import balance, moves_between, standing
+from evenkeel.systems.ceph.crush.crush_map import CrushMap
+from evenkeel.systems.ceph.crush.failure_domains import broken, failure_domains
+from evenkeel.systems.ceph.crush.placement import Pool, raw, upmapped
+from evenkeel.systems.ceph.crush.upmap import balance, moves_between, standing
 
 FOLDER = "EVENKEEL_CEPH_TOOLS"
 ABSENT = (

@@ -16,8 +16,8 @@ import pytest
 
 import evenkeel as ek
 from bench.support.reassignments import models
-from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
+from evenkeel.systems import roadef
 
 pytestmark = pytest.mark.quality
 

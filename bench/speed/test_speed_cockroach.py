@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.strategies.cockroach.actions import actions
-from evenkeel.strategies.cockroach.compile import fleet_of
-from evenkeel.strategies.cockroach.equivalence_classes import configs_of
-from evenkeel.strategies.cockroach.intake import cockroach_cluster
-from evenkeel.strategies.cockroach.replicate_queue import ReplicateRun
-from evenkeel.strategies.cockroach.settings import Cockroach
-from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
+from evenkeel.systems.cockroach.allocator.actions import actions
+from evenkeel.systems.cockroach.allocator.compile import fleet_of
+from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
+from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
+from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
+from evenkeel.systems.cockroach.allocator.settings import Cockroach
+from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
 
 SEED = 7

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bench.support.ceph_maps import regular
-from evenkeel.strategies.ceph.placement import Pool
-from evenkeel.strategies.ceph.upmap import balance
-from evenkeel.strategies.helix.crush import crush
-from evenkeel.strategies.helix.crushed import crushed
-from evenkeel.strategies.helix.hashed import HashedNames
-from evenkeel.strategies.helix.multiround import multiround
-from evenkeel.strategies.helix.tree import Tree
+from evenkeel.systems.ceph.crush.placement import Pool
+from evenkeel.systems.ceph.crush.upmap import balance
+from evenkeel.systems.helix.crush.crush import crush
+from evenkeel.systems.helix.crush.crushed import crushed
+from evenkeel.systems.helix.crush.hashed import HashedNames
+from evenkeel.systems.helix.crush.multiround import multiround
+from evenkeel.systems.helix.crush.tree import Tree
 
 STATES = [1, 2]
 STRATEGIES = {

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.strategies.longhorn.intake import cluster_of
-from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
-from evenkeel.strategies.longhorn.settings import Settings
-from evenkeel.strategies.longhorn.stepping import AutoBalance
+from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.settings import Settings
+from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 
 GB = 10**9
 VOLUMES, HOSTS, DISKS, JOINED, SEED = 10_000, 200, 4, 2, 0

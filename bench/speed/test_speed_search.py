@@ -7,10 +7,10 @@ import evenkeel as ek
 from bench.experiments.reassignment_instances import SHAPES, reassignment
 from bench.support.full_evaluation import probe
 from bench.support.reassignments import SEED, generated, models, opened
-from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
-from evenkeel.strategies.cost.method import minimise
-from evenkeel.strategies.shared.stopping import Watch
+from evenkeel.methods.cost.method import minimise
+from evenkeel.methods.shared.stopping import Watch
+from evenkeel.systems import roadef
 
 WORK = 300_000
 LARGE = "b_9"

@@ -13,14 +13,14 @@ import pytest
 import evenkeel as ek
 from bench.gates.test_gates import gate  # noqa: F401  a fixture
 from bench.support.contest import Contender
+from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import Assignment
-from evenkeel.strategies.helix.waged import fit as fitting
-from evenkeel.strategies.helix.waged.cluster import model_of, run_nodes
-from evenkeel.strategies.helix.waged.fit import Preference
-from evenkeel.strategies.helix.waged.order import placing_order
-from evenkeel.strategies.helix.waged.rebalance import nothing, prepare
-from evenkeel.strategies.helix.waged.scopes import Scope, Task
-from evenkeel.strategies.run import run_method
+from evenkeel.systems.helix.waged import fit as fitting
+from evenkeel.systems.helix.waged.cluster import model_of, run_nodes
+from evenkeel.systems.helix.waged.fit import Preference
+from evenkeel.systems.helix.waged.order import placing_order
+from evenkeel.systems.helix.waged.rebalance import nothing, prepare
+from evenkeel.systems.helix.waged.scopes import Scope, Task
 from evenkeel_kernels.helix.waged_fit import fit
 from evenkeel_kernels.helix.waged_sigmoid import LOWEST, PART_HIGH, PART_LOW, WHOLE_HIGH, WHOLE_LOW
 

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from evenkeel.strategies.ceph.crush_map import IN, Bucket, CrushMap, CrushRule, Step
+from evenkeel.systems.ceph.crush.crush_map import IN, Bucket, CrushMap, CrushRule, Step
 
 TYPES = {"osd": 0, "host": 1, "rack": 2, "root": 3}
 ROOT = -1

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from bench.support.jobs import empty, expanded
 from evenkeel.measure.bounds import bounds
+from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
-from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State

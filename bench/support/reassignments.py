@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.experiments.reassignment_instances import SHAPES, reassignment
-from evenkeel.formats import roadef
+from evenkeel.methods.cost.annealing import begin_walk
+from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.cost.annealing import begin_walk
-from evenkeel.strategies.shared.compile import compile_problem, compile_state
+from evenkeel.systems import roadef
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.cost.cost_state import CostState, tighten
 

@@ -41,14 +41,13 @@ from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.logs import be_silent as _be_silent
 from evenkeel.showing import read_frames as _read_frames
 from evenkeel.showing import show_snapshots as _show_snapshots
+from evenkeel.systems import register_methods as _register_methods
 
 if _typing.TYPE_CHECKING:
     from evenkeel import options
-    from evenkeel.formats.folders.writing import write_plan_folder
-    from evenkeel.formats.plans.reading import read_plan
-    from evenkeel.formats.plans.writing import write_plan
-    from evenkeel.formats.registry import read, write
     from evenkeel.install.diagnostics import versions, warmup
+    from evenkeel.methods.exact.conflicts import conflicts
+    from evenkeel.methods.relaxation.method import relaxation
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.planner import plan
     from evenkeel.planning.protocols import Protocol
@@ -58,10 +57,6 @@ if _typing.TYPE_CHECKING:
     from evenkeel.session.changes import Changes
     from evenkeel.session.session import Session
     from evenkeel.solving import solve
-    from evenkeel.strategies.cockroach.hottest import hottest
-    from evenkeel.strategies.cockroach.intake import cockroach_cluster
-    from evenkeel.strategies.exact.conflicts import conflicts
-    from evenkeel.strategies.relaxation.method import relaxation
     from evenkeel.studies.frontier import Frontier, frontier
     from evenkeel.studies.growth.forecast import Forecast
     from evenkeel.studies.growth.headroom import Headroom, headroom
@@ -71,9 +66,16 @@ if _typing.TYPE_CHECKING:
     from evenkeel.studies.sweep import sweep
     from evenkeel.studies.swept import Sweep
     from evenkeel.studies.what_if import WhatIf
+    from evenkeel.systems.cockroach.allocator.hottest import hottest
+    from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
+    from evenkeel.systems.folders.writing import write_plan_folder
+    from evenkeel.systems.plans.reading import read_plan
+    from evenkeel.systems.plans.writing import write_plan
+    from evenkeel.systems.registry import read, write
 
 __version__ = "0.1.0"
 
+_register_methods()
 _show_snapshots()
 _read_frames()
 _be_silent()
@@ -136,14 +138,14 @@ _LATER = {
     "Throttle": "evenkeel.planning.throttle",
     "Windows": "evenkeel.planning.windows",
     "plan": "evenkeel.planning.planner",
-    "read": "evenkeel.formats.registry",
-    "read_plan": "evenkeel.formats.plans.reading",
+    "read": "evenkeel.systems.registry",
+    "read_plan": "evenkeel.systems.plans.reading",
     "solve": "evenkeel.solving",
     "versions": "evenkeel.install.diagnostics",
     "warmup": "evenkeel.install.diagnostics",
-    "write": "evenkeel.formats.registry",
-    "write_plan": "evenkeel.formats.plans.writing",
-    "write_plan_folder": "evenkeel.formats.folders.writing",
+    "write": "evenkeel.systems.registry",
+    "write_plan": "evenkeel.systems.plans.writing",
+    "write_plan_folder": "evenkeel.systems.folders.writing",
     "Forecast": "evenkeel.studies.growth.forecast",
     "Frontier": "evenkeel.studies.frontier",
     "Headroom": "evenkeel.studies.growth.headroom",
@@ -151,13 +153,13 @@ _LATER = {
     "Sizing": "evenkeel.studies.growth.sizing",
     "Sweep": "evenkeel.studies.swept",
     "WhatIf": "evenkeel.studies.what_if",
-    "cockroach_cluster": "evenkeel.strategies.cockroach.intake",
-    "conflicts": "evenkeel.strategies.exact.conflicts",
+    "cockroach_cluster": "evenkeel.systems.cockroach.allocator.intake",
+    "conflicts": "evenkeel.methods.exact.conflicts",
     "frontier": "evenkeel.studies.frontier",
     "headroom": "evenkeel.studies.growth.headroom",
     "size": "evenkeel.studies.growth.sizing",
-    "hottest": "evenkeel.strategies.cockroach.hottest",
-    "relaxation": "evenkeel.strategies.relaxation.method",
+    "hottest": "evenkeel.systems.cockroach.allocator.hottest",
+    "relaxation": "evenkeel.methods.relaxation.method",
     "solve_in_parts": "evenkeel.studies.parts.solving",
     "sweep": "evenkeel.studies.sweep",
 }

@@ -1,39 +1,28 @@
-"""The options of the methods, a frozen class for each.
+"""The options of the methods: one frozen class for each, and no other switches.
 
->>> from evenkeel.options import Crushed
->>> Crushed(base="multiround", mended=True).base
+>>> import evenkeel as ek
+>>> ek.options.Crushed(base="multiround", mended=True).base
 'multiround'
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
-
-from evenkeel.strategies import options as _declared
-from evenkeel.strategies.options import Auto as Auto
-from evenkeel.strategies.options import CephCrush as CephCrush
-from evenkeel.strategies.options import Crush as Crush
-from evenkeel.strategies.options import Crushed as Crushed
-from evenkeel.strategies.options import Exact as Exact
-from evenkeel.strategies.options import Leaders as Leaders
-from evenkeel.strategies.options import MultiRound as MultiRound
-from evenkeel.strategies.options import Options as Options
-from evenkeel.strategies.options import States as States
-from evenkeel.strategies.options import Upmap as Upmap
-from evenkeel.strategies.options import Waged as Waged
-
-if _TYPE_CHECKING:
-    from evenkeel.strategies.cockroach.settings import Cockroach as Cockroach
-    from evenkeel.strategies.longhorn.settings import Longhorn as Longhorn
+from evenkeel.methods.options import Exact, Leaders, Options
+from evenkeel.systems.ceph.options import CephCrush, Upmap
+from evenkeel.systems.cockroach.allocator.settings import Cockroach
+from evenkeel.systems.helix.options import Auto, Crush, Crushed, MultiRound, States, Waged
+from evenkeel.systems.longhorn.auto_balance.settings import Longhorn
 
 __all__ = [
-    "Auto", "CephCrush", "Cockroach", "Crush", "Crushed", "Exact", "Leaders", "Longhorn",
-    "MultiRound", "Options", "States", "Upmap", "Waged",
-]  # fmt: skip
-
-
-def __getattr__(name: str) -> _Any:
-    return getattr(_declared, name)
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+    "Auto",
+    "CephCrush",
+    "Cockroach",
+    "Crush",
+    "Crushed",
+    "Exact",
+    "Leaders",
+    "Longhorn",
+    "MultiRound",
+    "Options",
+    "States",
+    "Upmap",
+    "Waged",
+]

@@ -19,6 +19,7 @@ from evenkeel.measure.levelness import Levelness, below_mean_said, levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
 from evenkeel.measure.wanted import has_leaders
+from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
@@ -42,7 +43,6 @@ from evenkeel.result_rows import (
     unplaced_replicas,
     waiting_replicas,
 )
-from evenkeel.strategies.shared.stopping import StopReason
 from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
 
 NO_LIMITS = Limits()
@@ -302,7 +302,7 @@ class Result(Reported, Shown):
         >>> result.bounds.moves_level, result.proved().bounds.moves_level
         (2, 4)
         """
-        from evenkeel.strategies.relaxation.method import relaxation
+        from evenkeel.methods.relaxation.method import relaxation
 
         lifted = relaxation(self.cluster, self.goals, proven=self.bounds, time_limit=time_limit)
         fewest = self.comparison.moves <= lifted.moves_level

@@ -59,6 +59,6 @@ def _page(where: str, shown: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def _from_frames(*frames: Any, **more: Any) -> Cluster:
-    from evenkeel.formats.tables.frames import read_frames
+    from evenkeel.systems.tables.frames import read_frames
 
     return read_frames(*frames, **more)

@@ -10,6 +10,10 @@ import numpy as np
 from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
+from evenkeel.methods.options import Options
+from evenkeel.methods.registry import Method, find
+from evenkeel.methods.run import Run, checked, run_checked
+from evenkeel.methods.shared.stopping import Callback, Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.preferred import led_as_preferred
@@ -19,10 +23,6 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.heartbeat import heard_by
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
-from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import Method, find
-from evenkeel.strategies.run import Run, checked, run_checked
-from evenkeel.strategies.shared.stopping import Callback, Watch
 from evenkeel.verdict import Found, Verdict, verdict
 
 logger = logging.getLogger("evenkeel.solve")

@@ -13,11 +13,12 @@ from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.spending import most_out
+from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.registry import Method
+from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
-from evenkeel.strategies.registry import Method, Outcome, Request
-from evenkeel.strategies.shared.stopping import StopReason
 
 Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
 

@@ -23,7 +23,7 @@ REHEARSED = """
 import sys
 import evenkeel as ek
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.strategies.registry import METHODS
+from evenkeel.methods.registry import METHODS
 from evenkeel_kernels.build.inventory import _kernels
 from evenkeel_kernels.build.jit import backend
 from evenkeel_kernels.build.signatures import named
@@ -118,7 +118,7 @@ def _called_by(kernel: Any) -> Iterator[Any]:
 
 
 def main() -> None:
-    from evenkeel.strategies.registry import METHODS
+    from evenkeel.methods.registry import METHODS
 
     os.environ[PROCESSES] = "1"  # others would compile what the record of before lists
     tuples: dict[str, list[str]] = {}

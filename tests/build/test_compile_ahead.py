@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from evenkeel.strategies.registry import METHODS
+from evenkeel.methods.registry import METHODS
 from evenkeel_kernels.build import compile_ahead, signatures
 from evenkeel_kernels.build.inventory import inventory
 from evenkeel_kernels.build.jit import backend

@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.install.warmup_cases import rehearsals
-from evenkeel.strategies.registry import METHODS
+from evenkeel.methods.registry import METHODS
 from tests.support.effort import mostly_long
 
 LARGER = """
@@ -75,7 +75,7 @@ def test_nothing_is_left_to_compile(method):
 ANYTHING = """
 import sys
 import evenkeel as ek
-from evenkeel.strategies.options import Exact
+from evenkeel.methods.options import Exact
 from evenkeel_kernels.build.inventory import _kernels
 from tests.judge.case import build
 from tests.judge.clusters import FAMILIES, draw

@@ -15,7 +15,7 @@ from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.stores.disk import DiskStore
 from evenkeel.control.stores.store import Kind, MemoryStore
 from evenkeel.model.errors import InvalidInput
-from evenkeel.strategies.options import Waged
+from evenkeel.systems.helix.options import Waged
 from tests.support.pipeline.engines import PlainEngine, cluster, fails, failure, rows
 
 LEVEL = [[0, 1], [2, 3], [4, 5]]

@@ -14,16 +14,14 @@ from evenkeel.control.engines.engine import (
     Scope,
     Task,
 )
-from evenkeel.control.engines.registry import engine_of
+from evenkeel.control.engines.registry import ENGINES, engine_of
 from evenkeel.control.engines.waged import WagedEngine
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import InvalidInput
-from evenkeel.strategies.options import Waged
-from evenkeel.strategies.registry import METHODS
+from evenkeel.systems.helix.options import Waged
 from tests.support.pipeline.engines import assignment, cluster, rows
 
-ENGINES = [name for name, method in METHODS.items() if method.engine]
 EMPTY = [[], [], []]
 WHERE = [[0, 1], [2, 3], [4, 5]]
 

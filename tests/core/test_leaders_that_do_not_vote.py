@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.strategies.shared.compile import compile_problem, compile_state
+from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.node_scan import new_scan

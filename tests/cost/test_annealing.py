@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
-from evenkeel.strategies.cost import intensification as ending
-from evenkeel.strategies.cost import parallel_search as portfolio
-from evenkeel.strategies.cost.annealing import Annealing, begin_walk
-from evenkeel.strategies.cost.method import minimise
-from evenkeel.strategies.shared.stopping import Progress, Watch
+from evenkeel.methods.cost import intensification as ending
+from evenkeel.methods.cost import parallel_search as portfolio
+from evenkeel.methods.cost.annealing import Annealing, begin_walk
+from evenkeel.methods.cost.method import minimise
+from evenkeel.methods.shared.stopping import Progress, Watch
+from evenkeel.systems import roadef
 from evenkeel_kernels.build.jit import jit
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost

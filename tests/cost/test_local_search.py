@@ -5,13 +5,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from evenkeel.formats import roadef
 from evenkeel.measure.reassignment import check
+from evenkeel.methods.cost.annealing import begin_walk
+from evenkeel.methods.cost.local_search import polish
+from evenkeel.methods.shared.compile import compile_problem, compile_state
+from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.cost.annealing import begin_walk
-from evenkeel.strategies.cost.local_search import polish
-from evenkeel.strategies.shared.compile import compile_problem, compile_state
-from evenkeel.strategies.shared.stopping import Watch
+from evenkeel.systems import roadef
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost.compound_move import make_moves, new_joint

@@ -265,7 +265,7 @@ c = ek.Cluster.from_arrays(
     capacity=np.full((12, 1), 99.0), load=np.ones((300, 1)), placement=rows % 12
 ).down("n3")
 print(ek.solve(c, goals=ek.Goals(level=0.1)).status)
-print([name for name in sys.modules if name.startswith("evenkeel.strategies.exact.")])
+print([name for name in sys.modules if name.startswith("evenkeel.methods.exact.")])
 """
 
 

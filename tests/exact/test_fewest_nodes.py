@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from evenkeel.strategies.covering.fewest_nodes import Rows, cheapest, whole_prices
+from evenkeel.studies.growth.fewest_nodes import Rows, cheapest, whole_prices
 
 MOST = 4
 

@@ -5,13 +5,14 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.audit import Audit
+from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.exact import last_steps
+from evenkeel.methods.exact.ills import Ills, harms
+from evenkeel.methods.exact.last_steps import with_last_steps
+from evenkeel.methods.registry import find
+from evenkeel.methods.run import checked
+from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.strategies.exact import last_steps
-from evenkeel.strategies.exact.ills import Ills, harms
-from evenkeel.strategies.exact.last_steps import with_last_steps
-from evenkeel.strategies.registry import Outcome, Request, find
-from evenkeel.strategies.run import checked
-from evenkeel.strategies.shared.stopping import Watch
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
 

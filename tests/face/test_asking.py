@@ -4,7 +4,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel import simulate
-from evenkeel.strategies.registry import METHODS
+from evenkeel.methods.registry import METHODS
 
 CLUSTER = ek.Cluster.from_arrays(
     capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, dimensions=["disk"], bytes="disk"

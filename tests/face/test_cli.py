@@ -14,12 +14,13 @@ import evenkeel as ek
 from evenkeel import __version__
 from evenkeel.cli import main
 from evenkeel.cli.waiting import Waiting
-from evenkeel.formats.registry import read, write
+from evenkeel.methods.contract import Outcome
+from evenkeel.methods.registry import METHODS, Method
+from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.strategies.registry import METHODS, Method, Outcome
-from evenkeel.strategies.shared.stopping import Progress
+from evenkeel.systems.registry import read, write
 from tests.support import places
 
 LONGHORN = places.DATA / "longhorn" / "cluster.json"

@@ -9,8 +9,8 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import command_parser, main
-from evenkeel.formats.tables.newcomers import read_newcomers
 from evenkeel.model.newcomers import more_alike
+from evenkeel.systems.tables.newcomers import read_newcomers
 
 COMMANDS = command_parser()[1]
 

@@ -10,8 +10,8 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import main
-from evenkeel.formats.documents import Document
 from evenkeel.model.runtime.atomic import write_atomically
+from evenkeel.systems.documents import Document
 from tests.support import places
 
 LONGHORN = places.DATA / "longhorn" / "cluster.json"

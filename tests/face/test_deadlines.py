@@ -14,11 +14,11 @@ import evenkeel as ek
 from bench.deadlines import CASES, Case
 from evenkeel.measure.audit import audit
 from evenkeel.measure.regressions import regressions
-from evenkeel.strategies.ceph import placement as crush_slices
-from evenkeel.strategies.longhorn import method as volume_slices
-from evenkeel.strategies.registry import METHODS
-from evenkeel.strategies.run import Run, run_method
-from evenkeel.strategies.shared.stopping import Progress, Watch
+from evenkeel.methods.registry import METHODS
+from evenkeel.methods.run import Run, run_method
+from evenkeel.methods.shared.stopping import Progress, Watch
+from evenkeel.systems.ceph.crush import placement as crush_slices
+from evenkeel.systems.longhorn.auto_balance import method as volume_slices
 from evenkeel_kernels.ceph import upmap as upmap_slices
 from evenkeel_kernels.levelling import slices
 from evenkeel_kernels.levelling.leaders import moves as leader_slices

@@ -9,7 +9,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import main
-from evenkeel.strategies.registry import METHODS
+from evenkeel.methods.registry import METHODS
 
 
 def cluster():

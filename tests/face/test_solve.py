@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 import evenkeel as ek
+from evenkeel.methods.shared import stopping
 from evenkeel.model.placement import Placement
-from evenkeel.strategies.shared import stopping
 from tests.support.clusters import clusters
 from tests.support.instances import generate
 

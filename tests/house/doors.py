@@ -10,11 +10,11 @@ DOORS = (
     "evenkeel",
     "evenkeel.control",
     "evenkeel.simulate",
-    "evenkeel.strategies.ceph",
-    "evenkeel.strategies.longhorn",
+    "evenkeel.systems.ceph.crush",
+    "evenkeel.systems.longhorn.auto_balance",
     "evenkeel.view.plots",
 )
-OPTIONS = "evenkeel.strategies.options"
+OPTIONS = "evenkeel.options"
 
 
 def public() -> set[object]:

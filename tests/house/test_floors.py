@@ -30,17 +30,18 @@ FLOORS = (
     {"evenkeel_kernels"},
     {"evenkeel.model"},
     {"evenkeel.measure"},
-    {"evenkeel.strategies"},
+    {"evenkeel.methods"},
     {"evenkeel.planning"},
-    {"evenkeel.control"},
-    {"evenkeel.simulate"},
     {"evenkeel.result_rows"},
-    {"evenkeel.formats", "evenkeel.view"},
     {"evenkeel.verdict", "evenkeel.result_frames", "evenkeel.result_gap"},
-    {"evenkeel.result", "evenkeel.showing"},
+    {"evenkeel.result"},
     {"evenkeel.solving"},
     {"evenkeel.session"},
-    {"evenkeel.studies", "evenkeel.install", "evenkeel.options"},
+    {"evenkeel.systems"},
+    {"evenkeel.control"},
+    {"evenkeel.simulate"},
+    {"evenkeel.studies", "evenkeel.view", "evenkeel.options"},
+    {"evenkeel.install", "evenkeel.showing"},
     {"evenkeel"},  # the face: what a user imports by name
     {"evenkeel.cli"},
 )
@@ -48,37 +49,38 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 OPEN_TO_ALL_WINGS = {
     "evenkeel_kernels": {"build", "core"},
-    "evenkeel.strategies": {"shared", "registry", "options", "deciders"},
-}
+    "evenkeel.methods": {"shared", "registry", "contract", "options"},
+    "evenkeel.systems": {
+        "csv_text", "deciders", "documents", "expressions", "folders", "json_text",
+        "native", "node_states", "notes", "number_lists", "one_way", "plans", "registry",
+        "sources",
+    },
+}  # fmt: skip
 """What every wing of a house may import, beside itself."""
 
 BETWEEN_WINGS = {
     ("exact", "levelling"): "exact starts from where the search ends",
-    ("longhorn", "levelling"): "a plan for all volumes is a search for levelness",
-    ("longhorn", "balance"): "a plan for all volumes is a search for levelness",
     ("balance", "levelling"): "balance chooses between the searches",
     ("balance", "cost"): "balance chooses between the searches",
     ("balance", "exact"): "balance calls CP-SAT where search falls short",
-    ("options", "cockroach"): "options of a system are declared in its wing",
-    ("options", "longhorn"): "options of a system are declared in its wing",
     ("run", "guard"): "whatever is run is guarded",
 }
-"""The arrows between wings of strategies; there are none between wings of kernels."""
+"""The arrows between wings; there are none between wings of kernels."""
 
 NUMPY_ONLY = {"evenkeel.measure", "evenkeel.planning.replay"}
 """They judge the others, so they share no code with kernels."""
 
 THROUGH_THE_REGISTRY = {"evenkeel.planning", "evenkeel.control", "evenkeel.simulate"}
-CONTRACT = {f"evenkeel.strategies.{name}" for name in ("registry", "run", "deciders", "options")}
-"""What strategies and deciders take and return, and their options: plain data, no algorithm."""
+CONTRACT = {f"evenkeel.methods.{name}" for name in ("registry", "contract", "run", "options")}
+"""What methods take and return, and their options: plain data, no algorithm."""
 
 HOMES = {
     "numba": {"evenkeel_kernels"},
-    "scipy": {"evenkeel.strategies", "evenkeel.planning"},
-    "ortools": {"evenkeel.strategies"},
-    "msgspec": {"evenkeel.formats", "evenkeel.cli"},
+    "scipy": {"evenkeel.methods", "evenkeel.planning"},
+    "ortools": {"evenkeel.methods", "evenkeel.studies"},
+    "msgspec": {"evenkeel.systems", "evenkeel.cli"},
     "rich": {"evenkeel.view", "evenkeel.cli"},
-    "yaml": {"evenkeel.formats"},
+    "yaml": {"evenkeel.systems"},
     "matplotlib": {"evenkeel.view"},
     "shtab": {"evenkeel.cli"},
     "narwhals": {"evenkeel.model"},
@@ -184,11 +186,7 @@ def breach(module: str, imported: Import) -> str | None:
             return f"shares {target} between judges and judged"
         if (crossed := crossing(module, target)) is not None:
             return crossed
-        if (
-            own in THROUGH_THE_REGISTRY
-            and theirs == "evenkeel.strategies"
-            and target not in CONTRACT
-        ):
+        if own in THROUGH_THE_REGISTRY and theirs == "evenkeel.methods" and target not in CONTRACT:
             return f"reaches {target} past the registry"
         return None
     if top in sys.stdlib_module_names or top == "numpy":
@@ -220,7 +218,7 @@ def crossing(module: str, target: str) -> str | None:
     house, theirs = there
     if theirs in OPEN_TO_ALL_WINGS[house] or here[1] == "registry":
         return None
-    if house == "evenkeel.strategies" and (here[1], theirs) in BETWEEN_WINGS:
+    if (here[1], theirs) in BETWEEN_WINGS:
         return None
     return f"reaches {target} in another wing"
 
@@ -250,13 +248,17 @@ def test_every_import_goes_down():
         ("evenkeel_kernels.toy", "import evenkeel", "reaches up"),
         ("evenkeel_kernels.cost.toy", "import evenkeel_kernels.levelling.repair", "another wing"),
         ("evenkeel_kernels.core.toy", "import evenkeel_kernels.cost.annealing", "another wing"),
-        ("evenkeel.strategies.ceph.toy", "import evenkeel.strategies.helix.tree", "another wing"),
-        ("evenkeel.strategies.levelling.toy", "import evenkeel.strategies.exact", "another wing"),
+        (
+            "evenkeel.systems.ceph.crush.toy",
+            "import evenkeel.systems.helix.crush.tree",
+            "another wing",
+        ),
+        ("evenkeel.methods.levelling.toy", "import evenkeel.methods.exact", "another wing"),
         ("evenkeel.model.toy", "def f():\n    from evenkeel.measure import x", "reaches up"),
         ("evenkeel.model.toy", "if TYPE_CHECKING:\n    import evenkeel.view", "reaches up"),
         ("evenkeel.model.toy", "from ..measure import audit", "reaches up"),
-        ("evenkeel.strategies.toy", "from evenkeel import formats", "reaches up"),
-        ("evenkeel.view.toy", "import evenkeel.formats.x", "reaches up"),
+        ("evenkeel.methods.toy", "from evenkeel import systems", "reaches up"),
+        ("evenkeel.systems.toy", "import evenkeel.view.x", "reaches up"),
         (
             "evenkeel.measure.toy",
             "from evenkeel_kernels.build.jit import jit",
@@ -266,18 +268,18 @@ def test_every_import_goes_down():
         ("evenkeel.planning.replay", "import evenkeel_kernels.build.jit", "judges the kernels"),
         ("evenkeel.measure.toy", "import numba", "only numpy"),
         ("evenkeel.measure.toy", "from evenkeel.model.binding import x", "judges and judged"),
-        ("evenkeel.strategies.toy", "from evenkeel.measure.binding import x", "judges and judged"),
-        ("evenkeel.simulate.toy", "import evenkeel.strategies.levelling.run", "past the registry"),
+        ("evenkeel.methods.toy", "from evenkeel.measure.binding import x", "judges and judged"),
+        ("evenkeel.simulate.toy", "import evenkeel.methods.levelling.run", "past the registry"),
         ("evenkeel.odd.toy", "import numpy", "no floor"),
         ("evenkeel.model.toy", "import evenkeel.odd.toy", "no floor"),
-        ("evenkeel.strategies.toy", "import numba", "not at home"),
-        ("evenkeel.strategies.toy", "import scipy.optimize", "as the module loads"),
-        ("evenkeel.strategies.toy", "class A:\n    import ortools", "as the module loads"),
+        ("evenkeel.methods.toy", "import numba", "not at home"),
+        ("evenkeel.methods.toy", "import scipy.optimize", "as the module loads"),
+        ("evenkeel.methods.toy", "class A:\n    import ortools", "as the module loads"),
         ("evenkeel.model.toy", "def f():\n    import scipy", "not at home"),
         ("evenkeel.model.toy", "import msgspec", "not at home"),
         ("evenkeel.toy", "import numba", "not at home"),
         ("evenkeel.toy", "import evenkeel.cli", "reaches up"),
-        ("evenkeel.formats.toy", "import simplejson", "no declared dependency"),
+        ("evenkeel.systems.toy", "import simplejson", "no declared dependency"),
     ],
 )
 def test_the_contract_sees_a_breach(module, source, says):
@@ -293,11 +295,11 @@ def test_the_contract_sees_a_breach(module, source, says):
         ("evenkeel.measure.toy", "import numpy as np\nfrom evenkeel.model.cluster import Cluster"),
         ("evenkeel.planning.toy", "def f():\n    from scipy.optimize import linprog"),
         ("evenkeel.__main__", "from evenkeel.cli import main"),
-        ("evenkeel.strategies.toy", "from evenkeel_kernels.build.jit import jit"),
-        ("evenkeel.strategies.toy", "def f():\n    from ortools.sat.python import cp_model"),
-        ("evenkeel.strategies.toy", "if TYPE_CHECKING:\n    from ortools.sat.python import x"),
-        ("evenkeel.simulate.toy", "from evenkeel.strategies.registry import find"),
-        ("evenkeel.control.toy", "from evenkeel.strategies.options import Waged"),
+        ("evenkeel.methods.toy", "from evenkeel_kernels.build.jit import jit"),
+        ("evenkeel.methods.toy", "def f():\n    from ortools.sat.python import cp_model"),
+        ("evenkeel.methods.toy", "if TYPE_CHECKING:\n    from ortools.sat.python import x"),
+        ("evenkeel.simulate.toy", "from evenkeel.methods.registry import find"),
+        ("evenkeel.control.toy", "from evenkeel.methods.options import Waged"),
         ("evenkeel.cli.main", "from evenkeel.solving import solve\ndef f():\n    import rich"),
         ("evenkeel", "from evenkeel.model.cluster import Cluster"),
     ],

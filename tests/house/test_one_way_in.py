@@ -2,10 +2,9 @@
 
 import re
 
-from evenkeel.control.engines.registry import engine_of
 from evenkeel.install.warmup_cases import CASES
+from evenkeel.methods.registry import METHODS, imported
 from evenkeel.model.limits import Limits
-from evenkeel.strategies.registry import METHODS, imported
 from tests.support import places
 
 
@@ -17,7 +16,7 @@ def test_requests_are_made_in_one_place():
         for number, line in enumerate(file.read_text().splitlines(), 1)
         if re.search(r"\bRequest\($", line.strip()) or re.search(r"\bRequest\(\w", line)
     ]
-    here = [one for one in made if not one.startswith("solver/evenkeel/strategies/run.py")]
+    here = [one for one in made if not one.startswith("solver/evenkeel/methods/run.py")]
     assert len(made) == len(here) + 1, made
     assert not here
 
@@ -31,7 +30,6 @@ def test_everything_that_the_table_names_is_there():
         assert kind is None or isinstance(kind(), kind)
         assert method.refresher() is None or callable(method.refresher())
         assert not method.decider or callable(imported(method.decider))
-        assert not method.engine or callable(engine_of(method.name))
 
 
 def test_solve_and_pipelines_have_the_same_default():

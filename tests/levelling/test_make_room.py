@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.strategies.levelling.make_room import make_room
+from evenkeel.methods.levelling.make_room import make_room
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.leaders.chains import chain_leaders

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.strategies.levelling.run import searched
-from evenkeel.strategies.registry import find
-from evenkeel.strategies.run import checked
-from evenkeel.strategies.shared.stopping import Watch
+from evenkeel.methods.levelling.run import searched
+from evenkeel.methods.registry import find
+from evenkeel.methods.run import checked
+from evenkeel.methods.shared.stopping import Watch
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
 from tests.support.random_problems import random_cluster

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.formats.ceph.crush_map import crush_map_of
-from evenkeel.formats.ceph.crush_text import read_crush_text
-from evenkeel.formats.ceph.documents import CrushDump
-from evenkeel.formats.documents import Document
-from evenkeel.formats.json_text import decode_json
 from evenkeel.measure.compare import joined
 from evenkeel.model.errors import FaultList
-from evenkeel.strategies.ceph.crush_map import IN, CrushMap
+from evenkeel.systems.ceph.crush.crush_map import IN, CrushMap
+from evenkeel.systems.ceph.crush_map import crush_map_of
+from evenkeel.systems.ceph.crush_text import read_crush_text
+from evenkeel.systems.ceph.documents import CrushDump
+from evenkeel.systems.documents import Document
+from evenkeel.systems.json_text import decode_json
 from tests.live import parts
 from tests.live.crush_texts import RULES, drawn
 from tests.live.daemons import call

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from evenkeel.measure import binding as judges
+from evenkeel.methods.shared import scope as solvers
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Limit, Rule
-from evenkeel.strategies.shared import scope as solvers
 from tests.support.clusters import clusters
 
 RELAXED = settings(

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.formats import roadef
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.bounds.level import level_terms, parts_of
@@ -16,7 +15,8 @@ from evenkeel.measure.bounds.share import Classes, forced_loads
 from evenkeel.measure.costs import cost_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import wanted_load
-from evenkeel.strategies.relaxation.method import relaxation
+from evenkeel.methods.relaxation.method import relaxation
+from evenkeel.systems import roadef
 from tests.support import places
 
 ROADEF = places.DATA / "roadef"

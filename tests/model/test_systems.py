@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from evenkeel.formats import registry
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Proportion
 from evenkeel.model.placement import Flag, Role
 from evenkeel.model.rules import Limit, Rule
+from evenkeel.systems import registry
 from tests.support.clusters import assert_same
 
 

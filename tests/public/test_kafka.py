@@ -6,8 +6,8 @@ import re
 import pytest
 
 import evenkeel as ek
-from evenkeel.formats import registry
 from evenkeel.model.intake.stranded import told_stranded
+from evenkeel.systems import registry
 from tests.public.case import PUBLIC
 from tests.support import places
 
@@ -175,7 +175,7 @@ class TestWhatIsNotSaid:
         assert told.code == 0 and "nothing of brokers 4 but capacities" in told.text
         case.run("solve", *files, "--add-nodes", "more.csv", "-o", "p.json")
         assert any(4 in row for row in lists(case, "p.json").values())
-        from evenkeel.formats.tables.newcomers import read_newcomers
+        from evenkeel.systems.tables.newcomers import read_newcomers
 
         cluster = ek.read([case.path(name) for name in files])
         grown, _ = read_newcomers(str(case.path("more.csv")), cluster)

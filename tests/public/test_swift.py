@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.formats.systems.test_swift import unpacked
+from tests.systems.swift.test_format import unpacked
 
 
 def read_ring(file):

@@ -8,6 +8,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel import simulate
+from evenkeel.methods import contract, registry
 from evenkeel.model.placement import Role
 from evenkeel.simulate import Change, Environment, Health
 from evenkeel.simulate.engine.checks import AtMost, Balance, Conforms, Steady, Thrash, Within
@@ -27,7 +28,6 @@ from evenkeel.simulate.events.catalogue import (
     SplitBusy,
 )
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores
-from evenkeel.strategies import registry
 from tests.support.simulated import ONE_SECOND, Script, scenario
 
 VOTER, NON_VOTER = Role.VOTER, Role.NON_VOTER
@@ -391,7 +391,7 @@ def test_breaking_off_is_heard_while_a_method_solves(monkeypatch):
     def interrupted(request):
         calls.append(request)
         cluster = request.cluster
-        return registry.Outcome(
+        return contract.Outcome(
             cluster.placement.node, cluster.placement.leader, stop_reason="interrupted"
         )
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evenkeel import simulate
+from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
 from evenkeel.simulate import Health
 from evenkeel.simulate.controllers.range_by_range import RangeByRange
@@ -14,8 +15,7 @@ from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.catalogue import NodesBecome, Rewrite
 from evenkeel.simulate.scenarios.layouts import Ranges
-from evenkeel.strategies.deciders import Decider, Decision
-from evenkeel.strategies.registry import METHODS, Method
+from evenkeel.systems.deciders import Decider, Decision
 from tests.support.simulated import ONE_SECOND, scenario
 
 

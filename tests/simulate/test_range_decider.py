@@ -7,8 +7,8 @@ import evenkeel as ek
 from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores
-from evenkeel.strategies.cockroach.range_decider import RangeDecider
-from evenkeel.strategies.deciders import StoreView
+from evenkeel.systems.cockroach.allocator.range_decider import RangeDecider
+from evenkeel.systems.deciders import StoreView
 from tests.support.simulated import scenario
 
 AVAILABLE, SUSPECT, DRAINING, UNKNOWN, DECOMMISSIONING, DEAD = 0, 2, 3, 4, 5, 6

@@ -7,15 +7,16 @@ import pytest
 
 import evenkeel as ek
 from evenkeel import simulate
-from evenkeel.formats import registry
 from evenkeel.measure.audit import audit
+from evenkeel.methods.contract import SimulatedState
+from evenkeel.methods.registry import find
 from evenkeel.simulate import Growth, HotSpot, NodesAdded, NodesBack, NodesDown, NodesDrained, play
 from evenkeel.simulate.engine.world import World
-from evenkeel.strategies.ceph import cluster_of as ceph_cluster_of
-from evenkeel.strategies.registry import SimulatedState, find
-from tests.ceph.test_methods import golden
+from evenkeel.systems import registry
+from evenkeel.systems.ceph.crush import cluster_of as ceph_cluster_of
 from tests.simulate.test_play import cluster_of
 from tests.support import places
+from tests.systems.ceph.test_methods import golden
 
 LONGHORN = places.DATA / "longhorn" / "cluster.json"
 SIX = [f"region={name}" for name in "aabbcc"]

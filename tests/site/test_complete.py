@@ -10,14 +10,13 @@ import pytest
 
 import evenkeel as ek
 import evenkeel_kernels
-from evenkeel import cli
+from evenkeel import cli, options
 from evenkeel.cli import exits
-from evenkeel.formats.registry import ROOMS
 from evenkeel.measure.audit.violations import KINDS
+from evenkeel.methods.options import Options
+from evenkeel.methods.registry import METHODS
 from evenkeel.planning.protocols import PRESETS
-from evenkeel.strategies import options
-from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import METHODS
+from evenkeel.systems.registry import ROOMS
 from evenkeel.verdict import STATUS_MEANING
 from tests.house import doors
 from tests.house.parsed import parsed

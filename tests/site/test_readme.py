@@ -4,7 +4,7 @@ import re
 import tomllib
 
 import evenkeel as ek
-from evenkeel.strategies.registry import METHODS
+from evenkeel.methods.registry import METHODS
 from tests.support import places
 
 ROOT = places.ROOT

@@ -18,10 +18,10 @@ from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.survival import survival
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.methods.balance import balance
+from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.strategies.balance import balance
-from evenkeel.strategies.registry import METHODS, Method
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.job import Failure
 from evenkeel.studies.what_if import Change, changed

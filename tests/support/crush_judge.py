@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evenkeel.formats import registry
-from evenkeel.strategies.ceph.placement import Pool
+from evenkeel.systems import registry
+from evenkeel.systems.ceph.crush.placement import Pool
 
 NONE = 2147483647
 COMMAND = re.compile(r"ceph osd (rm-)?pg-upmap-items (\S+)((?: \d+)*)")

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost, Proportion
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Rule
-from evenkeel.strategies.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.problem import Problem, State
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.strategies.registry import METHODS, Method, Outcome, Request
+from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.registry import METHODS, Method
 
 _answers: dict[str, Outcome] = {}
 

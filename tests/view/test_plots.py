@@ -14,9 +14,9 @@ from matplotlib.colors import to_rgb
 import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.measure.levelness import levelness
+from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.errors import InvalidInput
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.strategies.shared.stopping import Progress
 from evenkeel.view import plots
 from evenkeel.view.plots.moves import DEAD, NOWHERE, OTHERS
 from evenkeel.view.plots.nodes import MOST_BARS

@@ -14,9 +14,9 @@ from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import printable
 
 if TYPE_CHECKING:
+    from evenkeel.methods.options import Options
     from evenkeel.model.goals import Goals
     from evenkeel.model.limits import Limits
-    from evenkeel.strategies.options import Options
 
 Commands = Any
 """What ``add_subparsers`` returns; argparse keeps its type to itself."""
@@ -159,7 +159,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 def formats_said() -> str:
     """Name the formats."""
-    from evenkeel.formats.registry import known
+    from evenkeel.systems.registry import known
 
     named = ", ".join(known())
     return f"formats:\n{fill(named, 76, initial_indent='  ', subsequent_indent='  ')}"
@@ -167,7 +167,7 @@ def formats_said() -> str:
 
 def methods_said() -> str:
     """List the methods, each with what it does and the options that it takes."""
-    from evenkeel.strategies.registry import METHODS
+    from evenkeel.methods.registry import METHODS
 
     lines = ["methods, each with its options for --option NAME=VALUE:"]
     for one in METHODS.values():
@@ -332,9 +332,9 @@ def option_of(text: str) -> tuple[str, Any]:
 
 def options_of(arguments: argparse.Namespace) -> "Options | None":
     """Return the options of the method that the arguments name."""
+    from evenkeel.methods.registry import find
     from evenkeel.model.errors import FaultList
     from evenkeel.model.reading.keywords import did_you_mean
-    from evenkeel.strategies.registry import find
 
     given: list[tuple[str, Any]] = arguments.option
     if not given:

@@ -109,7 +109,7 @@ def write_plan(
     result: "Result", path: str, format: str | None, overwrite: bool = False
 ) -> tuple[Path, ...]:
     """Write where replicas should be, in the format that the suffix and the cluster say."""
-    from evenkeel.formats.registry import write
+    from evenkeel.systems.registry import write
 
     return write(result.cluster, path, format=format, placement=result, overwrite=overwrite)
 

@@ -9,8 +9,8 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.runtime.printable import printable
-from evenkeel.strategies.shared.stopping import Progress
 
 PATIENCE = 1.0
 """Seconds for which nobody needs to be told anything."""

@@ -1,4 +1,4 @@
-"""What an operator has said about a node, in the flags that strategies read.
+"""What an operator has said about a node, in the flags that methods read.
 
 References
 ----------

@@ -38,9 +38,9 @@ from evenkeel.control.stores.binding import with_vanished
 from evenkeel.control.stores.ledger import Ledger
 from evenkeel.control.stores.store import MemoryStore, Store
 from evenkeel.control.view import View, Views
+from evenkeel.methods.options import Options
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.strategies.options import Options
 
 CLOSED = "the pipeline is closed"
 

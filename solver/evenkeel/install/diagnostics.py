@@ -78,10 +78,10 @@ def warmup(
     import numpy as np
 
     from evenkeel.install.warmup_cases import WORK, rehearsals
+    from evenkeel.methods.registry import METHODS, find
     from evenkeel.model.goals import Goals
     from evenkeel.session.held import HeldCluster
     from evenkeel.solving import solve
-    from evenkeel.strategies.registry import METHODS, find
     from evenkeel_kernels.build.inventory import Compiled, on_compile
 
     seconds: dict[str, float] = {}

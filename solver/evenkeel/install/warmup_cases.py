@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from evenkeel import options
+from evenkeel.methods.registry import find
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.rules import Rule
-from evenkeel.strategies import options
-from evenkeel.strategies.registry import find
 
 WORK = 1_000_000
 """Candidates that are enough to reach every kernel."""
@@ -238,9 +238,9 @@ def _zones(*each: Any) -> Callable[[], Iterator[Rehearsal]]:
 
 
 def _devices() -> Iterator[Rehearsal]:
-    from evenkeel.strategies.ceph.cluster import cluster_of
-    from evenkeel.strategies.ceph.crush_map import IN, Bucket, CrushMap, CrushRule, Step
-    from evenkeel.strategies.ceph.placement import Pool
+    from evenkeel.systems.ceph.crush.cluster import cluster_of
+    from evenkeel.systems.ceph.crush.crush_map import IN, Bucket, CrushMap, CrushRule, Step
+    from evenkeel.systems.ceph.crush.placement import Pool
 
     hosts = [Bucket(-2 - h, f"h{h}", "host", [(2 * h, IN), (2 * h + 1, 2 * IN)]) for h in range(4)]
     root = Bucket(-1, "root", "root", [(host.id, 3 * IN) for host in hosts])
@@ -254,7 +254,7 @@ def _devices() -> Iterator[Rehearsal]:
 
 
 def _stores() -> Iterator[Rehearsal]:
-    from evenkeel.strategies.cockroach.intake import cockroach_cluster
+    from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
 
     yield from _expanded()
     for dead in (False, True):
@@ -272,7 +272,7 @@ def _stores() -> Iterator[Rehearsal]:
 
 
 def _volumes() -> Iterator[Rehearsal]:
-    from evenkeel.strategies.longhorn import Disk, Host, Replica, Volume, cluster_of
+    from evenkeel.systems.longhorn.auto_balance import Disk, Host, Replica, Volume, cluster_of
 
     hosts = [Host(name=f"n{n}", disks=[Disk(name="ssd", maximum=10**12)]) for n in range(4)]
     volumes = [

@@ -1,6 +1,6 @@
 """Binding: what the rules, as they are written, demand of each partition and of each group.
 
-It shares nothing with the binding that strategies solve by, so that a fault in either shows.
+It shares nothing with the binding that methods solve by, so that a fault in either shows.
 """
 
 import re

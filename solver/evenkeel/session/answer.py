@@ -11,11 +11,12 @@ from evenkeel.measure.bounds import bounds, bounds_of_levels
 from evenkeel.measure.compare import compare_losses
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.methods.contract import Loss, Request
+from evenkeel.methods.registry import Method
+from evenkeel.methods.shared.stopping import LIMITS_REACHED, Progress
 from evenkeel.model.goals import Goals
 from evenkeel.result import Result
 from evenkeel.solving import Stopwatch, tell_solved
-from evenkeel.strategies.registry import Loss, Method, Request
-from evenkeel.strategies.shared.stopping import LIMITS_REACHED, Progress
 from evenkeel.verdict import (
     FEWEST_MOVES,
     GOALS_MET,

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.methods.contract import Loss, LossSeries, ReadyCluster
+from evenkeel.methods.registry import find
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
-from evenkeel.strategies.registry import Loss, LossSeries, ReadyCluster, find
 
 
 class HeldCluster:

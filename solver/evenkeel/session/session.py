@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.methods.options import Options
+from evenkeel.methods.registry import find
+from evenkeel.methods.run import checked
+from evenkeel.methods.shared.stopping import Callback, Progress, Watch
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
@@ -22,10 +26,6 @@ from evenkeel.session.answer import STAGE, answered
 from evenkeel.session.changes import COLUMNS, Changes, changed, lost_nodes, with_lost
 from evenkeel.session.held import HeldCluster
 from evenkeel.solving import Stopwatch, solve
-from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import find
-from evenkeel.strategies.run import checked
-from evenkeel.strategies.shared.stopping import Callback, Progress, Watch
 
 
 class Session:

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from evenkeel.control.pipeline import Pipeline
+from evenkeel.methods.contract import SimulatedState
+from evenkeel.methods.options import Options
+from evenkeel.methods.registry import METHODS, find
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.goals import Goals
@@ -19,8 +22,7 @@ from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.events.binding import bound
 from evenkeel.simulate.events.event import Event, above_zero
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.strategies.options import Options, Waged
-from evenkeel.strategies.registry import METHODS, SimulatedState, find
+from evenkeel.systems.helix.options import Waged
 
 AFTERWARDS = 3600.0
 """Seconds that are played after the last event, where nothing else is said."""

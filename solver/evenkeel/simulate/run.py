@@ -1,11 +1,11 @@
 """Running a scenario with whoever decides."""
 
+from evenkeel.methods.registry import find
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.controllers.range_by_range import RangeByRange
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.strategies.registry import find
 
 
 def run(scenario: Scenario, method: str | Controller | Solve = "balance", seed: int = 0) -> History:

@@ -10,6 +10,8 @@ import numpy as np
 
 from evenkeel.measure.levelness import share_of_fair
 from evenkeel.measure.survival import Survival, survival
+from evenkeel.methods.contract import LossSeries
+from evenkeel.methods.options import Options
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
@@ -21,8 +23,6 @@ from evenkeel.session.changes import Changes
 from evenkeel.session.held import HeldCluster
 from evenkeel.session.session import session_on
 from evenkeel.solving import solve
-from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import LossSeries
 from evenkeel.studies.outlook import NOBODY, Outlook
 from evenkeel.studies.what_if import Change, changed
 from evenkeel.verdict import FEWEST_MOVES, GOALS_MET

@@ -13,9 +13,9 @@ CLOSE = 1e-10
 
 
 def _constraints(document: Json, case: Json) -> Json:
-    from evenkeel.strategies.cockroach.equivalence_classes import configs_of, localities_of
-    from evenkeel.strategies.cockroach.one_range.replicas import Allocator, Replicas
-    from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
+    from evenkeel.systems.cockroach.allocator.one_range.replicas import Allocator, Replicas
+    from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
 
     if case["group"] not in CHANGES:
         raise Refused(f"unknown group {case['group']!r}")
@@ -61,7 +61,7 @@ def _diversity(document: Json, case: Json) -> Json:
 
 def _pairs(fleet: Fleet) -> list[list[float]]:
     """Diversity of every two stores, as kernels see it."""
-    from evenkeel.strategies.cockroach.equivalence_classes import localities_of
+    from evenkeel.systems.cockroach.allocator.equivalence_classes import localities_of
 
     found = localities_of(fleet.sites(), [])
     pair = found.pair[found.alike][:, found.alike]
@@ -70,7 +70,7 @@ def _pairs(fleet: Fleet) -> list[list[float]]:
 
 
 def _range_scores(fleet: Fleet, held: Sequence[int]) -> Json:
-    from evenkeel.strategies.cockroach.equivalence_classes import diversity
+    from evenkeel.systems.cockroach.allocator.equivalence_classes import diversity
 
     bare = [site.values[:-1] for site in fleet.sites()]
     legacy = _mean([diversity(bare[a], bare[b]) for a, b in combinations(held, 2)])
@@ -92,7 +92,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _score_class(document: Json, case: Json) -> Json:
-    from evenkeel.strategies.cockroach.one_range.replicas import BY_COUNT, BY_QPS
+    from evenkeel.systems.cockroach.allocator.one_range.replicas import BY_COUNT, BY_QPS
     from evenkeel_kernels.cockroach import scores
     from evenkeel_kernels.cockroach.tables import fraction_used
 
@@ -134,9 +134,9 @@ def _removable(document: Json, case: Json) -> Json:
 
 
 def _action(document: Json, case: Json) -> Json:
-    from evenkeel.strategies.cockroach.actions import ACTIONS, actions
-    from evenkeel.strategies.cockroach.equivalence_classes import configs_of
-    from evenkeel.strategies.cockroach.zone_configs.documents import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.actions import ACTIONS, actions
+    from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
+    from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
 
     listed = {name: case.get(name, ()) for name in STATE_LISTS}
     state = {store: STATES[name] for name, stores in listed.items() for store in stores}

@@ -30,7 +30,7 @@ def replay(path: Path, document: Document) -> Replay:
 
 def crush_map(document):
     """The CRUSH map that a file holds."""
-    from evenkeel.strategies.ceph.crush_map import Bucket, ChooseArg, CrushMap, CrushRule, Step
+    from evenkeel.systems.ceph.crush.crush_map import Bucket, ChooseArg, CrushMap, CrushRule, Step
 
     return CrushMap(
         devices=document["max_devices"],
@@ -65,7 +65,7 @@ def crush_map(document):
 
 def pool(document):
     """The pool that a file holds."""
-    from evenkeel.strategies.ceph.placement import Pool
+    from evenkeel.systems.ceph.crush.placement import Pool
 
     given = document["pool"]
     return Pool(
@@ -163,8 +163,8 @@ def _mappings(document) -> Replay:
 
 
 def _groups(document) -> Replay:
-    from evenkeel.strategies.ceph import placement
-    from evenkeel.strategies.ceph.crush_map import NO_OSD
+    from evenkeel.systems.ceph.crush import placement
+    from evenkeel.systems.ceph.crush.crush_map import NO_OSD
 
     crush = crush_map(document)
     rows = placement.raw(crush, pool(document), reweights(crush.devices, document))
@@ -177,7 +177,7 @@ def _groups(document) -> Replay:
 
 
 def _upmap(document) -> Replay:
-    from evenkeel.strategies.ceph import placement, upmap
+    from evenkeel.systems.ceph.crush import placement, upmap
 
     crush = crush_map(document)
     before = placement.raw(crush, pool(document)).tolist()

@@ -38,7 +38,7 @@ def _is_placement(document: dict[str, Any]) -> bool:
 def _hashes(document: dict[str, Any]) -> Iterator[Case]:
     import numpy as np
 
-    from evenkeel.strategies.helix.hashed import HashedNames
+    from evenkeel.systems.helix.crush.hashed import HashedNames
     from evenkeel_kernels.core import jenkins_hash as hashing
 
     for name, count in HASHES.items():
@@ -60,7 +60,7 @@ def _expected(row: list[Any], place: int) -> object:
 
 
 def _placements(document: dict[str, Any]) -> Iterator[Case]:
-    from evenkeel.strategies.helix.errors import HelixError
+    from evenkeel.systems.helix.crush.errors import HelixError
 
     given = document["input"]
     expected = document.get("output") or {}
@@ -88,9 +88,9 @@ def _judged(name: str, expected: object, computed: Lists | str) -> Case:
 
 def _placer(given: dict[str, Any]) -> Callable[[str, dict[str, Any]], Lists]:
     """Build the tree, and return what places a resource on it."""
-    from evenkeel.strategies.helix import crush, crushed, multiround
-    from evenkeel.strategies.helix.hashed import HashedNames
-    from evenkeel.strategies.helix.tree import Tree
+    from evenkeel.systems.helix.crush import crush, crushed, multiround
+    from evenkeel.systems.helix.crush.hashed import HashedNames
+    from evenkeel.systems.helix.crush.tree import Tree
     from tests.support.helix_topology import by_path, flat
 
     number = {node["name"]: i for i, node in enumerate(given["nodes"])}

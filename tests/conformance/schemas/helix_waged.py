@@ -136,9 +136,9 @@ def _as_float32(value: Any) -> Any:
 
 def _answers(given: dict[str, Any], named: bool) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Each step's id and answer; None for a step that needs one which failed."""
-    from evenkeel.strategies.helix.waged.failures import NoResult
-    from evenkeel.strategies.helix.waged.fit import Preference
-    from evenkeel.strategies.helix.waged.rebalance import prepare, rebalance
+    from evenkeel.systems.helix.waged.failures import NoResult
+    from evenkeel.systems.helix.waged.fit import Preference
+    from evenkeel.systems.helix.waged.rebalance import prepare, rebalance
 
     model = _model(given)
     asked = given.get("preference") or {}
@@ -185,8 +185,8 @@ def _model(given: dict[str, Any]) -> Any:
     """The cluster of a file."""
     import numpy as np
 
-    from evenkeel.strategies.helix.hashed import HashedNames
-    from evenkeel.strategies.helix.waged.model import NO_LIMIT, Kind, Model
+    from evenkeel.systems.helix.crush.hashed import HashedNames
+    from evenkeel.systems.helix.waged.model import NO_LIMIT, Kind, Model
 
     nodes, resources = given["nodes"], given["resources"]
     keys = len(given["capacityKeys"])
@@ -256,8 +256,8 @@ def _logical_id(given: dict[str, Any], node: dict[str, Any]) -> str:
 def _task(given: dict[str, Any], model: Any, step: dict[str, Any], found: dict[str, Any]) -> Any:
     import numpy as np
 
-    from evenkeel.strategies.helix.waged.rebalance import nothing
-    from evenkeel.strategies.helix.waged.scopes import Scope, Task
+    from evenkeel.systems.helix.waged.rebalance import nothing
+    from evenkeel.systems.helix.waged.scopes import Scope, Task
 
     changes = step.get("changes") or {}
     if unknown := changes.keys() - ALL_ANEW - SOME_ANEW:

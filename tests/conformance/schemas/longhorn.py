@@ -72,7 +72,7 @@ def _whole(number: float) -> int:
 
 
 def _hosts(zones: Mapping[str, str | None], schedulable: Any, **disk: Any) -> list[Any]:
-    from evenkeel.strategies.longhorn.records import Disk, Host
+    from evenkeel.systems.longhorn.auto_balance.records import Disk, Host
 
     return [
         Host(
@@ -86,16 +86,16 @@ def _hosts(zones: Mapping[str, str | None], schedulable: Any, **disk: Any) -> li
 
 
 def _replicas(hosts: list[str]) -> list[Any]:
-    from evenkeel.strategies.longhorn.records import Replica
+    from evenkeel.systems.longhorn.auto_balance.records import Replica
 
     return [Replica(name=f"r{i:04}", host=h, disk="disk") for i, h in enumerate(hosts)]
 
 
 def _auto_balance(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.strategies.longhorn.intake import cluster_of
-    from evenkeel.strategies.longhorn.records import Volume
-    from evenkeel.strategies.longhorn.settings import Settings
-    from evenkeel.strategies.longhorn.stepping import AutoBalance
+    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+    from evenkeel.systems.longhorn.auto_balance.records import Volume
+    from evenkeel.systems.longhorn.auto_balance.settings import Settings
+    from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
     from evenkeel_kernels.longhorn.auto_balance import ADD
     from tests.support.longhorn.aftermath import cluster_after
 
@@ -149,10 +149,10 @@ def _counts(name: str, step: dict[str, Any], held: Counter[str], hosts: list[str
 
 
 def _replenish_count(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.strategies.longhorn.intake import cluster_of
-    from evenkeel.strategies.longhorn.records import Volume
-    from evenkeel.strategies.longhorn.settings import Settings, spelled
-    from evenkeel.strategies.longhorn.stepping import next_action
+    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+    from evenkeel.systems.longhorn.auto_balance.records import Volume
+    from evenkeel.systems.longhorn.auto_balance.settings import Settings, spelled
+    from evenkeel.systems.longhorn.auto_balance.stepping import next_action
 
     mode = spelled(case["mode"])
     if mode == "least-effort":
@@ -203,10 +203,10 @@ def _best_effort_hosts(case: dict[str, Any]) -> tuple[list[str], list[int]]:
 
 
 def _deletion_choice(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.strategies.longhorn.intake import cluster_of
-    from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
-    from evenkeel.strategies.longhorn.settings import Settings
-    from evenkeel.strategies.longhorn.stepping import next_action
+    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+    from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+    from evenkeel.systems.longhorn.auto_balance.settings import Settings
+    from evenkeel.systems.longhorn.auto_balance.stepping import next_action
 
     known = {"replica", "disk", "node", "zone", "disk_available", "evict"}
     rows = case["replicas"]
@@ -255,8 +255,8 @@ def _deletion_choice(name: str, case: dict[str, Any]) -> list[Case]:
 def _disk_choice(name: str, case: dict[str, Any]) -> list[Case]:
     import numpy as np
 
-    from evenkeel.strategies.longhorn.naming import ranks
-    from evenkeel.strategies.longhorn.stepping import host_scores
+    from evenkeel.systems.longhorn.auto_balance.naming import ranks
+    from evenkeel.systems.longhorn.auto_balance.stepping import host_scores
     from evenkeel_kernels.longhorn.disk_space import levellest
 
     hosts = list(case["usable"])
@@ -330,10 +330,10 @@ def _disk_pressure(name: str, case: dict[str, Any]) -> list[Case]:
 
 
 def _placement_tiers(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.strategies.longhorn.intake import cluster_of
-    from evenkeel.strategies.longhorn.records import Volume
-    from evenkeel.strategies.longhorn.settings import Settings
-    from evenkeel.strategies.longhorn.stepping import next_action
+    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+    from evenkeel.systems.longhorn.auto_balance.records import Volume
+    from evenkeel.systems.longhorn.auto_balance.settings import Settings
+    from evenkeel.systems.longhorn.auto_balance.stepping import next_action
 
     existing, hosts = case["existing"], case["nodes"]
     volume = Volume(

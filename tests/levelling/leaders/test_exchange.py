@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.strategies.shared.compile import compile_problem, compile_state
+from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.core.problem import State
 from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.leaders.exchange import spare_leaders

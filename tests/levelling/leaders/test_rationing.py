@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.strategies.shared.compile import compile_problem, compile_state
+from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel_kernels.levelling.leaders.chains import chain_leaders
 from evenkeel_kernels.levelling.leaders.rationing import ration_leaders
 from evenkeel_kernels.levelling.penalty import new_targets

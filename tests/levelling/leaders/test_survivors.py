@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.formats import registry
-from evenkeel.strategies.shared.takeover import ready
+from evenkeel.methods.shared.takeover import ready
+from evenkeel.systems import registry
 from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.core.test_state import assert_books_are_right

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isnan
 
-from evenkeel.strategies.longhorn.settings import AUTO_BALANCE, VOLUME_SWITCH, Longhorn
+from evenkeel.systems.longhorn.auto_balance.settings import AUTO_BALANCE, VOLUME_SWITCH, Longhorn
 
 WORST = Fraction(10**30)
 

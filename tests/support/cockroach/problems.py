@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from evenkeel.strategies.cockroach.equivalence_classes import Site, configs_of, localities_of
-from evenkeel.strategies.cockroach.one_range.replicas import (
+from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
+from evenkeel.systems.cockroach.allocator.one_range.replicas import (
     BY_COUNT,
     BY_QPS,
     SETTINGS,
@@ -11,7 +11,11 @@ from evenkeel.strategies.cockroach.one_range.replicas import (
     Replicas,
     stores_like,
 )
-from evenkeel.strategies.cockroach.zone_configs.documents import Conjunction, Constraint, ZoneConfig
+from evenkeel.systems.cockroach.allocator.zone_configs.documents import (
+    Conjunction,
+    Constraint,
+    ZoneConfig,
+)
 from tests.naive.cockroach import replicas as naive
 
 COUNTS = st.sampled_from([0.0, 1.0, 10.0, 20.0, 30.0, 100.0]) | st.integers(0, 40).map(float)

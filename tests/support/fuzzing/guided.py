@@ -16,7 +16,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(
-    include=["evenkeel.formats", "evenkeel.model", "evenkeel.strategies.longhorn"]
+    include=["evenkeel.systems", "evenkeel.model", "evenkeel.systems.longhorn.auto_balance"]
 ):
     from tests.support.fuzzing.__main__ import tell
     from tests.support.fuzzing.fuzz import Report, judge

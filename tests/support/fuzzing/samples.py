@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from evenkeel.formats import registry
-from evenkeel.formats.plans.reading import read_plan
-from evenkeel.formats.plans.writing import encoded
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Rule
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import plan
 from evenkeel.planning.throttle import Throttle
+from evenkeel.systems import registry
+from evenkeel.systems.plans.reading import read_plan
+from evenkeel.systems.plans.writing import encoded
 from tests.support.fuzzing.damage import damage_archive, damage_bytes, damage_text
 from tests.support.places import DATA
 

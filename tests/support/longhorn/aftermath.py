@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.strategies.longhorn.compile import system_of
-from evenkeel.strategies.longhorn.stepping import AutoBalance
-from evenkeel.strategies.longhorn.system import DEGRADED, HEALTHY, UNKNOWN, Replicas
-from evenkeel.strategies.longhorn.to_cluster import as_cluster
+from evenkeel.systems.longhorn.auto_balance.compile import system_of
+from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
+from evenkeel.systems.longhorn.auto_balance.system import DEGRADED, HEALTHY, UNKNOWN, Replicas
+from evenkeel.systems.longhorn.auto_balance.to_cluster import as_cluster
 from evenkeel_kernels.longhorn import state as marks
 
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from evenkeel.formats import registry
+from evenkeel.systems import registry
 from tests.support import places
 
 FILE = places.DATA / "longhorn" / "cluster.json"

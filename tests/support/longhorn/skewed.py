@@ -3,9 +3,9 @@
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.strategies.longhorn.intake import cluster_of
-from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
-from evenkeel.strategies.longhorn.settings import Settings
+from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.settings import Settings
 
 GIB = 2**30
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from evenkeel.strategies.longhorn.intake import cluster_of
-from evenkeel.strategies.longhorn.records import Disk, Host, Replica, Volume
-from evenkeel.strategies.longhorn.settings import Longhorn, Settings
+from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Settings
 
 EFFORTS = ("disabled", "least-effort", "best-effort")
 

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from evenkeel.cli import main
-from evenkeel.formats.folders import guarding
-from evenkeel.formats.registry import find
+from evenkeel.systems.folders import guarding
+from evenkeel.systems.registry import find
 from tests.support import places
 
 LOADED = (guarding, *map(find, ("ceph", "cockroach", "elasticsearch", "helix", "kafka")),

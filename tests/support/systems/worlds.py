@@ -10,7 +10,7 @@ from hashlib import sha256
 import numpy as np
 
 import evenkeel as ek
-from evenkeel.formats.registry import find
+from evenkeel.systems.registry import find
 from tests.support.systems.bench import System
 
 LEVEL = ek.Goals(level=0.0)

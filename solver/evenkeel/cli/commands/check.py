@@ -58,8 +58,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.plans.documents import holds_plan
-    from evenkeel.formats.registry import read
+    from evenkeel.systems.plans.documents import holds_plan
+    from evenkeel.systems.registry import read
 
     with Waiting(arguments.quiet) as waiting:
         given = files_of(arguments, waiting)
@@ -95,7 +95,7 @@ def _check_plan(
     file: str | bytes, cluster: "Cluster | None", arguments: argparse.Namespace, waiting: Waiting
 ) -> int:
     """Replay a plan for the cluster within it, or for one that was given beside it."""
-    from evenkeel.formats.plans.reading import read_plan
+    from evenkeel.systems.plans.reading import read_plan
     from evenkeel.view.plan_report import report_plan
 
     plan = read_plan(file, cluster)

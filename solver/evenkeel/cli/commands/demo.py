@@ -42,9 +42,9 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.registry import write
     from evenkeel.install.diagnostics import warmup
     from evenkeel.simulate.scenarios.generators import expansion
+    from evenkeel.systems.registry import write
     from evenkeel.view.report import report
 
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:

@@ -42,8 +42,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.registry import write
     from evenkeel.simulate.scenarios.generators import Disorder, expansion
+    from evenkeel.systems.registry import write
 
     with Waiting(arguments.quiet) as waiting:
         waiting.doing("generating")

@@ -34,8 +34,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.documents import Document
-    from evenkeel.formats.folders.guarding import guard
+    from evenkeel.systems.documents import Document
+    from evenkeel.systems.folders.guarding import guard
 
     documents = [Document.load(standard_input() if f == STDIN else f) for f in arguments.files]
     folder = Path(arguments.folder)

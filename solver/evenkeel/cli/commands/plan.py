@@ -322,8 +322,8 @@ def _target(
     if arguments.target is None:
         result = solved(cluster, arguments, waiting, stopping)
         return result, DONE if result.audit.ok else code_of(result.status)
-    from evenkeel.formats.plans.targets import target_by_name
-    from evenkeel.formats.registry import read
+    from evenkeel.systems.plans.targets import target_by_name
+    from evenkeel.systems.registry import read
 
     waiting.doing(f"reading {', '.join(arguments.target)}")
     wanted = read(arguments.target)
@@ -343,8 +343,8 @@ def note_left_alone(
 
 def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None:
     """Raise for a place where no plan can be put, before any work is done for it."""
-    from evenkeel.formats.folders.held import holding
-    from evenkeel.formats.folders.writing import check_folder
+    from evenkeel.systems.folders.held import holding
+    from evenkeel.systems.folders.writing import check_folder
 
     if out is not None and not out.endswith(SUFFIX):
         check_apart([out])
@@ -355,7 +355,7 @@ def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None
 
 def check_carrier(cluster: "Cluster", out: str | None) -> None:
     """Raise where a folder is asked for of what is of no system, before any work is done for it."""
-    from evenkeel.formats.folders.writing import carrier_of
+    from evenkeel.systems.folders.writing import carrier_of
 
     if out is not None and not out.endswith(SUFFIX):
         carrier_of(cluster.native_format)
@@ -363,7 +363,7 @@ def check_carrier(cluster: "Cluster", out: str | None) -> None:
 
 def note_held(arguments: argparse.Namespace, read: Sequence[str], written: Sequence[Path]) -> None:
     """Say that the run of a folder that files were read of holds a setting of the system."""
-    from evenkeel.formats.folders.held import HELD, holding
+    from evenkeel.systems.folders.held import HELD, holding
 
     if arguments.quiet or (holder := holding(read)) is None:
         return
@@ -389,9 +389,9 @@ def write_plan_out(
     A folder is made to be carried out: there is none of a plan that is not safe. Where the files
     ``read`` lie in a folder whose run was stopped, what it holds goes along.
     """
-    from evenkeel.formats.folders.held import holding
-    from evenkeel.formats.folders.writing import write_plan_folder
-    from evenkeel.formats.plans.writing import write_plan
+    from evenkeel.systems.folders.held import holding
+    from evenkeel.systems.folders.writing import write_plan_folder
+    from evenkeel.systems.plans.writing import write_plan
 
     if out.endswith(SUFFIX):
         return [write_plan(plan, out, with_cluster=with_cluster)]

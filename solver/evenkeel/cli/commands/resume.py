@@ -61,11 +61,11 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.documents import Document
-    from evenkeel.formats.folders.observing import names_all_nodes
-    from evenkeel.formats.plans.reading import read_plan
-    from evenkeel.formats.plans.targets import observed_by_name
-    from evenkeel.formats.registry import read
+    from evenkeel.systems.documents import Document
+    from evenkeel.systems.folders.observing import names_all_nodes
+    from evenkeel.systems.plans.reading import read_plan
+    from evenkeel.systems.plans.targets import observed_by_name
+    from evenkeel.systems.registry import read
     from evenkeel.view.plan_report import report_plan
 
     sources = [arguments.plan, *arguments.files]
@@ -113,7 +113,7 @@ def _note_missing(
     arguments: argparse.Namespace, plan: "Plan", seen: "Cluster", now: "Cluster"
 ) -> None:
     """Say what nothing is known of, and which nodes have died since."""
-    from evenkeel.formats.plans.targets import untold
+    from evenkeel.systems.plans.targets import untold
 
     taken = "are taken to be where the plan begins"
     note_left_alone(arguments, plan.cluster, seen, "what is there now", taken)

@@ -34,9 +34,9 @@ from evenkeel.cli.output import (
 )
 from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
+from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.runtime.printable import counted
-from evenkeel.strategies.shared.stopping import Progress
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -81,7 +81,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.registry import writer_of
+    from evenkeel.systems.registry import writer_of
     from evenkeel.view.report import report
 
     check_table(arguments.table)
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
     """Read the files that the arguments name as a cluster, changed as the arguments ask."""
-    from evenkeel.formats.registry import read
+    from evenkeel.systems.registry import read
 
     files = files_of(arguments, waiting)
     cluster = read(*files, format=arguments.format, **read_options(arguments))
@@ -127,8 +127,8 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
 
 def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
     """Say what the files might have told and did not, and what to do about what is stranded."""
-    from evenkeel.formats.registry import find, is_known
     from evenkeel.model.intake.stranded import stranded_names
+    from evenkeel.systems.registry import find, is_known
 
     if not arguments.quiet and is_known(cluster.native_format):
         for one in find(cluster.native_format).left_out(cluster):
@@ -140,8 +140,8 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
 
 def _note_one_way(arguments: argparse.Namespace, result: "Result", written: Sequence[Path]) -> None:
     """Say what a file of the way back that was written leaves out."""
-    from evenkeel.formats.one_way import one_way_said
-    from evenkeel.formats.registry import writer_of
+    from evenkeel.systems.one_way import one_way_said
+    from evenkeel.systems.registry import writer_of
 
     ways_back = [one for one in written if {".rollback", ".undo"} & {*one.suffixes}]
     if arguments.quiet or not ways_back:

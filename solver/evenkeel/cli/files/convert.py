@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.cli.files.lost import lost_in
-    from evenkeel.formats.registry import write, writer_of
+    from evenkeel.systems.registry import write, writer_of
 
     check_outputs(arguments.files, [arguments.output], force=arguments.force)
     with Waiting(arguments.quiet) as waiting:

@@ -46,11 +46,11 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.plans.targets import grown_by_name, target_by_name
-    from evenkeel.formats.registry import read
     from evenkeel.measure.audit import audit
     from evenkeel.measure.compare import compare
     from evenkeel.result_rows import leader_changes_of, led_elsewhere, moves_of, removals_of
+    from evenkeel.systems.plans.targets import grown_by_name, target_by_name
+    from evenkeel.systems.registry import read
 
     before, files = [arguments.before], arguments.after
     if arguments.target:

@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.formats.native.arguments import RuleDocument
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Rule
+from evenkeel.systems.native.arguments import RuleDocument
 
 
 def lost_in(cluster: Cluster, written: Sequence[Path], format: str | None) -> list[str]:
     """Return in words what of a cluster the files do not hold; all of it if nobody can tell."""
-    from evenkeel.formats.registry import read
+    from evenkeel.systems.registry import read
 
     try:
         again = read([*written], format=format)

@@ -94,8 +94,8 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
 
 def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
     """Return the cluster with more nodes, as many as a number says or as a table lists."""
-    from evenkeel.formats.tables.newcomers import read_newcomers
     from evenkeel.model.newcomers import more_alike
+    from evenkeel.systems.tables.newcomers import read_newcomers
 
     if given.isascii() and given.removeprefix("-").isdigit():
         return more_alike(cluster, int(given))

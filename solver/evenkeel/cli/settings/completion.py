@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _complete(parser: argparse.ArgumentParser, files: object) -> None:
     """Say what the arguments of a command may be: files, or one of the names that there are."""
-    from evenkeel.formats.registry import known
+    from evenkeel.methods.registry import METHODS
     from evenkeel.planning.protocols import PRESETS
-    from evenkeel.strategies.registry import METHODS
+    from evenkeel.systems.registry import known
 
     formats = sorted(known())
     names = {

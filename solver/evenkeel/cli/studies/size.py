@@ -159,9 +159,9 @@ def type_of(text: str) -> tuple[str, dict[str, str]]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.formats.registry import uncapped_in, write
     from evenkeel.studies.growth.headroom import headroom
     from evenkeel.studies.growth.sizing import size
+    from evenkeel.systems.registry import uncapped_in, write
 
     forecast = [] if arguments.forecast is None else [arguments.forecast]
     grows = arguments.grow is not None or bool(arguments.grow_group)
@@ -234,8 +234,8 @@ def _factor_lines(arguments: argparse.Namespace) -> list[str]:
 
 def _forecast(arguments: argparse.Namespace) -> "Forecast | Cluster":
     """Return what the arguments expect: a cluster from a file, or how loads grow."""
-    from evenkeel.formats.registry import read
     from evenkeel.studies.growth.forecast import Forecast
+    from evenkeel.systems.registry import read
 
     if arguments.forecast is not None:
         return read(arguments.forecast)

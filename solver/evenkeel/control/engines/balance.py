@@ -24,6 +24,8 @@ from evenkeel.measure.compare import joined
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.node_states import usable
 from evenkeel.measure.wanted import has_leaders
+from evenkeel.methods.contract import Outcome, Progress, Watch
+from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -32,8 +34,6 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.quantities import Percent
-from evenkeel.strategies.registry import Outcome, Progress, Watch
-from evenkeel.strategies.run import run_method
 
 ABOVE_FLOOR = 0.0045
 """Where the proven floor is above the fair share: how far a node may be above the floor."""

@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib import import_module
 
 from evenkeel.control.engines.engine import Engine
+from evenkeel.methods.options import Options
+from evenkeel.methods.registry import METHODS, imported
 from evenkeel.model.errors import FaultList
-from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import METHODS
+
+ENGINES = {
+    "balance": "evenkeel.control.engines.balance:BalanceEngine",
+    "helix_waged": "evenkeel.control.engines.waged:WagedEngine",
+}
+"""Where the engine of a method is, ``"module:name"``."""
 
 
 def engine_of(
@@ -26,26 +31,26 @@ def engine_of(
             faults.add("options", options, "belong to an engine that is given by name")
         faults.raise_if_any()
         return method
-    listed = METHODS.get(method) if isinstance(method, str) else None
-    if listed is None or not listed.engine:
-        known = ", ".join(sorted(one.name for one in METHODS.values() if one.engine))
+    if not isinstance(method, str) or method not in ENGINES:
+        known = ", ".join(sorted(ENGINES))
         faults.add("method", method, f"unknown method of a pipeline; there are: {known}")
         faults.raise_if_any()
-    assert listed is not None
-    module, _, name = listed.engine.partition(":")
-    kind: type = getattr(import_module(f"evenkeel.control.engines.{module}"), name)
+    assert isinstance(method, str)
+    kind: type = imported(ENGINES[method])
     if options is None:
         return _made(kind)
-    own = listed.options_class()
+    own = METHODS[method].options_class()
     if own is not None and type(options) is not own:
-        faults.add("options", options, f"{listed.name} takes evenkeel.options.{own.__name__}")
+        faults.add("options", options, f"{method} takes evenkeel.options.{own.__name__}")
     elif own is None and not isinstance(options, Mapping):
-        faults.add("options", options, f"must be a mapping of the fields of {name}")
+        faults.add("options", options, f"must be a mapping of the fields of {kind.__name__}")
     elif isinstance(options, Mapping):
         known_fields = [one.name for one in fields(kind)]
         for given in options:
             if given not in known_fields:
-                faults.add("options", given, f"unknown field of {name}; known: {known_fields}")
+                faults.add(
+                    "options", given, f"unknown field of {kind.__name__}; known: {known_fields}"
+                )
     faults.raise_if_any()
     return _made(kind, **options) if isinstance(options, Mapping) else _made(kind, options)
 

@@ -14,12 +14,12 @@ from evenkeel.control.engines.engine import (
     Scope,
     Task,
 )
+from evenkeel.methods.contract import Outcome, Progress, Watch
+from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import InvalidInput
-from evenkeel.strategies.options import Waged
-from evenkeel.strategies.registry import Outcome, Progress, Watch
-from evenkeel.strategies.run import run_method
+from evenkeel.systems.helix.options import Waged
 
 
 @dataclass(frozen=True)

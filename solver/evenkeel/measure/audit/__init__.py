@@ -1,6 +1,6 @@
 """Audit: count every rule that a placement breaks, from the placement alone.
 
-Shares no code with the strategies or the kernels, so that it can judge them.
+Shares no code with the methods or the kernels, so that it can judge them.
 """
 
 from dataclasses import dataclass

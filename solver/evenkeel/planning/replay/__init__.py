@@ -1,6 +1,6 @@
 """Replay: the independent check of a plan, in every state that its steps go through.
 
-It shares no code with the planner but the steps themselves, and none with the strategies.
+It shares no code with the planner but the steps themselves, and none with the methods.
 """
 
 import numpy as np

@@ -7,6 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.methods.contract import RefreshPayload, SimulatedState
+from evenkeel.methods.options import Options
+from evenkeel.methods.registry import find
+from evenkeel.methods.run import run_method
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
@@ -14,9 +18,6 @@ from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.role_exchange import with_roles_exchanged
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import World
-from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import RefreshPayload, SimulatedState, find
-from evenkeel.strategies.run import run_method
 
 Solve = Callable[[Cluster, Goals, int], Placement]
 """Takes a cluster, goals and a seed, and returns a placement."""

@@ -10,6 +10,8 @@ from evenkeel.control.background.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.clock import ManualClock
 from evenkeel.control.engines.engine import Scope
 from evenkeel.control.pipeline import Pipeline
+from evenkeel.methods.contract import SimulatedState
+from evenkeel.methods.registry import METHODS
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -18,7 +20,6 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import World
-from evenkeel.strategies.registry import METHODS, SimulatedState
 
 MOST_STEPS = 8
 """Steps of a pipeline at one moment: each asks for the next one as long as it finds something."""

@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from evenkeel.methods.contract import RefreshPayload
+from evenkeel.methods.options import Options
+from evenkeel.methods.registry import find
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
@@ -18,8 +21,6 @@ from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import World
-from evenkeel.strategies.options import Options
-from evenkeel.strategies.registry import RefreshPayload, find
 
 
 def planned(

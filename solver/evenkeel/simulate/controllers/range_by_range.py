@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.methods.registry import find, imported
 from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.health import Health
 from evenkeel.simulate.engine.queues import RETRY, WorkQueue, inverted, never_done, pace
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.strategies.deciders import Decider, Decision, StoreView
-from evenkeel.strategies.registry import find, imported
+from evenkeel.systems.deciders import Decider, Decision, StoreView
 
 MINUTE = 60.0
 """Seconds between two passes of the rebalancer of load, a quarter more or less."""

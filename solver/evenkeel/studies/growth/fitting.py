@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds.needs import Case
+from evenkeel.methods.exact.proof import Proof
+from evenkeel.methods.options import Exact
+from evenkeel.methods.shared.size import size_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
@@ -15,9 +18,6 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.result import Result
 from evenkeel.solving import solve
-from evenkeel.strategies.exact.proof import Proof
-from evenkeel.strategies.options import Exact
-from evenkeel.strategies.shared.size import size_of
 from evenkeel.studies.sweep import sweep
 from evenkeel.studies.swept import Sweep
 from evenkeel.studies.what_if import PAIRS, Change, changed, read_changes

@@ -10,7 +10,7 @@ from evenkeel.measure.bounds.needs import Kind, Need
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.topology import NODE_TIER
-from evenkeel.strategies.covering.fewest_nodes import Rows
+from evenkeel.studies.growth.fewest_nodes import Rows
 
 FURTHEST = 0.65
 """Share by which a need may be met and is kept, since more may be asked for than is needed."""

@@ -17,7 +17,7 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
-from evenkeel.strategies.covering.fewest_nodes import Cheapest, Rows, cheapest
+from evenkeel.studies.growth.fewest_nodes import Cheapest, Rows, cheapest
 from evenkeel.studies.growth.fitting import Cause, Fit, Terms, cases_of, fitted
 from evenkeel.studies.growth.forecast import Factor, Forecast, read_forecast
 from evenkeel.studies.growth.node_types import (

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import Bounds, bounds, bounds_of_levels
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.methods.run import run_method
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.strategies.run import run_method
 from evenkeel.studies.parts.shares import Open, Standing, Table, shared_out
 from evenkeel.studies.parts.split import cut
 

@@ -12,6 +12,9 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import Bounds, goals_met
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
+from evenkeel.methods.contract import Outcome
+from evenkeel.methods.registry import find
+from evenkeel.methods.run import Run, checked, run_checked, run_guarded
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
@@ -20,8 +23,6 @@ from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
 from evenkeel.solving import Stopwatch, judged, solve
-from evenkeel.strategies.registry import Outcome, find
-from evenkeel.strategies.run import Run, checked, run_checked, run_guarded
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.job import Failure
 from evenkeel.studies.parts.pieces import PROOF, Piece, Split, solve_piece, split_up

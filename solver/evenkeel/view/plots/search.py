@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from evenkeel.strategies.shared.stopping import Progress
+from evenkeel.methods.shared.stopping import Progress
 from evenkeel.view.plots.canvas import canvas, legend, scale_to_nothing, titled
 from evenkeel.view.plots.palette import style
 

@@ -1,1 +1,0 @@
-"""Files in and out: one room per system, and no decisions."""

@@ -1,0 +1,102 @@
+"""The ``balance`` method: level to the goals or minimise a cost, with CP-SAT where search fails."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from evenkeel.measure.audit import audit
+from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.levelling.run import levelled, placed_and_led, searched
+from evenkeel.methods.shared.size import SMALL, size_of
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost
+
+AGAIN = 2
+"""How often a search goes on from what it found, each time with less undone."""
+
+SETTLED = ("tolerance", "limits", "exhausted")
+"""Reasons to stop after which a small cluster is looked at once more."""
+
+
+def balance(request: Request) -> Outcome:
+    """Mend, place and level with the fewest moves; or, with a ``Cost``, minimise it from there."""
+    if isinstance(request.goals, Cost):
+        return _mended_then_minimised(request)
+    cluster = request.cluster
+    outcome = _searched_on(request, levelled(request))
+    if size_of(cluster) > SMALL:
+        return outcome
+    if (
+        (outcome.node < 0).any()
+        or not cluster.nodes.may_hold.all()
+        or not audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).ok
+    ):
+        from evenkeel.methods.exact.rescue import rescued
+
+        outcome = rescued(request, outcome, levelled)
+    if outcome.stop_reason in SETTLED:
+        from evenkeel.methods.exact.fewest import with_fewest_moves
+
+        return with_fewest_moves(request, outcome)
+    return outcome
+
+
+def _searched_on(request: Request, outcome: Outcome) -> Outcome:
+    """Search on from what was found on a large cluster, for as long as that leaves less undone.
+
+    What no search finds is placed at last without levelling, which may have been in the way. Where
+    the nodes together lack the room for all, what was found stands.
+    """
+    cluster = request.cluster
+    if size_of(cluster) <= SMALL or (request.bounds.level > 1.0).any():
+        return outcome
+    for _ in range(AGAIN):
+        if _is_settled(cluster, outcome):
+            return outcome
+        found = _less_undone(request, outcome, searched)
+        if found is None:
+            break
+        outcome = found
+    if _is_settled(cluster, outcome):
+        return outcome
+    return _less_undone(request, outcome, placed_and_led) or outcome
+
+
+def _is_settled(cluster: Cluster, outcome: Outcome) -> bool:
+    """Whether no search would go on: all is reached and led, or its time is over."""
+    if outcome.stop_reason == "tolerance":
+        return _is_led(cluster, outcome)
+    return outcome.stop_reason != "exhausted"
+
+
+def _less_undone(
+    request: Request, outcome: Outcome, search: Callable[..., Outcome]
+) -> Outcome | None:
+    """Return what a search makes of what was found, if that leaves less undone."""
+    from evenkeel.methods.exact.ills import harms, worth
+
+    found = search(request.resumed_from(outcome), work=outcome.work)
+    if harms(request, found) or worth(request, found) >= worth(request, outcome):
+        return None
+    timings = dict(outcome.timings)
+    for stage, seconds in found.timings.items():
+        timings[stage] = timings.get(stage, 0.0) + seconds
+    return replace(found, timings=timings)
+
+
+def _is_led(cluster: Cluster, outcome: Outcome) -> bool:
+    """Whether all who lead may lead where they stand."""
+    leads = cluster.placement.replaced(outcome.node, outcome.leader).leader_node
+    return bool(np.append(cluster.nodes.may_lead, True)[leads].all())
+
+
+def _mended_then_minimised(request: Request) -> Outcome:
+    """Place and mend what must be, then minimise the cost from there."""
+    from evenkeel.methods.cost.method import reassign
+
+    mended = searched(request)
+    if mended.stop_reason in ("time", "interrupted"):
+        return mended
+    found = reassign(request.resumed_from(mended))
+    return replace(found, node=np.where(found.node < 0, mended.node, found.node))

@@ -1,0 +1,204 @@
+"""What a method takes and returns, and what it may offer to sessions and simulations."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds import Bounds, bounds, bounds_of_levels
+from evenkeel.methods.options import Options
+from evenkeel.methods.shared.stopping import Progress as Progress
+from evenkeel.methods.shared.stopping import StopReason
+from evenkeel.methods.shared.stopping import Watch as Watch
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.limits import Limits
+from evenkeel.model.placement import Placement
+
+PROVING = 2e-7
+"""Seconds per replica that it takes to prove how many moves the goals take."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a strategy is asked to do; ``run_method`` makes it, and nobody else."""
+
+    cluster: Cluster
+    goals: Goals | Cost
+    limits: Limits
+    options: Options | None
+    start: Placement
+    watch: Watch
+    seed: int
+    proven: Bounds | None = None
+
+    def resumed_from(self, outcome: "Outcome") -> "Request":
+        """Return the same request, begun where an outcome ends."""
+        return replace(self, start=self.cluster.placement.replaced(outcome.node, outcome.leader))
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What is proven of the goals: what was handed in, or computed when first asked for."""
+        if self.proven is not None:
+            return self.proven
+        prove = bounds if self.has_time_to_prove else bounds_of_levels
+        return prove(self.cluster, self.goals)
+
+    @cached_property
+    def has_time_to_prove(self) -> bool:
+        """Whether the time limit leaves the seconds to prove how many moves the goals take."""
+        return self.watch.seconds_left > PROVING * len(self.cluster.placement.node)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a strategy returns; the solve audits it.
+
+    Parameters
+    ----------
+    node : ndarray of int32, shape (K,)
+        Node of each replica of the cluster's placement, in its slots; -1 for none.
+    leader : ndarray of int16, shape (P,)
+        Slot that leads each partition.
+    stop_reason : str
+        Why it stopped.
+    message : str
+        What a person should know beyond that.
+    work : int
+        Candidates looked at.
+    warnings : tuple of str
+        What a person should look into.
+    timings : mapping of str to float
+        Seconds per stage.
+    native : object
+        What only this method returns: an ordered decision log, pairs for another system.
+    enough : ndarray of int32, shape (P,), optional
+        Live replicas of each partition that its system is content with where it wants more.
+    """
+
+    node: NDArray[np.int32]
+    leader: NDArray[np.int16]
+    stop_reason: StopReason
+    message: str = ""
+    work: int = 0
+    warnings: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    native: Any = None
+    enough: NDArray[np.int32] | None = None
+
+
+Strategy = Callable[[Request], Outcome]
+
+
+class Loss(NamedTuple):
+    """What becomes of lost nodes without a search. n replicas moved, N nodes, D dimensions."""
+
+    replica: NDArray[np.int64]
+    """Indices of the replicas lost, then of those that gave way, (n,)."""
+    node: NDArray[np.int32]
+    """Where each is placed, (n,); on its lost node what waits for a budget."""
+    slot: NDArray[np.int16]
+    """The slot that leads its partition, (n,)."""
+    lost: NDArray[np.int32]
+    """Partitions without data after the loss, ascending."""
+    under_min_active: NDArray[np.int32]
+    """Partitions short of live replicas, ascending."""
+    without_quorum: NDArray[np.int32]
+    """Partitions without a majority of their voters, ascending."""
+    loads: NDArray[np.float64]
+    """What each node carries, (N, D)."""
+    replicas: NDArray[np.int64]
+    """Replicas on each node, (N,)."""
+    leaders: NDArray[np.int64]
+    """Leaders on each node, (N,)."""
+    most: NDArray[np.float64]
+    """Highest utilisation of a node that serves, (D,)."""
+    fair: NDArray[np.float64]
+    """What is on nodes that serve over the capacity that receives, (D,)."""
+    moved: NDArray[np.float64]
+    """Load of what moved, (D,)."""
+    gave_way: int
+    """How many of those that moved were not lost."""
+    waits: int
+    """How many of those lost wait for a budget."""
+    fits: bool
+    """Whether a placement of those, too, is known that breaks no rule."""
+
+
+class LossSeries(NamedTuple):
+    """How each of S losses ends, without a search. D dimensions."""
+
+    moves: NDArray[np.int64]
+    """Replicas moved, (S,); -1 where it takes a search, and nothing else is told."""
+    gave_way: NDArray[np.int64]
+    """How many of them were not lost, (S,)."""
+    most: NDArray[np.float64]
+    """Highest utilisation of a node that serves, (S, D)."""
+    fair: NDArray[np.float64]
+    """What is on nodes that serve over the capacity that receives, (S, D)."""
+    moved: NDArray[np.float64]
+    """Load of what moved, (S, D)."""
+    endangered: NDArray[np.int32]
+    """Partitions without data, short of live replicas, without a majority, loss by loss, (E,)."""
+    ends: NDArray[np.int64]
+    """Where each of those lists ends, (S, 3)."""
+
+
+class ReadyCluster(Protocol):
+    """A cluster that a method holds ready for the loss of nodes; threads may ask side by side."""
+
+    def lose(
+        self, nodes: NDArray[np.int32], goals: Goals | Cost, limits: Limits | None = None
+    ) -> Loss | None:
+        """Lose nodes, each named once; None if that takes a search.
+
+        An answer breaks no rule, which was audited apart from the search, and meets the goals; none
+        that meets them makes fewer moves. Where ``limits`` do not allow as many, the most
+        endangered of what was lost has moved, and the rest waits for nothing but a budget.
+        """
+
+    def lose_each(
+        self, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
+    ) -> LossSeries | None:
+        """Lose nodes, find how that ends, and have them back; then the next ones.
+
+        The first of the losses are answered, as many as there is room for, which is one at least;
+        None if all of them take a search. Each ends as ``lose`` has it.
+        """
+
+
+Holder = Callable[[Cluster], ReadyCluster | None]
+"""Holds a cluster ready; None if something is wrong with it, which takes a search anyhow."""
+
+
+@dataclass(frozen=True)
+class SimulatedState:
+    """What has become of a cluster, for methods that read more of it than the model says.
+
+    Parameters
+    ----------
+    began : Cluster
+        As it began: P partitions, and all N nodes that will ever be, of which the payload may know
+        the first ones only.
+    now : Cluster
+        As it is, with the payload that it began with. The same nodes; Q partitions.
+    origin : ndarray of int64, shape (Q,)
+        The partition of ``began`` that each is, or came from.
+    seconds : float
+        Since ``began``.
+    since : ndarray of float64, shape (N,)
+        Second at which each node came into its state.
+    """
+
+    began: Cluster
+    now: Cluster
+    origin: NDArray[np.int64]
+    seconds: float
+    since: NDArray[np.float64]
+
+
+RefreshPayload = Callable[[SimulatedState], Cluster]
+"""Brings what a method reads of a cluster up to what its nodes, loads and placement say."""

@@ -1,0 +1,196 @@
+"""The exact way out for ``balance``: what its search left without a node, on small clusters."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from evenkeel.measure.bounds import goals_met
+from evenkeel.measure.levelness import levelness
+from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.exact.hopeless import is_hopeless, lacking_nodes
+from evenkeel.methods.exact.ills import Ills, audited_answer, harms, is_better, missing, worth
+from evenkeel.methods.exact.last_steps import with_last_steps
+from evenkeel.methods.exact.leeway import Leeway
+from evenkeel.methods.exact.proof import Proof, within_limits
+from evenkeel.methods.exact.seats import CutShort
+from evenkeel.methods.exact.stages import FULL, SOME, Found, Search, Stages
+from evenkeel.methods.levelling.run import placed_and_led, searched, well_led
+from evenkeel.methods.shared.leading_slots import leading_slots
+from evenkeel.methods.shared.replica_counts import kept
+from evenkeel.methods.shared.size import SMALL, size_of
+from evenkeel.methods.shared.stopping import StopReason
+from evenkeel.model.placement import Placement
+
+SearchOn = Callable[[Request], Outcome]
+"""A search that begins where a request starts."""
+
+EFFORT, AGAIN, WISHES = 0.05, 0.8, 0.01
+"""Deterministic seconds, the same on every machine, for placing and mending, for placing all where
+that may well be, and for wishes after that."""
+
+FIRST = 0.4
+"""The part of it for endangering the fewest."""
+
+LONGEST = 1.0
+"""The same for each where the caller says how long it may take."""
+
+PRECISION = 0.01
+"""An excess over the targets this near to the least one is near enough."""
+
+
+def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
+    """Place and mend by CP-SAT what a search left over, if the cluster is small; then step by step.
+
+    What CP-SAT mends is ``levelled`` by a search that begins there. Nothing more is tried once it
+    is known that no more can be placed or mended in the time given.
+    """
+    if size_of(request.cluster) > SMALL:
+        return outcome
+    before = Ills.of(request, outcome)
+    if not before or outcome.stop_reason in ("time", "work", "interrupted"):
+        return outcome
+    cluster = request.cluster
+    start, audited = audited_answer(request, outcome)
+    if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
+        proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
+        return _proven_short(outcome, before, "") if proven else outcome
+    try:
+        asked = _asked_of_cp_sat(request, outcome, before, levelled)
+    except CutShort:
+        asked = outcome
+    better = with_last_steps(request, asked)
+    if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
+        better = replace(better, message="")  # what it says of those left over holds no more
+    if better is outcome:
+        return outcome
+    better = well_led(request, better)
+    return _searched_on(request, better) if Ills.of(request, better) else better
+
+
+def _asked_of_cp_sat(
+    request: Request, outcome: Outcome, before: Ills, levelled: SearchOn
+) -> Outcome:
+    """Place and mend what CP-SAT can, if that may be any."""
+    cluster = request.cluster
+    start = cluster.placement.replaced(outcome.node, outcome.leader)
+    effort = LONGEST if request.watch.has_limit else EFFORT
+    search = Search(1, effort * FIRST, request.seed, request.watch, PRECISION)
+    stages = Stages.of(cluster, request.bounds, request.limits, start, search, Leeway.of)
+    if before.is_endangered:
+        stages.endanger_least()
+    search.effort = effort
+    stages.mend()
+    better = _answered(request, outcome, stages.found)
+    costs_others = better is not None and Ills.of(request, better).danger > before.danger
+    if costs_others:
+        search.effort = search.spent + effort
+        stages = Stages.of(cluster, request.bounds, request.limits, start, search, Leeway.of)
+        stages.endanger_no_more(*before.danger)
+        stages.mend()
+        better = _answered(request, outcome, stages.found)
+    if not stages.proves_some and (better is None or Ills.of(request, better)):
+        whole = _all_placed(request, start, search)
+        if whole.answer is not None:
+            stages, better = whole, _answered(request, outcome, whole.found)
+    if better is None or not is_better(request, outcome, better):
+        if costs_others:  # more can be placed, but not without danger to others
+            return outcome
+        return _no_better(request, outcome, before, better, stages.found.proof)
+    if request.watch.has_limit:
+        better = _levelled_by_cp_sat(request, outcome, better, stages)
+    if stages.certain != "optimal" and Ills.of(request, better):
+        better = _searched_on(request, better)
+    if not request.watch.has_limit:
+        better = _levelled_on(request, better, levelled)
+    return _told(request, before, better, stages.found.proof)
+
+
+def _levelled_by_cp_sat(
+    request: Request, outcome: Outcome, mended: Outcome, stages: Stages
+) -> Outcome:
+    """Level what was mended with the fewest moves, with a proof if time allows."""
+    stages.search.effort = stages.search.spent + LONGEST
+    stages.level_and_move()
+    level = _answered(request, outcome, stages.found)
+    return mended if level is None or not is_better(request, outcome, level) else level
+
+
+def _searched_on(request: Request, outcome: Outcome) -> Outcome:
+    """Search from what CP-SAT found before it was done, then place what waits: it may lie near."""
+    best = outcome
+    for search_from in (searched, placed_and_led):
+        found = search_from(request.resumed_from(best))
+        if is_better(request, best, found):
+            best = found
+    return best
+
+
+def _levelled_on(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
+    """Level from what CP-SAT mended, by search: that takes a quarter of what CP-SAT takes."""
+    found = levelled(request.resumed_from(outcome))
+    if Ills.of(request, found) > Ills.of(request, outcome) or harms(request, found):
+        return outcome
+    return found if worth(request, found) < worth(request, outcome) else outcome
+
+
+def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
+    """Look for a placement that breaks nothing, which is found more easily than the best."""
+    search.effort, search.linearization = search.spent + AGAIN, SOME
+    stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
+    stages.place_all()
+    search.effort, search.linearization = search.spent + WISHES, FULL
+    stages.fulfil_wishes()
+    return stages
+
+
+def _answered(request: Request, outcome: Outcome, found: Found) -> Outcome | None:
+    """Put an answer into an outcome, lost replicas on their nodes if they break nothing there."""
+    if found.node is None or found.leader is None:
+        return None
+    every = []
+    for node in (kept(request.cluster, found.node), found.node):
+        leader = leading_slots(request.cluster, node, found.leader)
+        every.append(replace(outcome, node=node, leader=leader))
+    with_ghosts, without = every
+    if harms(request, with_ghosts) or Ills.of(request, without) < Ills.of(request, with_ghosts):
+        return without
+    return with_ghosts
+
+
+def _no_better(
+    request: Request, outcome: Outcome, before: Ills, other: Outcome | None, proof: Proof
+) -> Outcome:
+    """Say whether it is proven that what has no node finds none."""
+    if other is None or proof.status != "optimal":
+        return outcome
+    least = Ills.of(request, other)
+    # where endangering fewer came first, each of those is short of one replica at least
+    alone = not before.is_endangered or least.missing <= least.no_quorum
+    if not alone or before.missing != least.missing:
+        return outcome
+    return _proven_short(outcome, before, within_limits(request))
+
+
+def _proven_short(outcome: Outcome, ills: Ills, within: str) -> Outcome:
+    """Say of what is short of a live replica that it must be, ``within`` limits or whatever."""
+    if not ills.missing:
+        return outcome
+    told = f"the last {ills.missing:,} of the replicas find no node."
+    told = f"Proven: whatever is moved{within}, {told}"
+    return replace(outcome, message=outcome.message or told)
+
+
+def _told(request: Request, before: Ills, better: Outcome, proof: Proof) -> Outcome:
+    """Say what was mended, and why it ends there: by the placement that is handed out."""
+    cluster, after = request.cluster, Ills.of(request, better)
+    placement = cluster.placement.replaced(better.node, better.leader)
+    met = goals_met(levelness(cluster, placement), request.bounds)
+    stop: StopReason = "tolerance" if met else "exhausted"
+    if proof.status == "optimal" and proof.stages[-1].name == "moves" and (met or after):
+        stop = "optimum"
+    placed, mended = before.missing - after.missing, before.broken - after.broken
+    told = "CP-SAT leaves fewer partitions endangered than the search did."
+    if placed > 0:
+        told = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
+    elif mended > 0:
+        told = f"CP-SAT mended {mended} of {before.broken} broken rules that the search left over."
+    return replace(better, stop_reason=stop, message=told)

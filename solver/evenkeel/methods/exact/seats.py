@@ -1,0 +1,359 @@
+"""The unknowns: how many voters and other replicas of a partition a node holds, and who leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.wanted import has_leaders
+from evenkeel.methods.exact.leeway import Leeway
+from evenkeel.methods.exact.twins import same_partitions
+from evenkeel.methods.shared.scope import partition_scope
+from evenkeel.methods.shared.stopping import Watch
+from evenkeel.model.binding import bound_rules, node_mask
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag, Role
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
+
+DEEPEST = 3
+"""Partitions so many live replicas short of ``min_active``, or more, are equally endangered."""
+
+PARTS, HEAVIEST = 100, 10_000
+"""Of the lightest weight: how fine others are told apart, if they are no multiples of it; and the
+most that any counts, be it in whole ones or in such parts."""
+
+
+class CutShort(Exception):
+    """The time for a model is over before there is one."""
+
+
+@dataclass
+class Reasons:
+    """Names of constraints, so that a set of them that cannot hold together can be told.
+
+    A ``watch`` ends the making of a model that takes too long.
+    """
+
+    model: CpModel
+    switches: dict[str, Any] | None = None
+    watch: Watch | None = None
+
+    def look(self) -> None:
+        """Let clock and caller say whether to go on; ``CutShort`` if not."""
+        if self.watch is not None:
+            self.watch.hear()
+            if self.watch.reason is not None:
+                raise CutShort
+
+    def hold(self, constraint: Any, name: str) -> None:
+        """Add a constraint under a name."""
+        self.look()
+        if isinstance(constraint, bool | np.bool_):
+            constraint = self.model.new_constant(int(constraint)) >= 1
+        added = self.model.add(constraint)
+        if self.switches is not None:
+            if name not in self.switches:
+                self.switches[name] = self.model.new_bool_var(name)
+            added.only_enforce_if(self.switches[name])
+
+
+class Wish(NamedTuple):
+    """What is better small, but never at the cost of a place or a hard rule."""
+
+    amount: Any
+    most: int
+    weight: float = 1.0
+
+
+def in_parts(weights: list[float]) -> list[int]:
+    """Return weights as whole numbers, in proportion but for one that is far above all others."""
+    least = min(weights, default=1.0)
+    ratios = [weight / least for weight in weights]
+    parts = 1 if all(ratio == round(ratio) for ratio in ratios) else PARTS
+    return [min(round(parts * ratio), HEAVIEST) for ratio in ratios]
+
+
+@dataclass
+class Seats:
+    """The unknowns of a cluster. P partitions, N nodes."""
+
+    cluster: Cluster
+    model: CpModel
+    reasons: Reasons
+    leeway: Leeway
+    voters: list[dict[int, Any]] = field(default_factory=list)
+    others: list[dict[int, Any]] = field(default_factory=list)
+    leads: list[dict[int, Any]] = field(default_factory=list)
+    missing: list[Any] = field(default_factory=list)
+    unled: list[Any] = field(default_factory=list)
+    few: list[list[Any]] = field(default_factory=list)
+    no_quorum: list[Any] = field(default_factory=list)
+    swapped: list[Wish] = field(default_factory=list)
+    alike: list[list[int]] = field(default_factory=list)
+    _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict, init=False)
+
+    def together(self, alike: list[int], n: int, kind: int, of: list[dict[int, Any]]) -> Any:
+        """Return how many of some partitions' replicas, or leaders, a node holds, as one unknown.
+
+        What nothing tells apart is then counted before it is dealt out.
+        """
+        if len(alike) == 1:
+            return of[alike[0]][n]
+        key = alike[0], n, kind
+        if key not in self._sums:
+            parts = [of[p][n] for p in alike]
+            most = int(self.cluster.partitions.replicas[alike].sum())
+            total = self.model.new_int_var(0, most, "")
+            self.model.add(total == sum(parts))
+            self._sums[key] = total
+        return self._sums[key]
+
+    def count(self, p: int, n: int) -> Any:
+        """Return how many replicas of a partition a node holds."""
+        return self.voters[p].get(n, 0) + self.others[p].get(n, 0)
+
+    def nodes(self, p: int) -> list[int]:
+        """Return the nodes that can hold a partition at all."""
+        return sorted({*self.voters[p], *self.others[p]})
+
+    def all(self) -> Iterator[tuple[int, int]]:
+        """Go through the pairs of a partition and a node that can hold it."""
+        for p in range(len(self.voters)):
+            for n in self.nodes(p):
+                yield p, n
+
+
+def seat(
+    cluster: Cluster, model: CpModel, reasons: Reasons, leeway: Leeway, *, may_miss: bool
+) -> Seats:
+    """Make the unknowns of a cluster, with what binds each partition by itself to single nodes."""
+    seats = Seats(cluster, model, reasons, leeway, alike=same_partitions(cluster))
+    standing = _Standing.of(cluster)
+    rules, rule_of = bound_rules(cluster)
+    scope = partition_scope(cluster)
+    voters_open = []
+    for rule in rules:
+        mask = np.ones(len(cluster.nodes), bool)
+        for text in rule.voters_require:
+            mask &= node_mask(cluster, text)
+        voters_open.append(mask)
+    banned = {(int(p), int(n)) for p, n in cluster.forbidden}
+    led = has_leaders(cluster)
+    for p in range(len(cluster.partitions)):
+        reasons.look()
+        q = int(rule_of[p])
+        wanted = int(cluster.partitions.replicas[p])
+        ballots = min(int(cluster.partitions.voters[p]), wanted)
+        by_kind: list[dict[int, Any]] = []
+        leaving = []
+        for kind in (Role.VOTER, Role.NON_VOTER):
+            slots = standing.slots.get((p, int(kind)), 0)
+            number = slots if leeway.mends else min(slots, wanted)
+            found: dict[int, Any] = {}
+            for n in range(len(cluster.nodes)) if number else ():
+                held, pinned = standing.of_kind(p, n, kind)
+                # who stands there already may trade roles: nobody joins the node
+                most = number if cluster.nodes.may_receive[n] else min(number, standing.on(p, n))
+                barred = []
+                if not cluster.nodes.may_hold[n] and pinned == 0:
+                    barred.append("nodes that may hold nothing")
+                elif most < number:
+                    barred.append("nodes that accept nothing")
+                if not scope.open[q, n]:
+                    barred.append(f"require {_texts(rules[q].require)}")
+                    most = 0
+                if kind == Role.VOTER and not voters_open[q][n]:
+                    barred.append(f"voters_require {_texts(rules[q].voters_require)}")
+                    most = 0
+                if (p, n) in banned:
+                    barred.append("forbidden")
+                    most = 0
+                if not cluster.nodes.may_hold[n]:
+                    most = min(most, pinned)
+                most = max(most, pinned)
+                outstays = most < held and leeway.stays[n]
+                if most == 0 and not outstays and reasons.switches is None:
+                    continue
+                top = most if reasons.switches is None else number
+                top = max(top, pinned, held if outstays else 0)
+                found[n] = model.new_int_var(pinned, top, "")
+                if outstays:
+                    leeway.broken.append(found[n])
+                if outstays and not cluster.nodes.may_hold[n]:
+                    leaving.append(found[n])
+                if barred and reasons.switches is not None:
+                    reasons.hold(found[n] <= most, f"{barred[0]} ({_class_of(cluster, n)})")
+            model.add(sum(found.values()) <= slots)
+            by_kind.append(found)
+        _none_joins(cluster, standing, p, by_kind, reasons)
+        seated = sum(by_kind[0].values()) + sum(by_kind[1].values())
+        lacking = model.new_int_var(0, wanted if may_miss else 0, "")
+        surplus = leeway.surplus(standing.total(p) - wanted)
+        if leaving:  # who stands beside what has yet to leave is not too many
+            beside = model.new_int_var(0, standing.total(p), "")
+            model.add(beside <= sum(leaving))
+            surplus = surplus + beside
+        model.add(seated + lacking == wanted + surplus)
+        seats.missing.append(lacking)
+        swapped = model.new_int_var(0, wanted, "")
+        model.add(sum(by_kind[0].values()) <= ballots + swapped)
+        model.add(sum(by_kind[1].values()) <= wanted - ballots + swapped)
+        seats.swapped.append(Wish(swapped, wanted))
+        seats.voters.append(by_kind[0])
+        seats.others.append(by_kind[1])
+        seats.leads.append(_leader(seats, p) if led and wanted else {})
+    if may_miss:
+        _endangered(seats)
+    if leeway.mends:
+        _keep_alive(seats)
+    return seats
+
+
+def _none_joins(
+    cluster: Cluster, standing: _Standing, p: int, by_kind: list[dict[int, Any]], reasons: Reasons
+) -> None:
+    """Hold a partition on nodes that accept nothing to as many as stand there, whatever roles."""
+    for n in sorted(by_kind[0].keys() & by_kind[1].keys()):
+        if not cluster.nodes.may_receive[n]:
+            both = by_kind[0][n] + by_kind[1][n] <= standing.on(p, n)
+            reasons.hold(both, f"nodes that accept nothing ({_class_of(cluster, n)})")
+
+
+def _keep_alive(seats: Seats) -> None:
+    """Let no partition have fewer live replicas than it had, or wants."""
+    cluster, placement = seats.cluster, seats.cluster.placement
+    lives = cluster.nodes.serves
+    holds = lives | cluster.nodes.may_hold
+    counted = [k for k in range(len(placement.node)) if not stuck(cluster, k)]
+    owner, node = placement.owner[counted], placement.node[counted]
+    for mask in (lives, holds):
+        had = np.bincount(owner[np.append(mask, False)[node]], minlength=len(placement))
+        least = np.minimum(had, cluster.partitions.replicas).tolist()
+        for p in np.flatnonzero(least).tolist():
+            seats.model.add(sum(seats.count(p, n) for n in seats.nodes(p) if mask[n]) >= least[p])
+
+
+def _endangered(seats: Seats) -> None:
+    """Count the partitions short of ``min_active``, by how far, and those without a live quorum."""
+    cluster, model = seats.cluster, seats.model
+    partitions = cluster.partitions
+    lives = cluster.nodes.serves
+    quorum = np.where(partitions.voters > 0, partitions.voters // 2 + 1, 0)
+    seats.few = [[] for _ in range(min(int(partitions.min_active.max(initial=0)), DEEPEST))]
+    for p in np.flatnonzero(partitions.replicas > 0).tolist():
+        voters = sum(count for n, count in seats.voters[p].items() if lives[n])
+        live = voters + sum(count for n, count in seats.others[p].items() if lives[n])
+        for short, few in enumerate(seats.few):
+            least = int(partitions.min_active[p]) - short
+            if least > 0:
+                few.append(model.new_bool_var(""))
+                model.add(live + least * few[-1] >= least)
+        if quorum[p] > 0:
+            seats.no_quorum.append(model.new_bool_var(""))
+            model.add(voters + int(quorum[p]) * seats.no_quorum[-1] >= int(quorum[p]))
+
+
+def _leader(seats: Seats, p: int) -> dict[int, Any]:
+    """Let one voter lead that may, if there is one.
+
+    Where things may stay as bad as they came, who leads and lives may lead on though it may not,
+    and then somebody does.
+    """
+    model, may_lead = seats.model, seats.cluster.nodes.may_lead
+    voters = seats.voters[p]
+    leads = {n: model.new_bool_var("") for n in voters if may_lead[n]}
+    placement = seats.cluster.placement
+    was = int(placement.leader_node[p])
+    lacking = model.new_bool_var("")
+    unfit: Any = 0
+    if was >= 0 and seats.leeway.stays[was]:
+        votes = placement.role[placement.leader_replica[p]] == Role.VOTER
+        stays = (voters if votes else seats.others[p]).get(was)
+        if stays is not None and (was not in leads or not votes):
+            unfit = model.new_bool_var("")
+            model.add(unfit <= stays)
+        if stays is not None:
+            model.add(lacking == 0)
+    for n, lead in leads.items():
+        model.add(lead <= voters[n] + (unfit if n == was else 0))
+    if not isinstance(unfit, int):
+        model.add(unfit <= leads.setdefault(was, unfit))
+    model.add(sum(leads.values()) + lacking == 1)
+    if seats.reasons.switches is None:
+        seats.unled.append(lacking + unfit)
+    return leads
+
+
+def _texts(texts: list[str]) -> str:
+    return " and ".join(repr(text) for text in texts)
+
+
+def _class_of(cluster: Cluster, n: int) -> str:
+    """Name a node's class: its domain of the widest tier, or itself."""
+    topology = cluster.topology
+    if len(topology) and topology.domain[0, n] >= 0:
+        return f"{topology.tiers[0]}={topology.domain_name(0, int(topology.domain[0, n]))}"
+    return f"node={cluster.nodes.names[n]}"
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """Replicas and slots of each kind as things stand, and how many are pinned."""
+
+    held: dict[tuple[int, int, int], int]
+    pinned: dict[tuple[int, int, int], int]
+    slots: dict[tuple[int, int], int]
+    placed: dict[int, int]
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> _Standing:
+        placement = cluster.placement
+        held: dict[tuple[int, int, int], int] = {}
+        pinned: dict[tuple[int, int, int], int] = {}
+        slots: dict[tuple[int, int], int] = {}
+        placed: dict[int, int] = {}
+        for k in range(len(placement.node)):
+            kind = Role.VOTER if placement.role[k] == Role.VOTER else Role.NON_VOTER
+            row = int(placement.owner[k]), int(kind)
+            if stuck(cluster, k):
+                continue
+            slots[row] = slots.get(row, 0) + 1
+            if placement.node[k] < 0:
+                continue
+            key = row[0], int(placement.node[k]), row[1]
+            held[key] = held.get(key, 0) + 1
+            placed[row[0]] = placed.get(row[0], 0) + 1
+            if placement.flags[k] & Flag.PINNED:
+                pinned[key] = pinned.get(key, 0) + 1
+        return cls(held, pinned, slots, placed)
+
+    def total(self, p: int) -> int:
+        """Replicas of a partition that have a node."""
+        return self.placed.get(p, 0)
+
+    def on(self, p: int, n: int) -> int:
+        """Replicas of a partition on a node, whatever their roles."""
+        return sum(self.held.get((p, n, int(kind)), 0) for kind in (Role.VOTER, Role.NON_VOTER))
+
+    def of_kind(self, p: int, n: int, kind: Role) -> tuple[int, int]:
+        key = p, n, int(kind)
+        return self.held.get(key, 0), self.pinned.get(key, 0)
+
+
+def stuck(cluster: Cluster, k: int) -> bool:
+    """Whether a replica is pinned to a node that may hold nothing: it stays, and does not count."""
+    n = cluster.placement.node[k]
+    pinned = bool(cluster.placement.flags[k] & Flag.PINNED)
+    return n >= 0 and pinned and not cluster.nodes.may_hold[n]
+
+
+def class_names(cluster: Cluster) -> NDArray[np.object_]:
+    """Name the class of every node: its domain of the widest tier, or itself."""
+    return np.array([_class_of(cluster, n) for n in range(len(cluster.nodes))], object)

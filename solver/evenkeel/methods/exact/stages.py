@@ -1,0 +1,441 @@
+"""One stage after another: place all, then level, then move little, each fixed for the next.
+
+Where the goals are out of reach, the worst node comes first, and then all that are above theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds import Bounds
+from evenkeel.methods.exact.budgets import Join, hold_budgets
+from evenkeel.methods.exact.leeway import Leeway
+from evenkeel.methods.exact.loads import (
+    SNUG,
+    Floor,
+    Targets,
+    changed_leaders,
+    late_leaders,
+    moved,
+    weigh,
+)
+from evenkeel.methods.exact.proof import Certainty, Proof, Stage
+from evenkeel.methods.exact.rules import bind
+from evenkeel.methods.exact.seats import CutShort, Reasons, Seats, Wish, in_parts, seat, stuck
+from evenkeel.methods.exact.twins import in_order, order_twins
+from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.limits import Limits
+from evenkeel.model.placement import Placement, Role
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
+
+GLANCE = 0.05
+"""Seconds between two looks at the clock while CP-SAT runs."""
+
+FULL, SOME = 2, 1
+"""How much of a model CP-SAT puts into its linear program. All of it settles knapsacks and limits
+per domain soonest; where nothing is minimised, a part of it finds a placement sooner."""
+
+PARTS, FARTHEST = 1000, 1000
+"""Of a target: how fine what nodes are above theirs is added up, and how many of them at most."""
+
+NEARLY = 1e-4
+"""Excesses this close, as parts of the greater one where that is above 1, are told apart by asking
+for something strictly better."""
+
+
+@dataclass
+class Search:
+    """How CP-SAT is run, how long, and how near to the least excess is near enough."""
+
+    workers: int
+    effort: float
+    seed: int
+    watch: Watch
+    precision: float = 0.0
+    linearization: int = FULL
+    spent: float = field(default=0.0)
+    stopped: StopReason | None = None
+
+    def minimise(self, model: CpModel, objective: Any) -> tuple[Any, Certainty]:
+        """Run CP-SAT on one objective."""
+        from ortools.sat.python import cp_model
+
+        model.minimize(objective)
+        solver = cp_model.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers = self.workers
+        parameters.catch_sigint_signal = False  # it would leave Python without its own handler
+        parameters.random_seed = self.seed & 0x7FFFFFFF
+        parameters.linearization_level = self.linearization
+        # probing costs small models more than it finds, and twins are in order already
+        parameters.cp_model_probing_level = parameters.symmetry_level = 0
+        parameters.max_deterministic_time = max(self.effort - self.spent, 1e-3)
+        left = 0.0 if self.stopped is not None else self.watch.seconds_left
+        if np.isfinite(left):
+            parameters.max_time_in_seconds = max(left, 1e-3)
+        status = self._solved(solver, model)
+        self.spent += solver.response_proto.deterministic_time
+        names: dict[Any, Certainty] = {
+            cp_model.OPTIMAL: "optimal",
+            cp_model.FEASIBLE: "feasible",
+            cp_model.INFEASIBLE: "infeasible",
+        }
+        return solver, names.get(status, "unknown")
+
+    def _solved(self, solver: Any, model: CpModel) -> Any:
+        """Run CP-SAT in a thread, while the caller is asked here, and Ctrl-C arrives."""
+        with ThreadPoolExecutor(1, "evenkeel-exact") as pool:
+            running = pool.submit(solver.solve, model)
+            try:
+                while wait([running], GLANCE).not_done:
+                    told = Progress("prove", 0, self.watch.seconds, 0, 0.0)
+                    self.stopped = self.stopped or self.watch.look(told)
+                    if self.stopped is not None:
+                        solver.stop_search()
+            finally:  # what interrupts the caller ends the search, too
+                while not running.done():
+                    solver.stop_search()
+                    wait([running], GLANCE)
+            return running.result()
+
+
+@dataclass
+class Found:
+    """What the stages end with.
+
+    Parameters
+    ----------
+    node : ndarray of int32, shape (K,), or None
+        Node of each replica in the cluster's slots; None if nothing was found.
+    leader : ndarray of int16, shape (P,), or None
+        Slot that leads.
+    proof : Proof
+        How certain it is.
+    """
+
+    node: NDArray[np.int32] | None
+    leader: NDArray[np.int16] | None
+    proof: Proof
+
+
+def in_stages(
+    cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
+) -> Found:
+    """Place as many replicas as can be, then level, then move as little as possible."""
+    try:
+        stages = Stages.of(cluster, bounds, limits, hint, search)
+    except CutShort:
+        return Found(None, None, Proof("unknown"))
+    stages.place()
+    stages.level_and_move()
+    return stages.found
+
+
+@dataclass
+class Stages:
+    """A model of a cluster, the stages so far, and the best answer."""
+
+    seats: Seats
+    search: Search
+    wishes: list[Wish]
+    gauges: list[Targets]
+    floors: list[Floor]
+    joins: list[Join]
+    changes: list[Any]
+    late: list[Any]
+    stages: list[Stage] = field(default_factory=list)
+    certain: Certainty = "optimal"
+    answer: tuple[NDArray[np.int32], NDArray[np.int16]] | None = None
+    _solver: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        cluster: Cluster,
+        bounds: Bounds,
+        limits: Limits,
+        hint: Placement,
+        search: Search,
+        leeway: Callable[[Cluster, CpModel], Leeway] = Leeway.none,
+    ) -> Stages:
+        """Model a cluster, its rules and its budgets, and start from a placement.
+
+        ``leeway`` says how far rules may be broken. What loading CP-SAT takes is left out of the
+        time limit, as what compiling takes. Raises ``CutShort`` if the time is over before the
+        model is made.
+        """
+        began = search.watch.clock()
+        from ortools.sat.python import cp_model
+
+        search.watch.exclude(search.watch.clock() - began)
+        model = cp_model.CpModel()
+        reasons = Reasons(model, watch=search.watch)
+        seats = seat(cluster, model, reasons, leeway(cluster, model), may_miss=True)
+        wishes = [*bind(seats), *seats.swapped]
+        gauges, floors = weigh(seats, bounds)
+        order_twins(seats)
+        joins, changes = moved(seats), changed_leaders(seats)
+        hold_budgets(seats, limits, joins, changes)
+        stages = cls(seats, search, wishes, gauges, floors, joins, changes, late_leaders(seats))
+        stages.start_from(hint)
+        reasons.watch = None  # from here on CP-SAT is stopped
+        return stages
+
+    def start_from(self, placement: Placement) -> None:
+        """Let the next stage start from a placement; it starts from the best answer else."""
+        _hint(self.seats, in_order(self.seats, placement))
+
+    @property
+    def found(self) -> Found:
+        """What there is by now."""
+        proof = Proof(self.certain, tuple(self.stages), self.search.spent)
+        node, leader = (None, None) if self.answer is None else self.answer
+        return Found(node, leader, proof)
+
+    def last(self, name: str) -> Stage | None:
+        """Return the last stage, if it is of that name."""
+        return self.stages[-1] if self.stages and self.stages[-1].name == name else None
+
+    def place(self) -> None:
+        """Place and lead as much as can be; then endanger the fewest, then meet the most wishes."""
+        danger, most = self.danger
+        wished, many_wishes = self.wished
+        wish = 1 + many_wishes
+        many = 1 + 1000 * wish * most
+        missing = sum(self.seats.missing) + sum(self.seats.unled)
+        self.minimise("missing", many * missing + wish * danger + wished, many)
+
+    def endanger_least(self) -> None:
+        """Leave the fewest short of ``min_active``, then the fewest partitions without a quorum."""
+        self.minimise("endangered", self.danger[0], 1)
+
+    def endanger_no_more(self, few: tuple[int, ...], no_quorum: int) -> None:
+        """Endanger no more than so many: those furthest below ``min_active`` first, and quorums."""
+        danger, most, weight = self.danger[0], no_quorum, 1 + len(self.seats.no_quorum)
+        for short, count in zip(self.seats.few, reversed(few), strict=False):
+            most, weight = most + weight * count, weight * (1 + len(short))
+        self.seats.model.add(danger <= most)
+
+    @property
+    def danger(self) -> tuple[Any, int]:
+        """Those furthest below ``min_active`` first, lost quorums last; and the most it can be."""
+        total, most = sum(self.seats.no_quorum), 1 + len(self.seats.no_quorum)
+        for few in self.seats.few:
+            total, most = total + most * sum(few), most * (1 + len(few))
+        return total, most
+
+    @property
+    def wished(self) -> tuple[Any, int]:
+        """What is wished for in vain, by weight, and the most it can be."""
+        parts = in_parts([wish.weight for wish in self.wishes])
+        both = list(zip(parts, self.wishes, strict=True))
+        return sum(n * one.amount for n, one in both), sum(n * one.most for n, one in both)
+
+    def fulfil_wishes(self) -> None:
+        """Leave as few wishes open as can be, by weight."""
+        self.minimise("wishes", self.wished[0], 1)
+
+    def mend(self) -> None:
+        """Place the most, then break the fewest rules, then the fewest wishes."""
+        seats = self.seats
+        wished, many_wishes = self.wished
+        wish = 1 + many_wishes
+        broken = sum(seats.unled) + sum(seats.leeway.broken)
+        many = wish * (1 + len(seats.unled) + sum(seats.leeway.came.values()))
+        lacking = many * sum(seats.missing) + wish * broken + wished
+        self.minimise("missing", lacking, many)
+
+    def place_all(self) -> None:
+        """Place and lead all, however many wishes that costs."""
+        seats = self.seats
+        seats.model.add(sum(seats.missing) + sum(seats.unled) == 0)
+        self.minimise("missing", 0 * sum(seats.missing), 1)
+
+    @property
+    def proves_some(self) -> bool:
+        """Whether it is proven that something must be endangered, missing or broken."""
+        return self.certain == "optimal" or any(one.bound > 0.0 for one in self.stages)
+
+    def level_and_move(self) -> None:
+        """Level what is placed, then move as little, and change as few leaders, as can be."""
+        self.level()
+        each = 1 + len(self.changes) + len(self.late)
+        moves = sum(count for count, _, _ in self.joins)
+        self.minimise("moves", each * moves + self.handed_on, each)
+
+    @property
+    def handed_on(self) -> Any:
+        """How often leads are handed on, but for those that somebody has to take over anyway."""
+        return sum(self.changes) + sum(self.late)
+
+    def minimise(self, name: str, objective: Any, parts: int) -> None:
+        """Make something small, and hold it there; it is counted in so many parts of one."""
+        if self.certain in ("infeasible", "unknown"):
+            return
+        if isinstance(objective, int):
+            self.stages.append(Stage(name, objective / parts, objective / parts))
+            return
+        solver, status = self.search.minimise(self.seats.model, objective)
+        if status in ("infeasible", "unknown"):
+            self.certain = status if self.answer is None else "feasible"
+            return
+        if status == "feasible":
+            self.certain = "feasible"
+        value = round(solver.objective_value)
+        bound = int(np.ceil(solver.best_objective_bound - 1e-6))
+        self.stages.append(Stage(name, value / parts, bound / parts))
+        self._keep(solver)
+        self.seats.model.add(objective <= value)
+
+    def level(self) -> None:
+        """Bring the greatest excess down, by asking whether all nodes can be below some value.
+
+        An excess as an unknown of its own would be multiplied with every target, and products of
+        such size are beyond what the solver handles safely.
+        """
+        gauges = [one for one in self.gauges if one.target > 0.0]
+        empty = [one for one in self.gauges if one.target <= 0.0]
+        if self.answer is None or self.certain in ("infeasible", "unknown") or not self.gauges:
+            return
+        if not self._is_loaded_beyond_nothing():
+            for one in empty:
+                self.seats.model.add(one.reading <= 0)
+        elif self._try(empty, [0] * len(empty)) is None:
+            self.certain = "feasible"
+        low, high = 0.0, max(self._excess(gauges), 0.0)
+        proven = high <= 0.0
+        if not proven and self._try(gauges, [one.most(0.0) for one in gauges]) is True:
+            low = high = 0.0
+            proven = True
+        while not proven:
+            apart = (high - low) / max(high, 1.0)  # of what is huge a float has no more digits
+            if apart < self.search.precision:
+                self.certain = "feasible"
+                break
+            close = apart < NEARLY
+            beaten = self._try(
+                gauges,
+                [one.less(high) if close else one.most((low + high) / 2.0) for one in gauges],
+            )
+            if beaten is None:
+                self.certain = "feasible"
+                break
+            if beaten:
+                high = max(self._excess(gauges), 0.0)
+                proven = high <= low
+            elif close:
+                low, proven = high, True
+            else:
+                low = (low + high) / 2.0
+        for one in self.gauges:
+            reached = int(self._solver.value(one.reading))
+            self.seats.model.add(one.reading <= max(one.most(high + SNUG), reached))
+        self.stages.append(Stage("level", high, low))
+        if high > 0.0 or self._is_loaded_beyond_nothing():
+            self._level_the_others()
+
+    def _level_the_others(self) -> None:
+        """Where the worst node stays above its target, bring all together as near as can be."""
+        model, above = self.seats.model, []
+        for one in self.gauges:
+            step = max(1, int(one.target / PARTS))
+            reached = max(0, -(-(self._solver.value(one.reading) - one.most(0.0)) // step))
+            steps = model.new_int_var(0, max(reached, PARTS * FARTHEST), "")
+            model.add(step * steps >= one.reading - one.most(0.0))
+            above.append(steps)
+        self.minimise("others", sum(above), PARTS)
+
+    def _try(self, gauges: list[Targets], most: list[int]) -> bool | None:
+        """Whether every node can carry so little; None if time ran out. Keeps the answer if so."""
+        model = self.seats.model
+        wanted = model.new_bool_var("")
+        for one, limit in zip(gauges, most, strict=True):
+            model.add(one.reading <= limit).only_enforce_if(wanted)
+        solver, status = self.search.minimise(model, 1 - wanted)
+        reached = status in ("optimal", "feasible") and bool(solver.value(wanted))
+        if reached:
+            self._keep(solver)
+        model.add(wanted == int(reached))
+        return True if reached else False if status == "optimal" else None
+
+    def _excess(self, gauges: list[Targets]) -> float:
+        """How far above its target the worst node is in the best answer."""
+        return max(
+            (self._solver.value(one.reading) / (one.target * (1.0 + SNUG)) - 1.0 for one in gauges),
+            default=0.0,
+        )
+
+    def _is_loaded_beyond_nothing(self) -> bool:
+        """Whether a node whose target is 0 carries load in the best answer."""
+        return any(one.target <= 0.0 < self._solver.value(one.reading) for one in self.gauges)
+
+    def _keep(self, solver: Any) -> None:
+        self.answer = _read(self.seats, solver)
+        self._solver = solver
+        _hint(self.seats, self.seats.cluster.placement.replaced(*self.answer))
+
+
+def _hint(seats: Seats, hint: Placement) -> None:
+    """Start from a placement."""
+    seats.model.clear_hints()
+    held: dict[tuple[int, int, bool], int] = {}
+    for k in np.flatnonzero(hint.node >= 0).tolist():
+        key = int(hint.owner[k]), int(hint.node[k]), bool(hint.role[k] == Role.VOTER)
+        held[key] = held.get(key, 0) + 1
+    led = hint.leader_node
+    for p in range(len(seats.voters)):
+        for n, count in seats.voters[p].items():
+            seats.model.add_hint(count, held.get((p, n, True), 0))
+        for n, count in seats.others[p].items():
+            seats.model.add_hint(count, held.get((p, n, False), 0))
+        for n, lead in seats.leads[p].items():
+            seats.model.add_hint(lead, int(led[p]) == n)
+
+
+def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
+    """Put an answer into the cluster's slots: who stays keeps its slot."""
+    placement, may_hold = seats.cluster.placement, seats.cluster.nodes.may_hold
+    node = np.full(len(placement.node), -1, np.int32)
+    leader = np.full(len(placement), -1, np.int16)
+    for p in range(len(placement)):
+        rows = np.arange(placement.first[p], placement.first[p + 1])
+        votes = placement.role[rows] == Role.VOTER
+        for slots, seated in ((rows[votes], seats.voters[p]), (rows[~votes], seats.others[p])):
+            left = {n: solver.value(count) for n, count in seated.items()}
+            free = []
+            for k in slots.tolist():
+                n = int(placement.node[k])
+                if stuck(seats.cluster, k):
+                    node[k] = n
+                elif left.get(n, 0) > 0:
+                    node[k] = n
+                    left[n] -= 1
+                else:
+                    free.append(k)
+            # a slot that lost its replica is filled before one that waits for another node, and
+            # that one before a slot that never had any
+            held = placement.node[free]
+            rank = np.where(held < 0, 2, 0)
+            rank[held >= 0] = ~may_hold[held[held >= 0]]
+            free = [free[i] for i in np.argsort(rank, kind="stable").tolist()]
+            joining = [n for n, count in left.items() for _ in range(count)]
+            for k, n in zip(free, joining, strict=False):
+                node[k] = n
+        leads = [n for n, lead in seats.leads[p].items() if solver.value(lead)]
+        if leads:
+            at = np.flatnonzero(votes & (node[rows] == leads[0]))
+            was = placement.leader[p]
+            leader[p] = (
+                was if was in at or len(at) == 0 else at[0]
+            )  # none: a leader that may not lead
+    return node, leader

@@ -1,0 +1,177 @@
+"""The ``leaders`` method: the fewest leaders on the fullest node, replicas staying where they are.
+
+By load instead of number where asked for (`evenkeel.methods.leaders.by_load`).
+
+Who leads what is a flow: a unit from every partition to one of its voters' nodes, and from there
+through as many units as a node may lead. The least such number is found by halving; among the flows
+that keep to it, the one that changes the fewest leaders is taken. Leaders may weigh more than
+followers: where nodes have no room for those of the flow, a search takes over.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.wanted import has_leaders
+from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.leaders.changes import Handed
+from evenkeel.methods.leaders.flow import Arcs, arcs_of, least_within, stays
+from evenkeel.methods.leaders.room import left_as_they_came, overflows, room_of, seated
+from evenkeel.methods.leaders.search import OUT_OF_REACH, Bound, Levels, Search
+from evenkeel.methods.options import Leaders
+from evenkeel.methods.shared.stopping import Clock, OutOfTime, StopReason
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.figures import quantity
+
+
+@dataclass(frozen=True)
+class LeadersProof:
+    """What is proven of the leaders, for replicas that stay where they are.
+
+    Parameters
+    ----------
+    ratio : float
+        Most leaders of a node over its share by lead weight, rounded up per node.
+    bound : float
+        No choice of leaders makes it less; equal to ``ratio`` wherever nodes have room.
+    most : ndarray of int64, shape (N,)
+        Leaders that each node may have at that ratio.
+    changes : int
+        Leaders that lived and lead no more; nobody needs fewer for ``ratio`` where nodes have room.
+    leaderless : int
+        Partitions that nobody can lead, or has room to.
+    """
+
+    ratio: float
+    bound: float
+    most: NDArray[np.int64]
+    changes: int
+    leaderless: int
+
+
+def leaders(request: Request) -> Outcome:
+    """Choose leaders so that the node that leads most, by its weight, leads as few as possible.
+
+    With ``options.Leaders(by="load")``, so that the fullest node is as little loaded as possible.
+
+    Replicas stay where they are. Preferences for leaders come first: a partition is led from the
+    best choice of its rule that one of its voters is in.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 3, load=[[1.0]] * 3, placement=[[0, 1], [0, 2], [0, 1]]
+    ... )
+    >>> ek.solve(cluster, method="leaders").levelness.leaders.tolist()
+    [1, 1, 1]
+    """
+    faults = FaultList()
+    if not has_leaders(request.cluster):
+        faults.add("cluster", "no leader", "leaders needs a cluster that knows who leads")
+    faults.raise_if_any()
+    assert isinstance(request.options, Leaders)
+    if request.options.by == "load":
+        from evenkeel.methods.leaders.by_load import level_loads
+
+        return level_loads(request)
+    return _fewest(request)
+
+
+def _fewest(request: Request) -> Outcome:
+    """Level the numbers of leaders."""
+    cluster, start, watch = request.cluster, request.start, request.watch
+    arcs = arcs_of(cluster, start.node, start.leader)
+    share = _shares(cluster, arcs)
+    ratios = _ratios(share, arcs)
+    clock = Clock(watch)
+    try:
+        high, chosen = least_within(
+            arcs, lambda at: _most(share, float(ratios[at])), len(ratios), clock
+        )
+    except OutOfTime:
+        return stays(start, clock.reason)
+    bound = ratio = float(ratios[high])
+    work, left = len(arcs.replica), 0
+    stop: StopReason = "optimum"
+    room = room_of(cluster, start, arcs)
+    if chosen is not None and overflows(arcs, room, chosen):
+        begin = seated(cluster, start, arcs, room)
+        search = Search(
+            _numbers(share, begin.arcs),
+            Bound(bound, "", np.zeros((0, 0))),
+            begin,
+            request.seed,
+            watch,
+        )
+        search.run()
+        arcs, left, chosen = begin.arcs, begin.left, search.best
+        ratio, work = search.level, search.work
+        stop = watch.reason or "work"
+    leader = start.leader.copy()
+    if chosen is not None:
+        taken = arcs.replica[chosen]
+        owner = start.owner[taken]
+        leader[owner] = (taken - start.first[owner]).astype(np.int16)
+    handed = Handed.of(request, leader)
+    from_where = "" if start is cluster.placement else " of where the search began"
+    leaderless = int((cluster.partitions.replicas > 0).sum()) - arcs.count
+    return Outcome(
+        node=start.node,
+        leader=leader,
+        stop_reason=stop,
+        message=f"Proven: no other leaders are more level, and none as level change fewer than "
+        f"{handed.on:,}{from_where}.{handed.said_over()}"
+        if stop == "optimum"
+        else f"Nodes have no room for the most level leaders. The node that leads most leads "
+        f"{quantity(ratio)} times its share, no less than {quantity(bound)}; "
+        f"{handed.on:,} leaders changed.{handed.said_over()}",
+        work=work,
+        warnings=left_as_they_came(left),
+        native=LeadersProof(ratio, bound, _most(share, ratio), handed.on, leaderless),
+    )
+
+
+def _shares(cluster: Cluster, arcs: Arcs) -> NDArray[np.float64]:
+    """Return how many leaders each node should have, by its lead weight."""
+    weight = np.where(cluster.nodes.may_lead, cluster.nodes.lead_weight, 0.0)
+    return weight * (arcs.count / weight.sum()) if weight.any() else weight
+
+
+def _numbers(share: NDArray[np.float64], arcs: Arcs) -> Levels:
+    """Put numbers of leaders in units of what each node's would be."""
+    one = np.where(share > 0.0, 1.0 / np.maximum(share, 1e-300), OUT_OF_REACH)
+    return Levels(
+        arcs,
+        dimension=np.zeros(1, np.int64),
+        base=np.zeros((len(share), 1)),
+        share=one[arcs.node][:, None],
+        target=share[:, None],
+        extra=np.ones((arcs.count, 1)),
+    )
+
+
+def _ratios(share: NDArray[np.float64], arcs: Arcs) -> NDArray[np.float64]:
+    """Ratios of leaders to shares at which some node may lead one more, ascending."""
+    current = np.bincount(arcs.node[arcs.leads], minlength=len(share))
+    held = np.bincount(arcs.node, minlength=len(share))
+    able = (share > 0.0) & (held > 0)
+    if not able.any():
+        return np.zeros(1)
+    top = float((held[able] / share[able]).max())
+    if current.sum() == arcs.count:
+        top = min(top, float((current[able] / share[able]).max(initial=0.0)))
+    least = arcs.count / float(share[able].sum())
+    found = [np.array([top])]
+    for one in np.unique(share[able]).tolist():
+        counts = np.arange(int(least * one), int(np.ceil(top * one)) + 1)
+        found.append(counts / one)
+    every = np.unique(np.concatenate(found))
+    return every[(every >= least * (1.0 - 1e-12)) & (every <= top * (1.0 + 1e-12))]
+
+
+def _most(share: NDArray[np.float64], ratio: float) -> NDArray[np.int64]:
+    """Leaders that each node may have at a ratio to its share."""
+    return np.floor(share * ratio * (1.0 + 1e-12) + 1e-9).astype(np.int64)

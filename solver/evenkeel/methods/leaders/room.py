@@ -1,0 +1,184 @@
+"""Whether nodes, and domains with a capacity of their own, have room for whom leaders would be.
+
+Where replicas stay, only a lead can fill a node. Most clusters have room for any choice, and then
+nothing of this is looked at again.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.loads import node_loads
+from evenkeel.methods.leaders.flow import Arcs
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.heartbeat import beat
+from evenkeel_kernels.leaders.lead_room import LeadRoom
+
+ROUNDING = 1e-12
+"""Part of what a row may carry by which sums in another order may differ."""
+
+
+class Seated(NamedTuple):
+    """A choice of leaders to begin with, for which there is room.
+
+    ``arcs`` are those of the partitions that it leads; the others, ``left`` of them, stay led as
+    they came. ``taken (P,)`` is the arc of each, and ``began (P,)`` the one of its leader, or -1.
+    """
+
+    arcs: Arcs
+    room: LeadRoom
+    taken: NDArray[np.int64]
+    began: NDArray[np.int64]
+    left: int
+
+
+def unled(start: Placement, arcs: Arcs) -> Placement:
+    """Return a placement in which nobody leads what the arcs could."""
+    leader = start.leader.copy()
+    leader[start.owner[arcs.replica]] = -1
+    return start.replaced(start.node, leader)
+
+
+def lead_loads(cluster: Cluster, start: Placement, arcs: Arcs) -> NDArray[np.float64]:
+    """Return what leading each partition of the arcs adds to a voter's node, (P, D)."""
+    load = cluster.partitions.load
+    return np.asarray(load.leader - load.voter)[_owners(start, arcs)]
+
+
+def room_of(cluster: Cluster, start: Placement, arcs: Arcs) -> LeadRoom:
+    """Say what leading takes and what there is; of no dimension where any choice has room."""
+    row = _rows(cluster)
+    weight = lead_loads(cluster, start, arcs)
+    beat()
+    base = _loads_of_rows(cluster, row, unled(start, arcs))
+    shared = cluster.topology.tier_capacity.values()
+    most = np.concatenate([cluster.nodes.capacity, *shared])
+    most = np.maximum(most, _loads_of_rows(cluster, row, cluster.placement)) * (1.0 + ROUNDING)
+    greatest = base + _sums(row, arcs.node, np.maximum(weight, 0.0), arcs.p, len(base))
+    if (greatest <= most).all():
+        weight, base, most = weight[:, :0], base[:, :0], most[:, :0]
+    return LeadRoom(row, weight.copy(), base.copy(), most.copy(), base.copy())
+
+
+def overflows(arcs: Arcs, room: LeadRoom, taken: NDArray[np.int64]) -> bool:
+    """Whether a row would carry more than it may if partitions were led over these arcs."""
+    more = _sums(room.row, arcs.node[taken], room.weight, slice(None), len(room.base))
+    return bool((room.base + more > room.most).any())
+
+
+def seated(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRoom) -> Seated:
+    """Keep who leads and should; let others lead where there is room, each the first it finds."""
+    began, first = arcs.began, arcs.first
+    taken = np.where(began >= 0, began, first[:-1])
+    if room.base.shape[1] == 0:
+        return Seated(arcs, room, taken, began, 0)
+    load = _loads_of_rows(cluster, room.row, start)
+    of_voter, of_other = cluster.partitions.load.voter, cluster.partitions.load.non_voter
+    owner = _owners(start, arcs)
+    kept = np.ones(arcs.count, bool)
+    for p in np.flatnonzero(began < 0).tolist():
+        beat()
+        q, k = int(owner[p]), int(start.leader_replica[owner[p]])
+        here = _rows_of(room, int(start.leader_node[q]))
+        follows = of_other if start.role[k] == Role.NON_VOTER else of_voter
+        lead = cluster.partitions.load.leader[q] - follows[q]
+        load[here] -= lead
+        fits = not (load[here] > room.most[here])[:, lead < 0.0].any()
+        heirs = range(first[p], first[p + 1]) if fits else range(0)
+        for a in heirs:
+            there = _rows_of(room, int(arcs.node[a]))
+            then = load[there] + room.weight[p]
+            if not (then > room.most[there])[:, room.weight[p] > 0.0].any():
+                load[there] = then
+                taken[p] = a
+                break
+        else:
+            load[here] += lead
+            kept[p] = False
+    if kept.all():
+        return Seated(arcs, room, taken, began, 0)
+    fewer = _only(arcs, kept)
+    number = np.cumsum(kept[arcs.p]) - 1
+    return Seated(
+        fewer,
+        room_of(cluster, start, fewer),
+        number[taken[kept]],
+        np.where(began[kept] >= 0, number[began[kept]], -1),
+        int(np.count_nonzero(~kept)),
+    )
+
+
+def left_as_they_came(left: int) -> tuple[str, ...]:
+    """Warn of partitions that nobody better than who came has room to lead."""
+    if left == 0:
+        return ()
+    return (
+        f"{left:,} partitions stay led as they came: nobody else has room. What is proven is "
+        "of the others.",
+    )
+
+
+def _owners(start: Placement, arcs: Arcs) -> NDArray[np.int32]:
+    """Return which partition of the cluster each partition of the arcs is."""
+    owner: NDArray[np.int32] = start.owner[arcs.replica]
+    return owner[np.searchsorted(arcs.p, np.arange(arcs.count))]
+
+
+def _rows(cluster: Cluster) -> NDArray[np.int64]:
+    """Number the rows of each node: itself, then its domains, where these have a capacity."""
+    nodes, topology = cluster.nodes, cluster.topology
+    found = [np.arange(len(nodes))]
+    below = len(nodes)
+    serving = nodes.carries
+    for tier, capacity in topology.tier_capacity.items():
+        domain = topology.domain[topology.tier_index(tier)]
+        found.append(np.where(serving & (domain >= 0), domain + below, -1))
+        below += len(capacity)
+    return np.ascontiguousarray(np.stack(found, axis=1).astype(np.int64))
+
+
+def _rows_of(room: LeadRoom, node: int) -> NDArray[np.int64]:
+    """Return the rows of a node; none of -1."""
+    row = room.row[node] if node >= 0 else room.row[0, :0]
+    return row[row >= 0]
+
+
+def _loads_of_rows(
+    cluster: Cluster, row: NDArray[np.int64], placement: Placement
+) -> NDArray[np.float64]:
+    """Return what nodes and domains carry under a placement, (M, D)."""
+    count = sum(map(len, cluster.topology.tier_capacity.values()), len(cluster.nodes))
+    return _sums(row, np.arange(len(row)), node_loads(cluster, placement), slice(None), count)
+
+
+def _sums(
+    row: NDArray[np.int64],
+    node: NDArray[np.integer],
+    load: NDArray[np.float64],
+    of: NDArray[np.integer] | slice,
+    count: int,
+) -> NDArray[np.float64]:
+    """Add ``load[of] (X, D)`` to all the rows ``row (N, T)`` of the nodes ``node (X,)``."""
+    total = np.zeros((count, load.shape[1]))
+    columns = np.ascontiguousarray(load.T)
+    for t in range(row.shape[1]):
+        # what has no row is added to one beyond the last
+        here = np.where(row[:, t] < 0, count, row[:, t])[node]
+        for d, column in enumerate(columns):
+            beat()
+            total[:, d] += np.bincount(here, column[of], count + 1)[:-1]
+    return total
+
+
+def _only(arcs: Arcs, kept: NDArray[np.bool_]) -> Arcs:
+    """Return the arcs of some partitions."""
+    stays, number = kept[arcs.p], np.cumsum(kept) - 1
+    return Arcs(
+        arcs.replica[stays],
+        number[arcs.p[stays]],
+        arcs.node[stays],
+        arcs.leads[stays],
+        int(np.count_nonzero(kept)),
+    )

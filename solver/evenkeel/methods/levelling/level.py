@@ -1,0 +1,143 @@
+"""Placing and levelling: the descent piece by piece, then pairs of replicas that move at once.
+
+Where the highest node stays above its target, whatever keeps it there, it is let be, and the others
+are levelled.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.methods.levelling.budgets import moves_spent, some_closed
+from evenkeel.methods.levelling.make_room import make_room
+from evenkeel.methods.levelling.pair_moves import move_pairs
+from evenkeel.methods.levelling.rest import at_rest, excess, highest_of
+from evenkeel.methods.levelling.run_state import Run, seated
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.levelling.descent import SLICES, descend, recalled
+from evenkeel_kernels.levelling.idle_moves import take_back_idle
+from evenkeel_kernels.levelling.penalty import highest
+
+LET_BE = 3
+"""How often what is highest is let be, each time that others are high as well."""
+
+
+def place_and_level(run: Run, *, in_brief: bool = False) -> None:
+    """Take the pieces of the descent until it ends or must stop; the most level one stands.
+
+    After the first piece, what fits nowhere takes the room of smaller replicas, which go elsewhere.
+    """
+    if at_rest(run):
+        return
+    best: tuple[tuple[float, float], NDArray[np.int32], NDArray[np.int16]] | None = None
+    height = level, _ = np.inf, np.inf
+    before = run.work
+    parameters, targets = run.parameters, run.targets
+    if not run.has_limit and (in_brief or len(run.state.node) <= parameters.brief_replicas):
+        parameters = replace(parameters, walk_per_replica=parameters.brief_walk)
+    if in_brief:
+        parameters = replace(parameters, few_replicas=0)
+    pieces = descend(
+        run.problem, run.state, run.led, run.forced, run.most_leaders, run.most_moves,
+        run.request.seed, parameters,
+    )  # fmt: skip
+    for piece in pieces:
+        if piece.stage in SLICES:
+            if not run.look(piece.stage):
+                break
+            continue
+        level = piece.highest
+        if best is None and room_made(run) > 0:
+            level = highest(run.state, targets)
+        height = level, excess(run.state, targets)
+        if best is None or height < best[0]:
+            best = (height, run.state.node.copy(), run.state.leader.copy())
+        if not run.tell(piece.stage, before + piece.steps, level) or run.has_walked_enough:
+            break
+        if piece.stage != "redistribute" and moves_spent(run):
+            break
+    pieces.close()  # what was halfway takes effect
+    if best is not None and best[0] < height and level > 1.0:
+        run.restart_from(best[1], best[2])
+
+
+def room_made(run: Run) -> int:
+    """Make room for what fits nowhere; how many were placed."""
+    return make_room(
+        run.problem, run.state, run.forced, run.most_moves, lambda: run.look("make room")
+    )
+
+
+def level_pairs(run: Run) -> None:
+    """Move two replicas of a partition at once, where single moves did not level all."""
+    excess = run.ratio - 1.0
+    if run.stop is not None or excess <= 0.0 or moves_spent(run) or run.has_walked_enough:
+        return
+    left = run.most_moves - run.moves
+    run.work += move_pairs(
+        run.problem, run.state, run.targets, left, lambda: run.look("pairs"), run.parameters
+    )
+    if run.ratio - 1.0 < run.parameters.worth_descending * excess:
+        place_and_level(run)
+
+
+def level_the_others(run: Run) -> None:
+    """Level what is less high, where the highest stay above their targets, whatever keeps them.
+
+    What cannot be relieved outweighs all else: beside it, nothing that others would gain seems
+    worth a try. So the highest are let be where they are, for as long as the others get lower.
+    """
+    asked, problem, most_leaders = run.targets, run.problem, run.most_leaders
+    for _ in range(LET_BE):
+        _let_be_the_highest(run)
+        if run.stop is not None or run.ratio <= 1.0 or moves_spent(run):
+            break
+        before, stood = excess(run.state, asked), (run.state.node.copy(), run.state.leader.copy())
+        place_and_level(run, in_brief=True)
+        level_pairs(run)
+        if excess(run.state, asked) >= before:
+            run.restart_from(*stood)
+            break
+    run.problem, run.most_leaders = problem, most_leaders
+
+
+def recall_leaders(run: Run) -> None:
+    """Choose leaders anew where walks levelled all: they hand on leads that need not change.
+
+    Not after a walk of fewer steps than there are partitions, which hands on few.
+    """
+    if run.stop is not None or run.work < len(run.led) or run.ratio > 1.0:
+        return
+    choosing = recalled(run.problem, run.state, run.most_leaders, run.led, run.parameters)
+    for _ in choosing:
+        if not run.look("leaders"):
+            break
+    choosing.close()  # what was halfway takes effect, or is taken back
+
+
+def take_back_idle_moves(run: Run) -> None:
+    """Take back the moves that bring no node nearer to its targets, where these are missed.
+
+    Where nodes may take no more for now, the others need not share what they cannot get rid of yet.
+    """
+    if run.stop is not None or run.ratio <= 1.0:
+        return
+    problem, state, height = run.problem, run.state, run.ratio
+    if some_closed(run):
+        before = seated(run.request.cluster, problem, run.request.start, run.dropped)
+        height = max(height, highest(before, run.targets))
+    members = by_node(state.node, state.load.shape[1])
+    take_back_idle(problem, state, run.targets, run.forced, *members, height)
+
+
+def _let_be_the_highest(run: Run) -> None:
+    """Let the highest nodes carry what they do, and no more; ask others for their targets."""
+    state, nodes = run.state, run.problem.nodes
+    high, led_high = highest_of(state, run.targets)
+    nodes = nodes._replace(
+        watermark=np.where(high, state.load, nodes.watermark),
+        capacity=np.where(high, np.minimum(state.load, nodes.capacity), nodes.capacity),
+    )
+    run.problem = run.problem._replace(nodes=nodes)
+    run.most_leaders = np.where(led_high, state.leaders, run.most_leaders)

@@ -1,0 +1,93 @@
+"""Whether anything is left to do, how much, and whether what was done is worth its moves."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit.terms import broken_terms
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
+from evenkeel.methods.levelling.run_state import Run
+from evenkeel.methods.shared.size import SMALL, size_of
+from evenkeel_kernels.core.problem import State
+from evenkeel_kernels.levelling.penalty import Targets
+
+NO_TARGET = 1e29
+"""1 / the target of a node that may carry nothing."""
+
+HIGH = 0.5
+"""Part of the greatest excess from which on a node is as high as the highest."""
+
+
+def at_rest(run: Run) -> bool:
+    """Whether nothing must move, every leader may lead, and every node is within its target."""
+    return nothing_due(run) and run.ratio <= 1.0
+
+
+def nothing_due(run: Run) -> bool:
+    """Whether nothing must move, and every leader may lead."""
+    if run.forced.any() or _is_worth_leading(run):
+        return False
+    state, partitions = run.state, run.problem.partitions
+    leads = np.append(run.problem.nodes.leads, False)
+    replica = partitions.first[:-1] + np.maximum(state.leader, 0)
+    led = (state.leader >= 0) & (partitions.first[1:] > partitions.first[:-1])
+    led[led] = leads[state.node[replica[led]]]
+    return bool(led.all()) or not has_leaders(run.request.cluster)
+
+
+def is_worth_it(run: Run, before: float) -> bool:
+    """Whether all is level, or nodes are a good deal less above their targets than ``before``.
+
+    Where goals cannot be reached, every run finds something a little better; each would move
+    replicas for it, and the next one others.
+    """
+    after = excess(run.state, run.targets)
+    return after == 0.0 or after < run.parameters.worth_moving * before
+
+
+def count_misled(run: Run) -> int:
+    """Count the partitions that are led from a worse choice of their rule than could be."""
+    cluster = run.request.cluster
+    if not any(rule.lead for rule in cluster.rules):
+        return 0
+    found = broken_terms(PlacementCounts.of(cluster, run.placement))
+    return sum(len(one.amount) for one in found if one.kind == "lead")
+
+
+def _is_worth_leading(run: Run) -> bool:
+    """Whether so many are led from a worse choice of their rule that replicas may move for it.
+
+    Where these choices and the targets contend for room, some always are, and each run would find
+    others. On a small cluster any is one too many.
+    """
+    leader_preference_violations = count_misled(run)
+    if size_of(run.request.cluster) <= SMALL:
+        return leader_preference_violations > 0
+    return leader_preference_violations > run.parameters.leader_preference_violations * len(
+        run.state.leader
+    )
+
+
+def excess(state: State, targets: Targets) -> float:
+    """Add up how far nodes are above their targets, of load and leaders, in units of these."""
+    scale = np.where(targets.scale < NO_TARGET, targets.scale, 0.0)
+    leader_scale = np.where(targets.leader_scale < NO_TARGET, targets.leader_scale, 0.0)
+    over = np.maximum(state.load * scale - 1.0, 0.0).sum()
+    return float(over + np.maximum(state.leaders * leader_scale - 1.0, 0.0).sum())
+
+
+def highest_of(state: State, targets: Targets) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say which nodes are about as far above their targets as the highest: loads (D, N), leaders.
+
+    None where all nodes are within them.
+    """
+    over, led_over = state.load * targets.scale - 1.0, state.leaders * targets.leader_scale - 1.0
+    high = HIGH * max(float(over.max(initial=0.0)), float(led_over.max(initial=0.0)))
+    return (over >= high) & (high > 0.0), (led_over >= high) & (high > 0.0)
+
+
+def let_be_the_highest(state: State, targets: Targets) -> None:
+    """Take what the highest nodes carry and lead for their targets."""
+    high, led_high = highest_of(state, targets)
+    targets.scale[high] = 1.0 / state.load[high]
+    targets.leader_scale[led_high] = 1.0 / state.leaders[led_high]

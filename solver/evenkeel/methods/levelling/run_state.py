@@ -1,0 +1,155 @@
+"""The state of one run of ``balance``, and what its phases ask of it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit.violations import Violations
+from evenkeel.methods.contract import Request
+from evenkeel.methods.shared.compile import compile_state
+from evenkeel.methods.shared.stopping import Progress, StopReason
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
+from evenkeel_kernels.levelling.parameters import Parameters
+from evenkeel_kernels.levelling.penalty import Targets, highest, new_targets
+from evenkeel_kernels.levelling.redistribution import moves_made
+
+
+@dataclass
+class Run:
+    """What is solved, where the search stands, and what was decided before it.
+
+    ``forced (K,)`` replicas must get another node, those that had to at the start are ``due (K,)``,
+    ``dropped (K,)`` ones are too many, and no node shall lead more than ``most_leaders (N,)``. At
+    the start, the slots ``led (P,)`` lead.
+    ``work`` counts the candidates looked at, by this run and those before it in the same solve.
+    """
+
+    request: Request
+    parameters: Parameters
+    problem: Problem
+    state: State
+    forced: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]
+    broken: list[Violations]
+    most_leaders: NDArray[np.float64]
+    timings: dict[str, float] = field(default_factory=dict)
+    work: int = 0
+    stop: StopReason | None = None
+    due: NDArray[np.bool_] = field(init=False)
+    led: NDArray[np.int16] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.due = self.forced.copy()
+        self.led = self.state.leader.copy()
+
+    @property
+    def targets(self) -> Targets:
+        """What turns loads into parts of their targets."""
+        return new_targets(self.problem, self.most_leaders, 1.0)
+
+    @property
+    def ratio(self) -> float:
+        """Greatest load in units of its target: 1 or less once all goals are met."""
+        return highest(self.state, self.targets)
+
+    @property
+    def waiting(self) -> NDArray[np.bool_]:
+        """Replicas that must get another node and have none yet, (K,)."""
+        home = self.problem.partitions.home
+        there: NDArray[np.bool_] = (self.state.node < 0) | (self.state.node == home)
+        return self.forced & there
+
+    @property
+    def most_moves(self) -> int:
+        """Replicas that may move though nothing forces them."""
+        return UNLIMITED if self.request.limits.moves is None else self.request.limits.moves
+
+    @property
+    def moves(self) -> int:
+        """Replicas that have moved though nothing forced them."""
+        return moves_made(self.problem, self.state, self.forced)
+
+    @property
+    def placement(self) -> Placement:
+        """Where everything is now."""
+        return self.request.cluster.placement.replaced(self.state.node, self.state.leader)
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether the caller says how long it may take; small clusters take long for little."""
+        return self.request.watch.has_limit
+
+    @property
+    def has_walked_enough(self) -> bool:
+        """Whether the steps of all walks are as many as there shall be without a limit."""
+        parameters = self.parameters
+        most = max(parameters.most_steps, parameters.steps_per_partition * len(self.state.leader))
+        return self.work >= most and not self.has_limit
+
+    def restart_from(self, node: NDArray[np.int32], leader: NDArray[np.int16]) -> None:
+        """Go to a placement."""
+        cluster = self.request.cluster
+        placement = cluster.placement.replaced(node, leader)
+        self.state = seated(cluster, self.problem, placement, self.dropped)
+
+    def tell(self, stage: str, work: int, level: float) -> bool:
+        """Tell the caller where the search stands; whether to go on."""
+        watch = self.request.watch
+        self.work = work
+        self.stop = watch.stop(
+            Progress(stage, work, watch.seconds, self.moves, max(0.0, level - 1.0))
+        )
+        return self.stop is None
+
+    def look(self, stage: str) -> bool:
+        """Let clock and caller say whether to go on, where the number of looks changes nothing."""
+        if self.stop is None:
+            watch = self.request.watch
+            self.stop = watch.look(Progress(stage, self.work, watch.seconds, 0, 0.0))
+        return self.stop is None
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Note the seconds that a phase takes."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[stage] = time.perf_counter() - started
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Keep the best so far on Ctrl-C."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.stop = "interrupted"
+
+
+def seated(
+    cluster: Cluster, problem: Problem, placement: Placement, dropped: NDArray[np.bool_]
+) -> State:
+    """Return the state of a placement in which only what stood on dead nodes is nowhere.
+
+    What waits on a node that is being emptied stays in its place until it has another one.
+    """
+    nodes = cluster.nodes
+    stays = nodes.may_hold | nodes.serves
+    state = compile_state(cluster, problem, placement, stays)
+    for k in np.flatnonzero(dropped).tolist():
+        book_drop(problem, state, k)
+    return state
+
+
+def book_drop(problem: Problem, state: State, k: int) -> None:
+    """Book that replica ``k`` has left its node for nowhere."""
+    budgets, home = problem.budgets, int(problem.partitions.home[k])
+    if budgets.binds and home >= 0 and budgets.source[home]:
+        where = problem.domains.domain[budgets.tiers, home]
+        state.went[where[where >= 0]] += 1

@@ -1,0 +1,406 @@
+"""Refining what the search found on a small cluster: nearer to the best that there is.
+
+Runs of `evenkeel_kernels.levelling.small.annealing` at the targets that were asked for. Where these
+cannot be reached, an aim falls as far as it goes: that says how full the fullest node has to be.
+The others are relieved all the same, and then each node is asked for what it was found to reach,
+with the fewest moves. At the end some of the moves are taken back, and ways to do with one less are
+tried (`evenkeel_kernels.levelling.small.tree_search`).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.wanted import has_leaders
+from evenkeel.methods.levelling.rest import NO_TARGET, excess, let_be_the_highest
+from evenkeel.methods.levelling.run_state import seated
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.state import relocate
+from evenkeel_kernels.levelling.penalty import highest, new_targets
+from evenkeel_kernels.levelling.small.annealing import (
+    Aim,
+    Best,
+    Course,
+    Pace,
+    begin_course,
+    note,
+    refine,
+)
+from evenkeel_kernels.levelling.small.tree_search import Trail, complete
+from evenkeel_kernels.levelling.threshold_walk import mean_square
+
+RUNS = 96
+LENGTHS = (1, 1, 1, 1, 3, 3)
+"""How much longer than others runs are, in turn."""
+DESCENTS = 12
+DESCENT = 12
+RELIEFS, FRUITLESS = 12, 3
+RELIEF = 3
+"""Where goals are out of reach: runs with a falling aim, and how much longer each is; runs that
+relieve all but the fullest nodes, how many in a row may be in vain, and how much longer each is."""
+STEPS_PER_PLACE = 40
+"""Steps of a run for each replica and node."""
+MOST_STEPS = 20_000
+
+TOLLS = (0.03, 0.01, 0.003, 0.001)
+"""Prices of a move, in units of the mean square of what a replica presses."""
+
+HEATS = (0.03, 0.01)
+"""Temperatures at the beginning, in the same units: from what came in, and from the best so far."""
+
+WAYS_PER_PLACE = 800
+WAYS_AT_ONCE, WAYS_APART = 5_000, 8
+"""Changes tried to do with one move less, in all and with the same moves taken back; of what is
+left, one in so many at most."""
+BEGINNING = 8
+"""So many changes take as long as it takes to begin with other moves taken back."""
+LONGEST_WAY = 24
+
+BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 150_000, 50_000, 6_000
+"""Steps of all runs, steps without a move less, and changes tried to do with less, where no more is
+asked for."""
+BRIEF_STEPS_PER_PLACE = 1_000
+"""Steps of all runs for each replica and node, at most, of these."""
+REACHED, LONGER = 3, 3
+"""Once goals are reached, and nothing else takes steps, so many times as many look for fewer moves;
+and how much longer runs are that come on top."""
+PARTS = 8
+"""No run takes more than one in so many of the steps allowed, or so much more."""
+
+FALL, NEAR, STAY, RELIEVED = 0.002, 0.002, 0.0095, 0.75
+"""Where goals are out of reach: by what share of a level the aim falls, how near to what each node
+was found to reach a plan with fewer moves is as good; how near the least level everything stays
+where it is, unless no more is left than such a part of what nodes are beyond their targets."""
+
+
+@dataclass
+class Refining:
+    """Runs on one small cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The cluster.
+    problem : Problem
+        Compiled from it.
+    state : State
+        What the search found. It is used up.
+    home : tuple of ndarray
+        Nodes (K,) int32 and leading slots (P,) int16 to stay with, if they are nearly as good.
+    forced, dropped : ndarray of bool, shape (K,)
+        Replicas that must get another node, and those that are too many.
+    most_leaders : ndarray of float64, shape (N,)
+        Leaders that each node may have.
+    floor : ndarray of float64, shape (D, N)
+        Load that each node is to hold at least.
+    fewest_moves : int
+        Proven least, where the goals are met.
+    seed : int
+        All randomness comes from it.
+    most_steps, patience, most_ways : int
+        Steps of all runs together, steps without a move less after which no fewer are looked for,
+        and changes tried to do with one less.
+    is_sound : callable
+        Whether a placement, nodes and leading slots, breaks nothing that what came does not break:
+        rules of groups are not asked when moves are taken back.
+    goes_on : callable
+        Told the steps done and the best level so far; whether to go on.
+    """
+
+    cluster: Cluster
+    problem: Problem
+    state: State
+    home: tuple[NDArray[np.int32], NDArray[np.int16]]
+    forced: NDArray[np.bool_]
+    dropped: NDArray[np.bool_]
+    most_leaders: NDArray[np.float64]
+    floor: NDArray[np.float64]
+    fewest_moves: int
+    seed: int
+    most_steps: int
+    patience: int
+    most_ways: int
+    is_sound: Callable[[NDArray[np.int32], NDArray[np.int16]], bool]
+    goes_on: Callable[[int, float], bool]
+    best: Best = field(init=False)
+    _aim: Aim = field(init=False)
+    _course: Course = field(init=False)
+    _start: tuple[NDArray[np.int32], NDArray[np.int16]] = field(init=False)
+    _unit: float = field(init=False)
+    _steps: int = field(init=False)
+    _done: int = field(default=0, init=False)
+    _going: bool = field(default=True, init=False)
+    _as_asked: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        problem, state, cluster = self.problem, self.state, self.cluster
+        targets, scratch = (new_targets(problem, self.most_leaders, 1.0 + 1e-10) for _ in range(2))
+        self._aim = Aim(np.ones(1), targets, scratch, self.floor.copy())
+        self._start = state.node.copy(), state.leader.copy()
+        self.best = _unmeasured(state.node, state.leader)
+        self._course = Course(
+            forced=self.forced,
+            led=(cluster.partitions.replicas > 0) & has_leaders(cluster),
+            mixed=_mixed_roles(problem, state),
+            faults=np.zeros(len(state.leader), np.int64),
+            tally=np.zeros(4, np.int64),
+            random=np.array([(2 * self.seed + 88172645463325252) % 2**64], np.uint64),
+        )
+        self._unit = mean_square(targets, problem.partitions.voter_load) or 1.0
+        places = len(state.node) * len(state.replicas)
+        self._steps = min(STEPS_PER_PLACE * places, MOST_STEPS)
+
+    def found(self) -> bool:
+        """Refine; whether ``best`` holds a placement within all capacities."""
+        floor = self._aim.floor.copy()
+        self._look_at(self._start, 1.0)
+        self._search(self.most_steps // 3)
+        if self.best.worth[0] > 0.0:
+            if floor.any():
+                self._aim.floor[:] = 0.0  # out of reach, as far as is known
+                self._look_at(self._start, 1.0)
+                self._search(self.most_steps * 2 // 3)
+            if self.best.worth[0] > 0.0:
+                self._descend()
+            if not np.isfinite(self.best.worth[0]):
+                return False
+            if self.best.worth[1] > 1.0 or floor.any():
+                nearest, short = self._relieved(floor)
+                if not self._stays_home(short, floor):
+                    self._ask_what_can_be(nearest, floor)
+            self._search(self.most_steps)
+        self._do_with_less()
+        return True
+
+    def _relieved(self, floor: NDArray[np.float64]) -> tuple[Best, float]:
+        """Relieve what can be, beside the fullest nodes: these say nothing of the others.
+
+        Returns what is least beyond its targets and below its ``floor``, all nodes together, of
+        what was met with no node fuller than one has to be, and how far it is.
+        """
+        own, begun, fruitless = self.best, self._done, 0
+        nearest, least = own, np.inf
+        begins = [(own.node, own.leader), self._start, *([] if self.forced.any() else [self.home])]
+        for run in range(-len(begins), RELIEFS):
+            if not self._going or fruitless == FRUITLESS:
+                break
+            self.best = _unmeasured(own.node, own.leader, own.worth[0])
+            self._aim.floor[:] = floor
+            if run < 0:
+                self._look_at(begins[run], 1.0)
+            else:
+                placed = self._start if run % 4 == 3 else (nearest.node, nearest.leader)
+                self._relieve_from(placed, lets_be=run % 2 == 0)
+            short = self._shortfall(floor)
+            fruitless += run >= 0
+            if short < least * (1.0 - NEAR):
+                self._aim.floor[:] = np.minimum(floor, self.state.load)
+                most = max(1.0, float(own.worth[1]) * (1.0 + NEAR))
+                begin_course(self.problem, self.state, self._aim, most, self._course)
+                found = _unmeasured(self.state.node, self.state.leader, own.worth[0])
+                if note(self.problem, self.state, self._aim, self._course, found, 0.0):
+                    nearest, least, fruitless = found, short, 0
+        self.best = own
+        self.most_steps += self._done - begun
+        return nearest, least
+
+    def _relieve_from(
+        self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], *, lets_be: bool
+    ) -> None:
+        """Relieve nodes from there on, or only those that are not the highest."""
+        asked, unit = self._aim.asked, self._unit
+        scale, leader_scale = asked.scale.copy(), asked.leader_scale.copy()
+        self._look_at(placed, 1.0)
+        if lets_be:
+            let_be_the_highest(self.state, asked)
+            self._look_at(placed, 1.0)
+        pace = Pace(0.001 * unit, 0.0, 2.0 * unit, HEATS[0] * unit, 0.0003 * unit, 0.0)
+        self._run(pace, min(RELIEF * self._steps, self.most_steps // (2 * PARTS)))
+        asked.scale[:], asked.leader_scale[:] = scale, leader_scale
+        if np.isfinite(self.best.worth[1]):
+            self._look_at((self.best.node, self.best.leader), 1.0)
+
+    def _shortfall(self, floor: NDArray[np.float64]) -> float:
+        """How far nodes are beyond their targets and below a floor, in units of the targets."""
+        asked, state = self._aim.asked, self.state
+        lack = np.maximum(floor - state.load, 0.0) * np.minimum(asked.scale, NO_TARGET)
+        return excess(state, asked) + float(lack.sum())
+
+    def _stays_home(self, short: float, floor: NDArray[np.float64]) -> bool:
+        """Take what was there for the best, if it is nearly as level and not much further off."""
+        own = self.best
+        self._look_at(self.home, 1.0)
+        if self.forced.any() or RELIEVED * self._shortfall(floor) > short:
+            return False
+        self._aim.floor[:] = np.minimum(floor, self.state.load)
+        self.best = _unmeasured(own.node, own.leader, own.worth[0])
+        worth = self.best.worth
+        self._look_at(self.home, max(1.0, float(own.worth[1]) * (1.0 + STAY)))
+        if np.isinf(worth[1]):
+            self.best = own
+            return False
+        worth[1] = 1.0  # of what can be
+        return True
+
+    def _ask_what_can_be(self, nearest: Best, floor: NDArray[np.float64]) -> None:
+        """Ask each node for its target and ``floor``, or for what it holds there, if less."""
+        asked, placed = self._aim.asked, (nearest.node.copy(), nearest.leader.copy())
+        self._look_at(placed, 1.0)
+        state = self.state
+        for scale, held in ((asked.scale, state.load), (asked.leader_scale, state.leaders)):
+            scale /= np.maximum(held * scale * (1.0 + NEAR), 1.0)
+        self._aim.floor[:] = np.minimum(floor, state.load)
+        self.fewest_moves, self._as_asked = 0, False  # what is proven is proven for the goals
+        self.best.worth[:] = np.inf
+        self._look_at(placed, 1.0)
+        self._look_at(self._start, 1.0)
+
+    def _look_at(self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], aim: float) -> None:
+        """Go there, and note it if it is the best."""
+        placement = self.cluster.placement.replaced(*placed)
+        self.state = seated(self.cluster, self.problem, placement, self.dropped)
+        begin_course(self.problem, self.state, self._aim, aim, self._course)
+        note(self.problem, self.state, self._aim, self._course, self.best, 0.0)
+
+    def _is_done(self) -> bool:
+        """Whether no fewer moves are possible, as far as is known, or it is time to stop."""
+        if not self._going:
+            return True
+        if self.best.worth[0] > 0.0 or self.best.worth[1] > 1.0:
+            return False
+        made = self.best.worth[2]
+        return bool(made <= max(np.count_nonzero(self.forced), self.fewest_moves))
+
+    def _goes_on(self, most: int, since: int) -> bool:
+        """Whether steps are left for fewer moves: the best reaches the goals as they were asked."""
+        reaches = self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0 and self._as_asked
+        return reaches and self._done < REACHED * min(most, since + self.patience)
+
+    def _search(self, until: int) -> None:
+        """Look for placements within the targets, and of these for the one with the fewest moves.
+
+        Not beyond ``until`` steps while there is none within them: they may be out of reach.
+        """
+        unit, since, fewest = self._unit, self._done, np.inf
+        for run in range(RUNS):
+            most = until if np.isinf(self.best.worth[2]) else self.most_steps
+            if self.best.worth[2] < fewest or self.best.worth[0] > 0.0:
+                since, fewest = self._done, self.best.worth[2]
+            longer = 1 if self._done < min(most, since + self.patience) else LONGER
+            if self._is_done() or (longer > 1 and not self._goes_on(most, since)):
+                return
+            odd, sound = run % 2, self.best.worth[0] == 0.0
+            begin = self.home if sound else self._start
+            if odd and np.isfinite(self.best.worth[0]):
+                begin = self.best.node, self.best.leader
+            self._look_at(begin, 1.0)
+            move_penalty = unit * TOLLS[run // 2 % len(TOLLS)]
+            heat = unit * HEATS[odd if sound else 0]
+            self._run(
+                Pace(move_penalty, 0.1 * move_penalty, 2.0 * unit, heat, 0.0003 * unit, 0.0),
+                LENGTHS[run % len(LENGTHS)] * self._steps,
+                longer,
+            )
+
+    def _descend(self) -> None:
+        """Lower the aim for as long as placements within it are found."""
+        unit, value = self._unit, 1e6
+        self.best.worth[1:] = np.inf
+        for run in range(DESCENTS):
+            if not self._going or self._done >= self.most_steps * 2 // 3:
+                break
+            known = run % 2 == 1 and np.isfinite(self.best.worth[0])
+            self._look_at((self.best.node, self.best.leader) if known else self._start, value)
+            self._run(
+                Pace(0.003 * unit, 0.0, 2.0 * unit, 0.3 * unit, 0.001 * unit, FALL),
+                DESCENT * self._steps,
+            )
+            value = float(self._aim.value[0])
+            if self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0:
+                return
+        for placed in (self._start, *([] if self.forced.any() else [self.home])):
+            self._look_at(placed, 1.0)
+            self._look_at(placed, max(1.0, highest(self.state, self._aim.asked)))
+
+    def _run(self, pace: Pace, steps: int, longer: int = 1) -> None:
+        steps = longer * min(steps, max(self.most_steps // PARTS, 1))
+        refine(
+            self.problem, self.state, self._aim, self._course, self.best, pace, 0, steps, steps
+        )  # fmt: skip
+        self._done += steps
+        self._going = self.goes_on(self._done, float(self.best.worth[1]))
+
+    def _do_with_less(self) -> None:
+        """Take some moves back, and try to do with one less of them, until nothing helps."""
+        problem = self.problem
+        home = problem.partitions.home
+        replicas, nodes = len(self.state.node), len(self.state.replicas)
+        row = np.zeros(LONGEST_WAY, np.int64)
+        trail = Trail(
+            spot=row,
+            cursor=row.copy(),
+            left=row.copy(),
+            replica=row.copy(),
+            before=row.copy(),
+            touched=np.zeros(replicas, bool),
+            handed=np.zeros(len(self.state.leader), bool),
+            lighter=np.zeros(self.state.load.shape),
+        )
+        left = min(WAYS_PER_PLACE * replicas * nodes, self.most_ways)
+        better = True
+        while better and left > 0 and not self._is_done() and self.best.worth[0] == 0.0:
+            better = False
+            self._look_at((self.best.node, self.best.leader), 1.0)
+            node = self.state.node
+            away = np.flatnonzero((node >= 0) & (node != home) & (home >= 0) & ~self.forced)
+            for some in _subsets(away):
+                was = self.state.node[some]
+                relocate(problem, self.state, some, home[some])
+                begin_course(problem, self.state, self._aim, 1.0, self._course)
+                share = np.array([min(1 + left // WAYS_APART, WAYS_AT_ONCE)], np.int64)
+                left -= int(share[0]) + BEGINNING
+                better = self._completed(trail, len(some) - 1, share)
+                left += int(share[0])
+                if better or left <= 0:
+                    break
+                relocate(problem, self.state, some, was)
+
+    def _completed(self, trail: Trail, most_moves: int, effort: NDArray[np.int64]) -> bool:
+        """Complete what stands with so many moves; whether ``best`` got better, and is sound."""
+        own = self.best
+        kept = Best(own.node.copy(), own.leader.copy(), own.worth.copy())
+        if not complete(
+            self.problem, self.state, self._aim, self._course, self.best, trail, most_moves, effort
+        ):
+            return False
+        if self.is_sound(self.best.node, self.best.leader):
+            return True
+        self.best = kept
+        self._look_at((kept.node, kept.leader), 1.0)
+        return False
+
+
+def _mixed_roles(problem: Problem, state: State) -> NDArray[np.bool_]:
+    """Whether the replicas of each partition are not all of one role, (P,)."""
+    owner, count = problem.partitions.owner, len(state.leader)
+    others = np.bincount(owner[state.role != Role.VOTER], minlength=count)
+    size = np.diff(problem.partitions.first)
+    mixed: NDArray[np.bool_] = (others > 0) & (others < size)
+    return mixed
+
+
+def _unmeasured(node: NDArray[np.int32], leader: NDArray[np.int16], faults: float = np.inf) -> Best:
+    """Return a placement as the best, of which no more is known than what it breaks."""
+    return Best(node.copy(), leader.copy(), np.array([faults, *[np.inf] * 4]))
+
+
+def _subsets(away: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Go through the sets of replicas to send home, small ones first."""
+    for size in range(1, len(away) + 1):
+        for some in combinations(away.tolist(), size):
+            yield np.array(some, np.int64)

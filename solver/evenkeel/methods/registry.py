@@ -1,0 +1,154 @@
+"""The table of methods: each layer enters its own, and each is imported when it is used."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.reading.keywords import did_you_mean
+
+if TYPE_CHECKING:
+    from evenkeel.methods.contract import Holder, RefreshPayload, Strategy
+    from evenkeel.methods.options import Options
+
+BUDGETS = ("moves", "bytes", "node_in", "node_out")
+ALL_BUDGETS = (*BUDGETS, "partition_moves", "domain_in", "domain_out", "leader_changes")
+"""The fields of ``Limits`` that a search keeps while it looks for moves."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """Everything that is known about a method; the table of them is ``METHODS``.
+
+    Parameters
+    ----------
+    name : str
+        As ``solve`` takes it.
+    where : str
+        Its function, ``"module:name"``.
+    summary : str
+        One line for people.
+    options : str
+        The class of its options, ``"module:name"``; "" if it takes none.
+    limits : tuple of str
+        The fields of ``Limits`` that it keeps; others are refused.
+    minimises : bool
+        Whether it can minimise a ``Cost``; else that is refused.
+    goals : tuple of str
+        The fields of ``Goals`` that it works towards; its result is compared with all of them.
+    starts : bool
+        Whether it can start from another placement than the cluster's; else that is refused.
+    never_worse : bool
+        Whether its result is never worse than what came in: see ``methods.guard``.
+    decider : str
+        What decides partition by partition in a simulation, ``"module:name"``; "" for nothing. It
+        takes a cluster, what to level and a seed, and returns a ``Decider``.
+    refresh : str
+        What brings the cluster's payload up to date in a simulation, ``"module:name"``.
+    ready : str
+        What holds a cluster ready for the loss of nodes, ``"module:name"``, a ``Holder``; "" where
+        sessions and sweeps solve every snapshot.
+    begins : float
+        Seconds per replica that it takes to begin, on a slow day: with less time left it is not
+        begun, and everything stays where the search would have started.
+    fixed_membership : bool
+        Whether that payload knows no nodes and partitions but those that it was read with.
+    warmup : str
+        The kind of work under which its kernels are recorded, to be compiled ahead.
+    """
+
+    name: str
+    where: str
+    summary: str
+    options: str = ""
+    limits: tuple[str, ...] = ()
+    minimises: bool = False
+    goals: tuple[str, ...] = ()
+    starts: bool = True
+    never_worse: bool = False
+    decider: str = ""
+    refresh: str = ""
+    ready: str = ""
+    begins: float = 0.0
+    fixed_membership: bool = False
+    warmup: str = "expanded"
+
+    def load(self) -> "Strategy":
+        """Import the strategy."""
+        strategy: Strategy = imported(self.where)
+        return strategy
+
+    def options_class(self) -> "type[Options] | None":
+        """Import the class of its options, if it takes any."""
+        return imported(self.options) if self.options else None
+
+    def holder(self) -> "Holder | None":
+        """Import what holds a cluster ready."""
+        return imported(self.ready) if self.ready else None
+
+    def refresher(self) -> "RefreshPayload | None":
+        """Import what brings the payload up to date."""
+        return imported(self.refresh) if self.refresh else None
+
+
+def imported(where: str) -> Any:
+    """Import what a table names as ``"module:name"``."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
+
+
+def find(name: str) -> Method:
+    """Return a method by name."""
+    if not isinstance(name, str) or name not in METHODS:
+        known = ", ".join(sorted(METHODS))
+        message = f"unknown method; there are: {known}{did_you_mean(str(name), METHODS)}"
+        raise InvalidInput([Fault("method", name, message)])
+    return METHODS[name]
+
+
+METHODS: dict[str, Method] = {}
+"""The methods by name."""
+
+
+def register(methods: Iterable[Method]) -> None:
+    """Enter methods into the table."""
+    METHODS.update((one.name, one) for one in methods)
+
+
+register(
+    (
+        Method(
+            "balance",
+            "evenkeel.methods.balance:balance",
+            "mends, re-homes and levels with the fewest moves, to the goals and no further",
+            limits=ALL_BUDGETS,
+            minimises=True,
+            goals=("level", "floor", "leaders", "soft_yield"),
+            never_worse=True,
+            ready="evenkeel.methods.levelling.losses.standing:standing",
+            begins=3e-7,
+            warmup="any",
+        ),
+        Method(
+            "exact",
+            "evenkeel.methods.exact.method:exact",
+            "small clusters by CP-SAT, with a proof: all placed, then level, then the fewest moves",
+            "evenkeel.methods.options:Exact",
+            limits=ALL_BUDGETS,
+            goals=("level", "leaders"),
+            never_worse=True,
+            warmup="small",
+        ),
+        Method(
+            "leaders",
+            "evenkeel.methods.leaders.method:leaders",
+            "who leads, replicas staying where they are: the proven least on the fullest node",
+            "evenkeel.methods.options:Leaders",
+            limits=BUDGETS,
+            never_worse=True,
+            begins=8e-7,
+            warmup="placed",
+        ),
+    )
+)

@@ -1,0 +1,316 @@
+"""The one way into a method: check what is asked, run it, and see that nothing became worse.
+
+``solve``, sweeps, pipelines and simulations all come through here, so that what one of them does is
+what all of them do.
+"""
+
+import operator
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from evenkeel.measure.audit import Audit
+from evenkeel.measure.bounds import Bounds
+from evenkeel.methods.contract import Outcome, Request, Watch
+from evenkeel.methods.guard import Guarded, guarded
+from evenkeel.methods.options import Options
+from evenkeel.methods.registry import Method, find
+from evenkeel.model.cluster import Cluster, require_cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
+from evenkeel.model.intake.stranded import told_stranded, unchanged
+from evenkeel.model.limits import Limits, check_limits
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
+from evenkeel_kernels.build.compile_ahead import compiled_ahead
+from evenkeel_kernels.build.inventory import told_of_preparing
+
+OVERTIME, OVERTIME_SHARE = 0.1, 0.05
+"""Seconds, and part of it, by which a time limit may be exceeded without a word."""
+
+NO_TIME = "There was no time to begin: everything stays as it came."
+"""Said where a method was not begun."""
+
+SEEDS = 2**62
+"""Seeds are below it, and not below its negative."""
+
+ASKED_APART = ("floor", "soft_yield")
+"""Goals that are refused where a method does not pursue them; the others measure any result."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of a method.
+
+    Parameters
+    ----------
+    request : Request
+        What it was asked, with the bounds that it used.
+    outcome : Outcome
+        What it answered, after the guard.
+    placement : Placement
+        The same, in the slots of the cluster's placement.
+    audit : Audit or None
+        Of that placement, where the guard has made one.
+    guard : int
+        How often the guard found something worse than before.
+    timings : mapping of str to float
+        Seconds of the method, of its stages and of the guard.
+    """
+
+    request: Request
+    outcome: Outcome
+    placement: Placement
+    audit: Audit | None
+    guard: int
+    timings: Mapping[str, float]
+
+
+def run_method(
+    method: str,
+    cluster: Cluster,
+    *,
+    goals: Goals | Cost | None = None,
+    limits: Limits | None = None,
+    options: Options | None = None,
+    start: Placement | None = None,
+    proven: Bounds | None = None,
+    watch: Watch | None = None,
+    seed: int = 0,
+) -> Run:
+    """Run a method on a cluster; ``InvalidInput`` names everything that it cannot be asked."""
+    chosen = find(method)
+    request = checked(
+        chosen, cluster, goals=goals, limits=limits, options=options, start=start, proven=proven,
+        watch=watch, seed=seed,
+    )  # fmt: skip
+    # a load on a node with next to no capacity may overflow to inf, which is what it should be
+    with np.errstate(over="ignore"):
+        return run_checked(chosen, request)
+
+
+def checked(
+    chosen: Method,
+    cluster: Cluster,
+    *,
+    goals: Goals | Cost | None = None,
+    limits: Limits | None = None,
+    options: Options | None = None,
+    start: Placement | None = None,
+    proven: Bounds | None = None,
+    watch: Watch | None = None,
+    seed: int = 0,
+) -> Request:
+    """Make the request, or raise every fault of the arguments together."""
+    goals = Goals() if goals is None else goals
+    limits = Limits() if limits is None else limits
+    watch = Watch(None, None, None) if watch is None else watch
+    faults = FaultList()
+    _check_cluster(faults, cluster, start)
+    _check_goals(faults, chosen, cluster, goals)
+    given = _options(faults, chosen, options)
+    kept = given.kept_of(chosen.limits) if isinstance(given, Options) else chosen.limits
+    _check_limits(faults, chosen, kept, cluster, goals, limits)
+    _check_running(faults, chosen, cluster, start, watch, seed)
+    faults.raise_if_any()
+    return Request(
+        cluster=cluster,
+        goals=goals,
+        limits=limits,
+        options=given,
+        start=cluster.placement if start is None else start,
+        watch=watch,
+        seed=operator.index(seed),
+        proven=proven,
+    )
+
+
+def run_checked(chosen: Method, request: Request) -> Run:
+    """Run the strategy, stop the clock, and let the guard look at what came of it."""
+    began = time.perf_counter()
+    watch = request.watch
+    with told_of_preparing(watch.exclude), compiled_ahead(chosen.warmup):
+        strategy = chosen.load()
+        watch.exclude(time.perf_counter() - began)
+        outcome = strategy(request) if _is_time_for(chosen, request) else _not_begun(request)
+    timings = {chosen.name: time.perf_counter() - began}
+    timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
+    return run_guarded(chosen, request, outcome, timings)
+
+
+def run_guarded(
+    chosen: Method, request: Request, outcome: Outcome, timings: dict[str, float]
+) -> Run:
+    """Let the guard look at what a method has answered, and say what there was no time for."""
+    began = time.perf_counter()
+    cluster = request.cluster
+    placement = _placement_of(cluster, outcome)
+    if told := told_stranded(cluster):
+        outcome = _with_warnings(outcome, [f"{told}."])
+    if not chosen.never_worse:
+        outcome = _with_warnings(outcome, _about_time(request))
+        return Run(request, outcome, placement, None, 0, timings)
+    looked = guarded(cluster, placement, outcome.enough)
+    timings["guard"] = time.perf_counter() - began
+    if looked.strikes:
+        outcome = _corrected(outcome, looked)
+    outcome = _with_warnings(outcome, _about_time(request))
+    return Run(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
+
+
+def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
+    """Return the placement answered; the cluster's own, with all that is counted, if it is that.
+
+    What is stranded, being reassigned or left alone stays where it is, led by whom it is led.
+    """
+    before, node, leader = cluster.placement, outcome.node, outcome.leader
+    if node is before.node and leader is before.leader:
+        return before
+    held = unchanged(before)
+    if held.any():
+        node = np.where(held[before.owner], before.node, node)
+        leader = np.where(held, before.leader, leader)
+    if np.array_equal(before.node, node) and np.array_equal(before.leader, leader):
+        return before
+    return before.replaced(node, leader)
+
+
+def _is_time_for(chosen: Method, request: Request) -> bool:
+    """Whether there is time to begin, where a method takes some to read the cluster."""
+    takes = chosen.begins * len(request.start.node)
+    return takes == 0.0 or request.watch.seconds_left > takes
+
+
+def _not_begun(request: Request) -> Outcome:
+    """Leave everything where the search would have started."""
+    start = request.start
+    return Outcome(node=start.node, leader=start.leader, stop_reason="time", message=NO_TIME)
+
+
+def _with_warnings(outcome: Outcome, more: Sequence[str]) -> Outcome:
+    """Return the outcome with more warnings."""
+    return replace(outcome, warnings=(*outcome.warnings, *more)) if more else outcome
+
+
+def _corrected(outcome: Outcome, looked: Guarded) -> Outcome:
+    """Return the outcome that the guard has left; nothing is proven of it any more."""
+    return replace(
+        outcome,
+        node=looked.placement.node,
+        leader=looked.placement.leader,
+        stop_reason="exhausted" if outcome.stop_reason in ("optimum", "tolerance")
+        else outcome.stop_reason,
+        message=looked.reason,
+        warnings=(*outcome.warnings, looked.reason),
+    )  # fmt: skip
+
+
+def _about_time(request: Request) -> list[str]:
+    """Say by how much the time limit was exceeded, what it left out, and what it does not count."""
+    said: list[str] = []
+    watch = request.watch
+    if watch.time_limit is None:
+        return said
+    if "bounds" in vars(request) and request.proven is None and not request.has_time_to_prove:
+        said.append("There was no time to prove how many moves the goals take.")
+    if watch.seconds > watch.time_limit * (1.0 + OVERTIME_SHARE) + OVERTIME:
+        said.append(f"It took {watch.seconds:.2f} s where time_limit is {watch.time_limit:g}.")
+    if watch.excluded > OVERTIME:
+        said.append(
+            f"Loading and compiling took {watch.excluded:.1f} s that time_limit does not count; "
+            "`evenkeel warmup` does it beforehand."
+        )
+    return said
+
+
+def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None) -> None:
+    """Raise at once what makes the other checks impossible; the cluster was validated when made."""
+    require_cluster(cluster)
+    if start is None:
+        return
+    if not isinstance(start, Placement):
+        faults.add("start", type(start).__name__, "must be a Placement")
+    elif not np.array_equal(start.first, cluster.placement.first):
+        faults.add("start", type(start).__name__, "must have the rows of the cluster's placement")
+    elif (start.node >= len(cluster.nodes)).any():
+        unknown = np.unique(start.node[start.node >= len(cluster.nodes)])[:LISTED_FAULTS].tolist()
+        faults.add("start.node", unknown, f"unknown node; there are {len(cluster.nodes)}")
+
+
+def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost) -> None:
+    """Note goals that the cluster has no dimensions for, or that the method cannot pursue."""
+    if not isinstance(goals, Goals | Cost):
+        faults.add("goals", goals, "must be Goals or a Cost")
+    elif isinstance(goals, Cost):
+        if not chosen.minimises:
+            faults.add("goals", "Cost", f"{chosen.name} takes Goals; balance minimises a Cost")
+        check_cost(faults, cluster, goals)
+    else:
+        check_goals(faults, cluster, goals)
+        for name in ASKED_APART:
+            value = getattr(goals, name)
+            if value != getattr(Goals(), name) and name not in chosen.goals:
+                faults.add(f"goals.{name}", value, f"{chosen.name} cannot pursue this")
+
+
+def _check_limits(
+    faults: FaultList,
+    chosen: Method,
+    kept: Collection[str],
+    cluster: Cluster,
+    goals: Goals | Cost,
+    limits: Limits,
+) -> None:
+    """Note limits that the cluster has no unit for, or that the method cannot keep."""
+    if not isinstance(limits, Limits):
+        faults.add("limits", limits, "must be Limits")
+        return
+    asked = {one.name: getattr(limits, one.name) for one in fields(limits)}
+    asked = {name: value for name, value in asked.items() if value is not None and value != {}}
+    if isinstance(goals, Cost) and asked:
+        faults.add("limits", limits, "go with Goals; a Cost prices moves instead")
+    else:
+        check_limits(faults, cluster, limits)
+    told = f"it keeps {', '.join(kept)}" if kept else "it keeps no limits"
+    if len(kept) < len(chosen.limits):
+        told += f" with these options, and {', '.join(chosen.limits)} with others"
+    for name, value in asked.items():
+        if name not in kept:
+            faults.add(f"limits.{name}", value, f"{chosen.name} cannot keep this; {told}")
+
+
+def _options(faults: FaultList, chosen: Method, options: Options | None) -> Options | None:
+    """Return the options, the method's defaults if none are given; note those of another method."""
+    kind = chosen.options_class()
+    if options is None:
+        return None if kind is None else kind()
+    if kind is None:
+        faults.add("options", options, f"{chosen.name} takes none")
+    elif type(options) is not kind:
+        faults.add("options", options, f"{chosen.name} takes evenkeel.options.{kind.__name__}")
+    return options
+
+
+def _check_running(
+    faults: FaultList,
+    chosen: Method,
+    cluster: Cluster,
+    start: Placement | None,
+    watch: Watch,
+    seed: int,
+) -> None:
+    """Note what is wrong with where, how long and with which seed to search."""
+    if start is not None and start is not cluster.placement and not chosen.starts:
+        message = f"{chosen.name} begins where the cluster's replicas are"
+        faults.add("start", "another placement", message)
+    check_time_limit(faults, watch.time_limit)
+    read_count(faults, "work_limit", watch.work_limit)
+    if not is_whole(seed):
+        faults.add("seed", seed, "must be an integer")
+    elif not -SEEDS <= seed < SEEDS:
+        faults.add("seed", seed, "must be at least -2**62, and below 2**62")
+    if watch.callback is not None and not callable(watch.callback):
+        faults.add("callback", watch.callback, "must be callable")

@@ -1,0 +1,1 @@
+"""What several methods need: compiling a cluster, replica counts, when to stop."""

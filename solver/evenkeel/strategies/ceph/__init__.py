@@ -1,5 +1,0 @@
-"""Ceph's strategies, and the way from a Ceph map to a cluster."""
-
-from evenkeel.strategies.ceph.cluster import CephMap, cluster_of
-
-__all__ = ["CephMap", "cluster_of"]

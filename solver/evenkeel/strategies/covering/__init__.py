@@ -1,1 +1,0 @@
-"""Covering: the cheapest numbers of nodes that meet every need."""

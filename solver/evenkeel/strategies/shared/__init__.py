@@ -1,1 +1,0 @@
-"""What several strategies need: compiling a cluster, replica counts, when to stop."""

@@ -1,0 +1,277 @@
+"""Ceph's JSON documents as far as they say where placement groups go, and which one a file is."""
+
+import re
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.documents import Document
+from evenkeel.systems.json_text import decode_json
+
+Kind = Literal[
+    "osd dump", "osd tree", "osd df", "pg dump", "crush dump", "crush text", "upmap commands", ""
+]
+
+HEAD = 65536
+"""Bytes that are looked at to tell which document a file is."""
+
+Id = Annotated[int, Meta(ge=0, lt=2**31)]
+BucketId = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+Weight = Annotated[int, Meta(ge=0, lt=2**32)]
+"""In 16.16 fixed point."""
+
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Bytes = Annotated[int, Meta(ge=0, lt=2**62)]
+Small = Annotated[int, Meta(ge=-1000, le=1000)]
+"""What a step of a rule may choose or set, and more than anybody asks for."""
+
+NO_NUMBER = re.compile(rb"[:,\[]\s*-?(?:nan|inf|NaN|Infinity)\b")
+"""What some releases print for a ratio to nothing, and what other tools make of it."""
+
+NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:nan|inf|NaN|Infinity)\b')
+"""The same, or a string, in which such words mean nothing."""
+
+COMMAND = re.compile(rb"\s*(?:#[^\n]*\s+)*(?:# )?ceph osd (?:rm-)?pg-upmap")
+
+
+class PoolDump(msgspec.Struct):
+    """A pool."""
+
+    pool: Id
+    type: Literal[1, 3]
+    size: Annotated[int, Meta(ge=1, le=255)]
+    crush_rule: Annotated[int, Meta(ge=0, le=255)]
+    pg_num: Annotated[int, Meta(ge=1, lt=2**31)]
+    pg_placement_num: Annotated[int, Meta(ge=1, lt=2**31)]
+    pool_name: str = ""
+    flags: int = 1
+    erasure_code_profile: str = ""
+
+
+class OsdDump(msgspec.Struct):
+    """A device."""
+
+    osd: Id
+    up: Literal[0, 1]
+    inside: Literal[0, 1] = msgspec.field(name="in")
+    weight: Share = 1.0
+    primary_affinity: Share = 1.0
+
+
+class Swap(msgspec.Struct, rename={"source": "from", "target": "to"}):
+    """One pair of ``pg-upmap-items``."""
+
+    source: Id
+    target: Id
+
+
+class UpmapItems(msgspec.Struct):
+    """The pairs of one placement group."""
+
+    pgid: str
+    mappings: list[Swap]
+
+
+class Upmap(msgspec.Struct):
+    """A placement group whose devices are all named, for good or (``pg_temp``) for now."""
+
+    pgid: str
+    osds: list[Id] = []
+
+
+class UpmapPrimary(msgspec.Struct):
+    """A placement group whose primary is named."""
+
+    pgid: str
+    primary_osd: Id
+
+
+class OsdMap(msgspec.Struct):
+    """``ceph osd dump``."""
+
+    pools: list[PoolDump]
+    osds: list[OsdDump]
+    pg_upmap: list[Upmap] = []
+    pg_upmap_items: list[UpmapItems] = []
+    pg_temp: list[Upmap] = []
+    pg_upmap_primaries: list[UpmapPrimary] = []
+    erasure_code_profiles: dict[str, dict[str, str]] = {}
+
+
+class TreeNode(msgspec.Struct):
+    """A bucket or device of ``ceph osd tree``, or of ``ceph osd df``."""
+
+    id: BucketId
+    type: str = ""
+    kb: Bytes = 0
+
+
+class OsdTree(msgspec.Struct):
+    """``ceph osd tree`` or ``ceph osd df``."""
+
+    nodes: list[TreeNode]
+    stray: list[TreeNode] = []
+
+
+class StatSum(msgspec.Struct):
+    """What is counted of a placement group."""
+
+    num_bytes: Annotated[int, Meta(ge=-(2**62), lt=2**62)] = 0
+
+
+class PgStat(msgspec.Struct):
+    """A placement group, and the devices it is on."""
+
+    pgid: str
+    up: list[Id]
+    up_primary: BucketId = -1
+    acting: list[Id] = []
+    state: str = "active+clean"
+    stat_sum: StatSum = msgspec.field(default_factory=StatSum)
+
+
+class PgStats(msgspec.Struct):
+    """``ceph pg dump`` of old releases, and the inner part of the others."""
+
+    pg_stats: list[PgStat]
+
+
+class PgDump(msgspec.Struct):
+    """``ceph pg dump``."""
+
+    pg_map: PgStats
+
+
+def plain(document: Document) -> tuple[Document, int]:
+    """Return a document with ``null`` for each figure that is infinite or none, and their number.
+
+    Examples
+    --------
+    >>> plain(Document("d.json", b'{"a": inf, "b": [-nan, 1], "c": "x: nan"}'))[0].data
+    b'{"a": null, "b": [null, 1], "c": "x: nan"}'
+    """
+    if not NO_NUMBER.search(document.data):
+        return document, 0
+    found = 0
+
+    def replaced(match: re.Match[bytes]) -> bytes:
+        nonlocal found
+        if match[0].startswith(b'"'):
+            return match[0]
+        found += 1
+        return b"null"
+
+    data = NUMBERS.sub(replaced, document.data)
+    return replace(document, data=data), found
+
+
+def read_stats(faults: FaultList, document: Document) -> tuple[str, list[PgStat] | None]:
+    """Return the placement groups of a ``pg dump`` of any release, and where they stand in it."""
+    head = document.data[:4096]
+    if head.lstrip().startswith(b"["):
+        return ": ", decode_json(faults, document, list[PgStat])
+    if b'"pg_map"' in head:
+        dump = decode_json(faults, document, PgDump)
+        return ": pg_map.pg_stats", None if dump is None else dump.pg_map.pg_stats
+    plain = decode_json(faults, document, PgStats)
+    return ": pg_stats", None if plain is None else plain.pg_stats
+
+
+class Device(msgspec.Struct):
+    """A device of a CRUSH map."""
+
+    id: Id
+    name: str = ""
+
+
+class TypeName(msgspec.Struct):
+    """A type of buckets; 0 is that of devices."""
+
+    type_id: Annotated[int, Meta(ge=0, lt=2**16)]
+    name: str
+
+
+class BucketItem(msgspec.Struct):
+    """A child of a bucket."""
+
+    id: BucketId
+    weight: Weight
+
+
+class BucketDump(msgspec.Struct):
+    """A bucket; ``name~class`` is a shadow."""
+
+    id: BucketId
+    name: str
+    type_name: str
+    items: list[BucketItem]
+    alg: str = "straw2"
+    hash: str = "rjenkins1"
+
+
+class StepDump(msgspec.Struct):
+    """One step of a rule."""
+
+    op: str
+    item: BucketId = 0
+    item_name: str = ""
+    num: Small = 0
+    type: str = ""
+
+
+class RuleDump(msgspec.Struct):
+    """A rule."""
+
+    rule_id: Annotated[int, Meta(ge=0, le=255)]
+    rule_name: str
+    steps: list[StepDump]
+
+
+class ChooseArgDump(msgspec.Struct):
+    """Substitute weights, as fractions, and ids of one bucket."""
+
+    bucket_id: BucketId
+    weight_set: list[list[Annotated[float, Meta(ge=0.0, lt=2**16)]]] = []
+    ids: list[BucketId] = []
+
+
+class CrushDump(msgspec.Struct):
+    """``ceph osd crush dump``."""
+
+    devices: list[Device]
+    types: list[TypeName]
+    buckets: list[BucketDump]
+    rules: list[RuleDump]
+    tunables: dict[str, int | str] = {}
+    choose_args: dict[str, list[ChooseArgDump]] = {}
+
+
+def kind_of(document: Document) -> Kind:
+    """Tell which of Ceph's documents this is by its beginning.
+
+    Examples
+    --------
+    >>> kind_of(Document("t.json", b'{"nodes":[{"id":-1,"type_id":11,"children":[]}],"stray":[]}'))
+    'osd tree'
+    """
+    head = document.data[:HEAD]
+    if head.lstrip()[:1] in (b"{", b"["):
+        return _kind_of_json(head)
+    if re.search(rb"^(# begin crush map|tunable \w+ \d|device \d+ osd\.)", head, re.MULTILINE):
+        return "crush text"
+    return "upmap commands" if COMMAND.match(head) else ""
+
+
+def _kind_of_json(head: bytes) -> Kind:
+    if b'"pg_stats"' in head or b'"pg_map"' in head or re.match(rb'\s*\[\s*\{\s*"pgid"', head):
+        return "pg dump"
+    if b'"nodes"' in head and b'"type_id"' in head:
+        return "osd df" if b'"kb"' in head else "osd tree"
+    if b'"pools"' in head and (b'"crush_rule"' in head or b'"max_osd"' in head):
+        return "osd dump"
+    if b'"devices"' in head and (b'"buckets"' in head or b'"type_name"' in head):
+        return "crush dump"
+    return ""

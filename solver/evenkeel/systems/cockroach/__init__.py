@@ -1,0 +1,17 @@
+"""CockroachDB: its ranges and stores, and its allocator."""
+
+from evenkeel.methods.registry import Method
+
+METHODS = (
+    Method(
+        "cockroach",
+        "evenkeel.systems.cockroach.allocator.method:cockroach",
+        "CockroachDB's replicate queue and store rebalancer, run until nothing is decided any more",
+        "evenkeel.systems.cockroach.allocator.settings:Cockroach",
+        never_worse=True,
+        begins=4e-7,
+        decider="evenkeel.systems.cockroach.allocator.range_decider:RangeDecider",
+        refresh="evenkeel.systems.cockroach.allocator.refresh:refresh_payload",
+        warmup="stores",
+    ),
+)

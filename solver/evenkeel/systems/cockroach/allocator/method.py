@@ -1,0 +1,276 @@
+"""CockroachDB's replicate queue and store rebalancer as a method of ``solve``.
+
+The run is what a cluster would do in which everybody knows everything at once: a change is known to
+all before the next decision is made.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.printable import counted
+from evenkeel.systems.cockroach.allocator.actions import Enough, enough_of
+from evenkeel.systems.cockroach.allocator.cluster_rules import rules_of
+from evenkeel.systems.cockroach.allocator.compile import Fleet, fleet_of, known_workload
+from evenkeel.systems.cockroach.allocator.decision_log import RangeLog, Writer
+from evenkeel.systems.cockroach.allocator.one_range import leases
+from evenkeel.systems.cockroach.allocator.one_range.load import CPU, QPS
+from evenkeel.systems.cockroach.allocator.one_range.replicas import BY_COUNT, rng_state_of
+from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
+from evenkeel.systems.cockroach.allocator.settings import Cockroach
+from evenkeel.systems.cockroach.allocator.store_rebalancer import HOT, LoadRun
+from evenkeel_kernels.cockroach import tables as kernel
+from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
+from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.leases.follow_workload import Workload
+from evenkeel_kernels.cockroach.load.tables import LEASES_ONLY, OFF, REPLICAS, LoadSettings
+
+SLICE = 20_000
+"""Ranges, or stores, looked at between two looks at the work done."""
+
+PAIRS = 400_000
+"""Ranges times stores looked at between two looks at the clock."""
+
+ROOM = 65_536
+"""Decisions that the log holds before it is emptied."""
+
+MODES = {"off": OFF, "leases": LEASES_ONLY, "leases and replicas": REPLICAS}
+
+
+@dataclass(frozen=True, eq=False)
+class CockroachRun:
+    """What ``cockroach`` did.
+
+    Parameters
+    ----------
+    log : RangeLog
+        Every decision, in order.
+    converged : bool
+        Whether all came to rest: nothing is left to decide, and nothing was withheld because it
+        would have gone back to where it was.
+    passes : int
+        Passes of the replicate queue over all ranges.
+    stuck : ndarray of int64, shape (.,)
+        Ranges that need something that cannot be done: no store is fit, or the quorum is lost.
+    """
+
+    log: RangeLog
+    converged: bool
+    passes: int
+    stuck: NDArray[np.int64]
+
+
+def cockroach(request: Request) -> Outcome:
+    """Run the replicate queue, the store rebalancer and the leases until nothing is decided."""
+    options = request.options
+    assert isinstance(options, Cockroach)
+    fleet = fleet_of(request.cluster, request.start)
+    workload = known_workload(request.cluster, fleet, options.aggressiveness)
+    enough = enough_of(fleet.configs, fleet.ranges.config, fleet.hosts)
+    rules = rules_of(request.cluster, request.start, fleet.ranges, enough)
+    run = _Run(fleet, options, workload, rules, request.watch, request.seed)
+    reason = run.to_quiescence()
+    node, leader, lost = rows_of(request.start, fleet.ranges)
+    stuck = run.queue.stuck
+    told = f"{len(run.log):,} decisions in {run.queue.passes:,} passes."
+    return Outcome(
+        node=node,
+        leader=leader,
+        stop_reason=reason,
+        message=told if run.converged else f"{told} It did not converge.",
+        work=run.work,
+        warnings=_warnings(request.cluster, len(stuck), lost, enough, fleet.hosts),
+        native=CockroachRun(run.log, run.converged, run.queue.passes, stuck),
+        enough=enough.replicas,
+    )
+
+
+def _warnings(
+    cluster: Cluster, stuck: int, lost: int, enough: Enough, hosts: int
+) -> tuple[str, ...]:
+    found = []
+    fewer = int((enough.replicas < cluster.partitions.replicas).sum())
+    if fewer:
+        found.append(
+            f"{counted(hosts, 'node')} that CockroachDB counts, without those decommissioned, are "
+            f"too few for all that {counted(fewer, 'partition')} should have: it keeps an odd "
+            "number of voters, no more than there are such nodes."
+        )
+    if stuck:
+        found.append(f"{counted(stuck, 'partition')}: what is needed cannot be done.")
+    if lost:
+        found.append(f"{lost:,} replicas have no slot of their role and are left out.")
+    return tuple(found)
+
+
+class _Run:
+    """Queue, load and leases in turn, until a whole round decides nothing."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        options: Cockroach,
+        workload: Workload | None,
+        rules: ClusterRules,
+        watch: Watch,
+        seed: int,
+    ) -> None:
+        width = fleet.width
+        log = room_to_log(max(ROOM, 2 * HOT * (width + 1) + 2))
+        left = nothing_left(len(fleet.ranges.config))
+        rng_state = rng_state_of(seed)
+        self._scorer = BY_COUNT._replace(threshold=options.range_threshold)
+        self.queue = ReplicateRun(
+            fleet, log, left, scorer=self._scorer, rng_state=rng_state, rules=rules
+        )
+        self._load = LoadRun(
+            fleet.localities,
+            fleet.configs,
+            fleet.stores,
+            fleet.ranges,
+            _load_settings(fleet, options),
+            log,
+            left,
+            lease_settings=leases.SETTINGS._replace(share=options.lease_threshold),
+            workload=workload,
+            rng_state=rng_state,
+            rules=rules,
+        )
+        self._log = log
+        self._watch = watch
+        self._writer = Writer()
+        self._most = options.max_passes
+        self._part = max(1, PAIRS // max(1, len(fleet.stores.amount[0])))
+        self._reason: StopReason | None = None
+        self.work = 0
+        self.converged = False
+
+    @property
+    def log(self) -> RangeLog:
+        return self._writer.finished()
+
+    def to_quiescence(self) -> StopReason:
+        """Go on until all is quiet, or there is another reason to stop."""
+        while True:
+            before = self.queue.decisions + self._load.decisions
+            for stage in (self._queue, self._loads, self._leases):
+                reason = stage()
+                if reason is not None:
+                    return reason
+            if self.queue.decisions + self._load.decisions == before:
+                self.converged = self.queue.withheld + self._load.withheld == 0
+                return "exhausted"
+            if self.queue.passes >= self._most:
+                return "work"
+            self.queue.begin()
+
+    def _queue(self) -> StopReason | None:
+        while True:
+            reason = self._until(lambda budget: not self.queue.step(budget), "replicate")
+            if reason is not None:
+                return reason
+            if self.queue.passes >= self._most:
+                return "work"
+            if not self.queue.next_pass():
+                self._load.begin()
+                return None
+
+    def _loads(self) -> StopReason | None:
+        return self._until(self._load.relieve, "load")
+
+    def _leases(self) -> StopReason | None:
+        return self._until(self._load.transfer, "leases")
+
+    def _until(self, step: Callable[[int], bool], stage: str) -> StopReason | None:
+        """Take slices of a stage until it is done, or there is a reason to stop.
+
+        A reason that came up as a stage ended is one for the next stage, if there is any.
+        """
+        done = False
+        while not done:
+            if self._reason is not None:
+                return self._reason
+            budget = self._watch.work_left(self.work, SLICE)
+            reason: StopReason | None = None
+            for begin in range(0, budget, self._part):
+                done = step(min(self._part, budget - begin))
+                self._writer.drain(self._log)
+                reason = None if done else self._watch.look(self._progress(stage))
+                if done or reason is not None:
+                    break
+            self.work += budget
+            self._reason = reason or self._watch.stop(self._progress(stage))
+        return None
+
+    def _progress(self, stage: str) -> Progress:
+        moves = self.queue.decisions + self._load.decisions
+        return Progress(stage, self.work, self._watch.seconds, moves, float(moves))
+
+
+def _load_settings(fleet: Fleet, options: Cockroach) -> LoadSettings:
+    """What the store rebalancer levels; nothing, where the cluster has no load."""
+    objective = options.objective
+    if objective is None:
+        objective = "cpu" if fleet.stores.amount[kernel.CPU].any() else "qps"
+    load = {"cpu": CPU, "qps": QPS}[objective]
+    return load._replace(threshold=options.load_threshold, mode=MODES[options.mode])
+
+
+def rows_of(
+    placement: Placement, ranges: kernel.Ranges
+) -> tuple[NDArray[np.int32], NDArray[np.int16], int]:
+    """Bring replicas back into the slots of a placement."""
+    slots = np.diff(placement.first)
+    count = len(placement)
+    at = np.arange(len(placement.node)) + np.repeat(ranges.first[:-1] - placement.first[:-1], slots)
+    node = ranges.store[at].copy()
+    leader = ranges.lease.copy()
+    owner = np.repeat(np.arange(count), np.diff(ranges.first))
+    spare = np.ones(len(ranges.store), np.bool_)
+    spare[at] = False
+    odd = np.zeros(count, np.bool_)
+    odd[owner[spare & (ranges.store >= 0)]] = True
+    odd[placement.owner[(ranges.role[at] != placement.role) & (node >= 0)]] = True
+    lost = 0
+    for p in np.flatnonzero(odd):
+        lost += _row_of(placement, ranges, int(p), node, leader)
+    return node, leader, lost
+
+
+def _row_of(
+    placement: Placement,
+    ranges: kernel.Ranges,
+    p: int,
+    node: NDArray[np.int32],
+    leader: NDArray[np.int16],
+) -> int:
+    """Sort one range's replicas into slots of their roles, those that stay first."""
+    start, stop = int(ranges.first[p]), int(ranges.first[p + 1])
+    holder = ranges.store[start + ranges.lease[p]] if ranges.lease[p] >= 0 else -1
+    first, last = int(placement.first[p]), int(placement.first[p + 1])
+    here = {
+        int(ranges.store[k]): int(ranges.role[k])
+        for k in range(start, stop)
+        if ranges.store[k] >= 0
+    }
+    role = placement.role[first:last]
+    row = np.full(last - first, -1, np.int32)
+    for slot, store in enumerate(placement.node[first:last].tolist()):
+        if here.get(store) == role[slot]:
+            row[slot] = store
+            del here[store]
+    for store, its_role in list(here.items()):
+        free = np.flatnonzero((row < 0) & (role == its_role))
+        if len(free):
+            row[free[0]] = store
+            del here[store]
+    node[first:last] = row
+    led = np.flatnonzero(row == holder) if holder >= 0 else np.zeros(0, np.int64)
+    leader[p] = led[0] if len(led) else -1
+    return len(here)

@@ -1,0 +1,281 @@
+"""Range by range: what a store of CockroachDB would do about the ranges that it leads, now.
+
+Nothing is applied: whoever asks (a simulation, a control loop) carries decisions out and says what
+came of them.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.systems.cockroach.allocator import actions as first_things
+from evenkeel.systems.cockroach.allocator.compile import ROW_OF, UNIT, fleet_of, known_workload
+from evenkeel.systems.cockroach.allocator.one_range import load as store_rebalancer
+from evenkeel.systems.cockroach.allocator.one_range.leases import Lease, LeaseAllocator
+from evenkeel.systems.cockroach.allocator.one_range.load import (
+    HotRange,
+    Relocation,
+    StoreRebalancer,
+)
+from evenkeel.systems.cockroach.allocator.one_range.replicas import Allocator, rng_state_of
+from evenkeel.systems.deciders import Decider, Decision, StoreView
+from evenkeel_kernels.cockroach import tables as kernel
+from evenkeel_kernels.cockroach.decision_log import REMEMBERED, nothing_left
+from evenkeel_kernels.cockroach.leases.target import BY_PREFERENCE
+from evenkeel_kernels.cockroach.load.tables import mean_load
+from evenkeel_kernels.cockroach.replicas.queue import ACTED, Step
+from evenkeel_kernels.cockroach.single_decision import decide_alone
+from evenkeel_kernels.cockroach.store_stats import tally_all
+
+HOTTEST = 128
+"""Ranges that a store's rebalancer looks at."""
+
+_PLAIN = {"ConsiderRebalance": "consider rebalance", "RangeUnavailable": "unavailable"}
+
+
+class RangeDecider(Decider):
+    """Decides for one range at a time, on what it was shown last.
+
+    Like the queue over a whole cluster it makes no improvement that would bring a replica back to a
+    store which the range has left since the decider was made.
+    """
+
+    def __init__(self, cluster: Cluster, objective: str, seed: int) -> None:
+        # rules and nodes may have changed since a system's own payload was taken
+        fleet = fleet_of(replace(cluster, native=None))
+        workload = known_workload(cluster, fleet, 1.0)
+        self._follows = workload is not None
+        self._ranges, self._stores = fleet.ranges, fleet.stores
+        # nobody says when a replica has caught up
+        fleet.ranges.raft[:], fleet.ranges.up_to_date[:] = kernel.NOT_MODELLED, True
+        fleet.ranges.behind[:] = False
+        self._localities, self._configs = fleet.localities, fleet.configs
+        self._hosts = fleet.hosts
+        self._context = Allocator(fleet.localities, fleet.configs).context(
+            fleet.stores, fleet.width
+        )
+        self._left = nothing_left(len(cluster.partitions))
+        self._leases = LeaseAllocator(fleet.localities, fleet.configs, workload=workload)
+        self._load = store_rebalancer.CPU if objective == "cpu" else store_rebalancer.QPS
+        self._rebalancer = StoreRebalancer(
+            fleet.localities, fleet.configs, load=self._load, workload=workload
+        )
+        self._rng_state = rng_state_of(seed)
+        self._seed = seed
+        self._draws = 0
+        self._rows = [
+            (ROW_OF[name], d, UNIT.get(ROW_OF[name], 1.0))
+            for d, name in enumerate(cluster.dimensions)
+            if name in ROW_OF
+        ]
+
+    def place(
+        self, partition: int, node: NDArray[np.int32], role: NDArray[np.uint8], leader: int
+    ) -> None:
+        """Hear where the replicas of a range are now."""
+        ranges = self._ranges
+        row = slice(ranges.first[partition], ranges.first[partition + 1])
+        held = np.flatnonzero(node >= 0)
+        for store in set(ranges.store[row].tolist()) - set(node.tolist()):
+            self._remember(partition, store)
+        ranges.store[row] = -1
+        ranges.store[row][: len(held)] = node[held]
+        ranges.role[row][: len(held)] = role[held]
+        ranges.lease[partition] = int((held < leader).sum()) if leader in held else -1
+
+    def look(self, seen: StoreView) -> None:
+        """Take in what the store that decides next knows."""
+        stores = self._stores
+        stores.status[:] = seen.status
+        stores.ready[:] = (seen.status == kernel.AVAILABLE) & seen.present
+        stores.amount[kernel.RANGES] = seen.replicas
+        stores.amount[kernel.LEASES] = seen.leaders
+        for row, dimension, unit in self._rows:
+            stores.amount[row] = seen.load[:, dimension] * unit
+        stores.available[:] = np.maximum(stores.capacity - stores.amount[kernel.BYTES], 0.0)
+        stores.io[:] = seen.io
+        counts = seen.present & (seen.status != kernel.DECOMMISSIONING)
+        self._hosts = len(np.unique(self._localities.host[counts]))
+        context = self._context
+        tally_all(context.localities, stores, context.settings, context.scorer, context.tally)
+
+    def action(self, partition: int) -> tuple[str, float]:
+        """Return what a range needs first, and how urgently."""
+        ranges = self._ranges
+        row = slice(ranges.first[partition], ranges.first[partition + 1])
+        store = ranges.store[row]
+        found = first_things.actions(
+            first=np.array([0, len(store)]),
+            store=store,
+            status=self._stores.status,
+            configs=self._configs,
+            hosts=self._hosts,
+            role=ranges.role[row],
+            config=ranges.config[partition : partition + 1],
+        )
+        name = first_things.ACTIONS[found.action[0]]
+        return _PLAIN.get(name, name), float(found.priority[0])
+
+    def replicas(self, partition: int) -> Decision | None:
+        """Decide the next change of a range's replicas."""
+        step = decide_alone(
+            self._ranges, self._context, self._hosts, partition, self._left, self._rng_state
+        )
+        return self._decision(partition, step) if step.came == ACTED else None
+
+    def lease(self, partition: int) -> Decision | None:
+        """Decide whether a range's lease should go elsewhere."""
+        holder = self._holder(partition)
+        if holder < 0:
+            return None
+        status = self._stores.status[holder]
+        asked = bool(status in (kernel.DRAINING, kernel.DECOMMISSIONING))
+        voters, _ = self._held(partition)
+        lease = self._lease(partition, voters, holder)
+        found = self._leases.target(self._stores, lease, asked=asked, seed=self._draw())
+        if found.target < 0 or found.target == holder:
+            return None
+        urgency = first_things.BY_LEASE_PREFERENCE if found.reason == BY_PREFERENCE else 0.0
+        return Decision(partition, lead=found.target, reason=found.text, urgency=urgency)
+
+    def load(self, node: int) -> list[Decision]:
+        """Decide what a store gives away because it carries too much load."""
+        stores, load = self._stores, self._load
+        amount = stores.amount[load.row]
+        mean = mean_load(stores, load.row)
+        most = mean + max(load.threshold * mean, load.least)
+        found: list[Decision] = []
+        left: list[int] = []
+        if amount[node] <= most:
+            return found
+        for partition in self._hottest(node):
+            if amount[node] <= most:
+                return found
+            if self._ranges.lease_load[load.row, partition] < load.lease_share * amount[node]:
+                continue  # its lease alone brings next to nothing
+            target = self._rebalancer.lease_target(stores, self._hot(partition))
+            if target < 0:
+                left.append(partition)
+                continue
+            self._book_lease(partition, node, target)
+            found.append(Decision(partition, lead=target, reason="load: lease"))
+        for partition in left:
+            if amount[node] <= most:
+                break
+            hot = self._hot(partition)
+            wanted = self._rebalancer.relocation(stores, hot, seed=self._draw())
+            if wanted is not None:
+                found.append(self._relocated(partition, hot, wanted))
+        return found
+
+    def _decision(self, partition: int, step: Step) -> Decision:
+        """Turn a step into a change: one comes, one goes, or both at once."""
+        name = first_things.ACTIONS[step.action]
+        voters, others = self._held(partition)
+        target, removed = int(step.target), int(step.removed)
+        heir = self._heir(partition, voters, removed)
+        if target in voters or target in others:
+            roles = [(target, kernel.VOTER)]
+            if removed >= 0:
+                roles.append((removed, kernel.NON_VOTER))
+            return Decision(partition, role=tuple(roles), lead=heir, reason=name)
+        return Decision(
+            partition,
+            add=((target, int(step.role)),) if target >= 0 else (),
+            drop=(removed,) if removed >= 0 else (),
+            lead=heir,
+            reason=name,
+        )
+
+    def _heir(self, partition: int, voters: list[int], removed: int) -> int:
+        """Who leads once the leaseholder's replica is gone; -1 if that is somebody else's."""
+        holder = self._holder(partition)
+        if removed < 0 or removed != holder:
+            return -1
+        staying = [s for s in voters if s != removed]
+        lease = self._lease(partition, staying, holder)
+        return self._leases.target(self._stores, lease, asked=True, seed=self._draw()).target
+
+    def _relocated(self, partition: int, hot: HotRange, wanted: Relocation) -> Decision:
+        """Turn new replicas into a change, and book what they carry."""
+        now = dict.fromkeys(hot.voters, kernel.VOTER)
+        now |= dict.fromkeys(hot.non_voters, kernel.NON_VOTER)
+        then = dict.fromkeys(wanted.voters, kernel.VOTER)
+        then |= dict.fromkeys(wanted.non_voters, kernel.NON_VOTER)
+        for stores, sign in ((now, -1.0), (then, 1.0)):
+            for s in stores:
+                self._stores.amount[:, s] += sign * self._ranges.replica_load[:, partition]
+        if wanted.holder != hot.holder:
+            self._book_lease(partition, hot.holder, wanted.holder)
+        return Decision(
+            partition,
+            add=tuple((s, role) for s, role in then.items() if s not in now),
+            drop=tuple(s for s in now if s not in then),
+            role=tuple((s, role) for s, role in then.items() if now.get(s, role) != role),
+            lead=wanted.holder,
+            reason="load: replicas",
+        )
+
+    def _book_lease(self, partition: int, source: int, target: int) -> None:
+        carried = self._ranges.lease_load[:, partition]
+        self._stores.amount[:, source] -= carried
+        self._stores.amount[:, target] += carried
+
+    def _hottest(self, node: int) -> list[int]:
+        """Ranges that a store leads, hottest first."""
+        ranges, row = self._ranges, self._load.row
+        slot = ranges.first[:-1] + np.maximum(ranges.lease, 0)
+        mine = np.flatnonzero((ranges.store[slot] == node) & (ranges.lease >= 0))
+        load = ranges.replica_load[row, mine] + ranges.lease_load[row, mine]
+        hottest: list[int] = mine[np.argsort(-load, kind="stable")[:HOTTEST]].tolist()
+        return hottest
+
+    def _hot(self, partition: int) -> HotRange:
+        ranges, row = self._ranges, self._load.row
+        voters, others = self._held(partition)
+        return HotRange(
+            voters=voters,
+            holder=self._holder(partition),
+            load=float(ranges.lease_load[row, partition]),
+            non_voters=others,
+            replica_load=float(ranges.replica_load[row, partition]),
+            config=int(ranges.config[partition]),
+            number=partition if self._follows else 0,
+        )
+
+    def _lease(self, partition: int, voters: list[int], holder: int) -> Lease:
+        config = int(self._ranges.config[partition])
+        return Lease(voters, holder, config, number=partition if self._follows else 0)
+
+    def _held(self, partition: int) -> tuple[list[int], list[int]]:
+        """Stores of the voters and of the non-voters of a range."""
+        ranges = self._ranges
+        row = slice(ranges.first[partition], ranges.first[partition + 1])
+        store, role = ranges.store[row], ranges.role[row]
+        held = store >= 0
+        return (
+            store[held & (role == kernel.VOTER)].tolist(),
+            store[held & (role == kernel.NON_VOTER)].tolist(),
+        )
+
+    def _holder(self, partition: int) -> int:
+        slot = int(self._ranges.lease[partition])
+        return int(self._ranges.store[self._ranges.first[partition] + slot]) if slot >= 0 else -1
+
+    def _remember(self, partition: int, store: int) -> None:
+        """Remember a store that a range has left; the first of too many is forgotten."""
+        row = self._left.store[partition]
+        if store < 0 or store in row:
+            return
+        free = np.flatnonzero(row < 0)
+        if len(free):
+            row[free[0]] = store
+        else:
+            row[: REMEMBERED - 1] = row[1:]
+            row[REMEMBERED - 1] = store
+
+    def _draw(self) -> int:
+        self._draws += 1
+        return self._seed * 1_000_003 + self._draws

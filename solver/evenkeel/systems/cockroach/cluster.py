@@ -1,0 +1,620 @@
+"""CockroachDB's documents put together: stores are nodes, ranges partitions, tables groups."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import at_node
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.intake.stranded import with_left_alone, with_stranded
+from evenkeel.model.placement import Role
+from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.rules import Amount
+from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.systems.cockroach.allocator.compile import Tables
+from evenkeel.systems.cockroach.allocator.equivalence_classes import Tiers
+from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
+from evenkeel.systems.cockroach.allocator.one_range.replicas import SETTINGS
+from evenkeel.systems.cockroach.documents import kind_of, table_of
+from evenkeel.systems.cockroach.spans import start_keys, starts_in
+from evenkeel.systems.cockroach.wanted import BELONGS, MOST_NAMED, Held, Known, Site, wanted_of
+from evenkeel.systems.cockroach.zones import (
+    Zones,
+    read_zone_sql,
+    read_zone_table,
+    read_zone_yaml,
+)
+from evenkeel.systems.csv_text import BYTES, Table
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.number_lists import number_lists
+
+BOOLEANS = {"true", "false", "t", "f", "", "null"}
+LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}||NULL", re.IGNORECASE)
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
+NOBODY = ("", "0", "NULL")
+STATES = {
+    "is_live": "true", "is_available": "true", "is_draining": "false",
+    "is_decommissioning": "false", "membership": "active", "locality": "", "attrs": "",
+}  # fmt: skip
+"""What node status tells of a node, and what it is where that is not told."""
+
+ALIASES = {"node_id": "id", "draining": "is_draining", "decommissioning": "is_decommissioning"}
+"""Columns of ``crdb_internal.gossip_nodes`` and ``gossip_liveness``."""
+
+GOING = ("dead", "decommissioning", "decommissioned")
+"""States of nodes whose stores may be gone from the store status."""
+
+MOST = 2**31 - 1
+MOST_NODE = 2**20
+MEGABYTE = 1e6
+MOST_REPLICAS = 64
+"""Of a range: more than anybody configures, so that one long row does not widen all the others."""
+
+
+@dataclass
+class _Found:
+    """The documents read so far."""
+
+    faults: FaultList = field(default_factory=FaultList)
+    ranges: list[Table] = field(default_factory=list)
+    nodes: list[Table] = field(default_factory=list)
+    stores: list[Table] = field(default_factory=list)
+    zones: Zones = field(default_factory=Zones)
+    notes: list[str] = field(default_factory=list)
+    foreign: dict[int, str] = field(default_factory=dict)
+    """Stores of which no file says whether they live, and which does not."""
+
+
+@dataclass
+class _Store:
+    """A store: its node, and what is known of both."""
+
+    host: int
+    locality: str
+    status: str = "available"
+    attributes: Sequence[str] = ()
+    capacity: float = np.inf
+    used: float = np.nan
+
+
+def read(documents: Sequence[Document]) -> Cluster:
+    """Read a cluster from ranges, and what there is of node status, store status and zones.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, line, column and value.
+    """
+    found = _Found()
+    for document in documents:
+        _read_document(found, document)
+    faults = found.faults
+    if len(found.ranges) != 1 and not faults:
+        names = [document.name for document in documents]
+        faults.add("source", names, f"needs one table of ranges; there are {len(found.ranges)}")
+    faults.raise_if_any()
+    (table,) = found.ranges
+    rows = _first_rows(faults, table)
+    held = _held(faults, table, rows)
+    stores = _stores(found, table, held)
+    place = {store: s for s, store in enumerate(stores)}
+    replicas, roles = _rows_of(faults, rows, held, place)
+    lease = _leases(faults, table, rows, place)
+    sizes = _sizes(faults, table)[rows]
+    tables = _tables(table, rows)
+    tables = replace(
+        tables, database=_database(found, table.name, tables),
+        starts=starts_in(table, rows.tolist()),
+        unapplied=() if "table_name" in tables.columns else tuple(found.zones.of_tables()),
+    )  # fmt: skip
+    faults.raise_if_any()
+    known = [*stores.values()]
+    names = [table.columns["range_id"][row] for row in rows.tolist()]
+    none = np.zeros(len(rows), np.int64)
+    voters, others, learners = (held[role][0] if role in held else none for role in Role)
+    keys = start_keys(table)
+
+    def sites(p: int) -> tuple[list[Site], list[Site]]:
+        by_role = [
+            [(_places(known[s]), known[s].attributes) for s in replicas[p][own].tolist()]
+            for own in ((roles[p] == role) & (replicas[p] >= 0) for role in SERVING)
+        ]
+        return by_role[0], by_role[1]
+
+    wanted = wanted_of(
+        found.zones,
+        tables,
+        None if keys is None else [keys[row] for row in rows.tolist()],
+        Held(voters, others, learners, names, sites),
+        Known(
+            {pair for one in known for pair in (*_places(one), *(("", a) for a in one.attributes))},
+            places=_tells_places(found, table),
+            attributes=any("attrs" in one.columns for one in (*found.stores, *found.nodes)),
+        ),
+        _left_alone(found, stores, replicas, roles, lease),
+    )
+    tables = replace(tables, starts={**wanted.starts, **tables.starts})
+    try:
+        cluster = cockroach_cluster(
+            localities=[one.locality for one in known],
+            replicas=replicas,
+            configs=wanted.configs,
+            config=wanted.config,
+            lost=wanted.lost,
+            roles=roles,
+            leaseholder=lease,
+            hosts=[one.host for one in known],
+            attributes=[one.attributes for one in known],
+            status=[one.status for one in known],
+            capacity=[one.capacity for one in known],
+            used=[one.used for one in known],
+            size=sizes,
+            spread=[_diverse(known, _wanted_by(one)) for one in wanted.configs],
+            store_names=[str(store) for store in stores],
+            range_names=names,
+        )
+    except InvalidInput as error:
+        for fault in error.faults:
+            at = _located(found, table, rows, fault.path)
+            faults.add(at, quoted(fault.value), fault.message)
+        raise InvalidInput(faults.faults) from None
+    if any("capacity" in one.columns for one in found.stores) and not any(
+        {"used", "available"} & {*one.columns} for one in found.stores
+    ):
+        found.notes.append("no used bytes of stores: disks count as if only ranges filled them")
+    notes = (*found.notes, *wanted.why, *_about_disks(cluster))
+    cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))
+    return with_stranded(with_left_alone(_grouped(cluster), wanted.alone), _without_quorum(cluster))
+
+
+SERVING = (Role.VOTER, Role.NON_VOTER)
+
+
+def _places(store: _Store) -> Tiers:
+    """Return the places that a store is in."""
+    parts = (part.partition("=") for part in store.locality.split(",") if part.strip())
+    return tuple((tier.strip(), value.strip()) for tier, _, value in parts)
+
+
+def _tells_places(found: _Found, table: Table) -> bool:
+    """Whether some file says where stores are."""
+    return any("locality" in one.columns for one in found.nodes) or (
+        "replica_localities" in table.columns
+    )
+
+
+def _left_alone(
+    found: _Found,
+    stores: Mapping[int, _Store],
+    replicas: NDArray[np.int32],
+    roles: NDArray[np.uint8],
+    lease: NDArray[np.int32] | None,
+) -> dict[str, NDArray[np.bool_]]:
+    """Return ranges (P,) that a dump says too little of, by what it leaves out.
+
+    Those whose lease nobody that votes holds are in the middle of a change: they lose that lease.
+    """
+    found_of: dict[str, NDArray[np.bool_]] = {}
+    names = [*stores]
+    for message in dict.fromkeys(found.foreign.values()):
+        theirs = [store for store, why in found.foreign.items() if why == message]
+        told = f"{some_of(theirs, str, MOST_NAMED)} as {message}"
+        held = np.isin(replicas, [names.index(store) for store in theirs])
+        found_of[f"{'stores' if len(theirs) > 1 else 'store'} {told}"] = np.any(held, axis=1)
+    if lease is not None:
+        votes = (replicas == lease[:, None]) & (roles == Role.VOTER)
+        odd = (lease != -1) & ~votes.any(axis=1)
+        lease[odd] = -1
+        found_of["no voter as holder of the lease"] = odd
+    return found_of
+
+
+def _about_disks(cluster: Cluster) -> Iterator[str]:
+    """Say which stores take nothing, since their disks are nearly full."""
+    full = cluster.native.is_full(cluster)
+    if full.any():
+        names = [cluster.nodes.names[n] for n in np.flatnonzero(full).tolist()]
+        yield (
+            f"of {counted(len(names), 'store')} with disks at least {SETTINGS.disk_rebalance:.1%} "
+            f"full ({some_of(names, str, MOST_NAMED)}): replicas only leave them"
+        )
+
+
+def _wanted_by(config: Mapping[str, Any]) -> int:
+    """Return the number of replicas of a zone; what is none is told where zones are checked."""
+    told = config.get("num_replicas", 3)
+    return told if type(told) is int else 3
+
+
+def _diverse(stores: Sequence[_Store], replicas: int) -> dict[str, Amount]:
+    """Say how many replicas of a range had better be in one locality, tier by tier.
+
+    CockroachDB always prefers stores that are farther apart, but ranks this below constraints.
+    """
+    found: dict[str, set[str]] = {}
+    for store in stores:
+        for part in filter(None, store.locality.split(",")):
+            tier, _, value = part.partition("=")
+            found.setdefault(tier, set()).add(value)
+    return {
+        tier: (-(-replicas // len(values)), "soft")
+        for tier, values in found.items()
+        if len(values) > 1
+    }
+
+
+def _without_quorum(cluster: Cluster) -> NDArray[np.bool_]:
+    """Tell which ranges have no majority of their voters on stores that live, (P,)."""
+    placement, count = cluster.placement, len(cluster.partitions)
+    votes = (placement.node >= 0) & (placement.role == Role.VOTER)
+    live = votes & at_node(cluster.nodes.serves, placement.node)
+    voters, left = (np.bincount(placement.owner[rows], minlength=count) for rows in (votes, live))
+    return np.asarray((voters > 0) & (2 * left <= voters))
+
+
+def _read_document(found: _Found, document: Document) -> None:
+    kind = kind_of(document)
+    if kind == "ranges":
+        found.ranges.append(table_of(found.faults, document))
+    elif kind == "node status":
+        found.nodes.append(table_of(found.faults, document))
+    elif kind == "store status":
+        found.stores.append(table_of(found.faults, document))
+    elif kind == "zone SQL":
+        read_zone_sql(found.faults, document, found.zones)
+        found.zones.written = True
+    elif kind == "zone table":
+        read_zone_table(found.faults, table_of(found.faults, document), found.zones)
+    elif kind == "zone YAML":
+        read_zone_yaml(found.faults, document, found.zones)
+    else:
+        message = (
+            "is not a table of ranges, nodes or stores nor a zone configuration of CockroachDB"
+        )
+        found.faults.add(document.name, document.data[:40], message)
+
+
+def _first_rows(faults: FaultList, table: Table) -> NDArray[np.int64]:
+    """Return the first row of each range; one that spans several tables has a row for each."""
+    ids = table.wholes(faults, "range_id", MOST)
+    _, first, of = np.unique(ids, return_index=True, return_inverse=True)
+    for name in ("replicas", "voting_replicas", "lease_holder"):
+        if name in table.columns:
+            cells = np.array(table.columns[name], object)
+            for row in np.flatnonzero(cells != cells[first][of])[:LISTED_FAULTS].tolist():
+                message = f"differs from {table.at(int(first[of[row]]), name)}, of the same range"
+                faults.add(table.at(row, name), quoted(cells[row]), message)
+    order: NDArray[np.int64] = np.sort(first)
+    return order
+
+
+Lists = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""How many numbers each row has, and all of them."""
+
+
+def _held(faults: FaultList, table: Table, rows: NDArray[np.int64]) -> dict[Role, Lists]:
+    """Return the stores of each role; without their columns all replicas vote.
+
+    In the middle of a change some that are on their way out have no role: they count as learners.
+    """
+    columns = {
+        Role.VOTER: "voting_replicas",
+        Role.NON_VOTER: "non_voting_replicas",
+        Role.LEARNER: "learner_replicas",
+    }
+    if "voting_replicas" not in table.columns:
+        columns = {Role.VOTER: "replicas"}
+    found = {}
+    for role, name in columns.items():
+        if name in table.columns:
+            found[role] = _lists(faults, table, name, rows)
+    if "replicas" in table.columns and Role.VOTER in found and len(columns) > 1:
+        width, every = _lists(faults, table, "replicas", rows)
+        roles = sum((own for own, _ in found.values()), np.zeros(len(rows), np.int64))
+        if (width > roles).any():
+            found[Role.LEARNER] = _with_leaving(found, width, every)
+    return found
+
+
+def _with_leaving(
+    held: Mapping[Role, Lists], width: NDArray[np.int64], every: NDArray[np.int64]
+) -> Lists:
+    """Return the learners, and all of the replicas ``every`` row has that are in no role."""
+    parts = {role: np.split(listed, np.cumsum(own)[:-1]) for role, (own, listed) in held.items()}
+    found: list[list[int]] = []
+    for p, replicas in enumerate(np.split(every, np.cumsum(width)[:-1])):
+        roles = {int(store) for own in parts.values() for store in own[p]}
+        learns = parts[Role.LEARNER][p].tolist() if Role.LEARNER in parts else []
+        found.append([*learns, *(store for store in replicas.tolist() if store not in roles)])
+    stores = [store for one in found for store in one]
+    return np.array([*map(len, found)], np.int64), np.array(stores, np.int64)
+
+
+def _lists(faults: FaultList, table: Table, name: str, rows: NDArray[np.int64]) -> Lists:
+    """Return arrays as CockroachDB prints them, ``{1,2,3}``."""
+    column = table.columns[name]
+    if not all(map(LIST.fullmatch, column)):
+        table.each(faults, name, lambda c: not LIST.fullmatch(c), "must be an array: {1,2,3}")
+        return np.zeros(len(rows), np.int64), np.zeros(0, np.int64)
+    texts = [column[row][1:-1].encode() if column[row][:1] == "{" else b"" for row in rows.tolist()]
+    lists = number_lists(texts)
+    assert lists is not None, "an array of numbers was none"
+    if lists[0].max(initial=0) > MOST_REPLICAS:
+        row = int(rows[int(lists[0].argmax())])
+        message = f"has more than {MOST_REPLICAS} replicas"
+        faults.add(table.at(row, name), int(lists[0].max()), message)
+    return lists
+
+
+def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int, _Store]:
+    """Return all stores by id; without their own table a store has the id of its node."""
+    faults = found.faults
+    used = sorted({int(one) for _, ids in held.values() for one in np.unique(ids)})
+    leads = {int(one) for one in table.cells("lease_holder") if one.isdecimal() and len(one) < 10}
+    hosts = _hosts(found, table)
+    if not found.stores:
+        known = {store: hosts.get(store, _Store(store, "")) for store in sorted({*hosts, *used})}
+        if found.nodes:
+            message = "no node of node status"
+            for store in _strangers(faults, table, used, hosts, message):
+                known[store].status = "suspect"
+                found.foreign[store] = f"{message}; add crdb_internal.kv_store_status"
+        return known
+    stores: dict[int, _Store] = {}
+    for status in found.stores:
+        ids = status.wholes(faults, "store_id", MOST).tolist()
+        nodes = status.wholes(faults, "node_id", MOST).tolist()
+        disks = _disks(faults, status)
+        for row, (store, node) in enumerate(zip(ids, nodes, strict=True)):
+            if store in stores:
+                faults.add(status.at(row, "store_id"), store, "is already there")
+            # without node status, what is known of places stands beside replicas, by store
+            host = hosts.get(node if found.nodes else store, _Store(node, ""))
+            state = host.status
+            if found.nodes and node not in hosts:
+                # a node that is decommissioned is listed only on demand; one that leads is not
+                state = "suspect" if store in leads else "decommissioned"
+                message = f"of node {node}, which is no node of node status"
+                if state == "suspect":
+                    found.foreign[store] = message
+                else:
+                    found.notes.append(f"store {store} {message}: it counts as decommissioned")
+            attributes = [*host.attributes, *_listed(status.cells("attrs")[row])]
+            stores[store] = _Store(node, host.locality, state, attributes, *disks[row])
+    message = "no store of store status"
+    for store in _strangers(faults, table, used, stores, message):
+        spare = max([MOST_NODE, *(one.host for one in stores.values())]) + 1
+        lost = [n for n, one in hosts.items() if one.status in GOING]
+        empty = {*lost} - {one.host for one in stores.values()}
+        gone = bool(empty) and store not in leads
+        node = empty.pop() if gone else spare
+        stores[store] = _Store(
+            node, hosts[node].locality if gone else "", "dead" if gone else "suspect"
+        )
+        if gone:
+            found.notes.append(
+                f"store {store} as {message}, and nodes that are down: it counts as dead"
+            )
+        else:
+            found.foreign[store] = message
+    return dict(sorted(stores.items()))
+
+
+def _disks(faults: FaultList, status: Table) -> list[tuple[float, float]]:
+    """Return how large each disk is and how much of it is used; infinite and NaN if unknown."""
+    whole = _amounts(faults, status, "capacity", np.nan, infinite=True)
+    free, used = (_amounts(faults, status, name, np.nan) for name in ("available", "used"))
+    # where both are told CockroachDB goes by them: others may use the disk, too
+    by_use = used + free
+    whole = np.where(used > 0.0, np.where(np.isnan(by_use), whole, by_use), whole)
+    used = np.where(np.isnan(used), whole - free, used)
+    unknown = ~(whole > 0.0) | np.isinf(whole)
+    return [*zip(np.where(unknown, np.inf, whole).tolist(),
+                 np.where(unknown, np.nan, used).tolist(), strict=True)]  # fmt: skip
+
+
+def _amounts(
+    faults: FaultList,
+    table: Table,
+    name: str,
+    default: float,
+    *,
+    infinite: bool = False,
+    unit: str = BYTES,
+) -> NDArray[np.float64]:
+    """Return a column of amounts, the default where it, or a cell of it, is not there."""
+    if name not in table.columns:
+        return np.full(len(table), default)
+    cells = ["" if cell.upper() == "NULL" else cell for cell in table.columns[name]]
+    told = Table(table.name, {name: cells}, table.lines, table.titles)
+    return told.amounts(faults, name, default, infinite=infinite, unit=unit)
+
+
+def _strangers(
+    faults: FaultList, table: Table, used: Sequence[int], known: Collection[int], message: str
+) -> list[int]:
+    """Return the stores that hold replicas and are not known; where none is known, refuse them."""
+    strange = [store for store in used if store not in known]
+    if len(strange) < len(used):
+        return strange
+    for store in strange[:LISTED_FAULTS]:
+        faults.add(f"{table.name}: replicas", store, f"is {message}")
+    return []
+
+
+def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
+    """Return nodes by id from their status, or from the localities beside replicas."""
+    known: dict[int, dict[str, str]] = {}
+    for status in map(_as_node_status, found.nodes):
+        ids = status.wholes(found.faults, "id", MOST).tolist()
+        cells = {name: status.columns[name] for name in STATES if name in status.columns}
+        for name in cells:
+            if name.startswith("is_"):
+                message = "must be true or false"
+                status.each(found.faults, name, lambda c: c.lower() not in BOOLEANS, message)
+        seen: set[int] = set()
+        for row, node in enumerate(ids):
+            if node in seen:
+                found.faults.add(status.at(row, "id"), node, "is already there")
+            seen.add(node)
+            known.setdefault(node, {}).update({name: own[row] for name, own in cells.items()})
+    hosts = {
+        node: _Store(
+            node,
+            "" if own.get("locality", "").upper() == "NULL" else own.get("locality", ""),
+            _status_of(STATES | {name: cell.lower() for name, cell in own.items()}),
+            _listed(own.get("attrs", "")),
+        )
+        for node, own in known.items()
+    }
+    told = any("locality" in status.columns for status in found.nodes)
+    if not told and "replica_localities" in table.columns and "replicas" in table.columns:
+        for ids, text in zip(
+            table.columns["replicas"], table.columns["replica_localities"], strict=True
+        ):
+            parts = [a.replace("\\", "") or b for a, b in QUOTED.findall(text)]
+            listed = ids.strip("{}").split(",")
+            for store, locality in zip(listed, parts, strict=False):
+                if not (store.isdecimal() and len(store) < 10):
+                    continue
+                if not found.nodes:
+                    hosts.setdefault(int(store), _Store(int(store), locality.strip()))
+                elif int(store) in hosts:
+                    hosts[int(store)].locality = locality.strip()
+    return hosts
+
+
+def _listed(cell: str) -> list[str]:
+    """Return attributes as they are listed, ``["ssd","nvme"]``."""
+    return [one.strip(' "') for one in cell.strip("[]{}").split(",") if one.strip(' "')]
+
+
+def _as_node_status(table: Table) -> Table:
+    """Return a table of nodes with the names that node status has for its columns."""
+    columns = {ALIASES.get(name, name): cells for name, cells in table.columns.items()}
+    return Table(table.name, columns, table.lines, table.titles)
+
+
+def _status_of(own: Mapping[str, str]) -> str:
+    """Return the state of a node's stores by what its status says."""
+    if own["membership"] == "decommissioned":
+        return "decommissioned"
+    leaves = own["membership"] == "decommissioning" or own["is_decommissioning"] in ("true", "t")
+    if own["is_live"] in ("false", "f"):
+        # before 20.2 nothing else tells one that is decommissioned
+        return "decommissioned" if leaves else "dead"
+    if leaves:
+        return "decommissioning"
+    if own["is_draining"] in ("true", "t"):
+        return "draining"
+    return "suspect" if own["is_available"] in ("false", "f") else "available"
+
+
+def _rows_of(
+    faults: FaultList,
+    rows: NDArray[np.int64],
+    held: Mapping[Role, Lists],
+    place: Mapping[int, int],
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Return stores and roles by slot, voters first."""
+    total = sum((width for width, _ in held.values()), np.zeros(len(rows), np.int64))
+    shape = (len(rows), min(int(total.max(initial=1)), 3 * MOST_REPLICAS))
+    stores, roles = np.full(shape, -1, np.int32), np.zeros(shape, np.uint8)
+    used = np.zeros(len(rows), np.int64)
+    if faults:
+        return stores, roles
+    ids = np.array([*place], np.int64)
+    for role, (width, listed) in held.items():
+        row = np.repeat(np.arange(len(rows)), width)
+        start = np.cumsum(width) - width
+        slot = np.arange(len(listed)) - np.repeat(start, width) + used[row]
+        stores[row, slot] = np.searchsorted(ids, listed)
+        roles[row, slot] = role
+        used += width
+    return stores, roles
+
+
+def _leases(
+    faults: FaultList, table: Table, rows: NDArray[np.int64], place: Mapping[int, int]
+) -> NDArray[np.int32] | None:
+    """Return who holds each lease, -1 for nobody, -2 for nobody known; None if not told."""
+    if "lease_holder" not in table.columns:
+        return None
+
+    def wrong(cell: str) -> bool:
+        plain = cell.isascii() and cell.isdecimal() and len(cell) < 10
+        return cell.upper() not in NOBODY and not plain
+
+    table.each(faults, "lease_holder", wrong, "must be a store, or empty")
+    cells = table.columns["lease_holder"]
+    at = {
+        cell: -1 if cell.upper() in NOBODY or wrong(cell) else place.get(int(cell), -2)
+        for cell in set(cells)
+    }
+    return np.array([at[cells[row]] for row in rows.tolist()], np.int32)
+
+
+def _sizes(faults: FaultList, table: Table) -> NDArray[np.float64]:
+    """Return the bytes of each row's range."""
+    if "range_size" in table.columns:
+        return _amounts(faults, table, "range_size", 0.0)
+    if "range_size_mb" in table.columns:
+        return _amounts(faults, table, "range_size_mb", 0.0, unit="MB") * MEGABYTE
+    return np.zeros(len(table))
+
+
+def _tables(table: Table, rows: NDArray[np.int64]) -> Tables:
+    """Return what the ranges belong to, as far as the table tells it."""
+    columns = tuple(name for name in BELONGS if name in table.columns)
+    numbers: dict[tuple[str, ...], int] = {}
+    if not columns:
+        return Tables((), ((),), np.zeros(len(rows), np.int32))
+    cells = [table.columns[name] for name in columns]
+    listed = zip(*([own[row] for row in rows.tolist()] for own in cells), strict=True)
+    of = [numbers.setdefault(one, len(numbers)) for one in listed]
+    return Tables(columns, tuple(numbers), np.array(of, np.int32))
+
+
+def _database(found: _Found, name: str, tables: Tables) -> str:
+    """Return the database of ranges that have no column for it, as far as zones tell; "" if not."""
+    if "database_name" in tables.columns:
+        return ""
+    belongs = [dict(zip(tables.columns, row, strict=True)) for row in tables.rows]
+    databases = found.zones.databases_of(
+        (one.get("schema_name", ""), one.get("table_name", "")) for one in belongs
+    )
+    if len(databases) > 1:
+        message = "are databases of their own, and the ranges have no database_name"
+        found.faults.add(f"{name}: database_name", sorted(databases), message)
+    return min(databases, default="")
+
+
+def _located(found: _Found, table: Table, rows: NDArray[np.int64], path: str) -> str:
+    """Return where in the files an argument of the model stands."""
+    if path.startswith("configs"):
+        at = next(iter(found.zones.at.values()), table.name)
+        return f"{at.split(':')[0] if found.zones.at else at}: {path}"
+    entry = re.match(r"(replicas|leaseholder|size)\[(\d+)", path)
+    if entry and int(entry[2]) < len(rows):
+        return f"{table.name}:{table.lines[int(rows[int(entry[2])])]}: {path}"
+    nodes = path.startswith(("localities", "status", "hosts", "attributes", "capacity"))
+    others = [*found.nodes, *found.stores]
+    return f"{others[0].name if nodes and others else table.name}: {path}"
+
+
+def _grouped(cluster: Cluster) -> Cluster:
+    """Return the cluster with tables as groups, where the ranges tell them."""
+    tables = cluster.native.tables
+    if "table_name" not in tables.columns or not len(tables.of):
+        return cluster
+    shown = [i for i, name in enumerate(tables.columns) if name != "index_name"]
+    named = [[row[i] for i in shown if row[i] not in ("", "NULL")] for row in tables.rows]
+    labels = [".".join(names) or "-" for names in named]
+    groups = {label: g for g, label in enumerate(dict.fromkeys(labels))}
+    group = np.array([groups[label] for label in labels], np.int64)
+    return cluster.replace(group=group[tables.of], group_names=list(groups))

@@ -1,0 +1,173 @@
+"""Waves as CockroachDB takes them: statements that exchange stores of a range, and move leases."""
+
+from collections.abc import Iterator, Sequence
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Role
+from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.systems.cockroach.cluster import read
+from evenkeel.systems.cockroach.documents import kind_of
+from evenkeel.systems.cockroach.statements import KINDS, check_numbers
+from evenkeel.systems.documents import Document
+from evenkeel.systems.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.systems.folders.observing import Observed, observed
+
+SHELL = r"""
+# cockroach_ NAME ARGUMENT...: a command of the tool, at the address that is told
+cockroach_() {
+  name=$1; shift
+  if [ -n "$URL" ]; then set -- --url "$URL" "$@"; fi
+  cockroach "$name" "$@"
+}
+
+sql() { cockroach_ sql --format=csv "$@"; }
+
+HELD='range_id, replicas, voting_replicas, non_voting_replicas, learner_replicas, lease_holder'
+NAMES='database_name, schema_name, table_name, index_name'
+
+# ranges: later releases do not name tables in their internal table, earlier ones only there
+ranges() {
+  sql -e "SELECT $HELD, $NAMES FROM crdb_internal.ranges LEFT JOIN
+    (SELECT range_id, $NAMES FROM [SHOW CLUSTER RANGES WITH INDEXES]) AS named USING (range_id)" \
+    >"$dump/ranges.csv" 2>/dev/null </dev/null ||
+    sql -e "SELECT $HELD, $NAMES FROM crdb_internal.ranges" >"$dump/ranges.csv" </dev/null
+}
+
+# which ranges are of a partition nobody tells, and so its zone is none that could be kept
+take() {
+  ranges &&
+    sql -e "SELECT target, raw_config_sql FROM [SHOW ZONE CONFIGURATIONS]
+      WHERE target NOT LIKE 'PARTITION %'" >"$dump/zones.csv" </dev/null &&
+    sql -e 'SELECT node_id, store_id, attrs, capacity FROM crdb_internal.kv_store_status' \
+      >"$dump/stores.csv" </dev/null &&
+    cockroach_ node status --all --format=csv >"$dump/nodes.csv" </dev/null
+}
+
+LOAD=kv.allocator.load_based_rebalancing
+still="$LOAD is still off"
+
+# What is set is kept; what is kept already is not kept anew.
+hold() {
+  [ -e "$held" ] || {
+    sql -e "SHOW CLUSTER SETTING $LOAD" </dev/null | tail -n 1 >"$held.part"
+      grep -q . "$held.part" || return 1
+    ! grep -qx off "$held.part" || printf 'run.sh: note: %s, %s\n' \
+      "$LOAD is off already, and will be so at the end" \
+      'unless a run of another folder still holds it: "sh run.sh release" there first' >&2
+    mv "$held.part" "$held"
+  } || return 1
+  sql -e "SET CLUSTER SETTING $LOAD = 'off'" </dev/null >/dev/null
+}
+
+release() {
+  was=$(cat "$held")
+  case $was in ''|*[!a-z\ -]*) return 1 ;; esac
+  sql -e "SET CLUSTER SETTING $LOAD = '$was'" </dev/null >/dev/null
+}
+
+# a range says by itself what became of a statement: the next look shows it, too
+apply() { sql <"$1.statements.sql"; }
+
+settle() { :; }
+"""
+
+SETTINGS = (
+    Setting("URL", "", "address as `cockroach sql --url` takes it, that of the tool by default"),
+)
+
+NOTES = (
+    "The user must have the role `admin`: `ALTER RANGE ... RELOCATE` asks for it. CockroachDB "
+    "has that statement since 22.1, and means it for those who know what they do.",
+    "`kv.allocator.load_based_rebalancing` is `off` from the first statement to the last, and then "
+    "as it was. Who stops in between and does not go on gives it back by `sh run.sh release`.",
+    "CockroachDB goes on to mend ranges and to keep zone configurations: what breaks these it "
+    "takes back, and `run.sh` stops there. What is to stay needs a zone configuration.",
+    "A range that is split or merged meanwhile is not there or is another: `run.sh` stops.",
+)
+
+
+def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
+    """Return the statements of each wave: voters, then non-voters, then the lease of each range.
+
+    Raises
+    ------
+    InvalidInput
+        If a range or store is not named by its number, a replica would join or leave without
+        another in exchange, or voters and non-voters trade places.
+    """
+    faults = FaultList()
+    check_numbers(faults, cluster)
+    faults.raise_if_any()
+    unpaired: dict[str, list[str]] = {}
+    found = [
+        "".join(f"{line}\n" for one in wave for line in _statements(faults, cluster, one, unpaired))
+        for wave in waves
+    ]
+    if unpaired:
+        message = (
+            "RELOCATE only exchanges replicas, CockroachDB adds and removes them itself: pin the "
+            "ranges, or change their zones"
+        )
+        told = [f"{name} ({' '.join(theirs)})" for name, theirs in unpaired.items()]
+        faults.add(counted(len(told), "range"), some_of(told, str), message)
+    faults.raise_if_any()
+    return [{"statements.sql": text.encode()} for text in found]
+
+
+def _statements(
+    faults: FaultList, cluster: Cluster, change: Change, unpaired: dict[str, list[str]]
+) -> Iterator[str]:
+    """Yield the statements of a change, and add to ``unpaired`` what none can do."""
+    stores, first = cluster.nodes.names, int(cluster.placement.first[change.partition])
+    roles = [Role(int(role)) for role in cluster.placement.role[first : first + len(change.after)]]
+    before = {n: role for n, role in zip(change.before, roles, strict=True) if n >= 0}
+    after = {n: role for n, role in zip(change.after, roles, strict=True) if n >= 0}
+    if traded := [stores[n] for n in before.keys() & after.keys() if before[n] != after[n]]:
+        faults.add(change.name, sorted(traded), "would change roles: RELOCATE exchanges stores")
+    for role in dict.fromkeys([*KINDS, *roles]):
+        leaves = [n for n, own in before.items() if own == role and n not in after]
+        joins = [n for n, own in after.items() if own == role and n not in before]
+        if not (leaves or joins):
+            continue
+        if len(leaves) != len(joins) or role not in KINDS:
+            told = [*(f"-{stores[n]}" for n in leaves), *(f"+{stores[n]}" for n in joins)]
+            unpaired.setdefault(change.name, []).extend(told)
+            continue
+        for source, target in zip(leaves, joins, strict=True):
+            way = f"FROM {stores[source]} TO {stores[target]}"
+            yield f"ALTER RANGE {change.name} RELOCATE {KINDS[role]} {way};"
+    if leader(change) >= 0:
+        yield f"ALTER RANGE {change.name} RELOCATE LEASE TO {stores[change.leads]};"
+
+
+def leader(change: Change) -> int:
+    """Return who is given the lease; -1 where it is left to CockroachDB."""
+    return change.leads if change.leads != change.led else -1
+
+
+def observe(documents: Sequence[Document]) -> Observed:
+    """Return where ranges are seen; zones, which ``resume`` reads, have no part in that.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, line, column and value.
+    """
+    return observed(read([one for one in documents if not kind_of(one).startswith("zone")]))
+
+
+PACE = (
+    "The cluster setting `kv.snapshot_rebalance.max_rate` limits what a node sends: set it before, "
+    "and back afterwards."
+)
+
+
+def lists_stores(documents: Sequence[Document]) -> bool:
+    """Return whether they tell all nodes and their stores: ranges name those with replicas."""
+    return {"node status", "store status"} <= {*map(kind_of, documents)}
+
+
+CARRIER = Carrier(
+    files, SHELL, SETTINGS, NOTES, leader, observe, lists_stores, gives_up=False, pace=PACE
+)

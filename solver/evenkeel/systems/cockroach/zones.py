@@ -1,0 +1,349 @@
+"""Zone configurations out of SQL, a table of it or YAML, and which of them holds for a range.
+
+What a configuration leaves out it inherits: an index from its table, a table from its database, a
+database from the default range, a partition from its index or table. Fields that do not place
+replicas are passed over. In a table that the system printed, a row that cannot be read is noted,
+and what it configures left alone; a file that people write is refused.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.runtime.printable import printable
+from evenkeel.systems.cockroach.allocator.zone_configs.documents import FIELDS, parse_config
+from evenkeel.systems.cockroach.flow import parse_flow
+from evenkeel.systems.csv_text import Table
+from evenkeel.systems.documents import Document, quoted
+
+Target = tuple[str, ...]
+"""Database, schema, table and index from the right: () is the default, ("t",) a table.
+
+Of a partition its own name goes before those of its table or index.
+"""
+
+Key = tuple[str, Target]
+"""What is configured: its kind, such as ``TABLE`` or ``PARTITION OF INDEX``, and which."""
+
+OTHERS = {
+    "range_min_bytes", "range_max_bytes", "gc.ttlseconds", "gc", "global_reads",
+    "num_voters_per_region",
+}  # fmt: skip
+NAME = r"(?:\"(?:[^\"]|\"\")+\"|[^\s\".;@]+)"
+TARGET = (
+    rf"(?P<kind>RANGE|DATABASE|TABLE|INDEX|PARTITION\s+(?P<part>{NAME})\s+OF\s+(?:TABLE|INDEX))"
+    rf"\s+(?P<name>{NAME}(?:\.{NAME}){{0,2}}(?:@{NAME})?)"
+)
+STATEMENT = re.compile(
+    rf"\s*ALTER\s+{TARGET}\s+CONFIGURE\s+ZONE\s+(?P<what>USING|DISCARD)\b(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+SETTING = re.compile(
+    r"\s*(?P<name>[\w.]+)\s*=\s*(?:e?'(?P<text>(?:[^']|'')*)'|(?P<word>[^\s,;']+)"
+    r"|COPY\s+FROM\s+PARENT)\s*(?P<end>,|;?\s*$)",
+    re.IGNORECASE,
+)
+NO_FIELD = "is not a field of a zone configuration"
+DEEPEST, MOST_TEXT = 20, 2**22
+"""Brackets within brackets, and characters, of a YAML file."""
+
+QUALIFIED = {"RANGE": 0, "DATABASE": 0, "TABLE": 3, "INDEX": 4}
+"""Parts of a target that says which database it is of."""
+
+
+@dataclass
+class Zones:
+    """What is configured, by kind and target, with its place."""
+
+    of: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    at: dict[Key, str] = field(default_factory=dict)
+    unread: set[Key] = field(default_factory=set)
+    """What is configured in a way that could not be read."""
+
+    notes: list[str] = field(default_factory=list)
+    written: bool = False
+    """Whether people wrote some of it, who can mend it; else all of it is what a system printed."""
+
+    def add(self, faults: FaultList, at: str, key: Key, config: dict[str, Any]) -> None:
+        """Take in a configuration; one target has one."""
+        if key in self.at and config != self.of[key]:
+            faults.add(at, ".".join(key[1]), f"is configured otherwise at {self.at[key]}")
+        self.of.setdefault(key, {}).update(config)
+        self.at.setdefault(key, at)
+
+    def databases_of(self, tables: Iterable[tuple[str, str]]) -> set[str]:
+        """Return the databases that ranges of these tables, (schema, name), may be of.
+
+        One that has the zone of such a table goes before those that only have a zone. Every
+        cluster has zones of ``system``, whose ranges nearly nobody asks for: its own table tells.
+        """
+        theirs = {*tables}
+        named = {table for _, table in theirs}
+        whole, owning = set[str](), set[str]()
+        for kind, target in map(_whole, self.of):
+            if target[0] == "system" and "descriptor" not in named:
+                continue
+            if kind == "DATABASE":
+                whole.add(target[0])
+            elif len(target) == QUALIFIED[kind] and (
+                target[1:3] in theirs or ("", target[2]) in theirs
+            ):
+                owning.add(target[0])
+        return owning or whole
+
+    def of_span(self, span: str) -> dict[str, Any]:
+        """Return what holds for a range of CockroachDB's own, by its span.
+
+        Every cluster has configurations of those in ``OWN``, with numbers of their own: where one
+        is left out, the numbers of the default are not theirs.
+        """
+        key = span_key(span)
+        config = self.of.get(DEFAULT, {}) | self.of.get(key, {})
+        if span in OWN and key not in self.of:
+            config = {name: config[name] for name in config if name not in COUNTS}
+        return config
+
+    def of_tables(self) -> list[str]:
+        """Return the tables and indexes that have zones, but for those of ``system``."""
+        return [
+            ".".join(target)
+            for kind, target in dict.fromkeys(map(_whole, self.of))
+            if kind in ("TABLE", "INDEX") and target[0] != "system"
+        ]
+
+    def config_of(self, database: str, schema: str, table: str, index: str) -> dict[str, Any]:
+        """Return what holds for a range of a table; one of no schema that is told is ``public``."""
+        config: dict[str, Any] = {}
+        for key in _keys(database, schema, table, index):
+            config |= self.of.get(key, {})
+        return config
+
+    def is_unread(self, database: str, schema: str, table: str, index: str) -> bool:
+        """Whether something that may hold for a range of a table could not be read."""
+        keys = {*_keys(database, schema, table, index)}
+        for kind, target in map(_whole, self.unread):
+            if kind == "INDEX" and not index:
+                kind, target = "TABLE", target[:-1]
+            if (kind, target) in keys:
+                return True
+        return False
+
+    def partitions_of(
+        self, database: str, schema: str, table: str, index: str
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Return what is configured for the partitions of a table, or of its index, by name.
+
+        Those of the table are its primary index's. Where no index is told, all of them count.
+        """
+        named = {target for kind, target in _keys(database, schema, table, "") if kind == "TABLE"}
+        own: dict[str, list[dict[str, Any]]] = {}
+        others: dict[str, list[dict[str, Any]]] = {}
+        for (kind, (name, *of)), config in self.of.items():
+            if kind == "PARTITION OF TABLE" and tuple(of) in named:
+                others.setdefault(name, []).append(config)
+            elif kind == "PARTITION OF INDEX" and tuple(of[:-1]) in named:
+                if index and of[-1] == index:
+                    own.setdefault(name, []).append(config)
+                elif not index or of[-1] == "*":
+                    others.setdefault(name, []).append(config)
+        return own or others
+
+
+DEFAULT: Key = ("RANGE", ("default",))
+
+
+def span_key(span: str) -> Key:
+    """Return what is configured for a range of CockroachDB's own, by its span."""
+    return ("DATABASE", ("system",)) if span == "tables" else ("RANGE", (span,))
+
+
+OWN = ("meta", "liveness", "system", "tables")
+COUNTS = ("num_replicas", "num_voters")
+
+
+def _whole(key: Key) -> Key:
+    """Return what a partition is one of; anything else as it is."""
+    kind, target = key
+    return (kind.split()[-1], target[1:]) if kind.startswith("PARTITION") else key
+
+
+def _keys(database: str, schema: str, table: str, index: str) -> list[Key]:
+    """Return where the configuration of a range may stand, what it inherits from first."""
+    schema = schema or "public"
+    tables: list[Key] = [
+        ("TABLE", name)
+        for name in ((table,), (schema, table), (database, table), (database, schema, table))
+        if table
+    ]
+    indexes: list[Key] = [("INDEX", (*name, index)) for _, name in tables if index]
+    return [DEFAULT, ("DATABASE", (database,)), *tables, *indexes]
+
+
+def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
+    """Read ``ALTER ... CONFIGURE ZONE`` statements."""
+    for statement, offset in _statements(document.text(faults)):
+        at = f"{document.name}:{document.line_at(offset)}"
+        if not re.search(r"\bCONFIGURE\s+ZONE\b", statement, re.IGNORECASE):
+            continue
+        found = STATEMENT.fullmatch(statement)
+        if found is None:
+            message = "is not ALTER RANGE, DATABASE, TABLE, INDEX ... CONFIGURE ZONE USING"
+            faults.add(at, quoted(statement.strip()), message)
+            continue
+        if found["what"].upper() == "DISCARD":
+            continue
+        config = _settings(faults, at, found["rest"])
+        zones.add(faults, at, _key(found), config)
+
+
+def read_zone_table(faults: FaultList, table: Table, zones: Zones) -> None:
+    """Read what ``SHOW ZONE CONFIGURATIONS`` prints: a statement in each row."""
+    name = "raw_config_sql" if "raw_config_sql" in table.columns else "config_sql"
+    targets = table.columns.get("target") or table.cells("zone_name")
+    for row, text in enumerate(table.columns[name]):
+        if text.upper() in ("", "NULL"):
+            continue
+        at, own, read = table.at(row, name), FaultList(), Zones()
+        read_zone_sql(own, Document(at, text.encode("utf-8", "replace")), read)
+        for config in read.of.values():
+            parse_config(own, at, config)
+        wrong = [one for one in own.faults if one.message != NO_FIELD]
+        for key, config in read.of.items():
+            if not wrong:
+                zones.add(faults, at, key, config)
+        which = printable(targets[row] or " ".join(text.split())[:60])
+        for one in own.faults:
+            zones.notes.append(f"what is passed over in the zone of {which}, since it {one.message}"
+                               f": {one.value} ({one.path})")  # fmt: skip
+        if wrong or not read.of:
+            words = targets[row] or " ".join(text.split()[1:])
+            if found := re.match(TARGET, words, re.IGNORECASE):
+                zones.unread.add(_key(found))
+
+
+def _statements(text: str) -> Iterator[tuple[str, int]]:
+    """Yield statements with the bytes before them; comments are blanked, texts kept whole."""
+    blank = re.sub(
+        r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*",
+        lambda found: " " * len(found[0]) if found[0].startswith("--") else found[0],
+        text,
+    )
+    for found in re.finditer(r"(?:'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^;'\"]|['\"])+", blank):
+        stripped = found[0].lstrip()
+        if stripped:
+            start = found.end() - len(stripped)
+            yield stripped.rstrip(), len(text[:start].encode("utf-8", "replace"))
+
+
+def _key(found: re.Match[str]) -> Key:
+    """Return what a match of ``TARGET`` names."""
+    kind, target = found["kind"].upper(), _target(found["name"])
+    if found["part"] is None:
+        return kind, target
+    return f"PARTITION OF {kind.split()[-1]}", (*_target(found["part"]), *target)
+
+
+def _target(name: str) -> Target:
+    parts = re.findall(NAME, name)
+    return tuple(
+        part[1:-1].replace('""', '"') if part.startswith('"') else part.lower() for part in parts
+    )
+
+
+def _settings(faults: FaultList, at: str, text: str) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    begin = 0
+    while begin < len(text):
+        found = SETTING.match(text, begin)
+        if found is None:
+            faults.add(at, quoted(text[begin:].strip()), "is not `name = value`")
+            break
+        begin = found.end()
+        value = found["text"].replace("''", "'") if found["text"] is not None else found["word"]
+        if value is None:
+            continue  # COPY FROM PARENT
+        _set(faults, at, config, found["name"].lower(), value)
+        if not found["end"].startswith(","):
+            break
+    return config
+
+
+def _set(faults: FaultList, at: str, config: dict[str, Any], name: str, value: str) -> None:
+    if name in FIELDS:
+        try:
+            config[name] = parse_flow(value)
+        except ValueError as error:
+            faults.add(f"{at}: {name}", quoted(value), f"is not a value of a zone: {error}")
+    elif name not in OTHERS:
+        faults.add(f"{at}: {quoted(name)}", quoted(value), NO_FIELD)
+
+
+def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
+    """Read one configuration, which then is the default, or a mapping from targets to them."""
+    loaded = _load_yaml(faults, document)
+    zones.written = True
+    if loaded is None:
+        return
+    if not isinstance(loaded, Mapping):
+        message = "must be a zone configuration, or a mapping from targets to them"
+        faults.add(document.name, type(loaded).__name__, message)
+        return
+    single = any(name in FIELDS for name in loaded)
+    for name, given in ({"RANGE default": loaded} if single else loaded).items():
+        at, text = f"{document.name}: {quoted(str(name))}", str(name)
+        if len(text.split()) == 1:
+            text = "RANGE default" if text.lower() == "default" else f"TABLE {text}"
+        found = re.fullmatch(TARGET, text, re.IGNORECASE)
+        if found is None:
+            message = "is not a RANGE, DATABASE, TABLE, INDEX or PARTITION OF one and its name"
+            faults.add(at, quoted(str(name)), message)
+        elif not isinstance(given, Mapping):
+            faults.add(at, type(given).__name__, "must be a mapping")
+        else:
+            _add_yaml(faults, at, zones, _key(found), given)
+
+
+def _add_yaml(
+    faults: FaultList,
+    at: str,
+    zones: Zones,
+    key: Key,
+    given: Mapping[Any, Any],
+) -> None:
+    config = {}
+    for name, value in given.items():
+        if name in FIELDS:
+            if value is not None:
+                config[name] = value
+        elif name not in OTHERS:
+            faults.add(f"{at}.{quoted(str(name))}", type(value).__name__, NO_FIELD)
+    zones.add(faults, at, key, config)
+
+
+def _load_yaml(faults: FaultList, document: Document) -> Any:
+    """Return what a YAML file holds; aliases are refused, since few can stand for very much."""
+    try:
+        import yaml
+    except ImportError:
+        message = "needs the package pyyaml: pip install 'evenkeel[yaml]', or hand in SQL"
+        raise InvalidInput([Fault(document.name, "zone YAML", message)]) from None
+    text = document.text(faults)
+    depth = accumulate({"[": 1, "{": 1}.get(mark, -1) for mark in re.findall(r"[][{}]", text))
+    if max(depth, default=0) > DEEPEST or len(text) > MOST_TEXT:
+        faults.add(document.name, quoted(text), "is nested too deeply or too long for a zone file")
+        return None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=loader)):
+            faults.add(document.name, "*", "has an alias: write out what it stands for")
+            return None
+        return yaml.load(text, Loader=loader)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError, TypeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f"{document.name}:{mark.line + 1}" if mark is not None else document.name
+        message = str(getattr(error, "problem", None) or error)[:200]
+        faults.add(at, quoted(text), f"is not valid YAML: {message}")
+        return None

@@ -1,0 +1,305 @@
+"""Tables with a header line: CSV, tab-separated, or divided by semicolons, column by column."""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.keywords import did_you_mean
+from evenkeel.model.reading.quantities import milli_or_mega, read_bytes
+from evenkeel.systems.documents import Document, quoted
+
+HEAD = 65536
+"""Bytes in which the header line has to end."""
+
+DELIMITERS = "\t;,"
+"""Tried in this order on the header line."""
+
+QUOTE = '"'
+SPECIAL = re.compile(r'[",;\t\r\n]')
+"""What a cell is quoted for."""
+
+BYTES, ANYTHING = "bytes", ""
+"""What a number counts: bytes, with any unit of these; or nobody knows what, so that a unit may be
+one of something else. Of all else, which goes by its name, no other unit may stand."""
+
+MOST_NUMBER = 1e18
+"""Above everything that is counted or measured."""
+
+
+@dataclass(frozen=True)
+class Table:
+    r"""A table, by column.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    columns : mapping of str to list of str
+        The cells of each column, without surrounding blanks.
+    lines : sequence of int
+        Line of each row, counted from 1.
+    titles : mapping of str to str
+        The name of each column as it was written.
+
+    Examples
+    --------
+    >>> found = read_table(FaultList(), Document("a.csv", b"id,size\n7, 9\n"))
+    >>> found.columns, found.at(0, "size")
+    ({'id': ['7'], 'size': ['9']}, 'a.csv:2: size')
+    """
+
+    name: str
+    columns: Mapping[str, list[str]]
+    lines: Sequence[int]
+    titles: Mapping[str, str]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def at(self, row: int, column: str) -> str:
+        """Return where a cell stands."""
+        return f"{self.name}:{self.lines[row]}: {column}"
+
+    def cells(self, column: str, default: str = "") -> list[str]:
+        """Return the cells of a column, or as many defaults where the table does not have it."""
+        return self.columns.get(column) or [default] * len(self)
+
+    def numbered(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
+        """Return what stands in a column, by the first row, and which of it each row has."""
+        return numbered(self.columns[column])
+
+    def check_columns(self, faults: FaultList, known: Collection[str]) -> None:
+        """Note columns of a title that is not among those known, with the closest that is."""
+        for name, title in self.titles.items():
+            if name and name not in known:
+                message = f"is not a column of this table{did_you_mean(name, known)}"
+                faults.add(f"{self.name}: {quoted(title)}", quoted(title), message)
+
+    def each(
+        self,
+        faults: FaultList,
+        column: str,
+        wrong: Callable[[str], bool],
+        message: str,
+        instead: Callable[[str], str] = lambda cell: "",
+    ) -> None:
+        """Note the cells of a column that are wrong, the first of them one by one.
+
+        ``instead`` says more of a cell than the message, or nothing.
+        """
+        cells = self.columns[column]
+        bad = {cell for cell in set(cells) if wrong(cell)}
+        if not bad:
+            return
+        rows = [row for row, cell in enumerate(cells) if cell in bad]
+        for row in rows[:LISTED_FAULTS]:
+            faults.add(self.at(row, column), quoted(cells[row]), instead(cells[row]) or message)
+        if len(rows) > LISTED_FAULTS:
+            faults.add(f"{self.name}: {column}", len(rows) - LISTED_FAULTS, f"more: {message}")
+
+    def wholes(self, faults: FaultList, column: str, most: int) -> NDArray[np.int64]:
+        """Return a column of whole numbers from 0 on; 0 where a cell is none, which is a fault."""
+        digits = len(str(most))
+
+        def wrong(cell: str) -> bool:
+            plain = cell.isascii() and cell.isdecimal() and len(cell) <= digits
+            return not plain or int(cell) > most
+
+        cells = self.columns[column]
+        joined = "".join(cells)
+        plain = joined.isascii() and joined.isdecimal() and min(map(len, cells)) > 0
+        if not plain or max(map(len, cells)) >= digits:
+            self.each(faults, column, wrong, f"must be a whole number, at most {most}")
+            cells = ["0" if wrong(cell) else cell for cell in cells]
+        return np.fromiter(map(int, cells), np.int64, len(cells))
+
+    def amounts(
+        self,
+        faults: FaultList,
+        column: str,
+        default: float,
+        *,
+        infinite: bool = False,
+        unit: str = BYTES,
+    ) -> NDArray[np.float64]:
+        """Return a column of amounts, 9 or ``3TB``; an empty cell is the default."""
+        cells = self.columns[column]
+
+        def wrong(cell: str) -> bool:
+            amount = _amount(cell, unit) if cell else 0.0
+            return not (0.0 <= amount <= MOST_NUMBER or (infinite and amount == math.inf))
+
+        try:
+            found = np.fromiter(map(float, cells), np.float64, len(cells))
+        except ValueError:
+            told = [_amount(cell, unit) if cell else default for cell in cells]
+            found = np.array(told, np.float64)
+        fine = (found >= 0.0) & ((found <= MOST_NUMBER) | (infinite & (found == math.inf)))
+        if not fine.all():
+            message = "must be a number from 0 on, or an amount like 3TB"
+            if unit not in (BYTES, ANYTHING):
+                message = f"must be a number from 0 on, of {unit}; no other unit may stand here"
+            instead = milli_or_mega if unit == ANYTHING else lambda cell: ""
+            self.each(faults, column, wrong, message, instead)
+            empty = np.fromiter((not cell for cell in cells), np.bool_, len(cells))
+            found = np.where(fine | empty, found, 0.0)
+        return found
+
+    def empty(self, column: str) -> NDArray[np.bool_]:
+        """Return which cells of a column are empty."""
+        cells = self.columns[column]
+        if "" not in cells:
+            return np.zeros(len(cells), np.bool_)
+        return np.fromiter((not cell for cell in cells), np.bool_, len(cells))
+
+
+def numbered(cells: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return different texts in the order in which they come, and which of them each is.
+
+    Examples
+    --------
+    >>> numbered(["b", "a", "b"])
+    (['b', 'a'], array([0, 1, 0]))
+    """
+    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    return [*place], np.fromiter(map(place.__getitem__, cells), np.int64, len(cells))
+
+
+def _amount(cell: str, unit: str) -> float:
+    """Return an amount; NaN for what is none."""
+    try:
+        return float(cell)
+    except ValueError:
+        if unit not in (BYTES, ANYTHING) or (unit == ANYTHING and milli_or_mega(cell)):
+            return math.nan
+        found = read_bytes(FaultList(), "", cell)
+        return math.nan if found is None else found
+
+
+def header_of(document: Document) -> frozenset[str]:
+    r"""Return the names in the first line that says something, if it may be that of a table.
+
+    Examples
+    --------
+    >>> sorted(header_of(Document("a.csv", b"# from here\nID,Zone\n7,a\n")))
+    ['id', 'zone']
+    """
+    line = _header_line(document.data[:HEAD].decode("utf-8", "replace"))
+    if not any(mark in line for mark in DELIMITERS):
+        return frozenset()
+    return frozenset(name.lower() for name in _titles(line))
+
+
+def _header_line(text: str) -> str:
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return next(lines, "")
+
+
+def _delimiter(line: str) -> str:
+    return next((mark for mark in DELIMITERS if mark in line), ",")
+
+
+def _titles(line: str) -> list[str]:
+    return [name.strip().strip('"').strip() for name in line.split(_delimiter(line))]
+
+
+def read_table(faults: FaultList, document: Document) -> Table:
+    """Read a table; its names in lower case, lines that are blank or start with # left out."""
+    text = document.text(faults)
+    line = _header_line(text[:HEAD])
+    titles = _titles(line)
+    names = [title.lower() for title in titles]
+    for name in sorted({name for name in names if names.count(name) > 1})[:LISTED_FAULTS]:
+        faults.add(f"{document.name}: {quoted(name)}", quoted(name), "names two columns")
+    lines: Sequence[int]
+    plain = _plain_columns(document.data, text, _delimiter(line), len(names))
+    if plain is not None:
+        columns, lines = plain, range(2, len(plain[0]) + 2)
+    else:
+        rows, lines = _row_by_row(faults, document, text, names)
+        columns = [list(map(str.strip, column)) for column in zip(*rows, strict=True)]
+        columns = columns or [[] for _ in names]
+    by_name = dict(zip(names, titles, strict=True))
+    return Table(document.name, dict(zip(names, columns, strict=True)), lines, by_name)
+
+
+def _plain_columns(data: bytes, text: str, delimiter: str, count: int) -> list[list[str]] | None:
+    """Return the columns below the header; None if anything is quoted, left out or ragged."""
+    if '"' in text or text.count("\r") != text.count("\r\n"):
+        return None
+    codes = np.frombuffer(data.rstrip(b"\r\n") + b"\n", np.uint8)
+    marks = codes[(codes == ord(delimiter)) | (codes == ord("\n"))]
+    if len(marks) % count:
+        return None
+    ends = marks.reshape(-1, count) == ord("\n")
+    if ends[:, :-1].any() or not ends[:, -1].all():
+        return None
+    cells = text.rstrip("\r\n").replace("\n", delimiter).split(delimiter)
+    if any(cell[:1] in ("", "#") for cell in cells[::count]):
+        return None
+    return [list(map(str.strip, cells[count + i :: count])) for i in range(count)]
+
+
+def _row_by_row(
+    faults: FaultList, document: Document, text: str, names: Sequence[str]
+) -> tuple[list[list[str]], list[int]]:
+    """Return the rows that fit the header, each with its line, noting those that do not."""
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    ragged = 0
+    delimiter = _delimiter(_header_line(text[:HEAD]))
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True
+    )
+    begin, seen = 1, False
+    try:
+        for row in reader:
+            at, begin = begin, reader.line_num + 1
+            if not any(row) or row[0].startswith("#"):
+                continue
+            if not seen:
+                seen = True
+            elif len(row) == len(names):
+                rows.append(row)
+                lines.append(at)
+            else:
+                ragged += 1
+                if ragged <= LISTED_FAULTS:
+                    message = f"has {len(row)} cells, the header {len(names)}"
+                    faults.add(f"{document.name}:{at}", quoted(row[0]), message)
+    except csv.Error as error:
+        faults.add(f"{document.name}:{begin}", None, f"is not a row of a table: {error}")
+    if ragged > LISTED_FAULTS:
+        message = f"more rows do not have the header's {len(names)} cells"
+        faults.add(document.name, ragged - LISTED_FAULTS, message)
+    return rows, lines
+
+
+def _cell(value: object) -> str:
+    text = str(value)
+    return f'"{text.replace(QUOTE, 2 * QUOTE)}"' if SPECIAL.search(text) else text
+
+
+def encode_table(columns: Mapping[str, Sequence[object]]) -> bytes:
+    r"""Return a table as CSV; what could be taken for another cell or row is quoted.
+
+    Examples
+    --------
+    >>> encode_table({"id": ["a,b", "c"], "n": [1, 2]})
+    b'id,n\n"a,b",1\nc,2\n'
+    """
+    rows = [columns.keys(), *zip(*columns.values(), strict=True)]
+    try:
+        return "".join(f"{','.join(map(_cell, row))}\n" for row in rows).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            [Fault("cluster", quoted(error.object), "cannot be written as UTF-8")]
+        ) from None

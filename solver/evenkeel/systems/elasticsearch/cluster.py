@@ -1,0 +1,224 @@
+"""The answers put together: nodes that hold data, indices as groups, shards as partitions."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.stranded import MARKS
+from evenkeel.model.placement import Flag, Role
+from evenkeel.model.rules import Amount
+from evenkeel.model.runtime.printable import printable, some_of
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.elasticsearch.closed import Held, closed_pairs
+from evenkeel.systems.elasticsearch.disks import disks_of
+from evenkeel.systems.elasticsearch.documents import Findings, gather
+from evenkeel.systems.elasticsearch.notices import note_settings
+from evenkeel.systems.elasticsearch.rules import rules_of
+from evenkeel.systems.elasticsearch.settings import SEARCH, DataNode, allowed, roles_of, whole
+from evenkeel.systems.elasticsearch.shards import Shard, ends, shards_of
+from evenkeel.systems.native.arguments import build
+from evenkeel.systems.sources import largest
+
+NAME = "elasticsearch"
+SIZES = ("disk.total", "disk.avail")
+CAUGHT_UP, INCOMING = int(Flag.CAUGHT_UP), int(Flag.INCOMING)
+
+
+def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None = None) -> Cluster:
+    """Read a cluster from the answers of its APIs, of which ``_cat/shards`` must be one.
+
+    ``spread`` replaces the rules that the awareness attributes make.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, place and value: truncated answers, shards on nodes that
+        another file should know and does not, copies that come twice.
+    """
+    faults = FaultList()
+    found = gather(faults, documents)
+    if not (found.shards or faults):
+        listed = [document.name for document in documents]
+        faults.add("source", listed, "needs the answer of _cat/shards")
+    nodes = _nodes(found)
+    place = {node.name: n for n, node in enumerate(nodes)}
+    shards = shards_of(found)
+    indices = list(dict.fromkeys(shard.of for shard in shards))
+    group = {index: g for g, index in enumerate(indices)}
+    given: dict[str, Any] = {
+        "node_names": [node.name for node in nodes],
+        "partition_names": [f"{shard.of}/{shard.number}" for shard in shards],
+        "group": np.array([group[shard.of] for shard in shards], np.int64),
+        "group_names": indices,
+        "native_format": NAME,
+    }
+    given |= _placement(found, shards, nodes, place)
+    if any(node.searches for node in nodes):
+        given |= _roles(found, shards)
+    disks = disks_of(found, shards, nodes, place)
+    given |= disks.given
+    given |= _states(found, nodes)
+    given |= rules_of(found, shards, indices, nodes, spread)
+    held = Held(given["first"], given["placement"])
+    given["forbidden"] = closed_pairs(found, shards, nodes, held, disks.above)
+    note_settings(found)
+    given["native"] = {
+        "shards": found.shards, "answers": sorted(found.kinds), "notes": found.notes,
+        "started": sorted(found.started),
+    }  # fmt: skip
+    source = largest(documents)
+    return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def _nodes(found: Findings) -> list[DataNode]:
+    """Return the nodes that hold data, by name: those of ``_nodes``, or else all that are named.
+
+    Where shards stand on others, files are of different times, or tell a part: these nodes are
+    closed, and what they have stays.
+    """
+    if found.nodes:
+        known = {node.name: DataNode.of(key, node) for key, (_, node) in found.nodes.items()}
+        holding = {name: node for name, node in known.items() if node.holds}
+        strange = {
+            name: DataNode(name, key, ip=ip, strange=True)
+            for row in found.shards
+            for name, key, ip in ends(row)
+            if name and name not in holding
+        }
+        if strange:
+            found.notes.append(
+                f"that shards are on {some_of([*strange], printable)}, which by _nodes hold no "
+                "data: they stay there, and nothing goes there; list shards and nodes at one time"
+            )
+        return [node for _, node in sorted((holding | strange).items())]
+    searching = _searching(found)
+    busy = {name for row in found.shards for name, _, _ in ends(row)}
+    empty, named = _without_disk(found, busy), dict[str, DataNode]()
+    seen: set[str | None] = set()
+    for row in (*(row for _, row in found.allocation), *found.shards):
+        if row.get("node") in seen:
+            continue
+        seen.add(row.get("node"))
+        for name, key, ip in ends(row):
+            if name and name not in {"UNASSIGNED", *empty} and name not in named:
+                roles = frozenset({SEARCH}) if name in searching else roles_of(row)
+                node = DataNode(name, key, row.get("host") or "", ip, roles)
+                if node.holds or name in busy:
+                    named[name] = node if node.holds else replace(node, roles=None)
+    if empty:
+        found.notes.append(
+            f"no disk and no shard of {some_of(empty, printable)}: taken for nodes that hold no "
+            "data, such as client nodes; add _nodes, which tells their roles"
+        )
+    return sorted(named.values(), key=lambda node: node.name)
+
+
+def _without_disk(found: Findings, busy: Collection[str]) -> list[str]:
+    """Return the nodes of a table of disks of which it tells neither a disk nor shards."""
+    told = {row.get("node"): any(row.get(key) for key in SIZES) for _, row in found.allocation}
+    empty = [name for name, size in told.items() if name and not size and name not in busy]
+    return [name for name in empty if name != "UNASSIGNED"] if any(told.values()) else []
+
+
+def _searching(found: Findings) -> set[str]:
+    """Return the nodes that hold search replicas and nothing else, as those of that role do."""
+    held: dict[bool, set[str]] = {True: set(), False: set()}
+    for row in found.shards:
+        held[row.get("prirep") == "s"].update(name for name, _, _ in ends(row))
+    return held[True] - held[False]
+
+
+def _placement(
+    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return the copies of each shard, those on their way to another node already there."""
+    node: list[int] = []
+    flags: list[int] = []
+    leader, wanted = [], []
+    for shard in shards:
+        own: list[int] = []
+        begin = len(flags)
+        for i in shard.rows:
+            n, flag = _copy(found, i, place)
+            if n >= 0 and n in own:
+                message = f"holds a copy of {shard.of}/{shard.number} already"
+                found.faults.add(
+                    f"{found.shard_at(i)}.node", quoted(found.shards[i]["node"]), message
+                )
+            own.append(n)
+            flags.append(flag | int(Flag.PINNED) * (n >= 0 and nodes[n].strange))
+        led = bool(own) and own[0] >= 0 and found.shards[shard.rows[0]]["prirep"] == "p"
+        node += own
+        leader.append(0 if led else -1)
+        # without its primary there is nothing to make copies of, and what is missing stays so
+        if not led:
+            flags[begin:] = [one | int(MARKS) for one in flags[begin:]]
+        wanted.append(len(own))
+    first = np.concatenate([[0], np.cumsum([len(shard.rows) for shard in shards])])
+    return {
+        "placement": np.array(node, np.int64),
+        "first": first.astype(np.int64),
+        "leader": np.array(leader, np.int64),
+        "flags": np.array(flags, np.int64),
+        "replicas": np.array(wanted, np.int64),
+    }
+
+
+def _roles(found: Findings, shards: Sequence[Shard]) -> dict[str, Any]:
+    """Return which copies never lead, since all that they do is search."""
+    role = [
+        Role.NON_VOTER if found.shards[i]["prirep"] == "s" else Role.VOTER
+        for shard in shards
+        for i in shard.rows
+    ]
+    may_lead = [sum(found.shards[i]["prirep"] != "s" for i in shard.rows) for shard in shards]
+    return {"role": np.array(role, np.uint8), "voters": np.array(may_lead, np.int64)}
+
+
+def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
+    """Return the node of a copy, -1 for none, and what is known of the copy."""
+    row = found.shards[i]
+    state, name = row.get("state"), row.get("node")
+    if not name:
+        if state in ("STARTED", "RELOCATING", "INITIALIZING"):
+            message = f"is missing from a shard that is {state}"
+            found.faults.add(f"{found.shard_at(i)}.node", None, message)
+        return -1, 0
+    if state == "STARTED" and name in place:
+        return place[name], CAUGHT_UP
+    own = ends(row)
+    target = own[-1][0]
+    if target not in place:
+        message = "is not the name of a node"
+        found.faults.add(f"{found.shard_at(i)}.node", quoted(target), message)
+        return -1, 0
+    arrives = len(own) > 1 or state == "INITIALIZING"
+    return place[target], INCOMING if arrives else CAUGHT_UP
+
+
+def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
+    """Return what nodes may do: filters of the cluster and shutdowns drain them."""
+    leave = ~allowed(found.cluster, "cluster.routing.allocation.", nodes)
+    strange = np.array([node.strange for node in nodes], np.bool_)
+    leave &= ~strange
+    accepts = ~leave & ~strange
+    place = {node.key: n for n, node in enumerate(nodes)}
+    for _, one in found.shutdown:
+        if one.node_id in place:
+            n = place[one.node_id]
+            accepts[n] = False
+            leave[n] |= one.type.upper() in ("REMOVE", "REPLACE", "SIGTERM")
+        elif one.node_id not in found.nodes:
+            found.notes.append(
+                f"that {printable(one.node_id)} is shut down, which is no node here: passed over"
+            )
+    most = whole(found.faults, found.cluster, "cluster.routing.allocation.total_shards_per_node")
+    return {
+        "accepts": accepts,
+        "keeps": ~leave,
+        "max_replicas": np.full(len(nodes), most if most > 0 else -1),
+    }

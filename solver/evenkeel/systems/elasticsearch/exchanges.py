@@ -1,0 +1,82 @@
+"""Which nodes give copies of a shard to which, and the commands of a reroute that say so."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from evenkeel.model.placement import Role
+from evenkeel.systems.elasticsearch.shards import ends
+
+Command = dict[str, dict[str, Any]]
+
+
+class Exchange(NamedTuple):
+    """The nodes that lose copies of one role, and those that get them, in the order of slots."""
+
+    leaves: list[int]
+    joins: list[int]
+
+
+def exchanges(roles: Sequence[int], before: Sequence[int], after: Sequence[int]) -> list[Exchange]:
+    """Return what each role exchanges, given role and nodes by slots, -1 for none.
+
+    Slots that have no role yet are for what may lead.
+
+    Examples
+    --------
+    >>> exchanges([0, 0, 1], [1, -1, 8], [1, 2, 9])
+    [Exchange(leaves=[], joins=[2]), Exchange(leaves=[8], joins=[9])]
+    """
+    found = []
+    more = max(len(before), len(after)) - len(roles)
+    told = [*roles, *[int(Role.VOTER)] * more]
+    for role in sorted({*told}):
+        old = [n for own, n in zip(told, before, strict=False) if own == role and n >= 0]
+        new = [n for own, n in zip(told, after, strict=False) if own == role and n >= 0]
+        leaves = [n for n in old if n not in after]
+        found.append(Exchange(leaves, [n for n in new if n not in before]))
+    return found
+
+
+def under_way(native: Any) -> dict[str, dict[str, str]]:
+    """Return the copies that are not there yet: of each partition, the node that each goes to.
+
+    Each has the node that it comes from, "" for a copy that is made anew. Only what has started
+    can be moved; what has not is cancelled first.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for row in native["shards"] if isinstance(native, dict) and "shards" in native else ():
+        there = ends(row)
+        if len(there) > 1 or row.get("state") == "INITIALIZING":
+            origin = there[0][0] if len(there) > 1 else ""
+            found.setdefault(f"{row['index']}/{int(row['shard'])}", {})[there[-1][0]] = origin
+    return found
+
+
+def orders(
+    own: Mapping[str, Any],
+    told: Sequence[Exchange],
+    names: Sequence[str],
+    coming: Mapping[str, str],
+) -> list[list[Command]]:
+    """Return the commands for one shard: what is cancelled, moved and made anew.
+
+    ``own`` names the shard, ``coming`` tells of its copies under way where they come from.
+    """
+    cancels: list[Command] = []
+    moves: list[Command] = []
+    copies: list[Command] = []
+    for one in told:
+        leaving, joining = ([names[n] for n in nodes] for nodes in one)
+        for target in [name for name in leaving if name in coming]:
+            cancels.append({"cancel": {**own, "node": target, "allow_primary": False}})
+            leaving.remove(target)
+            if coming[target] in joining:  # where it came from, it stays
+                joining.remove(coming[target])
+            elif coming[target]:
+                leaving.append(coming[target])
+        for source, target in zip(leaving, joining, strict=False):
+            moves.append({"move": {**own, "from_node": source, "to_node": target}})
+        copies += [
+            {"allocate_replica": {**own, "node": target}} for target in joining[len(leaving) :]
+        ]
+    return [cancels, moves, copies]

@@ -1,0 +1,62 @@
+"""Shards by index and number, out of rows that tell a copy each."""
+
+import re
+from typing import NamedTuple
+
+from evenkeel.systems.documents import quoted
+from evenkeel.systems.elasticsearch.columns import Row
+from evenkeel.systems.elasticsearch.documents import Findings
+
+RELOCATING = re.compile(r"(.*) -> (\S*) (\S*) (.*)", re.DOTALL)
+KINDS = frozenset("prs")
+"""Primary, replica, and a replica that only searches."""
+
+
+class Shard(NamedTuple):
+    """The copies of one shard by rows in the table, the primary first, search replicas last."""
+
+    of: str
+    """Its index."""
+
+    number: int
+    rows: list[int]
+
+
+def ends(row: Row) -> list[tuple[str, str, str]]:
+    """Return name, id and address of the node that holds a shard, and of the one it moves to."""
+    text, key, address = row.get("node") or "", row.get("id") or "", row.get("ip") or ""
+    # who asked for no column of states told none
+    moving = RELOCATING.fullmatch(text) if row.get("state") in (None, "RELOCATING") else None
+    if moving is None:
+        return [(text, key, address)]
+    return [(moving[1], key, address), (moving[4], moving[3], moving[2])]
+
+
+def shards_of(found: Findings) -> list[Shard]:
+    """Return all shards by index and number, the primary of each first."""
+    shards: dict[tuple[str, int], Shard] = {}
+    for i, row in enumerate(found.shards):
+        index, text, kind = row.get("index"), row.get("shard") or "", row.get("prirep")
+        if not index:
+            found.faults.add(f"{found.shard_at(i)}.index", None, "is missing")
+        elif not (text.isascii() and text.isdecimal() and len(text) <= 9):
+            message = "must be the number of a shard"
+            found.faults.add(f"{found.shard_at(i)}.shard", quoted(text), message)
+        elif kind not in KINDS:
+            found.faults.add(f"{found.shard_at(i)}.prirep", quoted(kind), "must be p, r or s")
+        else:
+            key = (index, int(text))
+            one = shards.get(key)
+            if one is None:
+                shards[key] = Shard(*key, [i])
+            elif kind == "p" and found.shards[one.rows[0]]["prirep"] != "p":
+                one.rows.insert(0, i)
+            else:
+                one.rows.append(i)
+                if kind == "p":
+                    first = found.shard_at(one.rows[0])
+                    message = f"is a second primary: {first} is one already"
+                    found.faults.add(f"{found.shard_at(i)}.prirep", "p", message)
+    for one in shards.values():
+        one.rows.sort(key=lambda i: found.shards[i]["prirep"] == "s")
+    return [shards[key] for key in sorted(shards)]

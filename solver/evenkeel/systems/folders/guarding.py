@@ -1,0 +1,402 @@
+"""Guards: whether a live system is where a plan expects it before its next wave."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.systems.documents import Document
+from evenkeel.systems.folders.expectation import FILE, Expectation, Expected
+from evenkeel.systems.folders.mixtures import Step, has_room
+from evenkeel.systems.folders.observing import Observed, Standing, names_all_nodes, observed
+from evenkeel.systems.folders.outside import digest_seen, elsewhere
+from evenkeel.systems.folders.state import read_state, record
+from evenkeel.systems.folders.words import shown
+from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.registry import find, taken_apart
+
+Word = Literal["ready", "partly", "begun", "done", "finished", "differs"]
+
+PLAN = "plan.json"
+
+MOST_BEHIND = 5
+"""Partitions that are named whose replicas are not in sync."""
+
+BEGUN = 0.5
+"""Added to the place of a partition on its way whose next change is under way."""
+
+
+_Mixture = tuple[Mapping[str, frozenset[int]], Mapping[str, float], Sequence[Mapping[str, Step]]]
+"""What ``has_room`` is asked about: where partitions are, how far, and the waves to come."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a guard found.
+
+    Parameters
+    ----------
+    word : str
+        ``ready``: the next wave can be ordered. ``partly``: some of it has been. ``begun``: all of
+        it has been, and some is under way. ``done``: of a wave that was asked for. ``finished``:
+        all waves are done. ``differs``: the system is not where the plan expects it.
+    wave : int
+        The wave that this is about, from 1 on.
+    waves : int
+        How many there are.
+    counts : tuple of int
+        Its changes that are to be ordered, are under way, are done.
+    differences : tuple of str
+        What is not as expected, a line each.
+    notes : tuple of str
+        What has become of partitions outside the plan, which replicas of the wave are not in sync,
+        and which nodes have died that no wave left touches, a line each; it does not keep it from
+        going on.
+    """
+
+    word: Word
+    wave: int
+    waves: int
+    counts: tuple[int, int, int] = (0, 0, 0)
+    differences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        number = numbered(self.wave, self.waves)
+        if self.word == "finished" and not self.waves:
+            return f"{number} finished: there is nothing to do"
+        if self.word == "finished":
+            which = "the only wave is" if self.waves == 1 else f"all {self.waves} waves are"
+            return f"{number} finished: {which} done"
+        to_do, under_way, done = self.counts
+        return (
+            f"{number} {self.word}: wave {self.wave} of {self.waves}, "
+            f"{counted(to_do, 'change')} to do, {under_way:,} under way, {done:,} done"
+        )
+
+
+def numbered(wave: int, waves: int) -> str:
+    """Return the number of a wave as its files begin.
+
+    Examples
+    --------
+    >>> numbered(3, 12)
+    '03'
+    """
+    return str(wave).zfill(len(str(waves)))
+
+
+class Seen(NamedTuple):
+    """What a dump shows of one partition; nodes by the plan's index, -1 for unknown ones."""
+
+    nodes: frozenset[int]
+    leader: int
+    copying: bool
+
+
+@dataclass
+class _Way:
+    """What a plan does to one partition: where it is at first, and after which wave where."""
+
+    places: list[frozenset[int]]
+    leaders: list[int]
+    waves: list[int] = field(default_factory=list)
+
+    def place_after(self, wave: int) -> int:
+        """Return the place where the partition is once a wave is done."""
+        return sum(one <= wave for one in self.waves)
+
+
+def guard(
+    folder: Path, documents: Sequence[Document], wave: int | None = None, *, recording: bool = False
+) -> Verdict:
+    """Compare what a system shows with what the plan of a folder expects of it.
+
+    Without ``wave``, that of the first wave which is not done; ``recording`` writes down how many
+    are.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds no plan, there is no such wave, or the dumps cannot be read.
+    """
+    faults = FaultList()
+    if not folder.is_dir():
+        faults.add("folder", os.fspath(folder), "must be a folder that a plan was written to")
+        faults.raise_if_any()
+    told = decode_json(faults, Document.load(os.fspath(folder / FILE)), Expectation)
+    faults.raise_if_any()
+    assert told is not None
+    waves = len(told.waves)
+    if wave is not None and not 1 <= wave <= waves:
+        faults.add("wave", wave, f"must be 1 to {waves}")
+    recorded = read_state(faults, folder, waves).done
+    faults.raise_if_any()
+    system = find(told.format)
+    assert system.read is not None
+    assert system.carrier is not None
+    parts = taken_apart(documents, [system])
+    if system.carrier.observe is not None:
+        live = system.carrier.observe(parts)
+    else:
+        live = observed(system.read(parts))
+    if names_all_nodes(told.format, parts):
+        live = live._replace(alive=dict.fromkeys(told.nodes, False) | {**live.alive})
+    plan = folder / PLAN
+    planned = {one.partition for _, one in _changes(told)}
+    unlisted = frozenset[int]()
+    if not system.carrier.lists_down:
+        unlisted = frozenset(told.dead) | {
+            n for n, name in enumerate(told.nodes) if not live.alive.get(name, True)
+        }
+    were_dead = {told.nodes[n] for n in told.dead if n in unlisted}
+    others_moved = digest_seen(live.standing, planned, were_dead) != told.outside
+
+    def admits(mixture: _Mixture) -> bool:
+        return not others_moved and has_room(Document.load(os.fspath(plan)), *mixture)
+
+    verdict = _compared(told, live, recorded, wave, admits, unlisted)
+    if others_moved:
+        verdict = _with_outside(plan, told, live, verdict, unlisted)
+    done = verdict.waves if verdict.word == "finished" else verdict.wave - 1
+    if recording and wave is None and verdict.word != "differs" and done != recorded:
+        record(folder, waves, done)
+    return verdict
+
+
+def _with_outside(
+    plan: Path, told: Expectation, live: Observed, found: Verdict, unlisted: frozenset[int]
+) -> Verdict:
+    """Return a verdict with what has become of the partitions that no wave changes."""
+    joins = [
+        {
+            one.partition: [
+                *(n for n in one.after if n not in one.before),
+                *(~n for n in one.before if n not in one.after),
+            ]
+            for one in wave
+        }
+        for wave in told.waves
+    ]
+    first = found.wave + (found.word == "finished")
+    others = elsewhere(Document.load(os.fspath(plan)), live.standing, joins, first, unlisted)
+    if others.differences:
+        found = replace(found, word="differs", differences=found.differences + others.differences)
+    return replace(found, notes=found.notes + others.notes)
+
+
+def _compared(
+    told: Expectation,
+    live: Observed,
+    recorded: int,
+    wave: int | None,
+    admits: Callable[[_Mixture], bool],
+    unlisted: frozenset[int],
+) -> Verdict:
+    """Compare where partitions are with where they are to be, ``unlisted`` nodes apart."""
+    waves = len(told.waves)
+    ways, dead = _ways(told, unlisted), frozenset(told.dead)
+    index = {name: n for n, name in enumerate(told.nodes)}
+    seen = {
+        name: Seen(
+            frozenset(index.get(n, -1) for n in one.nodes) - unlisted,
+            index.get(one.leader, -1),
+            one.copying,
+        )
+        for name, one in live.standing.items()
+    }
+    differences: list[str] = []
+    places: dict[str, float] = {}
+    for name, way in ways.items():
+        expects = way.place_after(recorded)
+        at = None if name not in seen else _place(way, seen[name], expects, dead)
+        if at is None:
+            differences.append(_astray(told, name, way.places[expects], live.standing.get(name)))
+        else:
+            places[name] = at
+    after = {id(one): ways[one.partition].place_after(w) for w, one in _changes(told)}
+    if wave is None:
+        undone = [
+            w for w, one in _changes(told)
+            if places.get(one.partition, np.inf) < after[id(one)]
+        ]  # fmt: skip
+        wave = min(undone, default=waves + 1)
+        if wave <= recorded:
+            differences += _taken_back(told, places, after, recorded)
+    if not told.in_any_order and not differences:
+        early = _early(told, places, after, wave)
+        if early and not admits(_mixture(told, ways, seen, places, wave)):
+            differences += early
+    needed, spared = _died(told, live, wave)
+    differences += [f"{shown(one)}: is dead, and the plan needs it" for one in needed]
+    if differences:
+        return Verdict("differs", min(wave, max(waves, 1)), waves, differences=tuple(differences))
+    lost = [
+        f"{shown(one)}: has died since the plan was made. Nothing that is left to do touches it, "
+        "so the plan goes on; what lies there it does not mend: plan afresh after it"
+        for one in spared
+    ]
+    if wave > waves:
+        return Verdict("finished", waves, waves, notes=tuple(lost))
+    now = [(places[one.partition], after[id(one)]) for one in told.waves[wave - 1]]
+    done = sum(place >= then for place, then in now)
+    to_do = sum(place <= then - 1 for place, then in now)
+    under_way = len(now) - done - to_do
+    word: Word = "ready" if to_do == len(now) else "partly" if to_do else "begun"
+    if done == len(now):
+        word = "done"
+    elif to_do and (missing := _undone(told, places, after, wave)):
+        return Verdict("differs", wave, waves, differences=(missing,))
+    notes = _behind(told, live, wave) if to_do else ()
+    return Verdict(word, wave, waves, (to_do, under_way, done), notes=(*notes, *lost))
+
+
+def _undone(
+    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], wave: int
+) -> str:
+    """Say which waves before one are not done, without which it cannot be ordered."""
+    numbers = sorted({
+        w for w, one in _changes(told) if w < wave and places[one.partition] < after[id(one)]
+    })  # fmt: skip
+    if not numbers:
+        return ""
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) == 1:
+        return f"wave {first} is not done: wave {wave} cannot be ordered before it"
+    listed = (
+        f"{first} to {last}"
+        if len(numbers) == last - first + 1 and len(numbers) > 2
+        else ", ".join(map(str, numbers[:-1])) + f" and {last}"
+    )
+    return f"waves {listed} are not done: wave {wave} cannot be ordered before them"
+
+
+def _behind(told: Expectation, live: Observed, wave: int) -> tuple[str, ...]:
+    """Return a note of the replicas, on nodes that live, that are not in sync where a wave is.
+
+    A plan may be what mends them, and systems drop nothing before what is new is in sync.
+    """
+    names = [one.partition for one in told.waves[wave - 1]]
+    rows = [(name, live.standing[name]) for name in names if live.standing[name].behind]
+    if not rows:
+        return ()
+    listed = some_of(
+        rows,
+        lambda row: f"{shown(row[0])} ({_listed(row[1].behind)} of {_listed(row[1].nodes)})",
+        MOST_BEHIND,
+    )
+    whose = counted(len(rows), "partition")
+    return (f"replicas of {whose} of wave {wave} are not in sync: {listed}",)
+
+
+def _early(
+    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], wave: int
+) -> list[str]:
+    """Return what later waves do and is done, in part or as a whole."""
+    return [
+        f"{shown(one.partition)}: is where wave {w} puts it before wave {wave} is done, and there "
+        "is not room for that order"
+        for w, one in _changes(told)
+        if w > wave and places.get(one.partition, 0.0) > after[id(one)] - 1
+    ]
+
+
+def _mixture(
+    told: Expectation,
+    ways: Mapping[str, _Way],
+    seen: Mapping[str, Seen],
+    places: Mapping[str, float],
+    wave: int,
+) -> _Mixture:
+    """Return where partitions take room now, and what the waves from ``wave`` on do to them."""
+    held = {}
+    for name, at in places.items():
+        # what is under way has room reserved on both ends
+        there = ways[name].places[int(at) : int(np.ceil(at)) + 1]
+        held[name] = frozenset[int]().union(seen[name].nodes, *there)
+    steps = [
+        {
+            one.partition: Step(ways[one.partition].place_after(w), one.after)
+            for one in told.waves[w - 1]
+        }
+        for w in range(wave, len(told.waves) + 1)
+    ]
+    return held, places, steps
+
+
+def _changes(told: Expectation) -> list[tuple[int, Expected]]:
+    return [(w, one) for w, wave in enumerate(told.waves, start=1) for one in wave]
+
+
+def _ways(told: Expectation, unlisted: frozenset[int]) -> dict[str, _Way]:
+    """Return the way of each partition, as dumps show it that leave ``unlisted`` nodes out."""
+    ways: dict[str, _Way] = {}
+    for w, one in _changes(told):
+        begin = frozenset(one.before) - unlisted
+        way = ways.setdefault(one.partition, _Way([begin], [one.led]))
+        way.places.append(frozenset(one.after) - unlisted)
+        way.leaders.append(one.leads)
+        way.waves.append(w)
+    return ways
+
+
+def _place(way: _Way, seen: Seen, expected: int, dead: frozenset[int]) -> float | None:
+    """Return how far a partition has come on its way, or None where it is off it."""
+    places = way.places
+    here = [i for i, place in enumerate(places) if place == seen.nodes]
+    if here:
+        led = [i for i in here if way.leaders[i] in (-1, seen.leader)]
+        # of places that look alike, the one that is expected, or else the next one after it
+        at = min(led or here, key=lambda i: (i < expected, abs(i - expected)))
+        if at <= expected:
+            return at
+        return at - BEGUN if seen.copying else at if led else at - 1
+    for i in sorted(range(len(places) - 1), key=lambda i: (i < expected, abs(i - expected))):
+        before, after = places[i], places[i + 1]
+        # who leaves a node that was dead may be gone before another has come
+        fewest = min(len(before) - len((before - after) & dead), len(after))
+        if before & after <= seen.nodes <= before | after and len(seen.nodes) >= fewest:
+            return i + BEGUN
+    return None
+
+
+def _astray(told: Expectation, name: str, place: frozenset[int], seen: Standing | None) -> str:
+    """Say where a partition is, and where the plan has it."""
+    if seen is None:
+        return f"{shown(name)}: is not there"
+    then = [told.nodes[n] for n in sorted(place)]
+    return f"{shown(name)}: is on {_listed(seen.nodes)}, not on {_listed(then)}"
+
+
+def _taken_back(
+    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], recorded: int
+) -> list[str]:
+    """Return what is no longer done, unless nothing is: then the plan begins anew."""
+    if not any(places.values()):
+        return []
+    back = {
+        one.partition: w
+        for w, one in _changes(told)
+        if w <= recorded and places.get(one.partition, np.inf) < after[id(one)]
+    }
+    return [f"{shown(name)}: wave {w} was done there, and is not now" for name, w in back.items()]
+
+
+def _died(told: Expectation, live: Observed, wave: int) -> tuple[list[str], list[str]]:
+    """Return the nodes that have died since: those that the waves left touch, and the others."""
+    touched = {n for w, one in _changes(told) if w >= wave for n in (*one.before, *one.after)}
+    died = [
+        (n in touched, name)
+        for n, name in enumerate(told.nodes)
+        if n not in {*told.dead} and not live.alive.get(name, True)
+    ]
+    return [name for yes, name in died if yes], [name for yes, name in died if not yes]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(shown, names)) or "no node"

@@ -1,0 +1,360 @@
+"""``README.md`` of a folder: what a plan does and why, how to run it, stop, resume and undo it."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from evenkeel.measure.audit import audit
+from evenkeel.measure.levelness import below_mean_said, levelness
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.intake.stranded import stranded
+from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.figures import duration
+from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.planning.account.held_to import held_to
+from evenkeel.planning.plan import Plan
+from evenkeel.systems.folders.carrier import Carrier, Wave
+from evenkeel.systems.folders.left_out import (
+    MENDED,
+    lacking,
+    left_of_way_back,
+)
+from evenkeel.systems.folders.listing import change_list, seconds_of, wave_table
+from evenkeel.systems.folders.script import settings_of
+from evenkeel.systems.folders.words import plain, shown
+from evenkeel.systems.registry import find
+
+MOST_COUNTS = 10_000_000
+"""Pairs of a group and a node that are counted for one figure."""
+
+TEXT = """\
+# A plan for {system}
+
+{what}
+
+## Why
+
+{asked}| | before | after |
+|---|---:|---:|
+{why}
+
+## Waves
+
+{pace}
+
+{waves}
+
+{changes}
+{blocked}{stranded}{down}
+## What is here
+
+| file | holds |
+|---|---|
+| `run.sh` | orders wave after wave; before each it compares the system with the plan |
+| `waves/` | what each wave orders, in the system's own form |
+| `plan.json` | the plan, step by step: `evenkeel check plan.json` replays it |
+| `cluster.npz` | the cluster that it begins with |
+| `guard.json` | what is expected of the system before each wave |
+| `state.json` | how many waves were seen to be done |
+| `undo/` | the way back, the same files |
+
+## Before you run it
+
+{notes}
+
+## Run
+
+```sh
+sh run.sh
+```
+
+Where the tools of the system are, with `evenkeel` on the `PATH`. Exit code 0: all is done; 3: it
+stopped where something differs, or what is left out above is all that is left; it says which. What
+it heeds of the environment:
+
+| variable | by default | meaning |
+|---|---|---|
+{settings}
+
+## Stop
+
+Interrupt it, at any time. What was ordered goes on by itself; nothing new is ordered. Where it
+still holds a setting of the system it says so: `sh run.sh release` gives that back at once.
+
+## Resume
+
+Run it again: it looks where the system is, and goes on from there. Where that is not where the
+plan expects it, it stops with exit code 3 and says what differs. Then plan the rest anew, from what
+the system shows now (`run.sh` leaves what it saw in `dump/`):
+
+```sh
+evenkeel resume plan.json dump -o ../rest
+```
+
+That is the rest of this plan and no more: what lies on a node that has died since, and was not to
+move, is not mended by it. Plan afresh then, after it or in its place, from what the system shows.
+A setting that is held goes along into the other folder, whose `run.sh` gives it back at its end.
+Of a node that dies and that no wave left touches a note tells, and the plan goes on.
+
+## Undo
+
+{undo}
+"""
+
+
+TEXT_BACK = """\
+# The way back of a plan for {system}
+
+{what}
+
+The plan is that of the folder above; its `README.md` says what has to be known before anything is
+run, what `run.sh` heeds of the environment, and how to stop and to go on. Let the plan end first:
+where it was carried out in part, this may stop with exit code 3 before it orders anything. Then
+plan the way back from there, in the folder above:
+
+```sh
+evenkeel resume undo/plan.json undo/dump -o ../back
+```
+
+## Waves
+
+{waves}
+"""
+
+
+def readme(
+    plan: Plan, carrier: Carrier, waves: Sequence[Wave], back: Plan, ways_back: Sequence[Wave]
+) -> bytes:
+    """Return the page."""
+    text = TEXT.format(
+        system=plan.cluster.native_format,
+        what=_what(plan, carrier),
+        asked=_asked(plan.goals),
+        why=_why(plan),
+        pace=_pace(plan, waves),
+        waves=wave_table(plan, carrier, waves),
+        changes=change_list(plan, carrier, waves),
+        blocked=_blocked(plan),
+        stranded=_stranded(plan.cluster),
+        down=_down(plan),
+        notes="\n".join(f"- {note}" for note in _notes(plan, carrier)) or "Nothing.",
+        settings="\n".join(
+            f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
+            for one in settings_of(carrier, carrier.given(plan))
+        ),
+        undo=_undo(plan, back, ways_back, gives_up=carrier.gives_up),
+    )
+    return text.encode()
+
+
+def readme_of_way_back(
+    plan: Plan, carrier: Carrier, back: Plan, ways_back: Sequence[Wave]
+) -> bytes:
+    """Return the page of the way back."""
+    count = len(ways_back)
+    left = left_of_way_back(plan, back, ways_back)
+    what = f"`sh run.sh` takes back what the plan above does, in {counted(count, 'wave')}."
+    if left and not count:
+        what = f"There is no way back: {left}."
+    elif left:
+        what += f"\n\nIt leaves out what has no way back: {left}."
+    if not carrier.gives_up and count:
+        what += f"\n\n{MENDED.capitalize()}."
+    waves = (wave_table(back, carrier, ways_back), change_list(back, carrier, ways_back))
+    text = TEXT_BACK.format(
+        system=plan.cluster.native_format,
+        what=what,
+        waves="\n\n".join(waves) if count else "None.",
+    )
+    return text.encode()
+
+
+def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
+    """Return what has to be known of the system, and what the files that were read left out."""
+    missing = find(plan.cluster.native_format).left_out(plan.cluster)
+    notes = [*carrier.notes, *(f"The files tell {plain(one)}." for one in missing)]
+    if plan.throttle.paces and not carrier.keeps_pace(plan):
+        notes.append(f"Nothing here enforces the bytes per second planned for. {carrier.pace}")
+    return notes
+
+
+def _what(plan: Plan, carrier: Carrier) -> str:
+    cluster = plan.cluster
+    amount = ""
+    if cluster.bytes_dimension >= 0:
+        unit = cluster.dimensions[cluster.bytes_dimension]
+        amount = f", {plan.bytes:,.0f} of {shown(unit)}"
+    partitions, nodes = len(cluster.partitions), len(cluster.nodes)
+    size = f"{counted(partitions, 'partition')} on {counted(nodes, 'node')}"
+    are = "is" if plan.copies == 1 else "are"
+    text = f"{counted(plan.copies, 'replica')} {are} copied{amount}, in a cluster of {size}."
+    if plan.cancelled:
+        names = some_of(plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}")
+        text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
+        text += f" {carrier.drops}" if carrier.drops else ""
+    return text
+
+
+def _asked(goals: Goals | Cost | None) -> str:
+    """Return what the target was solved for; nothing where nobody knows."""
+    if goals is None:
+        return ""
+    if isinstance(goals, Cost):
+        return "Asked for: the least cost.\n\n"
+    told = []
+    if level := _tolerances(goals.level):
+        above = "above the mean, or above the proven floor where that is higher"
+        told.append(f"no node more than {level} {above}")
+    if leaders := _tolerances(goals.leaders):
+        told.append(f"no node more than {leaders} above its share of leaders")
+    if floor := _tolerances(goals.floor):
+        told.append(f"no node that takes replicas more than {floor} below the mean")
+    if told and goals.soft_yield:
+        told.append("soft rules yield to that")
+    return f"Asked for: {'; '.join(told) or 'all rules kept, and no levelness'}.\n\n"
+
+
+def _tolerances(given: float | Mapping[str, float | None] | None) -> str:
+    """Return a tolerance in percent, or those of some dimensions; "" where nothing is asked."""
+    if not isinstance(given, Mapping):
+        return "" if given is None else f"{100.0 * given:.4g}%"
+    return ", ".join(
+        f"{_tolerances(one)} ({shown(name)})" for name, one in given.items() if one is not None
+    )
+
+
+def _pace(plan: Plan, waves: Sequence[Wave]) -> str:
+    """Return what was to limit the copies, and how long all waves take one after the other."""
+    text = (
+        "The changes of a wave are ordered together; the next wave waits until they have ended. "
+        f"Planned for: {held_to(plan)}."
+    )
+    if plan.throttle.paces:
+        total = duration(sum(seconds_of(plan, waves)))
+        text += f" So, one wave after the other, all of them take {total} at least"
+        text += ", while copies may run." if plan.throttle.windows is not None else "."
+        text += (
+            f" The plan's own {duration(plan.makespan)} are those of a hand that lets each step "
+            "begin as soon as it may."
+        )
+    if len(waves) != len(plan.waves):
+        text += (
+            f" `plan.json` counts {counted(len(plan.waves), 'wave')} where {len(waves):,} are "
+            "here: the system takes some in another number of orders."
+        )
+    return text
+
+
+def _why(plan: Plan) -> str:
+    """Return what is broken, and how level the cluster is, before and after."""
+    cluster = plan.cluster
+    before, after = cluster.placement, plan.end
+    found = [audit(cluster, one).counts for one in (before, after)]
+    rows = [
+        f"| {kind.replace('_', ' ')} | {found[0].get(kind, 0):,} | {found[1].get(kind, 0):,} |"
+        for kind in found[0]
+        if found[0][kind] or found[1].get(kind)
+    ]
+    level = [levelness(cluster, one) for one in (before, after)]
+    for d, name in enumerate(cluster.dimensions):
+        most = [_ratio(one.ratio[d]) for one in level]
+        rows.append(f"| fullest node, {shown(name)}, over the mean | {most[0]} | {most[1]} |")
+    off = [furthest_from_share(cluster, one) for one in (before, after)]
+    if off[0] != off[1]:
+        figures = f"{off[0]:.2f} | {off[1]:.2f}"
+        rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
+    leads = [_ratio(one.leader_ratio) for one in level]
+    rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
+    if said := below_mean_said(level):
+        rows += ["", f"Where that is less than 1, {said}."]
+    return "\n".join(rows)
+
+
+def _ratio(value: float) -> str:
+    """Write how often a node has its share, or that one without a share has some."""
+    return f"{value:.3f}" if np.isfinite(value) else "some where no share is"
+
+
+def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
+    """Return by how many replicas a node is off its share of a group, by the weights of nodes.
+
+    This is what some systems level in place of loads, Ceph among them.
+    """
+    nodes = cluster.nodes
+    weight = np.where(nodes.alive & nodes.accepts, nodes.weight, 0.0)
+    if weight.sum() <= 0.0:
+        return 0.0
+    held, groups = placement.node >= 0, len(cluster.partitions.group_names)
+    if groups * len(nodes) > MOST_COUNTS:
+        return 0.0
+    at = cluster.partitions.group[placement.owner[held]].astype(np.int64) * len(nodes)
+    count = np.bincount(at + placement.node[held], minlength=groups * len(nodes))
+    table = count.reshape(groups, len(nodes))
+    share = table.sum(axis=1)[:, None] * (weight / weight.sum())
+    return float(np.abs(table - share).max(initial=0.0))
+
+
+def _blocked(plan: Plan) -> str:
+    if not plan.blocked:
+        return ""
+    names = some_of(plan.blocked, lacking)
+    moves = counted(len(plan.blocked), "move")
+    return f"\n**{moves} without a safe order, left out:** {names}.\n"
+
+
+def _stranded(cluster: Cluster) -> str:
+    """Return what the plan leaves out since nothing could be copied, and what to do about it."""
+    held = np.flatnonzero(stranded(cluster.placement)).tolist()
+    if not held:
+        return ""
+    nodes, first = cluster.nodes.names, cluster.placement.first
+
+    def one(p: int) -> str:
+        there = [n for n in cluster.placement.node[first[p] : first[p + 1]].tolist() if n >= 0]
+        on = ", ".join(shown(nodes[n]) for n in there) or "no node"
+        return f"{shown(cluster.partitions.names[p])} (on {on})"
+
+    are = "is" if len(held) == 1 else "are"
+    return (
+        f"\n**{counted(len(held), 'partition')} cannot be mended and {are} "
+        f"left out**, since no live replica surely has all the data: {some_of(held, one)}. "
+        f"What to do: {find(cluster.native_format).stranded}.\n"
+    )
+
+
+def _down(plan: Plan) -> str:
+    """Return which nodes are down on which replicas are left, and which partitions lack those."""
+    cluster, end = plan.cluster, plan.end
+    names = cluster.partitions.names
+    left = np.append(~cluster.nodes.alive, False)[end.node]
+    nodes = np.unique(end.node[left]).tolist()
+    if not nodes:
+        return ""
+    short = np.unique(end.owner[left]).tolist()
+    are = "is" if len(nodes) == 1 else "are"
+    listed = some_of(nodes, lambda n: shown(cluster.nodes.names[n]))
+    return (
+        f"\n**{listed} {are} down**, and the plan leaves {counted(int(left.sum()), 'replica')} "
+        f"there, which do not live until that is back: "
+        f"{some_of(short, lambda p: shown(names[p]))}.\n"
+    )
+
+
+def _undo(plan: Plan, back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) -> str:
+    left = left_of_way_back(plan, back, ways_back)
+    count = len(ways_back)
+    if count == 0 and left:
+        return f"There is no way back: {left}."
+    where = "as far as there is a way" if left else "to where everything was"
+    text = (
+        f"`sh undo/run.sh` goes back {where}, in {counted(count, 'wave')}; "
+        "it, too, can be stopped and run again.\nIf the plan was carried out in part, a partition "
+        "may be where the way back does not pass, or where there is no\nroom: it stops with exit "
+        "code 3 then, before it orders anything. "
+        "Let `run.sh` end first and undo then, or plan the way back from there:\n\n"
+        "```sh\nevenkeel resume undo/plan.json undo/dump -o ../back\n```"
+    )
+    if not gives_up:
+        text += f"\n\n{MENDED.capitalize()}."
+    return f"{text}\n\nIt leaves out what has no way back: {left}." if left else text

@@ -1,0 +1,237 @@
+"""Writing a plan as a folder: put in place as a whole, or not at all."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.runtime.collecting import collector_held
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.planner import planned
+from evenkeel.systems.folders import held, state
+from evenkeel.systems.folders.carrier import Carrier, Wave
+from evenkeel.systems.folders.expectation import FILE, expected
+from evenkeel.systems.folders.guarding import PLAN, numbered
+from evenkeel.systems.folders.left_out import left_of_plan, left_of_way_back
+from evenkeel.systems.folders.readme import readme, readme_of_way_back
+from evenkeel.systems.folders.script import script
+from evenkeel.systems.folders.waves import waves_of
+from evenkeel.systems.plans.writing import encoded_beside, encoded_cluster
+from evenkeel.systems.registry import find, is_known
+
+CLUSTER: Literal["cluster.npz"] = "cluster.npz"
+"""The cluster, once for both ways."""
+
+
+@known_keywords
+def write_plan_folder(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    after: str | os.PathLike[str] | None = None,
+) -> Path:
+    r"""Write a plan as a folder that an operator reviews, and runs on the real system.
+
+    It holds ``README.md``; ``run.sh``, which orders wave after wave, compares the system with the
+    plan before each of them, and can be stopped and run again; what each wave orders, in ``waves``;
+    ``plan.json``, and the cluster, ``cluster.npz``; and in ``undo`` the same for the way back.
+
+    Parameters
+    ----------
+    plan : Plan
+        What ``plan`` returned, for a cluster that was read from a system.
+    folder : str or path
+        Where it goes. It is made beside that and put in place when it is complete.
+    overwrite : bool, optional
+        Whether a folder of another plan may be replaced; what else stands there never is.
+    after : str or path, optional
+        The folder whose run was stopped, where this plan goes on from there: a setting of the
+        system that it still holds is given back at the end of this one, as it was at first.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster's system cannot carry out a plan by commands, a name cannot stand in them, or
+        something else stands there.
+    OSError
+        If it cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, evenkeel as ek
+    >>> described = (
+    ...     "Topic: t\tPartitionCount: 2\tReplicationFactor: 1\tConfigs: \n"
+    ...     "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    ...     "\tTopic: t\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    ... )
+    >>> c = ek.read(described.encode(), b"broker,rack\n1,a\n2,b\n")
+    >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(protocol="kafka")
+    >>> with tempfile.TemporaryDirectory() as there:
+    ...     sorted(file.name for file in write_plan_folder(plan, f"{there}/move").iterdir())
+    ['README.md', 'cluster.npz', 'guard.json', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves']
+    """
+    target = Path(os.path.realpath(folder))
+    holder = None if after is None else held.holding([Path(after, held.HELD)])
+    check_folder(target, overwrite=overwrite, holder=holder)
+    with collector_held():
+        _put_in_place(target, _whole_folder(plan), holder)
+    return Path(folder)
+
+
+def _whole_folder(plan: Plan) -> dict[Path, bytes]:
+    """Return the files of a folder, by their paths in it."""
+    carrier = carrier_of(plan.cluster.native_format)
+    _check_steps(plan)
+    original = plan.cluster.placement
+    back = plan.undo() if carrier.gives_up else _back_but_for_mended(plan)
+    there = plan.cluster.placement
+    waves, ways_back = (
+        [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
+        for way in (plan, back)
+    )
+    files = _files(plan, carrier, waves, ".", left_of_plan(plan)) | {
+        Path(CLUSTER): encoded_cluster(plan.cluster),
+        Path(PLAN): encoded_beside(plan, CLUSTER, there),
+    }
+    undo = _files(back, carrier, ways_back, "..", left_of_way_back(plan, back, ways_back))
+    files |= {Path(held.UNDO, name): data for name, data in undo.items()}
+    files[Path(held.UNDO, "README.md")] = readme_of_way_back(plan, carrier, back, ways_back)
+    files[Path(held.UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
+    files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
+    return files
+
+
+def _back_but_for_mended(plan: Plan) -> Plan:
+    """Return the way back on which partitions that were short of replicas stay as they are."""
+    before, end = plan.cluster.placement, plan.end
+    had, has = (_nodes_held(one, len(plan.cluster.nodes)) for one in (before, end))
+    mended = np.flatnonzero(has > had)
+    kept = np.isin(before.owner, mended)
+    leader = before.leader.copy()
+    leader[mended] = end.leader[mended]
+    target = before.replaced(np.where(kept, end.node, before.node), leader)
+    cluster = replace(plan.cluster, placement=end)
+    return planned(cluster, target, plan.throttle, plan.protocol, before)
+
+
+def _nodes_held(placement: Placement, nodes: int) -> NDArray[np.intp]:
+    """Return on how many nodes each partition stands, (P,) int."""
+    held = placement.node >= 0
+    pairs = np.unique(placement.owner[held].astype(np.int64) * nodes + placement.node[held])
+    return np.bincount(pairs // nodes, minlength=len(placement))
+
+
+def check_folder(
+    folder: str | os.PathLike[str], *, overwrite: bool, holder: Path | None = None
+) -> None:
+    """Raise for a place where no folder of a plan can be put.
+
+    ``holder`` is the folder whose run was stopped, and which this one goes on after.
+    """
+    target = Path(folder)
+    message = ""
+    if target.is_dir():
+        if any(target.iterdir()) and not held.holds_folder(target):
+            message = "is a folder of something else: choose another"
+        elif any(target.iterdir()) and not overwrite:
+            message = "is the folder of a plan already: choose another, or overwrite it"
+            message += " (overwrite=True, --force)"
+        elif (target / held.HELD).exists() and target.resolve() != holder:
+            message = "is the folder of a run that still holds a setting of its system: "
+            message += "`sh run.sh release` there gives it back"
+    elif target.exists():
+        message = "is a file: choose another"
+    if message:
+        raise InvalidInput([Fault("folder", os.fspath(folder), message)])
+
+
+INSTEAD = (
+    "; write the plan to a file that ends in .json, and its steps, wave by wave, to a table "
+    "(write_plan; plan -o plan.json --table steps.csv)"
+)
+"""What to do where a system's commands cannot be written."""
+
+
+def carrier_of(name: str) -> Carrier:
+    """Return how a system carries out plans, by the name of its format.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, saying what to write instead of a folder.
+    """
+    if not name or not is_known(name):
+        message = "is of no system: a folder holds the commands of the one that files were read of"
+        raise InvalidInput([Fault("plan.cluster", name, message + INSTEAD)])
+    system = find(name)
+    if system.carrier is None:
+        message = system.no_carrier or "has no commands that carry out a plan"
+        raise InvalidInput([Fault("plan.cluster", name, message + INSTEAD)])
+    return system.carrier
+
+
+def _check_steps(plan: Plan) -> None:
+    """Raise for a plan that changes roles in place: none of the systems has a command for that."""
+    recast = np.flatnonzero(plan.steps.in_place)
+    if len(recast):
+        row = plan.rows_of(recast[:1])[0]
+        told = f"{row.kind} of {row.partition} on {row.target}"
+        message = f"changes roles in place, which {plan.cluster.native_format} has no command for"
+        raise InvalidInput([Fault(f"plan.steps[{row.step}]", told, message)])
+
+
+def _files(
+    plan: Plan, carrier: Carrier, waves: Sequence[Wave], whole: str, left: str
+) -> dict[Path, bytes]:
+    """Return the files of one way, by their paths in its folder; ``whole`` is that of both."""
+    cluster = plan.cluster
+    count = len(waves)
+    files = {
+        Path("run.sh"): script(carrier, carrier.given(plan), whole, count, left),
+        Path(FILE): expected(cluster, cluster.native_format, waves, carrier),
+        Path(state.FILE): state.encoded(state.State(count)),
+    }
+    files |= {Path(name): data for name, data in carrier.beside(plan).items()}
+    for number, parts in enumerate(carrier.files(cluster, waves), start=1):
+        for ending, data in parts.items():
+            files[Path("waves", f"{numbered(number, count)}.{ending}")] = data
+    return files
+
+
+def _put_in_place(target: Path, files: Mapping[Path, bytes], holder: Path | None) -> None:
+    """Write files into a folder beside its place, with what another one holds, and rename that."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    try:
+        part.mkdir(parents=True)
+        for inner in dict.fromkeys(path.parent for path in files):
+            (part / inner).mkdir(parents=True, exist_ok=True)
+        for path, data in files.items():
+            (part / path).write_bytes(data)
+            if path.name == "run.sh":
+                (part / path).chmod(0o755)
+        if holder is not None:
+            held.take_along(holder, part)
+        if target.exists():
+            target.rename(old)
+        part.rename(target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

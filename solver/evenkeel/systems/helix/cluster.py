@@ -1,0 +1,341 @@
+"""Helix's records put together to a cluster: instances are nodes, resources are groups."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import accumulate, chain, repeat
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag
+from evenkeel.model.rules import Amount, Rule
+from evenkeel.systems.documents import Document
+from evenkeel.systems.expressions import word
+from evenkeel.systems.helix import amounts, instances
+from evenkeel.systems.helix.instances import ALL_RESOURCES, DISABLED
+from evenkeel.systems.helix.pinot import CONSUMING, PINNED
+from evenkeel.systems.helix.records import Found, Records, gather
+from evenkeel.systems.helix.resources import (
+    MODELS,
+    Resource,
+    Row,
+    mode_of,
+    placed_elsewhere,
+    resources,
+)
+from evenkeel.systems.native.arguments import build, check_slots
+from evenkeel.systems.notes import noted
+from evenkeel.systems.sources import largest
+
+NAME = "helix"
+MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER_INSTANCE")
+"""Settings of the cluster that bound how many replicas an instance has."""
+
+UNLIMITED = 2**31 - 1
+
+NO_INSTANCE = "no InstanceConfig of {}: it counts as gone, and what it holds is placed anew"
+STALE_DISABLED = "no ideal state of {}, for which instances are disabled: that changes nothing"
+NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: the key is left out"
+NO_CAPACITY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
+NOT_TOLD = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
+NO_WEIGHTS = "no weights by all keys of {}: it stays as it is, and WAGED places nothing"
+
+
+def read(
+    documents: Sequence[Document],
+    *,
+    now: float | None = None,
+    spread: Mapping[str, Amount] | None = None,
+) -> Cluster:
+    """Read a cluster from ZNRecords: files of one or of many, a folder, or a zip.
+
+    ``now`` is the time of the dump in seconds since 1970: with it, instances that are down within
+    their delay window keep their places. ``spread`` replaces the rule of the fault zones.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, field and value: truncated files, ids that come twice,
+        numbers that are none. What a cluster may well have is noted: see ``left_out``.
+    """
+    faults = FaultList()
+    records = gather(faults, documents)
+    if not (records.ideal or records.view or faults):
+        names = [document.name for document in documents]
+        faults.add("source", names, "holds no ideal state and no external view")
+    if len(records.cluster) > 1:
+        for second in [*records.cluster.values()][1:]:
+            faults.add(
+                f"{second.at}id", second.record.id, "is a second cluster: read one at a time"
+            )
+    names = instances_in(records)
+    states = instances.states_of(faults, records, names, now)
+    alive = dict(zip(names, states["alive"].tolist(), strict=True))
+    found = resources(faults, records, alive)
+    given: dict[str, Any] = {"node_names": names, "native_format": NAME, **states}
+    given |= _amounts(faults, records, names, found)
+    given |= _topology_and_rules(faults, records, names, states["gone"].tolist(), found, spread)
+    given |= _placement(records, found, names, alive)
+    given["accepts"] &= np.array([name not in records.closed for name in names], np.bool_)
+    given["forbidden"] = _disabled(faults, records, names, found)
+    given["stands_for"] = instances.stands_for(faults, records, names)
+    given["weight"] = instances.weights_of(faults, records, names)
+    given["max_replicas"] = np.full(len(names), _most_replicas(faults, records))
+    given["native"] = _payload(records, found)
+    source = largest(documents)
+    place = f"{source.name}: simpleFields.REPLICAS"
+    check_slots(faults, place, given["replicas"], len(given["replicas"]), source)
+    return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def instances_in(records: Records) -> list[str]:
+    """Return all instances by name: those that have a config, and those that are named."""
+    named = {name for one in records.listings for name in one.instances} | {*records.live}
+    for found in (*records.ideal.values(), *records.view.values()):
+        if not placed_elsewhere(found):
+            custom = mode_of(found) == "customized" and bool(found.record.mapFields)
+            lists = () if custom else found.record.listFields.values()
+            named |= {node for row in lists for node in row}
+            named |= {node for row in found.record.mapFields.values() for node in row}
+    named -= {"ANY_LIVEINSTANCE", ""}
+    if records.instance:
+        for name in sorted(named - records.instance.keys()):
+            records.notes.add(NO_INSTANCE, name)
+    return sorted(named | records.instance.keys())
+
+
+def _most_replicas(faults: FaultList, records: Records) -> int:
+    cluster = next(iter(records.cluster.values()), None)
+    if cluster is None:
+        return -1
+    told = [instances.whole(faults, cluster, name) for name in MOST_LIMITS]
+    return min((most for most in told if 0 < most < UNLIMITED), default=-1)
+
+
+def _topology_and_rules(
+    faults: FaultList,
+    records: Records,
+    names: Sequence[str],
+    gone: Sequence[bool],
+    found: Sequence[Resource],
+    spread: Mapping[str, Amount] | None,
+) -> dict[str, Any]:
+    """Return tiers and tags, and a rule for each tag and limit that resources have."""
+    enabled = [not one for one in gone]
+    domains, zone = instances.topology_of(faults, records, names, enabled)
+    tags = instances.tags_of(records, names)
+    apart = ({zone: 1} if zone else {}) if spread is None else dict(spread)
+    rules: dict[tuple[str, ...] | int, tuple[int, Rule]] = {}
+    rule, group_rule = [], []
+    for one in found:
+        required = [word(one.tag)] if one.tag else []
+        groups = []
+        if one.servers is not None:
+            groups = [f"group{i} of {one.name}" for i in range(len(one.servers.groups))]
+            own = dict(
+                zip((one.tag, *groups), (one.servers.instances, *one.servers.groups), strict=True)
+            )
+            tags |= {word(tag): [name in own[tag] for name in names] for tag in own}
+        placed = Rule(
+            require=[f"+{tag}" for tag in required],
+            place={f"+{word(tag)}": 1 for tag in groups},
+            spread=apart,
+        )
+        key = (*required, *groups)
+        rule += [rules.setdefault(key, (len(rules), placed))[0]] * len(one.rows)
+        most = one.most_per_instance
+        bound = (most, (len(rules), Rule(spread={"node": most})))
+        group_rule.append(-1 if most < 0 else rules.setdefault(*bound)[0])
+    return {
+        "domains": domains,
+        "tags": tags,
+        "rules": [one for _, one in rules.values()],
+        "rule": np.array(rule, np.int64),
+        "group_rule": np.array(group_rule, np.int64),
+    }  # fmt: skip
+
+
+def _placement(
+    records: Records, found: Sequence[Resource], names: Sequence[str], alive: Mapping[str, bool]
+) -> dict[str, Any]:
+    """Return the replicas of all resources, slot by slot, and who leads."""
+    rows = [row for one in found for row in one.rows.values()]
+    width = np.fromiter((len(row.nodes) for row in rows), np.int64, len(rows))
+    first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
+    node = _numbers({name: n for n, name in enumerate(names)}, [row.nodes for row in rows])
+    owner = np.repeat(np.arange(len(rows)), width)
+    counts = [len(one.rows) for one in found]
+    replicas = np.array([*chain.from_iterable(one.replicas for one in found)], np.int64)
+    states = [row.states or ("",) * len(row.nodes) for row in rows]
+    tops = [one.model.states[0] if one.model.leads else "" for one in found]
+    number = {state: i for i, state in enumerate(dict.fromkeys(["", "ERROR", CONSUMING, *tops]))}
+    state = _numbers(number, states)
+    top = np.repeat(np.array([number[one] for one in tops], np.int64), counts)
+    # a list without states is led by its first
+    untold = np.fromiter((not row.states for row in rows), np.bool_, len(rows)) & (width > 0)
+    leads = (state == top[owner]) & (state > 0)
+    leads[first[:-1][untold & (top > 0)]] = True
+    up = np.array([alive[name] for name in names] + [False], np.bool_)
+    held = (state == number[CONSUMING]) & up[node]
+    group = np.repeat(np.arange(len(found)), counts)
+    for one in [found[g] for g in np.unique(group[owner[held]])]:
+        records.notes.add(PINNED, one.name)
+    at = np.flatnonzero(leads)[::-1]
+    leader = np.full(len(rows), -1)
+    leader[owner[at]] = at - first[owner[at]]  # of several the first one is written last
+    return {
+        "placement": node,
+        "first": first,
+        "leader": leader,
+        "flags": (state == number["ERROR"]) * int(Flag.ERROR) + held * int(Flag.PINNED),
+        "replicas": replicas,
+        "min_active": np.minimum(
+            np.repeat(np.array([one.min_active for one in found], np.int64), counts), replicas
+        ),
+        "partition_names": partition_names(found),
+        "group": group,
+        "group_names": [one.name for one in found],
+    }
+
+
+def _numbers(number: Mapping[str, int], rows: Sequence[Sequence[str]]) -> NDArray[np.int64]:
+    """Return the number of each text of all rows, one row after the other; -1 for others."""
+    return np.fromiter(map(number.get, chain.from_iterable(rows), repeat(-1)), np.int64)
+
+
+def leading_slot(row: Row, top: str) -> int:
+    """Return the slot in the top state: of a list the first, of states the one that has it."""
+    if not row.states:
+        return 0 if row.nodes else -1
+    return row.states.index(top) if top in row.states else -1
+
+
+def partition_names(found: Sequence[Resource]) -> list[str]:
+    """Return the names of all partitions; those of a name that comes twice with their resource."""
+    names = [partition for one in found for partition in one.rows]
+    if len({*names}) == len(names):
+        return names
+    return [f"{one.name}/{partition}" for one in found for partition in one.rows]
+
+
+def _amounts(
+    faults: FaultList, records: Records, names: Sequence[str], found: list[Resource]
+) -> dict[str, Any]:
+    """Return loads and capacities by the capacity keys, or else the numbers of replicas.
+
+    Resources that WAGED places and that tell no weights are taken out.
+    """
+    keys = amounts.keys_of(faults, records)
+    capacity = amounts.capacities(faults, records, names, keys)
+    weighed = np.array([_is_waged(one.found) for one in found], np.bool_)
+
+    def loads() -> NDArray[np.float64]:
+        partitions = {one.name: [*one.rows] for one in found}
+        return amounts.weights(faults, records, partitions, keys)
+
+    load = loads() if keys else np.zeros((sum(len(one.rows) for one in found), 0))
+    untold = np.isnan(capacity)
+    useless: NDArray[np.bool_] = np.asarray(untold.all(axis=0))
+    if not weighed.any():
+        useless |= untold.any(axis=0) | np.isnan(load).any(axis=0)
+    for d in np.flatnonzero(useless).tolist():
+        records.notes.add(NO_CAPACITY if weighed.any() else NOT_WAGED, keys[d])
+    keys = [key for key, out in zip(keys, useless, strict=True) if not out]
+    capacity, load, untold = capacity[:, ~useless], load[:, ~useless], untold[:, ~useless]
+    for n in np.flatnonzero(untold.any(axis=1)).tolist():
+        records.closed.add(names[n])
+        records.notes.add(NOT_TOLD, names[n])
+    group = np.repeat(np.arange(len(found)), [len(one.rows) for one in found])
+    counted: NDArray[np.bool_] = np.asarray(np.isnan(load).any(axis=1))
+    out = np.bincount(group[counted], minlength=len(found)) > 0
+    out &= weighed
+    for g in np.flatnonzero(out).tolist():
+        records.notes.add(NO_WEIGHTS, found[g].name)
+    load, counted = load[~out[group]], counted[~out[group]]
+    found[:] = [one for one, gone in zip(found, out, strict=True) if not gone]
+    capacity = np.where(np.isnan(capacity), np.inf, capacity)
+    load = np.where(counted[:, np.newaxis], 0.0, load)
+    if not keys or counted.any():
+        # nothing limits it, yet a node can be level only against some capacity
+        everything = max(float(sum(sum(one.replicas) for one in found)), 1.0)
+        capacity = np.column_stack([capacity, np.full(len(names), everything)])
+        load = np.column_stack([load, counted | (not keys)])
+        keys = [*keys, amounts.COUNT]
+    return {"dimensions": keys, "capacity": capacity, "load": load.astype(np.float64)}
+
+
+def _is_waged(found: Found) -> bool:
+    return found.text("REBALANCER_CLASS_NAME").endswith("WagedRebalancer")
+
+
+def _disabled(
+    faults: FaultList, records: Records, names: Sequence[str], found: Sequence[Resource]
+) -> list[tuple[int, int]]:
+    """Return the partitions that are disabled on instances."""
+    starts = accumulate((len(one.rows) for one in found), initial=0)
+    own = {one.name: (one, start) for one, start in zip(found, starts, strict=False)}
+    known = {*own, *records.ideal, *records.view}
+    pairs: set[tuple[int, int]] = set()
+
+    @cache
+    def partitions_of(resource: str) -> dict[str, int]:
+        one, start = own[resource]
+        return {partition: start + i for i, partition in enumerate(one.rows)}
+
+    for n, name in enumerate(names):
+        config = records.instance.get(name)
+        told = {} if config is None else config.record.mapFields.get(DISABLED, {})
+        for resource, listed in told.items():
+            if resource == ALL_RESOURCES:
+                continue
+            if resource not in known:
+                records.notes.add(STALE_DISABLED, resource)
+            for partition in filter(None, (text.strip() for text in listed.split(","))):
+                if resource in own and partition in own[resource][0].rows:
+                    pairs.add((partitions_of(resource)[partition], n))
+                elif resource in own:
+                    records.notes.add(STALE_DISABLED, partition)
+        # the older form names partitions alone, of whatever resource
+        for partition in () if config is None else config.record.listFields.get(DISABLED, ()):
+            holds = [resource for resource in own if partition in own[resource][0].rows]
+            pairs |= {(partitions_of(resource)[partition], n) for resource in holds}
+    return sorted(pairs)
+
+
+def _payload(records: Records, found: Sequence[Resource]) -> dict[str, Any]:
+    """Return what is needed to write ideal states, and which configurations can be asked for."""
+    definitions = {
+        one.found.text("STATE_MODEL_DEF_REF"): [list(one.model.states), one.model.leads]
+        for one in found
+        if MODELS.get(one.found.text("STATE_MODEL_DEF_REF")) != one.model
+    }
+    source = records.ideal or records.view
+    ideal: dict[str, Any] = {name: _plain(one) for name, one in source.items()}
+    states = {
+        one.name: records.view[one.name].record.mapFields
+        for one in found
+        if one.name in records.view
+    }
+    configs: dict[str, Any] = {
+        "cluster": bool(records.cluster),
+        "instances": [*records.instance],
+        "resources": [name for name in ideal if name in records.resource],
+    }
+    return {
+        "ideal_states": ideal, "state_models": definitions, "states": states, "configs": configs,
+        "notes": records.notes.said(),
+    }  # fmt: skip
+
+
+def left_out(cluster: Cluster) -> Iterable[str]:
+    """Return what records name that is not there, and what is left alone."""
+    return noted(cluster.native)
+
+
+def _plain(found: Found) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.structs.asdict(found.record)
+    return plain

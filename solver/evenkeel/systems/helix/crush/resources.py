@@ -1,0 +1,161 @@
+"""From a cluster to what Helix's strategies are asked for: resources, and the nodes they may use.
+
+A group is a resource. Nodes stand in the order of their names, as Helix's controller hands them
+over. States of a node map onto Helix's: one that is alive, accepts and keeps is *live*; one that is
+not but keeps is offline or disabled within its delay window, and *active*; one that is dead still
+counts in the tree; one that is evacuating, or gone, is not in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.heartbeat import beat
+from evenkeel.model.topology import NODE_TIER
+from evenkeel.systems.helix.crush.hashed import HashedNames, hashed
+from evenkeel.systems.helix.crush.java_order import text_order
+from evenkeel.systems.helix.crush.states import state_counts
+from evenkeel.systems.helix.crush.tree import DEFAULT_WEIGHT, Tree
+from evenkeel.systems.helix.options import States
+
+
+class Resource(NamedTuple):
+    """Partitions that are placed together.
+
+    Attributes
+    ----------
+    name : str
+        Name of their group.
+    rows : ndarray of int64, shape (P,)
+        The partitions.
+    partitions : HashedNames
+        Their names.
+    states : tuple of int
+        Replicas in each state, the top state first.
+    """
+
+    name: str
+    rows: NDArray[np.int64]
+    partitions: HashedNames
+    states: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """Nodes, and the resources that may use exactly these. n nodes.
+
+    Parameters
+    ----------
+    nodes : ndarray of int64, shape (n,)
+        Their indices in the cluster, in the order of their names.
+    tree : Tree
+        The same nodes, all of them live.
+    live : ndarray of bool, shape (n,)
+        Nodes that are up and enabled.
+    active : ndarray of bool, shape (n,)
+        These, and the ones that keep their places because they may soon be back.
+    resources : tuple of Resource
+        What they hold.
+    """
+
+    nodes: NDArray[np.int64]
+    tree: Tree
+    live: NDArray[np.bool_]
+    active: NDArray[np.bool_]
+    resources: tuple[Resource, ...]
+
+    def with_live(self, live: NDArray[np.bool_]) -> Tree:
+        """Return the tree with some nodes live."""
+        return replace(self.tree, live=live)
+
+
+def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
+    """Sort partitions into resources, and resources by the nodes that they may use."""
+    faults = FaultList()
+    known = [*cluster.topology.tiers, NODE_TIER]
+    if zone is not None and zone not in known:
+        faults.add("options.zone", zone, f"unknown tier; known: {known}")
+    faults.raise_if_any()
+    rules, rule = bound_rules(cluster)
+    tiers = [zone_tier(cluster, one) if zone is None else zone for one in rules]
+    masks = allowed_masks(cluster, rules)
+    kinds: dict[tuple[bytes, str], int] = {}
+    kind = [
+        kinds.setdefault((mask.tobytes(), tier), len(kinds))
+        for mask, tier in zip(masks, tiers, strict=True)
+    ]
+    site_of = np.array(kind, np.int64)[rule]
+    names = hashed(cluster.partitions.names)
+    found = []
+    for number, (mask, tier) in enumerate(kinds):
+        site = _site(cluster, np.frombuffer(mask, np.bool_), tier)
+        rows = np.flatnonzero(site_of == number)
+        resources = _resources(cluster, names, rows, options, int(site.active.sum()), faults)
+        if resources:
+            found.append(replace(site, resources=tuple(resources)))
+    faults.raise_if_any()
+    return found
+
+
+def zone_tier(cluster: Cluster, rule: BoundRule) -> str:
+    """Choose the tier of the fault zones: the widest on which a rule spreads replicas."""
+    spread = {limit.tier for limit in rule.own.limits() if limit.kind == "spread"}
+    return next((tier for tier in cluster.topology.tiers if tier in spread), NODE_TIER)
+
+
+def _site(cluster: Cluster, allowed: NDArray[np.bool_], tier: str) -> Site:
+    """Build the tree of the nodes that are allowed."""
+    nodes = cluster.nodes
+    evacuating = nodes.alive & ~nodes.keeps
+    by_name = text_order(nodes.names)
+    chosen = by_name[(allowed & ~evacuating & ~nodes.gone)[by_name]]
+    zones = None
+    if tier != NODE_TIER:
+        row = cluster.topology.tier_index(tier)
+        labels = [*cluster.topology.label_names[row], f"Default_{tier}"]
+        zones = [labels[code] for code in cluster.topology.label[row, chosen].tolist()]
+    weight = np.rint(nodes.weight[chosen] * DEFAULT_WEIGHT).astype(np.int64)
+    tree = Tree.of([nodes.names[n] for n in chosen.tolist()], zones, weight)
+    live = nodes.may_receive[chosen]
+    return Site(chosen, tree, live, live | nodes.may_hold[chosen], ())
+
+
+def _resources(
+    cluster: Cluster,
+    names: HashedNames,
+    rows: NDArray[np.int64],
+    options: States,
+    active: int,
+    faults: FaultList,
+) -> Sequence[Resource]:
+    """Sort partitions by group and number of replicas."""
+    group = cluster.partitions.group[rows].astype(np.int64)
+    wanted = cluster.partitions.replicas[rows].astype(np.int64)
+    if options.replicas is not None:
+        wanted[:] = active
+    slots = np.diff(cluster.placement.first)[rows]
+    key = group * (int(wanted.max(initial=0)) + 1) + wanted
+    beat()
+    order = np.argsort(key, kind="stable")
+    beat()
+    found = []
+    for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+        if len(part) == 0:
+            continue
+        name = cluster.partitions.group_names[int(group[part[0]])]
+        counts = state_counts(options.states, active, int(wanted[part[0]]))
+        states = tuple(counts[state] for state in options.states if state in counts)
+        if sum(states) > slots[part].min():
+            message = f"has fewer slots than the {sum(states)} replicas of a partition"
+            faults.add(f"group[{name!r}]", int(slots[part].min()), message)
+        elif states:
+            whole = len(part) == len(names)
+            members = names if whole else names.some(rows[part])
+            found.append(Resource(name, rows[part], members, states))
+    return found

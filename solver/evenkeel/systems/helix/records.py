@@ -1,0 +1,253 @@
+"""ZNRecords: what Helix keeps in ZooKeeper, of which kind each is, and where it was found.
+
+A record does not say what it is. The folder that it lies in does, as in a dump of ZooKeeper
+(``IDEALSTATES/MyDB``, ``CONFIGS/PARTICIPANT/h1_12913``), and otherwise the fields that it has.
+
+References
+----------
+Apache Helix, ``ZNRecord``, ``PropertyType``, ``IdealState``, ``InstanceConfig``, ``ClusterConfig``,
+``ResourceConfig``, ``StateModelDefinition``.
+"""
+
+# ruff: noqa: N815 - fields are called as Helix calls them
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+import msgspec
+
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.notes import Notes
+
+Kind = Literal[
+    "ideal", "view", "instance", "live", "history", "cluster", "resource", "states", "table",
+    "partitions", "",
+]  # fmt: skip
+"""What a record is; "" for one that placing does not need."""
+
+FIELDS = re.compile(rb'"(simpleFields|mapFields|listFields)"\s*:')
+LISTING = re.compile(rb'"instances"\s*:\s*\[')
+"""What the answer of ``/clusters/NAME/instances`` shows, which is no record."""
+
+HEAD = 65536
+"""Bytes within which a record shows that it is one."""
+
+FOLDERS: dict[str, Kind] = {
+    "IDEALSTATES": "ideal", "EXTERNALVIEW": "view", "PARTICIPANT": "instance",
+    "LIVEINSTANCES": "live", "CLUSTER": "cluster", "RESOURCE": "resource",
+    "STATEMODELDEFS": "states", "HISTORY": "history", "PROPERTYSTORE": "", "CONTROLLER": "",
+    "CURRENTSTATES": "", "MESSAGES": "", "ERRORS": "", "STATUSUPDATES": "", "CUSTOMIZEDVIEW": "",
+    "TARGETEXTERNALVIEW": "", "CUSTOMIZEDSTATES": "", "TASKCURRENTSTATES": "",
+    "TABLE": "table", "INSTANCE_PARTITIONS": "partitions",
+}  # fmt: skip
+"""What the records of each folder are; the innermost folder that is known decides."""
+
+FILES: tuple[tuple[str, Kind], ...] = (
+    (r"external[-_ ]?views?", "view"), (r"ideal[-_ ]?states?", "ideal"),
+    (r"(instance|participant)[-_ ]?configs?", "instance"), (r"live[-_ ]?instances?", "live"),
+    (r"cluster[-_ ]?configs?", "cluster"), (r"resource[-_ ]?configs?", "resource"),
+    (r"state[-_ ]?model[-_ ]?def(inition)?s?", "states"),
+)  # fmt: skip
+"""What the records of a file are, by the whole of its name."""
+
+SHOWN_BY: tuple[tuple[Kind, frozenset[str]], ...] = (
+    ("states", frozenset({"INITIAL_STATE", "STATE_PRIORITY_LIST"})),
+    ("live", frozenset({"LIVE_INSTANCE", "SESSION_ID"})),
+    ("history", frozenset({"LAST_OFFLINE_TIME"})),
+    ("ideal", frozenset({"REBALANCE_MODE", "STATE_MODEL_DEF_REF", "IDEAL_STATE_MODE"})),
+    ("resource", frozenset({"PARTITION_CAPACITY_MAP"})),
+    (
+        "cluster",
+        frozenset(
+            {
+                "TOPOLOGY", "FAULT_ZONE_TYPE", "TOPOLOGY_AWARE_ENABLED", "INSTANCE_CAPACITY_KEYS",
+                "DEFAULT_INSTANCE_CAPACITY_MAP", "DEFAULT_PARTITION_WEIGHT_MAP",
+                "REBALANCE_PREFERENCE", "allowParticipantAutoJoin", "MAX_OFFLINE_INSTANCES_ALLOWED",
+                "DELAY_REBALANCE_TIME",
+            }
+        ),
+    ),
+    (
+        "instance",
+        frozenset(
+            {
+                "HELIX_HOST", "HELIX_PORT", "HELIX_ZONE_ID", "DOMAIN", "TAG_LIST",
+                "INSTANCE_CAPACITY_MAP", "HELIX_INSTANCE_OPERATIONS", "INSTANCE_WEIGHT",
+            }
+        ),
+    ),
+)  # fmt: skip
+"""Fields that records of one kind alone have, in the order in which they are looked for."""
+
+INSTANCE = re.compile(
+    b"|".join(f'"{name}"'.encode() for name in sorted(dict(SHOWN_BY)["instance"]))
+)
+
+
+class Record(msgspec.Struct, omit_defaults=False, gc=False):
+    """One ZNRecord; every leaf is a text."""
+
+    id: str
+    simpleFields: dict[str, str] = {}
+    mapFields: dict[str, dict[str, str]] = {}
+    listFields: dict[str, list[str]] = {}
+
+
+class Listing(msgspec.Struct):
+    """The instances of a cluster, and which are live and disabled, as REST lists them."""
+
+    instances: list[str]
+    online: list[str]
+    disabled: list[str] = []
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record, and where it stands: what the places of its fields begin with."""
+
+    record: Record
+    at: str
+
+    def text(self, name: str) -> str:
+        """Return a simple field; "" if there is none."""
+        return self.record.simpleFields.get(name, "")
+
+    def place(self, name: str) -> str:
+        """Return where a simple field stands."""
+        return f"{self.at}simpleFields.{name}"
+
+
+@dataclass
+class Records:
+    """All records that placing needs, by kind and id, in the order of their ids."""
+
+    ideal: dict[str, Found] = field(default_factory=dict)
+    view: dict[str, Found] = field(default_factory=dict)
+    instance: dict[str, Found] = field(default_factory=dict)
+    live: dict[str, Found] = field(default_factory=dict)
+    history: dict[str, Found] = field(default_factory=dict)
+    cluster: dict[str, Found] = field(default_factory=dict)
+    resource: dict[str, Found] = field(default_factory=dict)
+    states: dict[str, Found] = field(default_factory=dict)
+    table: dict[str, Found] = field(default_factory=dict)
+    partitions: dict[str, Found] = field(default_factory=dict)
+    listings: list[Listing] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
+    closed: set[str] = field(default_factory=set)
+    """Instances that take nothing new, since it cannot be judged what they may hold."""
+
+    def is_live(self, name: str) -> bool:
+        """Whether an instance is live, which all are where nothing says who is."""
+        if self.instance and name not in self.instance:
+            return False  # Helix knows it no more
+        if name in self.live or not (self.live or self.listings):
+            return True
+        return any(name in one.online for one in self.listings)
+
+    def is_listed_disabled(self, name: str) -> bool:
+        """Whether a list of instances has it among those that are disabled."""
+        return any(name in one.disabled for one in self.listings)
+
+
+def lists_instances(documents: Sequence[Document]) -> bool:
+    """Return whether they name all instances: each has a config, and without one is none."""
+    return any(
+        _is_listing(one)
+        or (told := _told_by_name(one.name)) == "instance"
+        or (told is None and INSTANCE.search(one.data) is not None)
+        for one in documents
+    )
+
+
+def recognises(document: Document) -> str:
+    """Tell whether a document holds ZNRecords.
+
+    Examples
+    --------
+    >>> recognises(Document("a.json", b'{"id": "MyDB", "simpleFields": {}}'))
+    'records'
+    """
+    head = document.data[:HEAD].lstrip()
+    known = head.startswith((b"{", b"[")) and FIELDS.search(head)
+    return "records" if known else "instances" if _is_listing(document) else ""
+
+
+def _is_listing(document: Document) -> bool:
+    head = document.data[:HEAD].lstrip()
+    return head.startswith(b"{") and not FIELDS.search(head) and LISTING.search(head) is not None
+
+
+def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
+    """Read all records that placing needs."""
+    records = Records()
+    for document in documents:
+        if _is_listing(document):
+            if (listing := decode_json(faults, document, Listing)) is not None:
+                records.listings.append(listing)
+            continue
+        told = _told_by_name(document.name)
+        if told == "":
+            continue
+        for found in _records_of(faults, document):
+            _add(faults, records, found, told)
+    for one in fields(Records):
+        if one.name in ("listings", "notes", "closed"):
+            continue
+        own: dict[str, Found] = getattr(records, one.name)
+        setattr(records, one.name, dict(sorted(own.items())))
+    return records
+
+
+def _records_of(faults: FaultList, document: Document) -> list[Found]:
+    """Return the one record of a document, or those of a list."""
+    if document.data[:HEAD].lstrip().startswith(b"["):
+        listed = decode_json(faults, document, list[Record]) or []
+        return [Found(one, f"{document.name}: [{i}].") for i, one in enumerate(listed)]
+    one = decode_json(faults, document, Record)
+    return [] if one is None else [Found(one, f"{document.name}: ")]
+
+
+def _told_by_name(name: str) -> Kind | None:
+    """Tell what the records of a file are by its folder or name; None if these do not say."""
+    *folders, file = re.split(r"[/\\]", name)
+    stem = file.removesuffix(".json")
+    for one in reversed([*folders, stem]):
+        if one in FOLDERS:
+            return FOLDERS[one]
+    return next((kind for form, kind in FILES if re.fullmatch(form, stem, re.IGNORECASE)), None)
+
+
+def _told_by_fields(records: Records, found: Found) -> Kind | None:
+    """Tell what a record is by its fields; None if they do not say."""
+    record = found.record
+    there = record.simpleFields.keys() | record.listFields.keys() | record.mapFields.keys()
+    kind = next((kind for kind, names in SHOWN_BY if names & there), None)
+    first = records.ideal.get(record.id)
+    if kind == "ideal" and first is not None and record.id not in records.view:
+        # an external view repeats the settings of its resource, and has no lists
+        if not record.listFields:
+            return "view"
+        if not first.record.listFields:
+            records.view[record.id] = records.ideal.pop(record.id)
+    if kind is None and record.mapFields and not record.listFields:
+        return "view"
+    return kind
+
+
+def _add(faults: FaultList, records: Records, found: Found, told: Kind | None) -> None:
+    kind = told or _told_by_fields(records, found)
+    at, name = f"{found.at}id", found.record.id
+    if kind is None:
+        folders = ", ".join(name for name, kind in FOLDERS.items() if kind)
+        message = f"does not show what it is: put it into a folder named as in ZooKeeper: {folders}"
+        faults.add(at, quoted(name), message)
+    elif not name:
+        faults.add(at, name, "is missing")
+    else:
+        first = getattr(records, kind).setdefault(name, found)
+        if first is not found:
+            faults.add(at, quoted(name), f"is already the id of {first.at.rstrip(': .')}")

@@ -1,0 +1,1 @@
+"""Kafka: its listings and reassignments."""

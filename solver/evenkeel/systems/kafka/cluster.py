@@ -1,0 +1,452 @@
+"""Kafka's documents put together: brokers are nodes, topics groups, racks a level."""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import stranding
+from evenkeel.model.names import Names
+from evenkeel.model.placement import Flag
+from evenkeel.model.rules import Amount, Rule
+from evenkeel.systems.documents import Document
+from evenkeel.systems.folders.observing import Observed, Standing
+from evenkeel.systems.kafka.documents import (
+    DEFAULT_BROKER,
+    kind_of,
+    read_document,
+    regular_rows,
+)
+from evenkeel.systems.kafka.findings import Findings
+from evenkeel.systems.kafka.log_dirs import Held, held
+from evenkeel.systems.kafka.reassigned import Settled, mark_listed, settled
+from evenkeel.systems.kafka.rows import UNSAID, Rows, keys_of, rows_of, within
+from evenkeel.systems.kafka.tables import read_loads
+from evenkeel.systems.kafka.untold import (
+    Untold,
+    any_failed,
+    as_native,
+    expected_in_sync,
+    is_filtered,
+    note_guesses,
+    note_reassigned,
+    note_topics,
+    note_unreadable,
+    signs_of_life,
+)
+from evenkeel.systems.native.arguments import build
+from evenkeel.systems.node_states import NODE_STATES, columns_of
+
+NAME = "kafka"
+ANY = "any"
+"""The log directory that the broker chooses."""
+
+COUNT = "replicas"
+"""The dimension that counts replicas; sizes are ``disk``, in bytes."""
+
+STRETCH = 2**16
+"""Replicas that are looked up at a time: places are counted in numbers twice as wide as kept."""
+
+MEASURED = ("disk", "cpu", "network_in", "network_out")
+
+
+def read(
+    documents: Sequence[Document],
+    *,
+    offline: Collection[int] | None = None,
+    spread: Mapping[str, Amount] | None = None,
+) -> Cluster:
+    """Read a cluster from any of Kafka's documents that belong together.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, line or JSON path, and value: truncated files, files that
+        contradict each other, brokers or partitions that another file should know and does not, and
+        brokers that are up and have no rack where racks are to be kept apart: like Kafka itself,
+        which assigns by racks only if all brokers have one.
+    """
+    found, rows = _gathered(documents)
+    brokers = _brokers(found, rows, offline)
+    names = Names(rows.names(), len(rows.topic), "")
+    replicas = held(found, names)
+    _check_references(found, rows, names, replicas, brokers)
+    given: dict[str, Any] = {
+        "node_names": [str(broker) for broker in brokers],
+        "partition_names": names,
+        "group": rows.topic if len(names) else None,
+        "group_names": rows.topics,
+        "min_active": np.array([rows.min_in_sync.get(t, 0) for t in rows.topics], np.int32)[
+            rows.topic
+        ],
+        "native_format": NAME,
+    }
+    untold = Untold()
+    given |= _states(found, rows, brokers, offline, untold)
+    given |= _failed(found, rows, names, replicas, brokers, given, untold)
+    told = mark_listed(found, rows)
+    up = given["alive"][np.searchsorted(brokers, rows.broker)]
+    state = settled(rows, told, up)
+    note_reassigned(untold, state, rows, names, up)
+    given |= _placement(state, brokers, given["alive"], _without_source(rows, up))
+    given |= _amounts(found, state.rows, names, replicas, brokers, untold)
+    note_topics(untold, found)
+    given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
+    folders = _folders(rows, names, replicas, brokers)
+    native = ({"log_dirs": folders} if folders else {}) | as_native(untold)
+    if native:
+        given["native"] = native
+    del rows, state
+    return build(found.faults, given, lambda path: f"{NAME}: {path}")
+
+
+def observe(documents: Sequence[Document]) -> Observed:
+    """Return what is seen of partitions as they are listed, whoever joins and leaves them."""
+    found, rows = _gathered(documents)
+    brokers = _brokers(found, rows, None)
+    alive = _states(found, rows, brokers, None, Untold())["alive"]
+    found.faults.raise_if_any()
+    copied = mark_listed(found, rows)
+    copied[rows.owner[rows.adding]] = True
+    lags = rows.described[rows.owner] & ~rows.in_sync & ~rows.adding
+    lags &= alive[np.searchsorted(brokers, rows.broker)]
+    first, held, behind = rows.first.tolist(), [*map(str, rows.broker.tolist())], lags.tolist()
+    standing = {}
+    for p, (name, leader) in enumerate(zip(rows.names(), rows.leader.tolist(), strict=True)):
+        own = range(first[p], first[p + 1])
+        nodes = [held[k] for k in own]
+        leads = nodes[0] if leader == UNSAID and nodes else str(leader) if leader >= 0 else ""
+        standing[name] = Standing(
+            nodes, leads, bool(copied[p]), [held[k] for k in own if behind[k]]
+        )
+    return Observed(dict(zip(map(str, brokers.tolist()), alive.tolist(), strict=True)), standing)
+
+
+def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell which partitions have no replica on a broker that is ``up (K,)`` to copy from, (P,).
+
+    Followers fetch from the leader, and only who is in sync can be elected one.
+    """
+    width = np.diff(rows.first)
+    source = up & (rows.in_sync | np.repeat(~rows.described, width))
+    lacks = width > 0
+    if len(source):
+        lacks[lacks] = ~np.logical_or.reduceat(source, rows.first[:-1][lacks])
+    return lacks
+
+
+def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
+    """Take in all documents; one that says where replicas are is read at once if it is regular."""
+    found = Findings()
+    placing = [one for one in documents if kind_of(one) in ("assignment", "description")]
+    rows = regular_rows(placing[0]) if len(placing) == 1 else None
+    for document in documents:
+        if rows is None or document is not placing[0]:
+            read_document(found, document)
+    if not placing and not found.faults:
+        names = [document.name for document in documents]
+        found.faults.add("source", names, "needs a reassignment or a topic description")
+    return found, rows or rows_of(found.partitions, found.min_in_sync, found.factor)
+
+
+def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> NDArray[np.int32]:
+    """Return all brokers by number; capacities only say more about those that others name."""
+    placed = {*np.unique(rows.broker).tolist()}
+    named = {*placed, *found.racks, *found.reporting, *found.states, *found.answers}
+    named -= found.controllers - placed
+    for broker in sorted(set(offline or ()) - named):
+        found.faults.add("offline", broker, "unknown broker")
+    return np.array(sorted(named), np.int32)
+
+
+def _check_references(
+    found: Findings,
+    rows: Rows,
+    names: Sequence[str],
+    replicas: Held,
+    brokers: NDArray[np.int32],
+) -> None:
+    """Note what one file names and another one, which should know it, does not."""
+    complete = found.reporting.keys() - found.unreadable.keys()
+    if complete:
+        counts = np.bincount(replicas.partition, minlength=len(names))
+        # a topic of which nothing is listed is younger than the list
+        listed = np.bincount(rows.topic, weights=counts, minlength=len(rows.topics)) > 0
+        for p in np.flatnonzero((counts == 0) & listed[rows.topic]).tolist():
+            own = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
+            holder = next((broker for broker in own if broker in complete), None)
+            if holder is not None:
+                at = found.reporting[holder]
+                found.faults.add(rows.path(p), names[p], f"has no size: {at} does not hold it")
+    if found.capacity and DEFAULT_BROKER not in found.capacity:
+        for broker in sorted({*brokers.tolist()} - found.capacity.keys()):
+            found.faults.add(
+                found.capacities, broker, "has no capacity, and there is no default (-1)"
+            )
+
+
+def _states(
+    found: Findings,
+    rows: Rows,
+    brokers: NDArray[np.int32],
+    offline: Collection[int] | None,
+    untold: Untold,
+) -> dict[str, NDArray[np.bool_]]:
+    """Return the states of brokers: as told, or by what shows it, which is remembered."""
+    if offline is not None:
+        return {"alive": ~np.isin(brokers, [*offline])}
+    shown = _shown(found, rows, brokers)
+    note_guesses(untold, found, rows, brokers, shown)
+    given = columns_of([NODE_STATES["up" if up else "down"] for up in shown])
+    for n, broker in enumerate(brokers.tolist()):
+        told = found.states.get(broker, (None, ""))[0]
+        if told is not None:
+            for name, value in told._asdict().items():
+                given[name][n] = value
+    return given
+
+
+def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return which brokers are up by what shows it.
+
+    Those that joined a partition just now, or observe, need not be in sync: who holds nothing else
+    is up, unless others told of their log directories and it did not.
+    """
+    if found.answers:
+        return np.isin(brokers, [broker for broker, (up, _) in found.answers.items() if up])
+    if not (rows.described.any() or found.reporting):
+        return np.ones(len(brokers), np.bool_)
+    shown = np.isin(brokers, [*signs_of_life(found, rows)])
+    if found.reporting:
+        return shown
+    if is_filtered(rows):
+        # of what nobody leads, who was in sync last is down; nobody else need be
+        unled = (rows.described & (rows.leader < 0))[rows.owner]
+        last = (
+            rows.in_sync
+            | (np.bincount(rows.owner[rows.in_sync], minlength=len(rows.topic)) == 0)[rows.owner]
+        )
+        return shown | ~np.isin(brokers, rows.broker[last & unled])
+    known = np.isin(brokers, [*np.unique(rows.broker).tolist(), *found.states])
+    return shown | (known & ~np.isin(brokers, rows.broker[expected_in_sync(rows)]))
+
+
+def _failed(
+    found: Findings,
+    rows: Rows,
+    names: Names,
+    replicas: Held,
+    brokers: NDArray[np.int32],
+    states: Mapping[str, NDArray[np.bool_]],
+    untold: Untold,
+) -> dict[str, Any]:
+    """Return what log directories that failed take: their replicas, and room for more."""
+    failed = [broker for broker, errors in found.unreadable.items() if any_failed(errors)]
+    note_unreadable(untold, found, failed)
+    if not failed:
+        return {}
+    listed = within(
+        np.sort(keys_of(replicas.partition, replicas.broker)), keys_of(rows.owner, rows.broker)
+    )
+    lost = np.flatnonzero(np.isin(rows.broker, failed) & ~listed & ~rows.in_sync & ~rows.adding)
+    node = np.searchsorted(brokers, rows.broker[lost])
+    for p, broker in zip(rows.owner[lost].tolist(), rows.broker[lost].tolist(), strict=True):
+        untold.offline.setdefault(str(broker), []).append(names[p])
+    accepts = states.get("accepts", np.ones(len(brokers), np.bool_)) & ~np.isin(brokers, failed)
+    return {"accepts": accepts, "forbidden": np.stack([rows.owner[lost], node], 1)}
+
+
+def _placement(
+    state: Settled,
+    brokers: NDArray[np.int32],
+    alive: NDArray[np.bool_],
+    lost: NDArray[np.bool_],
+) -> dict[str, Any]:
+    """Return replicas in Kafka's order, with what a description says of each.
+
+    What is being reassigned stays as it will be, and what is ``lost (P,)`` as it is.
+    """
+    rows = state.rows
+    node = np.empty(len(rows.broker), np.int32)
+    for begin in range(0, len(node), STRETCH):
+        some = slice(begin, begin + STRETCH)
+        node[some] = np.searchsorted(brokers, rows.broker[some])
+    flags = np.zeros(len(rows.broker), np.uint16)
+    for flag, marked in (
+        (Flag.CAUGHT_UP, rows.in_sync),
+        (Flag.INCOMING, rows.adding),
+        (Flag.PINNED, state.under_way[rows.owner]),
+    ):
+        flags[marked] |= np.uint16(flag)
+    first = rows.first[:-1][np.diff(rows.first) > 0]
+    returns = np.zeros(len(flags), np.bool_)
+    returns[first] = (rows.in_sync & alive[node])[first]
+    waits = (rows.leader < 0) | state.under_way | lost
+    returns &= ~waits[rows.owner] & (np.repeat(rows.leader, np.diff(rows.first)) != rows.broker)
+    flags[returns] |= np.uint16(Flag.PREFERRED)
+    if lost.any():
+        flags = stranding(flags, lost[rows.owner])
+    return {
+        "placement": node,
+        "first": rows.first,
+        "leader": _leading_slots(rows),
+        "flags": flags,
+        "replicas": state.wanted,
+    }
+
+
+def _leading_slots(rows: Rows) -> NDArray[np.int32]:
+    """Return the slot that leads each partition, the first where nothing is said, -1 for none."""
+    width = np.diff(rows.first).astype(np.int32)
+    leader = np.where((rows.leader == UNSAID) & (width > 0), np.int32(0), np.int32(-1))
+    at = np.flatnonzero(rows.broker == np.repeat(rows.leader, width))
+    led = _rows_at(rows, at)
+    at -= rows.first[led]
+    leader[led] = at
+    return leader
+
+
+def _rows_at(rows: Rows, replicas: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the rows of some replicas."""
+    return np.searchsorted(rows.first, replicas, "right") - 1
+
+
+def _amounts(
+    found: Findings,
+    rows: Rows,
+    names: Sequence[str],
+    replicas: Held,
+    brokers: NDArray[np.int32],
+    untold: Untold,
+) -> dict[str, Any]:
+    """Return loads and capacities of every dimension that some file measures."""
+    every, leading = read_loads(found, rows, names)
+    measured = {name for amounts, _ in found.capacity.values() for name in amounts}
+    measured |= {*every, *leading} | ({"disk"} if len(replicas.size) else set())
+    order = [COUNT, *(name for name in MEASURED if name in measured)]
+    load = np.zeros((len(names), len(order)))
+    load[:, 0] = 1.0
+    told = np.zeros(load.shape, np.bool_)
+    if len(replicas.size):
+        # replicas that catch up are smaller for a while: the largest tells the size
+        np.maximum.at(load[:, order.index("disk")], replicas.partition, replicas.size)
+        told[replicas.partition, order.index("disk")] = True
+    for name, loads in every.items():
+        d = order.index(name)
+        load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
+        told[:, d] |= ~np.isnan(loads)
+    leader_load = load.copy() if leading else load
+    for name, loads in leading.items():
+        d = order.index(name)
+        leader_load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
+        told[:, d] |= ~np.isnan(loads)
+    missing = (~told).sum(axis=0).tolist()
+    for name, count in zip(order, missing, strict=True):
+        if 0 < count < len(names):
+            untold.unmeasured[name] = count
+    room = room_for_all(rows.first, load, leader_load)
+    given = {
+        "dimensions": order,
+        "load": load,
+        "capacity": _capacities(found, brokers, order, room, untold),
+        "bytes": "disk" if "disk" in order else None,
+    }
+    return given | ({"leader_load": leader_load} if leading else {})
+
+
+def _capacities(
+    found: Findings,
+    brokers: NDArray[np.int32],
+    order: Sequence[str],
+    room: NDArray[np.float64],
+    untold: Untold,
+) -> NDArray[np.float64]:
+    """Return what is told of each broker, (N, D), and ``room`` (D,) where nothing is.
+
+    What else lies on its disks takes of that, since it stays there.
+    """
+    limits = found.capacity
+    for broker in sorted(limits.keys() - {*brokers.tolist(), DEFAULT_BROKER}):
+        untold.awaited[str(broker)] = limits[broker][0]
+    default = limits.get(DEFAULT_BROKER, ({}, ""))[0]
+    own = [default | limits.get(broker, ({}, ""))[0] for broker in brokers.tolist()]
+    capacity = np.tile(room, (len(own), 1))
+    for d, name in enumerate(order):
+        told = [n for n, one in enumerate(own) if name in one]
+        capacity[told, d] = [own[n][name] for n in told]
+        if 0 < len(told) < len(own):
+            untold.uncapped[name] = [str(brokers[n]) for n in range(len(own)) if name not in own[n]]
+    for n, broker in enumerate(brokers.tolist()):
+        if others := found.elsewhere.get(broker, 0.0):
+            limited = "disk" in own[n]
+            (untold.taken_off if limited else untold.uncounted)[str(broker)] = others
+            if limited:
+                d = order.index("disk")
+                capacity[n, d] = max(capacity[n, d] - others, 0.0)
+    return capacity
+
+
+def room_for_all(
+    first: NDArray[np.int64], load: NDArray[np.float64], leader_load: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the capacity, (D,), of a broker of which none is told: that of all replicas there are.
+
+    Nothing limits these, yet a node can be level only against some capacity.
+    """
+    slots = np.diff(first).astype(np.float64)
+    room: NDArray[np.float64] = np.maximum(slots @ np.maximum(load, leader_load), 1.0)
+    return room
+
+
+def _racks(
+    found: Findings,
+    brokers: NDArray[np.int32],
+    alive: NDArray[np.bool_],
+    wanted: NDArray[np.int64],
+    spread: Mapping[str, Amount] | None,
+) -> dict[str, Any]:
+    """Return racks as a tier, and the rule of each number of replicas."""
+    if not found.rack_files:
+        return {} if spread is None else {"spread": spread}
+    numbered = brokers.tolist()
+    racks = [found.racks.get(broker, (None, ""))[0] or "" for broker in numbered]
+    given: dict[str, Any] = {"domains": {"rack": np.array(racks, object)}}
+    strays = [
+        broker for broker, rack, up in zip(numbered, racks, alive, strict=True) if up and not rack
+    ]
+    own = tuple(f"{file}:" for file in found.rack_files)
+    misread = any(f"{fault.path}:".startswith(own) for fault in found.faults.faults)
+    if strays and not misread and (spread is None or "rack" in spread):
+        message = "have no rack: name it here, or ask for another spread ({} for no rule)"
+        found.faults.add(f"{', '.join(found.rack_files)}: brokers", strays, message)
+    if spread is not None:
+        return given | {"spread": spread}
+    if count := len({*racks} - {""}):
+        numbers = np.unique(wanted)
+        given["rules"] = [Rule(spread={"rack": -(-int(n) // count)}) for n in numbers]
+        given["rule"] = np.searchsorted(numbers, wanted)
+    return given
+
+
+def _folders(
+    rows: Rows, names: Sequence[str], replicas: Held, brokers: NDArray[np.int32]
+) -> dict[str, dict[str, str]]:
+    """Return the log directory of each replica that any file tells, by partition and broker."""
+    if not (len(replicas.size) or rows.log_dirs):
+        return {}
+    there = np.sort(keys_of(rows.owner, rows.broker))
+    own = within(there, keys_of(replicas.partition, replicas.broker))
+    counts = np.bincount(replicas.partition[own], minlength=len(names)).tolist()
+    text = np.array([*map(str, brokers.tolist())], object)
+    broker = text[np.searchsorted(brokers, replicas.broker[own])].tolist()
+    pairs = zip(broker, replicas.folder[own].tolist(), strict=True)
+    folders = {name: dict(islice(pairs, n)) for name, n in zip(names, counts, strict=True)}
+    for p, told in rows.log_dirs.items():
+        held = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
+        for one, where in zip(map(str, held), told, strict=False):
+            if where != ANY or one not in folders[names[p]]:
+                folders[names[p]][one] = where
+    return {name: own for name, own in folders.items() if own}

@@ -1,0 +1,281 @@
+"""Which of Kafka's documents a file is, and what its JSON ones say."""
+
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import Int32, Int64, decode_json, note_cut_off
+from evenkeel.systems.kafka.answers import is_answers, read_answers
+from evenkeel.systems.kafka.description import read_description
+from evenkeel.systems.kafka.findings import Findings, Replicas, TopicPartition, whole
+from evenkeel.systems.kafka.log_dirs import LogDirs, listed_in
+from evenkeel.systems.kafka.rack_lines import are_rack_lines, read_rack_lines
+from evenkeel.systems.kafka.reassigned import is_list_of_reassigned, read_reassigned
+from evenkeel.systems.kafka.rows import Rows, rows_of_assignment, rows_of_description
+from evenkeel.systems.kafka.tables import is_broker_table, is_load_table, read_broker_table
+
+Kind = Literal[
+    "assignment", "description", "log-dirs", "capacity", "racks", "rack-lines", "loads", "brokers",
+    "answers", "reassigned",
+]  # fmt: skip
+
+HEAD = 65536
+"""Bytes that are looked at to tell which document a file is."""
+
+DEFAULT_BROKER = -1
+"""Broker id under which a capacity file puts what holds for all the others."""
+
+RESOURCES = {
+    "DISK": ("disk", 1024.0 * 1024.0),
+    "CPU": ("cpu", 1.0),
+    "NW_IN": ("network_in", 1024.0),
+    "NW_OUT": ("network_out", 1024.0),
+}
+"""Dimension of each resource of a capacity file, and its unit in bytes, percent and bytes/s."""
+
+CORES, PERCENT_OF_A_CORE = "num.cores", 100.0
+"""The other way to write a capacity of cpu, and how much a core counts."""
+
+MOST_AMOUNT = 1e15
+"""Above every capacity, in MB, percent or KB/s."""
+
+TOPIC = re.compile(
+    rb"(?:^|\s)Topic: ?\S+\s(?:.*\s)?(?:PartitionCount: ?\d|Partition: ?\d+\s.*Replicas:)"
+)
+"""A line of a description, whatever a terminal or a log has put before it."""
+
+STRANGE = (
+    "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
+    "no table of loads or brokers, nor what kafka-broker-api-versions prints"
+)
+
+
+class AssignedPartition(msgspec.Struct, omit_defaults=True, gc=False):
+    """One entry of a reassignment."""
+
+    topic: str
+    partition: Int32
+    replicas: list[Int32]
+    log_dirs: list[str] | None = None
+
+
+class Assignment(msgspec.Struct):
+    """The JSON of ``kafka-reassign-partitions``."""
+
+    partitions: list[AssignedPartition]
+    version: Literal[1] = 1
+
+
+class BrokerCapacity(msgspec.Struct):
+    """One entry of a capacity file; the disk is a number of MB, or one per log directory."""
+
+    brokerId: str | Int64  # noqa: N815
+    capacity: dict[str, Any]
+
+
+class Capacities(msgspec.Struct):
+    """Cruise Control's capacity file."""
+
+    brokerCapacities: list[BrokerCapacity]  # noqa: N815
+
+
+def recognises(document: Document) -> str:
+    """Tell which of Kafka's documents this is, if any."""
+    kind = kind_of(document)
+    # lines of bare integers are somebody else's, unless we are told that they are racks
+    if kind == "rack-lines" and re.fullmatch(rb"[\d\s]*", document.data):
+        return ""
+    return kind or ""
+
+
+def hint(document: Document) -> str:
+    """Tell in which form racks are read, of JSON that seems to be meant as those."""
+    head = document.data[:HEAD]
+    meant = head.lstrip().startswith((b"{", b"[")) and b"rack" in document.name.encode() + head
+    return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""
+
+
+def kind_of(document: Document) -> Kind | None:
+    """Tell which of Kafka's documents this is by its beginning, if any.
+
+    Examples
+    --------
+    >>> kind_of(Document("r.json", b'{"1": "rack-a"}'))
+    'racks'
+    """
+    head = document.data[:HEAD]
+    if b'"brokerCapacities"' in head:
+        return "capacity"
+    if b'"brokers"' in head and (b'"logDirs"' in head or b'"version"' in head):
+        return "log-dirs"
+    if is_list_of_reassigned(head):
+        return "reassigned"
+    if b'"partitions"' in head and re.search(rb'"replicas"|"partitions"\s*:\s*\[\s*\]', head):
+        return "assignment"
+    if any(map(_is_topic, head.split(b"\n"))):
+        return "description"
+    if re.match(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))', head):
+        return "racks"
+    if is_answers(head):
+        return "answers"
+    if is_load_table(document):
+        return "loads"
+    if is_broker_table(document):
+        return "brokers"
+    return "rack-lines" if are_rack_lines(head) else None
+
+
+def _is_topic(line: bytes) -> bool:
+    """Whether a line of a description says something of a topic or of a partition."""
+    return TOPIC.search(line) is not None
+
+
+def read_document(findings: Findings, document: Document) -> None:
+    """Take in one document, or note that it is none of Kafka's."""
+    kind = kind_of(document)
+    if kind == "assignment":
+        _read_assignment(findings, document)
+    elif kind == "description":
+        read_description(findings, document)
+    elif kind == "reassigned":
+        read_reassigned(findings, document)
+    elif kind == "log-dirs":
+        _read_log_dirs(findings, document)
+    elif kind == "capacity":
+        _read_capacity(findings, document)
+    elif kind == "racks":
+        _read_racks(findings, document)
+    elif kind == "rack-lines":
+        read_rack_lines(findings, document)
+    elif kind == "loads":
+        findings.load_tables.append(document)
+    elif kind == "brokers":
+        read_broker_table(findings, document)
+    elif kind == "answers":
+        read_answers(findings, document)
+    elif not note_cut_off(findings.faults, document):
+        findings.faults.add(
+            document.name,
+            document.data[:40],
+            hint(document) or STRANGE,
+        )
+
+
+def _json_part(document: Document) -> Document:
+    """Return the first JSON object among lines; tools print it on one line, files hold many."""
+    found = re.search(rb"^[ \t]*\{.*$", document.data, re.MULTILINE)
+    if found is None:
+        return document
+    whole = found[0].rstrip().endswith(b"}")
+    return document.part(found.start(), found.end() if whole else len(document.data))
+
+
+def _assignment_part(document: Document) -> Document:
+    """Return a reassignment; of what ``--generate`` prints, the part that says what is now."""
+    now = re.search(rb"Current partition replica assignment", document.data)
+    return _json_part(document.part(now.end(), len(document.data)) if now else document)
+
+
+def regular_rows(document: Document) -> Rows | None:
+    """Return what a regular reassignment or description says; None if line by line is needed."""
+    if kind_of(document) == "description":
+        return rows_of_description(document)
+    decoded = decode_json(FaultList(), _assignment_part(document), Assignment)
+    return None if decoded is None else rows_of_assignment(decoded.partitions, document.name)
+
+
+def _read_assignment(findings: Findings, document: Document) -> None:
+    """Read a reassignment entry by entry."""
+    decoded = decode_json(findings.faults, _assignment_part(document), Assignment)
+    findings.documents += 1
+    for i, row in enumerate(decoded.partitions if decoded else ()):
+        at = f"{document.name}: partitions[{i}]"
+        _check_whole(findings, f"{at}.partition", row.partition)
+        for slot, broker in enumerate(row.replicas):
+            _check_whole(findings, f"{at}.replicas[{slot}]", broker)
+        folders = row.log_dirs
+        if folders is not None and len(folders) != len(row.replicas):
+            wanted = f"needs {len(row.replicas)} entries, one per replica"
+            findings.faults.add(f"{at}.log_dirs", folders, wanted)
+        findings.add_partition(
+            TopicPartition(row.topic, row.partition),
+            Replicas(
+                tuple(row.replicas),
+                f"{at}.replicas",
+                findings.documents,
+                None if folders is None else tuple(folders),
+            ),
+        )
+
+
+def _read_log_dirs(findings: Findings, document: Document) -> None:
+    decoded = decode_json(findings.faults, _json_part(document), LogDirs)
+    for b, broker in enumerate(decoded.brokers if decoded else ()):
+        at = f"{document.name}: brokers[{b}]"
+        _check_whole(findings, f"{at}.broker", broker.broker)
+        if broker.broker in findings.reporting:
+            first = findings.reporting[broker.broker]
+            findings.faults.add(f"{at}.broker", broker.broker, f"is already given at {first}")
+        findings.reporting.setdefault(broker.broker, at)
+        errors = {one.logDir: one.error for one in broker.logDirs if one.error is not None}
+        if errors:
+            findings.unreadable.setdefault(broker.broker, {}).update(errors)
+    if decoded:
+        findings.listed_replicas.append(listed_in(findings, document.name, decoded.brokers))
+
+
+def _read_capacity(findings: Findings, document: Document) -> None:
+    decoded = decode_json(findings.faults, document, Capacities)
+    for i, row in enumerate(decoded.brokerCapacities if decoded else ()):
+        at = f"{document.name}: brokerCapacities[{i}]"
+        text = str(row.brokerId)
+        broker = DEFAULT_BROKER if text == "-1" else whole(text)
+        if broker is None:
+            findings.faults.add(f"{at}.brokerId", quoted(text), "must be a broker id, or -1")
+            continue
+        amounts = {}
+        for name, given in row.capacity.items():
+            if name in RESOURCES:
+                dimension, unit = RESOURCES[name]
+                amounts[dimension] = unit * _amounts(findings, f"{at}.capacity.{name}", given)
+        findings.add_capacity(f"{document.name}: brokerCapacities", at, broker, amounts)
+
+
+def _amounts(findings: Findings, at: str, given: Any) -> float:
+    """Return an amount, or the sum of one per log directory."""
+    if isinstance(given, dict) and at.endswith(".DISK"):
+        return sum(_amount(findings, f"{at}.{quoted(k)}", part) for k, part in given.items())
+    if isinstance(given, dict) and at.endswith(".CPU") and [*given] == [CORES]:
+        return PERCENT_OF_A_CORE * _amount(findings, f"{at}.{CORES}", given[CORES])
+    return _amount(findings, at, given)
+
+
+def _amount(findings: Findings, at: str, given: Any) -> float:
+    """Return a number that may be written as text."""
+    try:
+        amount = float(given)
+    except (TypeError, ValueError, OverflowError):
+        amount = -1.0
+    if not 0.0 <= amount <= MOST_AMOUNT:
+        findings.faults.add(at, quoted(given), f"must be a number from 0 to {MOST_AMOUNT:g}")
+        return 0.0
+    return amount
+
+
+def _read_racks(findings: Findings, document: Document) -> None:
+    findings.rack_files.append(document.name)
+    decoded = decode_json(findings.faults, document, dict[str, str | None])
+    for key, rack in (decoded or {}).items():
+        at, broker = f"{document.name}: {quoted(key)}", whole(key)
+        if broker is not None:
+            findings.add_rack(at, broker, rack)
+        else:
+            findings.faults.add(at, quoted(key), "must be a broker id")
+
+
+def _check_whole(findings: Findings, at: str, number: int) -> None:
+    if number < 0:
+        findings.faults.add(at, number, "must be 0 or more")

@@ -1,0 +1,163 @@
+"""Log directories: how large replicas are, and in which folder of its broker each lies.
+
+This is the bulk of what a cluster prints, so replicas are columns here. Those of a document in
+which all names and sizes are as they should be are taken at once, others are looked at one by one.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.systems.documents import quoted
+from evenkeel.systems.json_text import Int32, Int64
+from evenkeel.systems.kafka.findings import Findings, whole
+from evenkeel.systems.kafka.rows import keys_of
+
+NAMES = re.compile(r"(?:[^\n]+-[0-9]{1,9}\n)*+")
+"""Names of partitions, a line each."""
+
+ASIDE = ("-delete", "-future", "-stray")
+LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)\Z")
+"""Folders that a broker has put aside; they are no partitions."""
+
+
+class HeldReplica(msgspec.Struct, gc=False):
+    """One replica in a log directory; its size is in bytes."""
+
+    partition: str
+    size: Int64
+    isFuture: bool = False  # noqa: N815
+
+
+class LogDir(msgspec.Struct):
+    """One log directory; ``error`` says why it cannot be read."""
+
+    logDir: str  # noqa: N815
+    partitions: list[HeldReplica] = []
+    error: str | None = None
+
+
+class BrokerDirs(msgspec.Struct):
+    """The log directories of one broker."""
+
+    broker: Int32
+    logDirs: list[LogDir]  # noqa: N815
+
+
+class LogDirs(msgspec.Struct):
+    """The JSON line of ``kafka-log-dirs --describe``."""
+
+    brokers: list[BrokerDirs]
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The replicas that one document lists and that count, a column each."""
+
+    partition: list[str]
+    broker: NDArray[np.int32]
+    size: NDArray[np.int64]
+    folder: NDArray[np.object_]
+    path: Callable[[int], str]
+    """Where the name of a replica stands."""
+
+
+def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> Listed:
+    """Return what the log directories of a document hold, and note what is wrong with it."""
+    folders = [
+        (b, f, broker.broker, folder)
+        for b, broker in enumerate(brokers)
+        for f, folder in enumerate(broker.logDirs)
+    ]
+    counts = [len(folder.partitions) for *_, folder in folders]
+    ends = np.cumsum(counts)
+    replicas = [one for *_, folder in folders for one in folder.partitions]
+
+    def path(i: int) -> str:
+        at = int(np.searchsorted(ends, i, "right"))
+        b, f, *_ = folders[at]
+        r = i - int(ends[at]) + counts[at]
+        return f"{document}: brokers[{b}].logDirs[{f}].partitions[{r}].partition"
+
+    names = [one.partition for one in replicas]
+    size = np.array([one.size for one in replicas], np.int64)
+    future = True in [one.isFuture for one in replicas]
+    if not future and size.min(initial=0) >= 0 and NAMES.fullmatch("\n".join([*names, ""])):
+        kept = np.arange(len(names))
+    else:
+        kept = np.array(_that_count(found, replicas, path), np.intp)
+        names = [names[i] for i in kept.tolist()]
+    where = np.repeat(np.arange(len(folders)), counts)[kept]
+    return Listed(
+        names,
+        np.array([broker for *_, broker, _ in folders], np.int32)[where],
+        size[kept],
+        np.array([folder.logDir for *_, folder in folders], object)[where],
+        lambda i: path(int(kept[i])),
+    )
+
+
+def _that_count(
+    found: Findings, replicas: Sequence[HeldReplica], path: Callable[[int], str]
+) -> list[int]:
+    """Return which replicas are neither on their way nor put aside, nor of no partition."""
+    kept = []
+    for i, one in enumerate(replicas):
+        name = one.partition
+        if one.isFuture or (name.endswith(ASIDE) and LEFTOVER.search(name)):
+            continue
+        topic, _, number = name.rpartition("-")
+        if not topic or whole(number) is None:
+            found.faults.add(path(i), quoted(name), "must be topic-number")
+            continue
+        if one.size < 0:
+            at = f"{path(i).removesuffix('partition')}size"
+            found.faults.add(at, one.size, "must be 0 or more")
+        kept.append(i)
+    return kept
+
+
+class Held(NamedTuple):
+    """The replicas in log directories, sorted by partition, those of one as they are listed."""
+
+    partition: NDArray[np.int64]
+    broker: NDArray[np.int32]
+    size: NDArray[np.int64]
+    folder: NDArray[np.object_]
+
+
+def held(found: Findings, names: Sequence[str]) -> Held:
+    """Return what log directories hold of partitions, and count what they hold of others.
+
+    A description may leave out internal topics, or tell of one topic only.
+    """
+    # a million names are looked up nowhere where no file lists what is held
+    place = {name: p for p, name in enumerate(names)} if found.listed_replicas else {}
+    columns = [Held(*(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int64, object)))]
+    for one in found.listed_replicas:
+        p = np.fromiter(map(place.get, one.partition, repeat(-1)), np.int64, len(one.partition))
+        for i in np.flatnonzero(p < 0).tolist() if len(names) else ():
+            broker = int(one.broker[i])
+            found.elsewhere[broker] = found.elsewhere.get(broker, 0.0) + float(one.size[i])
+            found.topics_elsewhere.add(one.partition[i].rpartition("-")[0])
+        columns.append(Held(p, one.broker, one.size, one.folder))
+    whole = Held(*map(np.concatenate, zip(*columns, strict=True)))
+    if len(names) and len(whole.partition) and whole.partition.max() < 0:
+        strange = next(one for one in found.listed_replicas if one.partition)
+        message = "is in no reassignment or description, and neither is any other that is listed"
+        found.faults.add(strange.path(0), strange.partition[0], message)
+    # of what is listed twice the last counts
+    back = keys_of(whole.partition, whole.broker)[::-1]
+    last = np.sort(len(back) - 1 - np.unique(back, return_index=True)[1])
+    last = last[whole.partition[last] >= 0]
+    order = last[np.argsort(whole.partition[last], kind="stable")]
+    return Held(
+        whole.partition[order], whole.broker[order], whole.size[order], whole.folder[order]
+    )  # fmt: skip

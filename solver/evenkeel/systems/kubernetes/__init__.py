@@ -1,0 +1,1 @@
+"""Kubernetes: pods, nodes and their constraints."""

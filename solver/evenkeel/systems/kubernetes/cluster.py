@@ -1,0 +1,248 @@
+"""Kubernetes' objects put together: nodes, and the workloads that pods belong to as partitions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag
+from evenkeel.model.runtime.printable import printable, some_of
+from evenkeel.systems.documents import Document
+from evenkeel.systems.kubernetes.conditions import ready, selects
+from evenkeel.systems.kubernetes.constraints import HOST, Constraints
+from evenkeel.systems.kubernetes.objects import Objects, gather
+from evenkeel.systems.kubernetes.quantities import HOST_PORT, PODS, amounts, share_of
+from evenkeel.systems.kubernetes.resources import Pod
+from evenkeel.systems.kubernetes.volumes import reach, waiting_apart
+from evenkeel.systems.kubernetes.workloads import Workload, sort, together
+from evenkeel.systems.native.arguments import build
+from evenkeel.systems.sources import largest
+
+NAME = "kubernetes"
+MOST_TOLD = 4
+"""Things that pods ask for and are not kept, of those that are told."""
+
+USUAL_PODS = 110
+"""How many pods a kubelet takes if it is not told otherwise."""
+
+ALWAYS = ("cpu", "memory", PODS)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What was read, for writing: every object as it came, and which pod each replica is.
+
+    Parameters
+    ----------
+    items : tuple of Raw
+        Objects as JSON.
+    workloads : tuple of Workload
+        P workloads, with their pods in the order of the slots.
+    hosts : dict of str
+        The label by which affinities name each node.
+    notes : tuple of str
+        What pods ask for that no rule says.
+    assumed : tuple of str
+        What the files tell otherwise that matters: what was assumed, and what stays.
+    """
+
+    items: tuple[msgspec.Raw, ...]
+    workloads: tuple[Workload, ...]
+    hosts: dict[str, str]
+    notes: tuple[str, ...]
+    assumed: tuple[str, ...] = ()
+
+
+def read(documents: Sequence[Document]) -> Cluster:
+    """Read a cluster from what ``kubectl get nodes,pods,pdb,pv,pvc -A -o json`` prints.
+
+    Pods that no controller replaces elsewhere, and those of daemon sets, stay; what they ask for
+    is taken from the capacity of their nodes. Where pods may not be beside those of others, nodes
+    are closed on which these stand now. What else pods ask for of pods of others, and of nodes that
+    they would rather be on, is not kept: ``cluster.native.notes`` lists it.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, field and value: truncated files, quantities that do not
+        parse, objects that come twice.
+    """
+    faults = FaultList()
+    objects = gather(faults, documents)
+    if not objects.nodes and not faults:
+        listed = [document.name for document in documents]
+        faults.add("source", listed, "lists no node: needs kubectl get nodes,pods -A -o json")
+    nodes = objects.nodes = dict(sorted(objects.nodes.items()))
+    workloads, stay = sort(objects)
+    place = {name: n for n, name in enumerate(nodes)}
+    reach(objects, workloads, place)
+    workloads = waiting_apart(workloads)
+    constraints = Constraints(objects, workloads, together(stay))
+    rule = [constraints.rule_of(w) for w in range(len(workloads))]
+    spaces = sorted({one.namespace for one in workloads})
+    given: dict[str, Any] = {
+        "node_names": [*objects.nodes],
+        "partition_names": [one.full_name for one in workloads],
+        "group": np.array([spaces.index(one.namespace) for one in workloads], np.int64),
+        "group_names": spaces,
+        "rules": constraints.rules,
+        "rule": np.array(rule, np.int64),
+        "forbidden": constraints.forbidden(),
+        "native_format": NAME,
+    }
+    least = _least(objects, workloads, stay)
+    given |= constraints.domains()
+    given |= _states(objects)
+    given |= _placement(workloads, place, least)
+    given |= _amounts(objects, workloads, stay, place)
+    given["native"] = Snapshot(
+        tuple(objects.items),
+        tuple(workloads),
+        {name: (one.metadata.labels or {}).get(HOST, name) for name, (_, one) in nodes.items()},
+        tuple(constraints.notes),
+        tuple(objects.notes),
+    )
+    source = largest(documents)
+    return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what pods ask for that is not kept, the first of it."""
+    native = cluster.native
+    if isinstance(native, Snapshot) and native.notes:
+        yield f"what is not kept: {some_of(native.notes, printable, MOST_TOLD)}"
+    if isinstance(native, Snapshot):
+        yield from native.assumed
+
+
+def _states(objects: Objects) -> dict[str, Any]:
+    """Return which nodes are ready, and which are cordoned."""
+    alive, open_ = [], []
+    for _, node in objects.nodes.values():
+        alive.append(ready(node))
+        leaving = node.spec.unschedulable or node.metadata.deletionTimestamp is not None
+        open_.append(alive[-1] and not leaving)
+    return {"alive": np.array(alive, np.bool_), "accepts": np.array(open_, np.bool_)}
+
+
+def _placement(
+    workloads: Sequence[Workload], place: Mapping[str, int], least: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return the node of each pod, a slot each; nobody leads.
+
+    Pods stay that a budget lets none go of, and those whose volume no other node reaches.
+    """
+    node, flags = [], []
+    for p, one in enumerate(workloads):
+        for i, (_, pod) in enumerate(one.pods):
+            n = place.get(pod.spec.nodeName or "", -1)
+            alone = bool(one.reach) and one.reach[i].sum() == 1
+            stays = n >= 0 and (alone or least[p] == len(one.pods))
+            node.append(n)
+            flags.append(Flag.HEALTHY * (pod.status.phase == "Running") | Flag.PINNED * stays)
+    width = np.array([len(one.pods) for one in workloads], np.int64)
+    return {
+        "placement": np.array(node, np.int64),
+        "first": np.concatenate([[0], np.cumsum(width)]).astype(np.int64),
+        "leader": np.full(len(workloads), -1),
+        "flags": np.array(flags, np.int64),
+        "replicas": width,
+        "min_active": least,
+    }
+
+
+def _amounts(
+    objects: Objects,
+    workloads: Sequence[Workload],
+    stay: Sequence[tuple[str, Pod, dict[str, float]]],
+    place: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return what pods ask for, and what nodes have for those that may move.
+
+    A pod counts as the largest of its workload; what it asks for less, its node has more.
+    """
+    names = [*ALWAYS]
+    names += sorted({name for one in workloads for name in one.requests} - {*ALWAYS})
+    column = {name: d for d, name in enumerate(names)}
+    capacity = np.zeros((len(objects.nodes), len(names)))
+    capacity[:, [name.startswith(HOST_PORT) for name in names]] = 1.0
+    names_of, silent = [*objects.nodes], list[int]()
+    for n, (at, node) in enumerate(objects.nodes.values()):
+        given, key = node.status.allocatable, "allocatable"
+        if given is None:
+            given, key = node.status.capacity, "capacity"
+        told = amounts(objects.faults, f"{at}: status.{key}", given)
+        if PODS not in told:
+            silent.append(n)
+            told |= {PODS: USUAL_PODS} if told else {}
+        for name in column.keys() & told.keys():
+            capacity[n, column[name]] = told[name]
+    if silent:
+        objects.notes.append(
+            f"no room for pods on {some_of([names_of[n] for n in silent], printable, MOST_TOLD)}: "
+            f"a node that tells nothing takes none, others {USUAL_PODS}"
+        )
+    for _, pod, own in stay:
+        for name in column.keys() & own.keys():
+            capacity[place[pod.spec.nodeName or ""], column[name]] -= own[name]
+    load = np.zeros((len(workloads), len(names)))
+    blank = {n for n in silent if not capacity[n, : len(ALWAYS)].any()}
+    capacity = np.maximum(capacity, 0.0)
+    for p, one in enumerate(workloads):
+        for name, amount in one.requests.items():
+            load[p, column[name]] = amount
+            for (_, pod), own in zip(one.pods, one.asked, strict=True):
+                n = place.get(pod.spec.nodeName or "", -1)
+                if n >= 0:
+                    held = amount if n in blank else amount - own.get(name, 0.0)
+                    capacity[n, column[name]] += held
+    return {"dimensions": names, "load": load, "capacity": capacity}
+
+
+def _least(
+    objects: Objects,
+    workloads: Sequence[Workload],
+    stay: Sequence[tuple[str, Pod, dict[str, float]]],
+) -> NDArray[np.int64]:
+    """Return how many pods of each workload must be there, by the disruption budgets.
+
+    A budget counts all pods that it selects, of whatever workload.
+    """
+    least = np.zeros(len(workloads), np.int64)
+    spaces: dict[str, list[int]] = {}
+    for p, one in enumerate(workloads):
+        spaces.setdefault(one.namespace, []).append(p)
+    staying: dict[str, list[Pod]] = {}
+    for _, pod, _ in stay:
+        staying.setdefault(pod.metadata.namespace, []).append(pod)
+    fixed = []
+    for at, budget in objects.budgets.values():
+        spec, space = budget.spec, budget.metadata.namespace
+        chosen = [p for p in spaces.get(space, ()) if selects(spec.selector, workloads[p].labels)]
+        if not chosen or (spec.minAvailable is None and spec.maxUnavailable is None):
+            continue
+        count = sum(len(workloads[p].pods) for p in chosen) + sum(
+            selects(spec.selector, pod.metadata.labels or {}) for pod in staying.get(space, ())
+        )
+        if spec.minAvailable is not None:
+            told = share_of(objects.faults, f"{at}: spec.minAvailable", spec.minAvailable, count)
+            away = count - told
+        else:
+            given = spec.maxUnavailable or 0
+            away = share_of(objects.faults, f"{at}: spec.maxUnavailable", given, count)
+        if away <= 0:
+            fixed.append(f"{space}/{budget.metadata.name}")
+        for p in chosen:
+            pods = len(workloads[p].pods)
+            least[p] = max(least[p], pods - min(max(away, 0), pods))
+    if fixed:
+        objects.notes.append(
+            f"that budgets {some_of(fixed, printable, MOST_TOLD)} let no pod go: evictions would "
+            "be refused, and these pods stay"
+        )
+    return least

@@ -1,0 +1,295 @@
+"""The fields of nodes, pods, disruption budgets and volumes that placing needs.
+
+References
+----------
+Kubernetes API, ``core/v1`` and ``policy/v1``.
+"""
+
+# ruff: noqa: N815 - fields are called as Kubernetes calls them
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from evenkeel.systems.json_text import Int64
+
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")]
+"""A name as Kubernetes takes it: nothing in it means anything to a shell, or in a path."""
+
+Place = Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?\Z")]
+"""The name of a node, or an empty one for none."""
+
+Quantity = str | Int64 | float
+Count = Annotated[int, Meta(ge=0, lt=2**31)]
+Requests = dict[str, Quantity]
+Policy = Literal["Honor", "Ignore"]
+"""Whether nodes that a pod may not be on count to its spread: with Ignore they do."""
+
+
+class Owner(msgspec.Struct, gc=False):
+    """What made an object."""
+
+    kind: str
+    name: Name
+    controller: bool = False
+    apiVersion: str = ""
+
+
+class Metadata(msgspec.Struct, gc=False):
+    """What every object has."""
+
+    name: Name
+    namespace: Name = "default"
+    labels: dict[str, str] | None = None
+    ownerReferences: list[Owner] | None = None
+    deletionTimestamp: str | None = None
+
+
+class Requirement(msgspec.Struct, gc=False):
+    """One condition on labels."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: list[str] | None = None
+
+
+class Selector(msgspec.Struct, gc=False):
+    """Conditions on the labels of pods, all of which must hold."""
+
+    matchLabels: dict[str, str] | None = None
+    matchExpressions: list[Requirement] | None = None
+
+
+class SpreadConstraint(msgspec.Struct, gc=False):
+    """How far the pods in two domains may differ in number."""
+
+    maxSkew: Annotated[int, Meta(ge=1, lt=2**31)]
+    topologyKey: str
+    whenUnsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    labelSelector: Selector | None = None
+    minDomains: Count | None = None
+    matchLabelKeys: list[str] | None = None
+    nodeAffinityPolicy: Policy | None = None
+    nodeTaintsPolicy: Policy | None = None
+
+
+class PodTerm(msgspec.Struct, gc=False):
+    """Pods that should, or should not, be in the same domain."""
+
+    topologyKey: str
+    labelSelector: Selector | None = None
+    namespaces: list[str] | None = None
+    namespaceSelector: Selector | None = None
+    matchLabelKeys: list[str] | None = None
+    mismatchLabelKeys: list[str] | None = None
+
+
+class WeightedPodTerm(msgspec.Struct, gc=False):
+    """The same as a wish."""
+
+    weight: Annotated[int, Meta(ge=1, le=100)]
+    podAffinityTerm: PodTerm
+
+
+class PodAntiAffinity(msgspec.Struct, gc=False):
+    """Pods that should be apart."""
+
+    requiredDuringSchedulingIgnoredDuringExecution: list[PodTerm] | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: list[WeightedPodTerm] | None = None
+
+
+class NodeTerm(msgspec.Struct, gc=False):
+    """Conditions on a node, all of which must hold."""
+
+    matchExpressions: list[Requirement] | None = None
+    matchFields: list[Requirement] | None = None
+
+
+class NodeSelector(msgspec.Struct, gc=False):
+    """Terms, one of which must hold."""
+
+    nodeSelectorTerms: list[NodeTerm]
+
+
+class NodeAffinity(msgspec.Struct, gc=False):
+    """Where a pod may be, and where it would rather be."""
+
+    requiredDuringSchedulingIgnoredDuringExecution: NodeSelector | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: list[Any] | None = None
+
+
+class Affinity(msgspec.Struct, gc=False):
+    """Nodes and pods that a pod wants near, or far."""
+
+    nodeAffinity: NodeAffinity | None = None
+    podAffinity: dict[str, Any] | None = None
+    podAntiAffinity: PodAntiAffinity | None = None
+
+
+class Resources(msgspec.Struct, gc=False):
+    """What a container asks for, or a pod as a whole."""
+
+    requests: Requests | None = None
+
+
+class Port(msgspec.Struct, gc=False):
+    """A port of a container; one of its host is taken on a whole node."""
+
+    hostPort: int = 0
+    protocol: str = "TCP"
+    hostIP: str = ""
+
+
+class Container(msgspec.Struct, gc=False):
+    """A container, or one that runs before; an init container with Always runs beside."""
+
+    resources: Resources = msgspec.field(default_factory=Resources)
+    ports: list[Port] | None = None
+    restartPolicy: str | None = None
+
+
+class Toleration(msgspec.Struct, gc=False):
+    """A taint that a pod takes."""
+
+    key: str | None = None
+    operator: Literal["Exists", "Equal", ""] | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class ClaimName(msgspec.Struct, gc=False):
+    """The claim that a volume of a pod is."""
+
+    claimName: str
+
+
+class PodVolume(msgspec.Struct, gc=False):
+    """A volume of a pod, as far as it ties the pod to places."""
+
+    name: str = ""
+    persistentVolumeClaim: ClaimName | None = None
+    ephemeral: dict[str, Any] | None = None
+    emptyDir: dict[str, Any] | None = None
+    hostPath: dict[str, Any] | None = None
+
+
+class PodSpec(msgspec.Struct, gc=False):
+    """What a pod asks for."""
+
+    nodeName: Place | None = None
+    volumes: list[PodVolume] | None = None
+    containers: list[Container] = []
+    initContainers: list[Container] | None = None
+    resources: Resources = msgspec.field(default_factory=Resources)
+    overhead: Requests | None = None
+    nodeSelector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    topologySpreadConstraints: list[SpreadConstraint] | None = None
+
+
+class PodStatus(msgspec.Struct, gc=False):
+    """How a pod is."""
+
+    phase: str = ""
+
+
+class Pod(msgspec.Struct, gc=False):
+    """A pod."""
+
+    metadata: Metadata
+    spec: PodSpec
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+class Taint(msgspec.Struct, gc=False):
+    """What keeps pods away that do not tolerate it."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class NodeSpec(msgspec.Struct, gc=False):
+    """What people asked of a node."""
+
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+
+
+class Condition(msgspec.Struct, gc=False):
+    """Whether something is so."""
+
+    type: str
+    status: str
+
+
+class NodeStatus(msgspec.Struct, gc=False):
+    """How a node is."""
+
+    allocatable: Requests | None = None
+    capacity: Requests | None = None
+    conditions: list[Condition] | None = None
+
+
+class Node(msgspec.Struct, gc=False):
+    """A node."""
+
+    metadata: Metadata
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class BudgetSpec(msgspec.Struct, gc=False):
+    """How many pods must be there, or may be away: a number, or a share."""
+
+    selector: Selector | None = None
+    minAvailable: Count | str | None = None
+    maxUnavailable: Count | str | None = None
+
+
+class Budget(msgspec.Struct, gc=False):
+    """A disruption budget."""
+
+    metadata: Metadata
+    spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
+
+
+class VolumeAffinity(msgspec.Struct, gc=False):
+    """Nodes that reach a volume."""
+
+    required: NodeSelector | None = None
+
+
+class VolumeSpec(msgspec.Struct, gc=False):
+    """What a volume is."""
+
+    nodeAffinity: VolumeAffinity | None = None
+
+
+class Volume(msgspec.Struct, gc=False):
+    """A persistent volume."""
+
+    metadata: Metadata
+    spec: VolumeSpec = msgspec.field(default_factory=VolumeSpec)
+
+
+class ClaimSpec(msgspec.Struct, gc=False):
+    """The volume that a claim is bound to; none before it is."""
+
+    volumeName: str = ""
+
+
+class Claim(msgspec.Struct, gc=False):
+    """A claim of a persistent volume."""
+
+    metadata: Metadata
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+
+
+SHAPES: dict[str, type[msgspec.Struct]] = {
+    "Node": Node, "Pod": Pod, "PodDisruptionBudget": Budget, "PersistentVolume": Volume,
+    "PersistentVolumeClaim": Claim,
+}  # fmt: skip
+"""The kinds that are read; objects of other kinds are kept, and not looked at."""

@@ -1,0 +1,355 @@
+"""A Longhorn system as the kernels take it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import distinct_rows
+from evenkeel.methods.shared.foreign import only_for
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import writable
+from evenkeel.model.runtime.heartbeat import beat
+from evenkeel.systems.longhorn.auto_balance.naming import ReplicaNames, ranks
+from evenkeel.systems.longhorn.auto_balance.settings import (
+    AUTO_BALANCE,
+    DATA_LOCALITY,
+    Longhorn,
+    Settings,
+)
+from evenkeel.systems.longhorn.auto_balance.system import (
+    DEGRADED,
+    FAULTED,
+    HEALTHY,
+    IGNORED,
+    System,
+)
+from evenkeel.systems.longhorn.auto_balance.to_cluster import promised, soft
+from evenkeel_kernels.longhorn import state as kernel
+from evenkeel_kernels.longhorn.place_replica import Room
+from evenkeel_kernels.longhorn.state import Problem, State
+
+UNSTABLE_SECONDS = 30 * 60.0
+"""A host that became ready so much later than all others is unstable."""
+
+BARRED = (
+    "",
+    "its host is not ready",
+    "its host is not schedulable",
+    "scheduling is off on its host",
+    "its host is being deleted",
+    "its host is cordoned",
+    "its host is being evicted",
+    "its host lacks the engine",
+    "its host lacks a tag of the node selector",
+    "its host is tagged, and the volume has no node selector",
+    "it is not ready",
+    "scheduling is off on it",
+    "it is being evicted",
+    "it is of another type than the engine wants",
+    "it lacks a tag of the disk selector",
+    "it is tagged, and the volume has no disk selector",
+)
+"""Why a disk takes no replicas whatever its space, by code; the first code that holds counts."""
+
+IDLE = (
+    "",
+    "the volume is faulted",
+    "the volume is detached",
+    "the volume is being migrated",
+    "the engine is not as the volume wants it",
+    "a rebuild is under way",
+)
+"""Why nothing is done to a volume, by code."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """A problem, its state, and what goes with them.
+
+    Parameters
+    ----------
+    problem : Problem
+        What does not change.
+    state : State
+        What does; everybody who runs on it changes it.
+    room : Room
+        Working space.
+    slot : ndarray of int64, shape (K,)
+        Slot of the state for each slot of the cluster's placement.
+    idle : ndarray of uint8, shape (P,)
+        Code of why nothing is done to a volume; 0 for those that are acted on.
+    names : ReplicaNames
+        Names of replicas by rank.
+
+    Examples
+    --------
+    >>> from evenkeel.systems.longhorn import auto_balance as longhorn
+    >>> hosts = [longhorn.Host(name="a", disks=[longhorn.Disk(name="d", maximum=1000)])]
+    >>> held = [longhorn.Replica(name="r", host="a", disk="d")]
+    >>> cluster = longhorn.cluster_of(hosts, [longhorn.Volume(name="v", size=10, replicas=held)])
+    >>> made = bundle(cluster, Longhorn())
+    >>> made.slot.tolist(), made.idle.astype(bool).tolist()
+    ([0, 1, 2], [True])
+    """
+
+    problem: Problem
+    state: State
+    room: Room
+    slot: NDArray[np.int64]
+    idle: NDArray[np.uint8]
+    names: ReplicaNames
+
+
+def system_of(cluster: Cluster) -> System:
+    """Return the Longhorn system of a cluster."""
+    faults = FaultList()
+    if not isinstance(cluster.native, System):
+        message = f"must be a Longhorn System: {only_for('Longhorn', cluster)}"
+        faults.add("cluster.native", type(cluster.native).__name__, message)
+    faults.raise_if_any()
+    system: System = cluster.native
+    return system
+
+
+def bundle(cluster: Cluster, options: Longhorn) -> Bundle:
+    """Turn a cluster into the kernels' arrays."""
+    system = system_of(cluster)
+    settings = system.settings.overridden(options)
+    kind, barred = _classes(system, settings)
+    beat()
+    idle, fresh = _idle(system, cluster)
+    unstable = unstable_host(system)
+    problem = _problem(system, settings, options, kind, barred, idle, fresh, unstable, cluster)
+    beat()
+    names = ReplicaNames(system.replicas.names, system.volumes.names)
+    beat()
+    state, slot = _state(system, settings, cluster, unstable, names)
+    beat()
+    width = int(np.diff(state.first).max(initial=0))
+    return Bundle(problem, state, _room(system, width), slot, idle, names)
+
+
+def efforts(system: System, settings: Settings) -> NDArray[np.uint8]:
+    """Return how far each volume is balanced: its own setting, unless ignored, wins."""
+    own = system.volumes.auto_balance
+    everywhere = AUTO_BALANCE.index(settings.replica_auto_balance)
+    return np.where(own == IGNORED, everywhere, own - 1).astype(np.uint8)
+
+
+def unstable_host(system: System) -> int:
+    """Return the ready host that became ready more than half an hour after all others."""
+    ready = np.flatnonzero(system.hosts.ready)
+    since = system.hosts.ready_since[ready]
+    if len(ready) < 2 or np.isnan(since).any():
+        return -1
+    order = np.argsort(since, kind="stable")
+    apart = since[order[-1]] - since[order[-2]]
+    return int(ready[order[-1]]) if apart > UNSTABLE_SECONDS else -1
+
+
+def _classes(system: System, settings: Settings) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Return the class of each volume, and what bars each disk from each class."""
+    hosts, disks, volumes = system.hosts, system.disks, system.volumes
+    asked = np.stack([volumes.engine, volumes.node_selector, volumes.disk_selector], axis=1)
+    if len(asked) == 0:
+        return np.zeros(0, np.int32), np.zeros((0, len(disks)), np.uint8)
+    classes, kind = distinct_rows(asked.astype(np.int64))
+    on, no_host, no_disk = disks.host, np.zeros(len(hosts), bool), np.zeros(len(disks), bool)
+    cordoned = hosts.cordoned & settings.disable_scheduling_on_cordoned_node
+    bare_host = ~np.any([no_host, *hosts.tags.values()], axis=0)
+    bare_disk = ~np.any([no_disk, *disks.tags.values()], axis=0)
+    barred = np.zeros((len(classes), len(disks)), np.uint8)
+    for c, (engine, by_host, by_disk) in enumerate(classes.tolist()):
+        wants_host, wants_disk = system.selectors[by_host], system.selectors[by_disk]
+        lacks_host = np.any([no_host, *(~hosts.tags.get(t, no_host) for t in wants_host)], axis=0)
+        lacks_disk = np.any([no_disk, *(~disks.tags.get(t, no_disk) for t in wants_disk)], axis=0)
+        closed_host = not wants_host and not settings.allow_empty_node_selector_volume
+        closed_disk = not wants_disk and not settings.allow_empty_disk_selector_volume
+        reasons = [
+            ~hosts.ready[on],
+            ~hosts.schedulable[on],
+            ~hosts.allow_scheduling[on],
+            hosts.deleting[on],
+            cordoned[on],
+            hosts.evicting[on],
+            ~hosts.engines[engine][on],
+            lacks_host[on],
+            (~bare_host & closed_host)[on],
+            ~disks.ready,
+            ~disks.allow_scheduling,
+            disks.evicting,
+            disks.block != system.engine_block[engine],
+            lacks_disk,
+            ~bare_disk & closed_disk,
+        ]
+        for code in range(len(reasons), 0, -1):
+            barred[c][reasons[code - 1]] = code
+    return kind.reshape(-1).astype(np.int32), barred
+
+
+def _idle(system: System, cluster: Cluster) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return why nothing is done to each volume, and which have no replicas yet."""
+    volumes, placement = system.volumes, cluster.placement
+    held = np.bincount(placement.owner[placement.node >= 0], minlength=len(volumes))
+    faulted = volumes.robustness == FAULTED
+    fresh = (held == 0) & ~faulted
+    reasons = [
+        faulted,
+        (volumes.attached < 0) & ~fresh,
+        volumes.migrating,
+        ~volumes.in_sync,
+        volumes.rebuilding,
+    ]
+    idle = np.zeros(len(volumes), np.uint8)
+    for code in range(len(reasons), 0, -1):
+        idle[reasons[code - 1]] = code
+    return idle, fresh
+
+
+def _problem(
+    system: System,
+    settings: Settings,
+    options: Longhorn,
+    kind: NDArray[np.int32],
+    barred: NDArray[np.uint8],
+    idle: NDArray[np.uint8],
+    fresh: NDArray[np.bool_],
+    unstable: int,
+    cluster: Cluster,
+) -> Problem:
+    hosts, disks, volumes = system.hosts, system.disks, system.volumes
+    by_host = np.argsort(disks.host, kind="stable")
+    first_disk = np.searchsorted(disks.host[by_host], np.arange(len(hosts) + 1))
+    minimal = settings.storage_minimal_available_percentage
+    local = volumes.locality != DATA_LOCALITY.index("disabled")
+    return Problem(
+        zone=writable(hosts.zone),
+        host=writable(disks.host),
+        first_disk=first_disk.astype(np.int64),
+        disk=by_host.astype(np.int32),
+        host_rank=ranks(hosts.names).astype(np.int32),
+        disk_rank=ranks(disks.names).astype(np.int32),
+        ready=writable(hosts.ready),
+        barred=barred,
+        maximum=writable(disks.maximum),
+        reserved=disks.kept(settings),
+        minimal=disks.maximum // 100 * minimal + disks.maximum % 100 * minimal // 100,
+        promised=promised(disks.maximum, disks.kept(settings), settings),
+        wanted=writable(volumes.replicas),
+        size=writable(volumes.size),
+        actual=writable(volumes.actual),
+        effort=efforts(system, settings),
+        host_soft=soft(volumes.node_soft, settings.replica_soft_anti_affinity),
+        zone_soft=soft(volumes.zone_soft, settings.replica_zone_soft_anti_affinity),
+        disk_soft=soft(volumes.disk_soft, settings.replica_disk_soft_anti_affinity),
+        local=np.where(local, volumes.attached, -1).astype(np.int32),
+        kind=kind,
+        acts=idle == 0,
+        whole=_whole(system, cluster, fresh),
+        fresh=fresh,
+        unstable=unstable,
+        pressure=settings.replica_auto_balance_disk_pressure_percentage,
+        zones_first=options.order == "zone-then-node",
+        rebuilds=settings.concurrent_replica_rebuild_per_node_limit > 0,
+    )
+
+
+def _whole(system: System, cluster: Cluster, fresh: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell which volumes are healthy, or will be once they have all replicas."""
+    volumes, replicas = system.volumes, system.replicas
+    serving = replicas.healthy & replicas.active & (cluster.placement.node >= 0)
+    healthy = np.bincount(cluster.placement.owner[serving], minlength=len(volumes))
+    missing = (volumes.robustness == DEGRADED) & (healthy < volumes.replicas)
+    begun = fresh & (volumes.attached >= 0)
+    return np.asarray((volumes.robustness == HEALTHY) | missing | begun)
+
+
+def _state(
+    system: System, settings: Settings, cluster: Cluster, unstable: int, names: ReplicaNames
+) -> tuple[State, NDArray[np.int64]]:
+    placement, volumes = cluster.placement, system.volumes
+    width = np.diff(placement.first) + volumes.replicas + 1
+    first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
+    owner = np.repeat(np.arange(len(volumes), dtype=np.int32), width)
+    slot = np.arange(len(placement.node)) - placement.first[placement.owner]
+    slot = slot + first[placement.owner]
+    node = np.full(int(first[-1]), -1, np.int32)
+    marks = np.zeros(len(node), np.uint8)
+    rank = np.zeros(len(node), np.int64)
+    node[slot] = placement.node
+    marks[slot] = _marks(system, settings, cluster, unstable)
+    rank[slot] = names.rank
+    disks, nothing = len(system.disks), np.full(len(node), -1, np.int64)
+    state = State(
+        first=first,
+        owner=owner,
+        node=node,
+        marks=marks,
+        rank=rank,
+        after=nothing,
+        before=nothing.copy(),
+        head=np.full(disks, -1, np.int64),
+        tail=np.full(disks, -1, np.int64),
+        available=system.disks.available.copy(),
+        scheduled=system.disks.scheduled.copy(),
+        next_rank=names.next_rank,
+        work=np.zeros(1, np.int64),
+    )
+    kernel.link_all(state, slot[np.argsort(names.rank)])
+    return state, slot
+
+
+def _marks(
+    system: System, settings: Settings, cluster: Cluster, unstable: int
+) -> NDArray[np.uint8]:
+    replicas, node = system.replicas, cluster.placement.node
+    waited = system.now - replicas.failed_at
+    waiting = replicas.reusable & (waited < settings.replica_replenishment_wait_interval)
+    old = np.zeros(len(node), np.bool_)
+    if unstable >= 0:
+        there = np.append(system.disks.host, -1)[node] == unstable
+        old = there & (replicas.healthy_at < system.hosts.ready_since[unstable])
+    unnamed = np.array([not name for name in replicas.names], np.bool_)  # placed by another solve
+    marks = np.zeros(len(node), np.int64)
+    for mark, has in (
+        (kernel.HEALTHY, replicas.healthy | unnamed),
+        (kernel.FAILED, replicas.failed),
+        (kernel.EVICTING, replicas.evicting),
+        (kernel.ACTIVE, replicas.active | unnamed),
+        (kernel.REUSABLE, replicas.reusable & replicas.failed),
+        (kernel.WAITING, waiting & replicas.failed),
+        (kernel.SOURCE, replicas.clone_source),
+        (kernel.OLD, old),
+    ):
+        marks |= mark * has
+    return np.where(node >= 0, marks, 0).astype(np.uint8)
+
+
+def _room(system: System, width: int) -> Room:
+    hosts, zones, disks = len(system.hosts), len(system.hosts.zone_names), len(system.disks)
+    return Room(
+        host_count=np.zeros(hosts, np.int32),
+        zone_count=np.zeros(zones, np.int32),
+        host_all=np.zeros(hosts, np.int32),
+        zone_all=np.zeros(zones, np.int32),
+        host_kept=np.zeros(hosts, np.int32),
+        zone_kept=np.zeros(zones, np.int32),
+        takes=np.zeros(hosts, np.bool_),
+        verdict=np.zeros(disks, np.uint8),
+        tier=np.zeros(disks, np.uint8),
+        candidate=np.zeros(disks, np.bool_),
+        usable=np.zeros(disks, np.int64),
+        held=np.zeros(disks, np.bool_),
+        itself=np.arange(disks, dtype=np.int32),
+        host_total=np.zeros(hosts, np.int64),
+        host_spread=np.zeros(hosts, np.int64),
+        host_fit=np.zeros(hosts, np.bool_),
+        disk_total=np.zeros(disks, np.int64),
+        disk_spread=np.zeros(disks, np.int64),
+        disk_fit=np.zeros(disks, np.bool_),
+        listed=np.zeros(width, np.bool_),
+        before=np.zeros(kernel.GAINS, np.int64),
+        after=np.zeros(kernel.GAINS, np.int64),
+    )

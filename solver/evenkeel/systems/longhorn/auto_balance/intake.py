@@ -1,0 +1,324 @@
+"""Rows in, cluster out: the one place where a Longhorn system is validated."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.names import Names
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.systems.longhorn.auto_balance.records import Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.settings import (
+    DATA_LOCALITY,
+    ROBUSTNESS,
+    VOLUME_AUTO_BALANCE,
+    VOLUME_SWITCH,
+    Settings,
+    spelled,
+)
+from evenkeel.systems.longhorn.auto_balance.system import Disks, Hosts, Replicas, System, Volumes
+from evenkeel.systems.longhorn.auto_balance.to_cluster import as_cluster
+
+MOST_BYTES = 2**53
+"""Above every size, so that sums stay exact."""
+
+KINDS = ("filesystem", "block")
+"""Types of disks."""
+
+
+def cluster_of(
+    hosts: Sequence[Host],
+    volumes: Sequence[Volume],
+    *,
+    settings: Settings | None = None,
+    now: float = 0.0,
+) -> Cluster:
+    """Build the cluster of a Longhorn system.
+
+    Parameters
+    ----------
+    hosts : sequence of Host
+        With their disks, which become the nodes ``host/disk`` in this order.
+    volumes : sequence of Volume
+        With their replicas, which fill the slots of their rows in this order.
+    settings : Settings, optional
+        Global settings; Longhorn's defaults without them.
+    now : float
+        Time of the snapshot, in seconds, as all times in it.
+
+    Returns
+    -------
+    Cluster
+        With dimensions ``bytes`` (actual) and ``nominal``, levels ``zone`` and ``host``, and a
+        ``System`` as its ``native``. Nobody leads. Volumes' anti-affinity, selectors and settings
+        are rules of it.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem, with its path and value.
+
+    Examples
+    --------
+    >>> from evenkeel.systems.longhorn.auto_balance.records import Disk
+    >>> hosts = [Host(name=n, disks=[Disk(name="d", maximum=100)]) for n in ("a", "b")]
+    >>> volume = Volume(name="v", size=10, replicas=[Replica(name="r", host="a", disk="d")])
+    >>> cluster_of(hosts, [volume])
+    <Cluster: 2 nodes, 1 partition, 3 replicas wanted, 2 dimensions>
+    """
+    faults = FaultList()
+    reader = _Reader(faults, hosts, volumes, Settings() if settings is None else settings)
+    reader.check()
+    faults.raise_if_any()
+    return reader.cluster(now)
+
+
+@dataclass
+class _Reader:
+    """Looks names up, and turns rows into columns."""
+
+    faults: FaultList
+    hosts: Sequence[Host]
+    volumes: Sequence[Volume]
+    settings: Settings
+    host_at: dict[str, int] = field(default_factory=dict)
+    disk_at: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for h, host in enumerate(self.hosts):
+            self.host_at.setdefault(host.name, h)
+            for disk in host.disks:
+                self.disk_at.setdefault((host.name, disk.name), len(self.disk_at))
+
+    def check(self) -> None:
+        """Note everything wrong with the rows."""
+        self._check_unique("hosts", [host.name for host in self.hosts])
+        self._check_unique("volumes", [volume.name for volume in self.volumes])
+        for h, host in enumerate(self.hosts):
+            if not isinstance(host.zone, str):
+                self.faults.add(f"hosts[{h}].zone", host.zone, 'must be a text, "" for none')
+            self._check_unique(f"hosts[{h}].disks", [disk.name for disk in host.disks])
+            for d, disk in enumerate(host.disks):
+                path = f"hosts[{h}].disks[{d}]"
+                for name in ("maximum", "available", "reserved", "scheduled"):
+                    self._check_bytes(f"{path}.{name}", getattr(disk, name))
+                if disk.type not in KINDS:
+                    self.faults.add(f"{path}.type", disk.type, f"must be one of {KINDS}")
+        seen: set[str] = set()
+        for v, volume in enumerate(self.volumes):
+            self._check_volume(f"volumes[{v}]", volume)
+            for r, replica in enumerate(volume.replicas):
+                path = f"volumes[{v}].replicas[{r}]"
+                if (replica.host, replica.disk) not in self.disk_at:
+                    where = f"{replica.host}/{replica.disk}"
+                    self.faults.add(f"{path}.disk", where, "unknown disk")
+                if replica.name in seen:
+                    self.faults.add(f"{path}.name", replica.name, "is another replica's name")
+                if replica.healthy and replica.failed:
+                    self.faults.add(f"{path}.failed", True, "is said to be healthy too")
+                seen.add(replica.name)
+
+    def _check_volume(self, path: str, volume: Volume) -> None:
+        for name, known in (
+            ("replica_auto_balance", VOLUME_AUTO_BALANCE),
+            ("replica_soft_anti_affinity", VOLUME_SWITCH),
+            ("replica_zone_soft_anti_affinity", VOLUME_SWITCH),
+            ("replica_disk_soft_anti_affinity", VOLUME_SWITCH),
+            ("data_locality", DATA_LOCALITY),
+            ("robustness", (None, *ROBUSTNESS)),
+        ):
+            value = getattr(volume, name)
+            if spelled(value) not in known:
+                self.faults.add(f"{path}.{name}", value, f"must be one of {known}")
+        if volume.attached_to is not None and volume.attached_to not in self.host_at:
+            self.faults.add(f"{path}.attached_to", volume.attached_to, "unknown host")
+        self._check_bytes(f"{path}.size", volume.size)
+        self._check_bytes(f"{path}.actual_size", volume.actual_size)
+        if not _is_count(volume.number_of_replicas, 2**15):
+            value = volume.number_of_replicas
+            self.faults.add(f"{path}.number_of_replicas", value, "must be 0 to 32767")
+
+    def _check_unique(self, path: str, names: Sequence[str]) -> None:
+        Names.read(self.faults, path, names, len(names), "")
+
+    def _check_bytes(self, path: str, value: int | None) -> None:
+        if value is not None and not _is_count(value, MOST_BYTES):
+            self.faults.add(path, value, "must be a whole number, 0 or more, and below 2^53")
+
+    def cluster(self, now: float) -> Cluster:
+        """Build the cluster of rows that are right."""
+        zones = sorted({host.zone for host in self.hosts})
+        engines = sorted({volume.engine for volume in self.volumes})
+        lists = {tuple(sorted(v.node_selector)) for v in self.volumes}
+        selectors = sorted(lists | {tuple(sorted(v.disk_selector)) for v in self.volumes})
+        rows = [max(len(v.replicas), v.number_of_replicas) for v in self.volumes]
+        first = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]).astype(np.int64)
+        node = np.full(int(first[-1]), -1, np.int32)
+        for start, volume in zip(first, self.volumes, strict=False):
+            for r, replica in enumerate(volume.replicas):
+                node[start + r] = self.disk_at[replica.host, replica.disk]
+        volume_rows = self._volumes(engines, selectors)
+        system = System(
+            settings=self.settings,
+            hosts=self._hosts(zones, engines),
+            disks=self._disks(first, node, volume_rows.size),
+            volumes=volume_rows,
+            replicas=self._replicas(first),
+            engine_names=tuple(engines),
+            engine_block=_bools({v.engine for v in self.volumes if v.block}, engines),
+            selectors=tuple(selectors),
+            now=now,
+        )
+        return as_cluster(system, first, node)
+
+    def _hosts(self, zones: Sequence[str], engines: Sequence[str]) -> Hosts:
+        hosts = self.hosts
+        code = {zone: z for z, zone in enumerate(zones)}
+        runs = [[h.engines is None or e in h.engines for h in hosts] for e in engines]
+        return Hosts(
+            names=Names([host.name for host in hosts], len(hosts), ""),
+            zone=read_only(np.array([code[host.zone] for host in hosts], np.int32)),
+            zone_names=tuple(zones),
+            ready=_flags(h.ready for h in hosts),
+            schedulable=_flags(h.schedulable for h in hosts),
+            allow_scheduling=_flags(h.allow_scheduling for h in hosts),
+            cordoned=_flags(h.cordoned for h in hosts),
+            deleting=_flags(h.deleting for h in hosts),
+            evicting=_flags(h.eviction_requested for h in hosts),
+            ready_since=read_only(np.array([h.ready_since for h in hosts], np.float64)),
+            engines=read_only(np.array(runs, np.bool_).reshape(len(engines), len(hosts))),
+            tags=_tags([host.tags for host in hosts]),
+        )
+
+    def _disks(
+        self, first: NDArray[np.int64], node: NDArray[np.int32], size: NDArray[np.int64]
+    ) -> Disks:
+        disks = [disk for host in self.hosts for disk in host.disks]
+        owner = np.repeat(np.arange(len(size)), np.diff(first))
+        listed = np.zeros(len(disks), np.int64)
+        held = node >= 0
+        np.add.at(listed, node[held], size[owner[held]])
+        maximum = [d.maximum for d in disks]
+        free = [d.maximum if d.available is None else d.available for d in disks]
+        scheduled = [d.scheduled for d in disks]
+        given = np.array([-1 if b is None else b for b in scheduled], np.int64)
+        on = [h for h, host in enumerate(self.hosts) for _ in host.disks]
+        return Disks(
+            names=tuple(disk.name for disk in disks),
+            host=read_only(np.array(on, np.int32)),
+            maximum=read_only(np.array(maximum, np.int64)),
+            available=read_only(np.array(free, np.int64)),
+            reserved=read_only(np.array([d.reserved or 0 for d in disks], np.int64)),
+            reserved_by_setting=_flags(d.reserved is None for d in disks),
+            scheduled=read_only(np.where(given < 0, listed, given)),
+            ready=_flags(d.ready for d in disks),
+            allow_scheduling=_flags(d.allow_scheduling for d in disks),
+            evicting=_flags(d.eviction_requested for d in disks),
+            block=_flags(d.type == "block" for d in disks),
+            tags=_tags([disk.tags for disk in disks]),
+        )
+
+    def _volumes(self, engines: Sequence[str], selectors: Sequence[tuple[str, ...]]) -> Volumes:
+        volumes = self.volumes
+
+        def codes(name: str, known: Sequence[str]) -> NDArray[np.uint8]:
+            at = {value: i for i, value in enumerate(known)}
+            listed = [at[spelled(getattr(volume, name))] for volume in volumes]
+            return read_only(np.array(listed, np.uint8))
+
+        def places(listed: Iterable[int]) -> NDArray[np.int32]:
+            return read_only(np.array(list(listed), np.int32))
+
+        def bytes_of(name: str) -> NDArray[np.int64]:
+            return read_only(np.array([getattr(v, name) for v in volumes], np.int64))
+
+        chosen = {tags: s for s, tags in enumerate(selectors)}
+        image = {name: e for e, name in enumerate(engines)}
+        robustness = [v.robustness or _robustness(v) for v in volumes]
+        being_built = [
+            v.rebuilding or any(not (r.healthy or r.failed) for r in v.replicas) for v in volumes
+        ]
+        return Volumes(
+            names=Names([volume.name for volume in volumes], len(volumes), ""),
+            replicas=places(v.number_of_replicas for v in volumes),
+            size=bytes_of("size"),
+            actual=bytes_of("actual_size"),
+            auto_balance=codes("replica_auto_balance", VOLUME_AUTO_BALANCE),
+            node_soft=codes("replica_soft_anti_affinity", VOLUME_SWITCH),
+            zone_soft=codes("replica_zone_soft_anti_affinity", VOLUME_SWITCH),
+            disk_soft=codes("replica_disk_soft_anti_affinity", VOLUME_SWITCH),
+            locality=codes("data_locality", DATA_LOCALITY),
+            attached=places(self.host_at.get(v.attached_to or "", -1) for v in volumes),
+            robustness=read_only(np.array([ROBUSTNESS.index(r) for r in robustness], np.uint8)),
+            migrating=_flags(v.migrating for v in volumes),
+            rebuilding=_flags(being_built),
+            in_sync=_flags(v.in_sync for v in volumes),
+            engine=places(image[v.engine] for v in volumes),
+            node_selector=places(chosen[tuple(sorted(v.node_selector))] for v in volumes),
+            disk_selector=places(chosen[tuple(sorted(v.disk_selector))] for v in volumes),
+        )
+
+    def _replicas(self, first: NDArray[np.int64]) -> Replicas:
+        slots: list[Replica | None] = [None] * int(first[-1])
+        for start, volume in zip(first, self.volumes, strict=False):
+            slots[start : start + len(volume.replicas)] = volume.replicas
+        leaving = {
+            (host.name, disk.name)
+            for host in self.hosts
+            for disk in host.disks
+            if host.eviction_requested or disk.eviction_requested
+        }
+
+        def has(name: str) -> NDArray[np.bool_]:
+            return _flags(r is not None and getattr(r, name) for r in slots)
+
+        def time(name: str) -> NDArray[np.float64]:
+            return read_only(np.array([nan if r is None else getattr(r, name) for r in slots]))
+
+        return Replicas(
+            names=tuple("" if r is None else r.name for r in slots),
+            healthy=has("healthy"),
+            failed=has("failed"),
+            active=has("active"),
+            evicting=_flags(
+                r is not None and (r.eviction_requested or (r.host, r.disk) in leaving)
+                for r in slots
+            ),
+            reusable=has("reusable"),
+            clone_source=has("clone_source"),
+            healthy_at=time("healthy_at"),
+            failed_at=time("failed_at"),
+        )
+
+
+def _is_count(value: Any, below: int) -> bool:
+    """Whether a value is a whole number, 0 or more: the arrays would cut the rest off silently."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return bool(number and 0 <= value < below and value == int(value))
+
+
+def _robustness(volume: Volume) -> str:
+    healthy = sum(replica.healthy for replica in volume.replicas)
+    if healthy >= volume.number_of_replicas:
+        return "healthy"
+    if healthy:
+        return "degraded"
+    return "faulted" if volume.replicas else "unknown"
+
+
+def _flags(values: Iterable[bool]) -> NDArray[np.bool_]:
+    return read_only(np.array(list(values), np.bool_))
+
+
+def _bools(wanted: set[str], names: Sequence[str]) -> NDArray[np.bool_]:
+    return _flags(name in wanted for name in names)
+
+
+def _tags(rows: Sequence[Sequence[str]]) -> Mapping[str, NDArray[np.bool_]]:
+    names = sorted({tag for row in rows for tag in row})
+    return {name: _flags(name in row for row in rows) for name in names}

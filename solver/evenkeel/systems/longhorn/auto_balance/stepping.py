@@ -1,0 +1,320 @@
+"""Auto-balance step by step, with every step explained, and on to where nothing more happens."""
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.longhorn.auto_balance.actions import (
+    KINDS,
+    REASONS,
+    TIERS,
+    VERDICTS,
+    Action,
+    ActionLog,
+)
+from evenkeel.systems.longhorn.auto_balance.compile import IDLE, Bundle, bundle, system_of
+from evenkeel.systems.longhorn.auto_balance.degraded import MAY_RETURN
+from evenkeel.systems.longhorn.auto_balance.settings import Longhorn
+from evenkeel_kernels.longhorn import auto_balance as kernel
+from evenkeel_kernels.longhorn import state as marks
+from evenkeel_kernels.longhorn.place_replica import NOTHING
+
+LOGGED = 1024
+"""Actions that one slice of a run may log: they take some hundredths of a second."""
+
+BUDGET = 500_000
+"""Candidates that one slice of a run may look at, which takes as long."""
+
+
+class AutoBalance:
+    """A Longhorn system at work on its replicas.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        With a Longhorn system; it stays as it is.
+    options : Longhorn, optional
+        Settings that win over the stored ones, and the order of stages.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster has no Longhorn system.
+
+    Examples
+    --------
+    >>> from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+    >>> from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+    >>> hosts = [Host(name=n, disks=[Disk(name="d", maximum=1000)]) for n in ("a", "b")]
+    >>> held = [Replica(name=f"r{i}", host="a", disk="d") for i in range(2)]
+    >>> volume = Volume(name="v", size=10, replicas=held, number_of_replicas=2, attached_to="a")
+    >>> options = Longhorn(replica_auto_balance="least-effort", replica_soft_anti_affinity=True)
+    >>> work = AutoBalance(cluster_of(hosts, [volume]), options)
+    >>> first = work.step("v")
+    >>> first.kind, first.disk, first.why
+    ('add', 'b/d', 'hosts without a replica could hold one (least-effort, nodes)')
+    >>> work.step("v").replica, work.step("v").why
+    ('r0', 'it is balanced')
+    """
+
+    def __init__(self, cluster: Cluster, options: Longhorn | None = None) -> None:
+        self.cluster = cluster
+        self.options = Longhorn() if options is None else options
+        self.settings = system_of(cluster).settings.overridden(self.options)
+        self._bundle = bundle(cluster, self.options)
+        self._entries: list[NDArray[np.int64]] = []
+        self._cursor = np.zeros(2, np.int64)
+
+    @property
+    def bundle(self) -> Bundle:
+        """The arrays as they stand now."""
+        return self._bundle
+
+    @property
+    def log(self) -> ActionLog:
+        """What was done so far."""
+        entries = [np.zeros((0, kernel.FIELDS), np.int64), *self._entries]
+        return ActionLog(self.cluster, self.options, np.concatenate(entries))
+
+    @property
+    def work(self) -> int:
+        """Candidates looked at so far."""
+        return int(self._bundle.state.work[0])
+
+    def again(self, log: ActionLog) -> None:
+        """Do what a log says that began at the same cluster.
+
+        Parameters
+        ----------
+        log : ActionLog
+            Done without deciding anything.
+        """
+        made, entries = self._bundle, log.entries.copy()
+        kernel.replay(made.problem, made.state, entries)
+        self._entries.append(entries)
+
+    def next_action(self, volume: str | int) -> Action:
+        """Find what would be done next to a volume, and do not do it.
+
+        Parameters
+        ----------
+        volume : str or int
+            Its name or number.
+
+        Returns
+        -------
+        Action
+            With what led to it; of the kind "nothing" where the volume is at rest.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such volume.
+        """
+        return self._told(self._decided(self._number(volume)))
+
+    def step(self, volume: str | int) -> Action:
+        """Do what is to be done next to a volume.
+
+        Parameters
+        ----------
+        volume : str or int
+            Its name or number.
+
+        Returns
+        -------
+        Action
+            What was done.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such volume.
+        """
+        entry = self._decided(self._number(volume))
+        told = self._told(entry)
+        if entry[0]:
+            made = self._bundle
+            kernel.act(made.problem, made.state, entry)
+            self._entries.append(entry[None, :])
+        return told
+
+    def slice(self, budget: int = BUDGET, most: int = LOGGED) -> bool:
+        """Go on, volume after volume, a pass each, until all is at rest or the slice is over.
+
+        Parameters
+        ----------
+        budget : int
+            Most candidates that are evaluated.
+        most : int
+            Actions to take.
+
+        Returns
+        -------
+        bool
+            Whether all is at rest.
+        """
+        made = self._bundle
+        log = np.zeros((most, kernel.FIELDS), np.int64)
+        done, rests = kernel.run(made.problem, made.state, made.room, log, self._cursor, budget)
+        self._entries.append(log[:done])
+        return bool(rests)
+
+    def run(self) -> ActionLog:
+        """Go on until nothing more happens.
+
+        Returns
+        -------
+        ActionLog
+            All that was done.
+        """
+        while not self.slice():
+            pass
+        return self.log
+
+    def _number(self, volume: str | int) -> int:
+        names = self.cluster.partitions.names
+        faults = FaultList()
+        if isinstance(volume, str):
+            if volume not in names:
+                faults.add("volume", volume, "unknown volume")
+            faults.raise_if_any()
+            return names.index(volume)
+        if not 0 <= volume < len(names):
+            faults.add("volume", volume, f"must be 0 to {len(names) - 1}")
+        faults.raise_if_any()
+        return volume
+
+    def _decided(self, v: int) -> NDArray[np.int64]:
+        made = self._bundle
+        entry = np.zeros(kernel.FIELDS, np.int64)
+        kernel.next_action(made.problem, made.state, v, made.room, entry)
+        return entry
+
+    def _told(self, entry: NDArray[np.int64]) -> Action:
+        """Put a decision into words, while the working space still shows how it was made."""
+        kind, v, _, disk, reason, asked, tier = (int(field) for field in entry[:7])
+        nodes = self.cluster.nodes.names
+        placing = kind == kernel.ADD or (kind == 0 and reason != NOTHING)
+        return Action(
+            kind=KINDS[kind],
+            volume=self.cluster.partitions.names[v],
+            replica=self._bundle.names.name(v, int(entry[7])) if kind else None,
+            disk=nodes[disk] if kind else None,
+            why=REASONS[reason] if kind else self._at_rest(v, reason, disk),
+            asked=asked,
+            tier=TIERS[tier],
+            candidates=self._candidates(v, kind, placing),
+            kept_out=self._kept_out() if placing else {},
+            scores=self._scores(v) if kind == kernel.ADD else {},
+            on_hosts=self._on_hosts(v),
+        )
+
+    def _candidates(self, v: int, kind: int, placing: bool) -> tuple[str, ...]:
+        made, nodes = self._bundle, self.cluster.nodes.names
+        if placing:
+            fit = np.flatnonzero(made.room.verdict == 0)
+            return tuple(nodes[d] for d in fit.tolist())
+        if kind != kernel.DELETE:
+            return ()
+        first = int(made.state.first[v])
+        listed = first + np.flatnonzero(made.room.listed[: int(made.state.first[v + 1]) - first])
+        return tuple(self._bundle.names.name(v, rank) for rank in made.state.rank[listed].tolist())
+
+    def _kept_out(self) -> dict[str, int]:
+        verdict = self._bundle.room.verdict
+        count = Counter(VERDICTS[code] for code in verdict[verdict > 0].tolist())
+        return dict(count.most_common())
+
+    def _scores(self, v: int) -> dict[str, float]:
+        made = self._bundle
+        hosts = system_of(self.cluster).hosts.names
+        scores = host_scores(made.room.host_total, made.room.host_spread, made.problem.size[v])
+        return {hosts[h]: scores[h] for h in np.flatnonzero(made.room.host_fit).tolist()}
+
+    def _on_hosts(self, v: int) -> dict[str, int]:
+        made, hosts = self._bundle, system_of(self.cluster).hosts.names
+        row = slice(int(made.state.first[v]), int(made.state.first[v + 1]))
+        serving = made.state.marks[row] & (marks.FAILED | marks.EVICTING) == 0
+        held = made.state.node[row][serving & (made.state.node[row] >= 0)]
+        count = np.bincount(made.problem.host[held], minlength=len(hosts))
+        return {hosts[h]: int(count[h]) for h in np.flatnonzero(count).tolist()}
+
+    def _at_rest(self, v: int, reason: int, disk: int) -> str:
+        """Say why nothing is done to a volume; ``reason`` asks in vain for a replica on a disk."""
+        made, problem = self._bundle, self._bundle.problem
+        if made.idle[v]:
+            return IDLE[made.idle[v]]
+        if reason and disk >= 0:
+            return f"nothing would be gained, though {REASONS[reason]}"
+        if reason:
+            return f"no disk may take another replica, though {REASONS[reason]}"
+        row = slice(int(made.state.first[v]), int(made.state.first[v + 1]))
+        there = made.state.marks[row][made.state.node[row] >= 0]
+        usable = int(np.count_nonzero(there & (marks.FAILED | marks.EVICTING) == 0))
+        if usable < problem.wanted[v]:
+            if not problem.rebuilds:
+                return "rebuilds are switched off"
+            waits = bool((there & marks.WAITING).any())
+            return MAY_RETURN if waits else "no healthy replica to copy from"
+        if usable > problem.wanted[v]:
+            return "it has more replicas than are wanted, and none that should go"
+        if problem.effort[v] == marks.DISABLED:
+            return "auto-balance is disabled"
+        if not problem.whole[v]:
+            return "the volume is not healthy"
+        return "it is balanced"
+
+
+def host_scores(total: NDArray[np.int64], spread: NDArray[np.int64], size: int) -> dict[int, float]:
+    """Return the balance score of every group that fits: (max - min) / mean after placing there.
+
+    Examples
+    --------
+    >>> scores = host_scores(np.array([1000, 1300]), np.array([400, 200]), 100)
+    >>> round(scores[0], 3), round(scores[1], 3)
+    (0.364, 0.182)
+    """
+    there = total[total >= 0]
+    left = int(there.sum()) - int(size)
+    return {
+        g: int(spread[g]) * len(there) / left if left > 0 else float("inf")
+        for g in np.flatnonzero(spread >= 0).tolist()
+    }
+
+
+def next_action(cluster: Cluster, volume: str | int, options: Longhorn | None = None) -> Action:
+    """Find what Longhorn would do next to a volume.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        With a Longhorn system.
+    volume : str or int
+        Name or number of the volume.
+    options : Longhorn, optional
+        Settings that win over the stored ones, and the order of stages.
+
+    Returns
+    -------
+    Action
+        With what led to it.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster has no Longhorn system, or no such volume.
+
+    Examples
+    --------
+    >>> from evenkeel.systems.longhorn.auto_balance import Disk, Host, Replica, Volume, cluster_of
+    >>> hosts = [Host(name="a", disks=[Disk(name="d", maximum=1000)])]
+    >>> held = [Replica(name="r", host="a", disk="d")]
+    >>> cluster = cluster_of(hosts, [Volume(name="v", size=10, replicas=held)])
+    >>> next_action(cluster, "v").kind
+    'nothing'
+    """
+    return AutoBalance(cluster, options).next_action(volume)

@@ -1,0 +1,322 @@
+"""Longhorn's resources put together to a cluster: disks are nodes, volumes partitions."""
+
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import at_node
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.intake.stranded import with_stranded
+from evenkeel.model.placement import Flag
+from evenkeel.model.runtime.printable import some_of
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.longhorn.auto_balance.degraded import told_waiting
+from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
+from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.settings import Settings
+from evenkeel.systems.longhorn.auto_balance.system import FAULTED, System
+from evenkeel.systems.longhorn.objects import Found, Objects, gather
+from evenkeel.systems.longhorn.resources import (
+    Condition,
+    DiskSpec,
+    DiskStatus,
+    NodeResource,
+    ReplicaResource,
+    VolumeResource,
+)
+from evenkeel.systems.notes import MOST_NAMED
+
+CORDONED = "KubernetesNodeCordoned"
+"""Why a node that people have cordoned is not schedulable."""
+
+NO_NODE = "no node {}: its replicas count as lost"
+NO_DISK = "no disk {}: its replicas count as lost"
+NO_VOLUME = "no volume of the replicas {}: they count for nothing"
+NO_UUID = "no diskUUID of {}: it counts as not ready"
+SAME_UUID = "no diskUUID of its own of {}: it counts as not ready"
+ATTACHED = "no node {}, to which volumes are attached: they count as detached"
+
+MOST_RETRIES = 5
+"""A failed replica that was built anew so often is not tried again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(System):
+    """A system, and the resources that it was read from: what travels as ``cluster.native``.
+
+    Parameters
+    ----------
+    settings, hosts, disks, volumes, replicas, engine_names, engine_block, selectors, now
+        As in ``System``.
+    objects : Objects
+        The resources.
+    """
+
+    objects: Objects = field(default_factory=Objects)
+
+
+def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
+    """Read a cluster from what ``kubectl get -o json`` prints of Longhorn's resources.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with its JSON path and value: truncated files, values that do not fit,
+        and resources that name others which are not there.
+    """
+    faults = FaultList()
+    objects = gather(faults, documents)
+    if not faults and not objects.nodes:
+        names = [document.name for document in documents]
+        faults.add("source", names, "lists no Longhorn node: needs nodes, volumes and replicas")
+    reader = _Reader(faults, objects)
+    hosts = [reader.host(node) for node in objects.nodes]
+    by_volume = reader.replicas()
+    volumes = [reader.volume(one, by_volume) for one in objects.volumes]
+    settings = _settings(faults, objects)
+    faults.raise_if_any()
+    latest = reader.latest if now is None else now
+    try:
+        cluster = cluster_of(hosts, volumes, settings=settings, now=latest)
+    except InvalidInput as error:
+        for fault in error.faults:
+            faults.add(_locate(objects, fault.path), fault.value, fault.message)
+        raise InvalidInput(faults.faults) from None
+    system = cluster.native
+    said: dict[str, Any] = {one.name: getattr(system, one.name) for one in fields(System)}
+    cluster = replace(cluster, native=Snapshot(**said, objects=objects))
+    return with_stranded(cluster, _lost(cluster, system, reader.gone))
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what resources name that is not there, and which volumes Longhorn lets wait."""
+    if isinstance(cluster.native, Snapshot):
+        yield from cluster.native.objects.notes.said()
+        if len(unmet := np.unique(cluster.forbidden[:, 0]).tolist()):
+            theirs = some_of(unmet, cluster.partitions.names.__getitem__, MOST_NAMED)
+            yield (
+                "no disk with the tags, or of the kind, that volumes ask for: they get no replica "
+                f"and move none: {theirs}"
+            )
+        if waiting := told_waiting(cluster, cluster.native.settings):
+            yield f"of {waiting}"
+
+
+def _lost(cluster: Cluster, system: System, gone: Container[str]) -> NDArray[np.bool_]:
+    """Tell which volumes had healthy replicas, and have none on a disk that is up, (P,).
+
+    One that was never attached has none either, and nothing to lose.
+    """
+    placement, count = cluster.placement, len(cluster.partitions)
+    there = placement.node >= 0
+    healthy, failed = ((placement.flags & flag) != 0 for flag in (Flag.HEALTHY, Flag.ERROR))
+    source = there & healthy & at_node(cluster.nodes.serves, placement.node)
+    had, sources = (
+        np.bincount(placement.owner[rows], minlength=count) > 0
+        for rows in (there & (healthy | failed), source)
+    )
+    had |= np.array([name in gone for name in system.volumes.names], np.bool_)
+    return np.asarray((had | (system.volumes.robustness == FAULTED)) & ~sources)
+
+
+@dataclass
+class _Reader:
+    """Turns resources into rows, and looks up what one says of another."""
+
+    faults: FaultList
+    objects: Objects
+    latest: float = 0.0
+    disk_at: dict[tuple[str, str], str] = field(default_factory=dict)
+    host_of: dict[str, list[str]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    """Volumes that had replicas on nodes or disks that are gone."""
+
+    def host(self, found: Found[NodeResource]) -> Host:
+        """Return a node with its disks."""
+        node = found.value
+        name, status = node.metadata.name, node.status
+        conditions = self._conditions(found.at("status.conditions"), status.conditions)
+        ready, schedulable = conditions.get("Ready"), conditions.get("Schedulable")
+        cordoned = schedulable is not None and schedulable.reason == CORDONED
+        of = status.diskStatus or {}
+        return Host(
+            name=name,
+            disks=[
+                self._disk(found, disk, spec, of.get(disk))
+                for disk, spec in (node.spec.disks or {}).items()
+            ],
+            zone=status.zone,
+            ready=_holds(ready),
+            schedulable=_holds(schedulable) or cordoned,
+            allow_scheduling=node.spec.allowScheduling,
+            cordoned=cordoned,
+            deleting=node.metadata.deletionTimestamp is not None,
+            eviction_requested=node.spec.evictionRequested or status.autoEvicting,
+            ready_since=nan if ready is None else self._time("", ready.lastTransitionTime),
+            tags=node.spec.tags or (),
+        )
+
+    def _disk(
+        self, found: Found[NodeResource], name: str, spec: DiskSpec, status: DiskStatus | None
+    ) -> Disk:
+        """Return a disk; one that Longhorn has not looked at yet has no room."""
+        host, path = found.value.metadata.name, found.at(f"status.diskStatus.{name}")
+        told = DiskStatus() if status is None else status
+        ready = _holds(self._conditions(f"{path}.conditions", told.conditions).get("Ready"))
+        if told.diskUUID:
+            first = self.disk_at.setdefault((host, told.diskUUID), name)
+            if first != name:
+                self.objects.notes.add(SAME_UUID, f"{host}/{name}")
+                ready = False
+            self.host_of.setdefault(told.diskUUID, []).append(host)
+        elif status is not None and (ready or told.scheduledReplica):
+            self.objects.notes.add(NO_UUID, f"{host}/{name}")
+            ready = False
+        return Disk(
+            name=name,
+            maximum=told.storageMaximum,
+            available=told.storageAvailable,
+            reserved=spec.storageReserved,
+            scheduled=told.storageScheduled,
+            ready=ready and status is not None,
+            allow_scheduling=spec.allowScheduling,
+            eviction_requested=spec.evictionRequested,
+            type=spec.diskType or "filesystem",
+            tags=spec.tags or (),
+        )
+
+    def replicas(self) -> Mapping[str, list[Replica]]:
+        """Return the replicas by volume; those that Longhorn has not scheduled are left out."""
+        by_volume: dict[str, list[Replica]] = {
+            one.value.metadata.name: [] for one in self.objects.volumes
+        }
+        nodes = {one.value.metadata.name for one in self.objects.nodes}
+        for found in self.objects.replicas:
+            spec = found.value.spec
+            if spec.volumeName not in by_volume:
+                if ("Volume", spec.volumeName) not in self.objects.misfits:
+                    self.objects.notes.add(NO_VOLUME, found.value.metadata.name)
+                continue
+            if not spec.nodeID or ("Node", spec.nodeID) in self.objects.misfits:
+                continue
+            disk = self.disk_at.get((spec.nodeID, spec.diskID))
+            if disk is not None:
+                by_volume[spec.volumeName].append(self._replica(found, disk))
+                continue
+            self.gone.add(spec.volumeName)
+            if spec.nodeID not in nodes:
+                self.objects.notes.add(NO_NODE, f"{spec.nodeID} ({found.value.metadata.name})")
+            else:
+                there = self.host_of.get(spec.diskID)
+                known = f", it is one of {there[0]}" if there else ""
+                said = f"{spec.diskID} of {spec.nodeID} ({found.value.metadata.name}{known})"
+                self.objects.notes.add(NO_DISK, said)
+        return by_volume
+
+    def _replica(self, found: Found[ReplicaResource], disk: str) -> Replica:
+        one = found.value
+        spec = one.spec
+        built = bool(spec.healthyAt or spec.lastHealthyAt)
+        failed = bool(spec.failedAt)
+        return Replica(
+            name=one.metadata.name,
+            host=spec.nodeID,
+            disk=disk,
+            healthy=bool(spec.healthyAt) and not failed,
+            failed=failed,
+            active=spec.active,
+            eviction_requested=spec.evictionRequested or one.status.evictionRequested,
+            reusable=failed and built and spec.rebuildRetryCount < MOST_RETRIES,
+            healthy_at=self._time(found.at("spec.healthyAt"), spec.healthyAt),
+            failed_at=self._time(found.at("spec.failedAt"), spec.failedAt),
+        )
+
+    def volume(
+        self, found: Found[VolumeResource], by_volume: Mapping[str, list[Replica]]
+    ) -> Volume:
+        """Return a volume with its replicas."""
+        name, spec, status = found.value.metadata.name, found.value.spec, found.value.status
+        image = spec.image or spec.engineImage
+        in_use = status.currentImage or image
+        attached = status.currentNodeID if status.state == "attached" else ""
+        known = {one.value.metadata.name for one in self.objects.nodes}
+        if attached and attached not in known and ("Node", attached) not in self.objects.misfits:
+            self.objects.notes.add(ATTACHED, f"{attached} ({name})")
+            attached = ""
+        return Volume(
+            name=name,
+            size=int(spec.size),
+            replicas=by_volume.get(name, ()),
+            number_of_replicas=spec.numberOfReplicas,
+            actual_size=status.actualSize,
+            replica_auto_balance=spec.replicaAutoBalance or "ignored",
+            replica_soft_anti_affinity=spec.replicaSoftAntiAffinity or "ignored",
+            replica_zone_soft_anti_affinity=spec.replicaZoneSoftAntiAffinity or "ignored",
+            replica_disk_soft_anti_affinity=spec.replicaDiskSoftAntiAffinity or "ignored",
+            data_locality=spec.dataLocality or "disabled",
+            attached_to=attached or None,
+            robustness=status.robustness or None,
+            migrating=bool(spec.migrationNodeID or status.currentMigrationNodeID),
+            in_sync=in_use == image and not status.expansionRequired,
+            engine=f"{in_use} {spec.dataEngine or 'v1'}",
+            block=spec.dataEngine == "v2",
+            node_selector=spec.nodeSelector or (),
+            disk_selector=spec.diskSelector or (),
+        )
+
+    def _conditions(self, path: str, listed: Sequence[Condition] | None) -> Mapping[str, Condition]:
+        """Return conditions by type, and note the latest time among them."""
+        for i, one in enumerate(listed or ()):
+            self._time(f"{path}[{i}].lastTransitionTime", one.lastTransitionTime)
+        return {one.type: one for one in listed or ()}
+
+    def _time(self, path: str, text: str) -> float:
+        """Return a time in seconds since 1970; NaN if none is stated."""
+        if not text:
+            return nan
+        time = -1.0
+        with suppress(ValueError, OverflowError):
+            time = datetime.fromisoformat(text).timestamp()
+        if time < 0.0:
+            if path:
+                message = "must be a time from 1970 on, such as 2026-01-31T12:00:00Z"
+                self.faults.add(path, quoted(text), message)
+            return nan
+        self.latest = max(self.latest, time)
+        return time
+
+
+def _holds(condition: Condition | None) -> bool:
+    """Whether a condition is met; one that is not stated is."""
+    return condition is None or condition.status == "True"
+
+
+def _locate(objects: Objects, path: str) -> str:
+    """Turn ``volumes[3].size`` into the place of that resource."""
+    known: dict[str, list[Found[Any]]] = {"hosts": [*objects.nodes], "volumes": [*objects.volumes]}
+    found = re.match(r"(hosts|volumes)\[(\d+)\]", path)
+    return path if found is None else known[found[1]][int(found[2])].path + path[found.end() :]
+
+
+def _settings(faults: FaultList, objects: Objects) -> Settings:
+    """Return the global settings."""
+    found = FaultList()
+    given = {}
+    for one in objects.settings:
+        if re.fullmatch(r"\d{16,}", one.value.value):
+            faults.add(one.at("value"), quoted(one.value.value), "is more than any setting can be")
+        else:
+            given[one.value.metadata.name] = one.value.value
+    settings = Settings.read(found, "settings", given)
+    at = {f"settings[{one.value.metadata.name!r}]": one.at("value") for one in objects.settings}
+    for fault in found.faults:
+        faults.add(at.get(fault.path, fault.path), fault.value, fault.message)
+    return settings

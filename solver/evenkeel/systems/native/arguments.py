@@ -1,0 +1,283 @@
+"""A cluster as the arguments of ``Cluster.from_arrays``, and rules as plain documents.
+
+What stands at its default is left out, so that a file says no more than the cluster does.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.partitions import Partitions
+from evenkeel.model.placement import Placement, Role
+from evenkeel.model.rules import Amount, Rule
+from evenkeel.systems.documents import Document
+from evenkeel.systems.json_text import Int32
+
+Arguments = dict[str, Any]
+"""Arguments of ``Cluster.from_arrays`` by name."""
+
+FREE_SLOTS = 2**20
+"""Replicas that may be wanted however small a file is."""
+
+SLOTS_PER_BYTE = 64
+"""Replicas that may be wanted for each byte of a file: what takes memory is no mere claim."""
+
+
+PLAIN = {str, bool, type(None), dict, list}
+"""Types of which JSON gives every value back as it was; of numbers it does not."""
+
+PlainAmount = Int32 | None | list[Int32 | float | str]
+"""An amount as a file has it; what stands in the list is checked with the rule."""
+
+
+class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """A ``Rule`` as all native formats write it.
+
+    An amount is a number, ``[number, "soft"]`` or ``[number, "soft", weight]``.
+    """
+
+    require: list[str] = []
+    voters_require: list[str] = []
+    place: dict[str, Int32] = {}
+    voters_place: dict[str, Int32] = {}
+    lead: list[str] = []
+    spread: dict[str, PlainAmount] = {}
+    min_domains: dict[str, PlainAmount] = {}
+    max_domains: dict[str, PlainAmount] = {}
+    skew: dict[str, PlainAmount] = {}
+
+    @classmethod
+    def of(cls, rule: Rule) -> "RuleDocument":
+        """Write a rule down, with plain lists, dicts and numbers."""
+        return cls(
+            list(rule.require), list(rule.voters_require),
+            dict(rule.place), dict(rule.voters_place), list(rule.lead),
+            *(
+                {tier: _plain_amount(amount) for tier, amount in amounts.items()}
+                for amounts in (rule.spread, rule.min_domains, rule.max_domains, rule.skew)
+            ),
+        )  # fmt: skip
+
+    def rule(self) -> Rule:
+        """Return the rule that was written down."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        for kind in ("spread", "min_domains", "max_domains", "skew"):
+            given[kind] = {
+                tier: tuple(amount) if isinstance(amount, list) else amount
+                for tier, amount in given[kind].items()
+            }
+        return Rule(**given)
+
+
+def _plain_amount(amount: Amount) -> PlainAmount:
+    if isinstance(amount, tuple):
+        return [int(amount[0]), *amount[1:]]
+    return None if amount is None else int(amount)
+
+
+def arguments_of(cluster: Cluster) -> Arguments:
+    """Return what of the arguments that build an equal cluster differs from its default.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
+    >>> sorted(arguments_of(c))
+    ['capacity', 'dimensions', 'load', 'placement']
+    """
+    topology = cluster.topology
+    given: Arguments = {"dimensions": cluster.dimensions}
+    given |= _node_arguments(cluster.nodes)
+    given |= _partition_arguments(cluster.partitions, len(cluster.rules))
+    given |= _placement_arguments(cluster.placement, cluster.partitions)
+    if cluster.transient.any():
+        given["transient"] = [cluster.dimensions[i] for i in np.flatnonzero(cluster.transient)]
+    if cluster.bytes_dimension >= 0:
+        given["bytes"] = cluster.dimensions[cluster.bytes_dimension]
+    if topology.tiers:
+        given["domains"] = {
+            tier: labels_of(topology.label[i], topology.label_names[i])
+            for i, tier in enumerate(topology.tiers)
+        }
+    if topology.crossing:
+        given["crossing"] = sorted(topology.crossing, key=topology.tiers.index)
+    if topology.tier_capacity:
+        given["tier_capacity"] = dict(topology.tier_capacity)
+    plain = np.ones(len(topology) + 1)
+    plain[-1] = 0.0
+    if not np.array_equal(topology.tier_distance, plain):
+        given["tier_distance"] = topology.tier_distance
+    if cluster.rules:
+        given["rules"] = cluster.rules
+    if len(cluster.forbidden):
+        given["forbidden"] = cluster.forbidden
+    if len(cluster.depends):
+        tiers = (*topology.tiers, "node")
+        given["depends"] = [(a, b, tiers[row]) for a, b, row in cluster.depends.tolist()]
+    if cluster.native is not None:
+        _check_payload(cluster)
+        given["native"] = cluster.native
+    if cluster.native_format:
+        given["native_format"] = cluster.native_format
+    return given
+
+
+def build(faults: FaultList, given: Arguments, locate: Callable[[str], str]) -> Cluster:
+    """Build a cluster, or raise all faults with the place in the file that ``locate`` finds."""
+    cluster = None
+    try:
+        cluster = Cluster.from_arrays(**given)
+    except InvalidInput as error:
+        for fault in error.faults:
+            faults.add(locate(fault.path), fault.value, fault.message)
+    faults.raise_if_any()
+    assert cluster is not None, "a cluster that could not be built left no fault"
+    return cluster
+
+
+def check_slots(
+    faults: FaultList, path: str, wanted: ArrayLike, partitions: int, document: Document
+) -> None:
+    """Raise all faults if more replicas are wanted than a file of its size may ask for."""
+    counts = np.asarray(wanted)
+    if counts.dtype.kind not in "iu" or counts.ndim > 1:
+        return  # what is wrong with it is said when the cluster is built
+    total = np.maximum(counts, 0).sum(dtype=np.float64) * (partitions if counts.ndim == 0 else 1)
+    if total > max(FREE_SLOTS, SLOTS_PER_BYTE * len(document.data)):
+        message = f"asks for more replicas in all than a file of {len(document.data)} bytes may"
+        faults.add(path, int(total), message)
+        faults.raise_if_any()
+
+
+def labels_of(codes: NDArray[np.int32], meaning: Sequence[str]) -> NDArray[Any]:
+    """Return labels that are read as the same codes: integers if they sort so, else strings."""
+    table: NDArray[Any] = np.array([*meaning, ""], np.str_)
+    for text, kept in zip(meaning, table.tolist(), strict=False):
+        if text != kept:
+            raise InvalidInput([Fault("domains", text, "cannot be written: it ends in a NUL")])
+    # what was read as integers fits into 64 bits; longer digits were texts
+    if meaning and all(text.isdecimal() and text.isascii() and len(text) < 20 for text in meaning):
+        numbers = [int(text) for text in meaning]
+        told = [str(n) for n in numbers] == list(meaning)
+        if told and sorted(numbers) == numbers and numbers[-1] < 2**63:
+            table = np.array([*numbers, -1], np.int64)
+    return table[codes]
+
+
+def _node_arguments(nodes: Nodes) -> Arguments:
+    given: Arguments = {"capacity": nodes.capacity} | _names("node_names", nodes.names, "n")
+    defaults = {
+        "watermark": np.inf, "alive": True, "accepts": nodes.alive, "keeps": nodes.alive,
+        "leads": nodes.alive, "gone": False, "since": np.nan, "weight": 1.0, "lead_weight": 1.0,
+        "max_replicas": -1, "stands_for": -1,
+    }  # fmt: skip
+    given |= _unlike(nodes, defaults)
+    if nodes.tags:
+        given["tags"] = dict(nodes.tags)
+    if nodes.attributes:
+        given["attributes"] = {key: labels_of(*at) for key, at in nodes.attributes.items()}
+    return given
+
+
+def _partition_arguments(partitions: Partitions, rules: int) -> Arguments:
+    load = partitions.load
+    given: Arguments = {"load": load.voter} | _names("partition_names", partitions.names, "p")
+    if not np.array_equal(load.leader, load.voter):
+        given["leader_load"] = load.leader
+    if not np.array_equal(load.non_voter, load.voter):
+        given["non_voter_load"] = load.non_voter
+    defaults = {
+        "min_active": 0, "group": 0, "attached": -1, "move_cost": 1.0, "group_rule": -1,
+        "rule": 0 if rules == 1 and not (partitions.group_rule >= 0).any() else -1,
+    }  # fmt: skip
+    given |= _unlike(partitions, defaults)
+    given |= _names("group_names", partitions.group_names, "g")
+    groups = int(partitions.group.max(initial=-1 if len(partitions) == 0 else 0)) + 1
+    if len(partitions.group_names) != groups:
+        given["group_names"] = list(partitions.group_names)
+    return given
+
+
+def _placement_arguments(placement: Placement, partitions: Partitions) -> Arguments:
+    given: Arguments = {}
+    width = np.diff(placement.first)
+    if len(placement.node):
+        if placement.slots is None:
+            given |= {"placement": placement.node, "first": placement.first}
+        else:
+            given["placement"] = placement.nodes
+    if not np.array_equal(placement.leader, np.where(width > 0, 0, -1)):
+        given["leader"] = placement.leader
+    if placement.flags.any():
+        given["flags"] = placement.flags
+    if not np.array_equal(partitions.replicas, width):
+        given["replicas"] = partitions.replicas
+    # roles are drawn from the number of voters, and the other way round, when only one is given
+    all_vote = not (placement.role != Role.VOTER).any()
+    if not all_vote or not np.array_equal(partitions.voters, partitions.replicas):
+        given |= {"role": placement.role, "voters": partitions.voters}
+    return given
+
+
+def _unlike(owner: Nodes | Partitions, defaults: Arguments) -> Arguments:
+    """Return the arrays of an owner that differ from their defaults."""
+    kept = {}
+    for name, default in defaults.items():
+        array = getattr(owner, name)
+        same = np.isnan(array) if name == "since" else array == default
+        if not np.all(same):
+            kept[name] = array
+    return kept
+
+
+def _names(argument: str, names: Names, prefix: str) -> Arguments:
+    """Return names as an argument, unless they are counted up the way the model does it."""
+    if names.counted and (len(names) == 0 or names[0] == f"{prefix}0"):
+        return {}
+    return {argument: list(names)}
+
+
+def _check_payload(cluster: Cluster) -> None:
+    """Refuse a payload that would not come back as it is."""
+    try:
+        text = msgspec.json.encode(cluster.native)
+        same = _is_plain(cluster.native) or msgspec.json.decode(text) == cluster.native
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        same = False
+    if same is not True:
+        from evenkeel.systems.registry import is_known
+
+        own = cluster.native_format
+        other = f"the format {own!r}, or " if is_known(own) else ""
+        raise InvalidInput(
+            [
+                Fault(
+                    "cluster.native",
+                    type(cluster.native).__name__,
+                    f"cannot be written here: use {other}dataclasses.replace(cluster, native=None)",
+                )
+            ]
+        )
+
+
+def _is_plain(payload: Any) -> bool:
+    """Whether a payload is dicts, lists, texts and truth alone, which come back as they are."""
+    level = [payload]
+    while level:
+        if not {*map(type, level)} <= PLAIN:
+            return False
+        dicts = [one for one in level if type(one) is dict]
+        if not {*map(type, chain.from_iterable(dicts))} <= {str}:
+            return False
+        values = chain.from_iterable(map(dict.values, dicts))
+        items = chain.from_iterable(one for one in level if type(one) is list)
+        # texts are most of it, and need no other look
+        level = [one for one in chain(values, items) if type(one) is not str]
+    return True

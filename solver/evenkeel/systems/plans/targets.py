@@ -1,0 +1,131 @@
+"""A target out of a file: where another description of a cluster has the same partitions."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import rows_alone
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.newcomers import with_unknown_domains
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.keywords import meant_name
+from evenkeel.systems.registry import uncapped_in
+
+
+def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
+    """Return where another cluster has the partitions of this one; the others stay.
+
+    Raises
+    ------
+    InvalidInput
+        If it has partitions, or nodes that hold any, that this one has not.
+    """
+    faults = FaultList()
+    start, there = cluster.placement, other.placement
+    place, numbers = _numbered(faults, cluster, other)
+    node, leader, role = start.node.copy(), start.leader.copy(), start.role.copy()
+    width, has = np.diff(start.first), np.diff(there.first)
+    for q, p in enumerate(numbers.tolist()):
+        if p >= 0 and has[q] != width[p]:
+            name = other.partitions.names[q]
+            message = f"needs the {int(width[p])} slots of partition {name}"
+            faults.add(f"target: partitions[{q}]", int(has[q]), message)
+        elif p >= 0:
+            here, row = slice(*start.first[p : p + 2]), slice(*there.first[q : q + 2])
+            node[here] = place[there.node[row]]
+            role[here] = there.role[row]
+            leader[p] = there.leader[q]
+    faults.raise_if_any()
+    return replace(start.replaced(node, leader), role=read_only(role))
+
+
+def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]:
+    """Return a cluster with the nodes that another has replicas on and it has not, and their names.
+
+    They are as the other has them, without limit where that tells no capacity. One that has
+    replicas on none of this cluster's nodes is of somewhere else: none of its nodes join.
+    """
+    there = np.unique(other.placement.node[other.placement.node >= 0]).tolist()
+    known = {*cluster.nodes.names}
+    new = [n for n in there if other.nodes.names[n] not in known]
+    names = [other.nodes.names[n] for n in new]
+    if len(new) in (0, len(there)):
+        return cluster, []
+    capacity = np.full((len(new), len(cluster.dimensions)), np.inf)
+    for d, name in enumerate(cluster.dimensions):
+        if name in other.dimensions and name not in uncapped_in(other):
+            capacity[:, d] = other.nodes.capacity[new, other.dimensions.index(name)]
+    domains = {}
+    for tier in {*cluster.topology.tiers}.intersection(other.topology.tiers):
+        row = other.topology.tiers.index(tier)
+        labels = (*other.topology.label_names[row], "")
+        domains[tier] = [labels[code] for code in other.topology.label[row, new].tolist()]
+    return with_unknown_domains(cluster, capacity, node_names=names, domains=domains or None), names
+
+
+def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False) -> Cluster:
+    """Return a later description of a cluster in the nodes and partitions of the first one.
+
+    One that names the same, and tells as much, is taken as it is; of another where replicas are, in
+    as many slots as there are seen, and who has died: where it names ``all_nodes`` there are, also
+    those that it does not name.
+
+    Raises
+    ------
+    InvalidInput
+        If it has partitions, or nodes that hold any, that the first one has not.
+    """
+    names = (cluster.nodes.names, now.nodes.names), (cluster.partitions.names, now.partitions.names)
+    alike = all(list(a) == list(b) for a, b in names)
+    if alike and not untold(cluster, now):
+        return now
+    faults = FaultList()
+    place, numbers = _numbered(faults, cluster, now)
+    faults.raise_if_any()
+    start, there = cluster.placement, now.placement
+    both = Placement(
+        np.concatenate([there.first, there.first[-1] + start.first[1:]]),
+        np.concatenate([place[there.node], start.node]),
+        *(
+            np.concatenate([getattr(there, name), getattr(start, name)])
+            for name in ("role", "flags", "leader")
+        ),
+    )
+    row = len(there) + np.arange(len(start))
+    row[numbers] = np.arange(len(there))
+    live = dict(zip(now.nodes.names, now.nodes.alive.tolist(), strict=True))
+    died = [n for n, name in enumerate(cluster.nodes.names) if not live.get(name, not all_nodes)]
+    seen = cluster.down(died).with_placement(rows_alone(both, row))
+    # what only the system's own format reads is of the same rows, and newer
+    return replace(seen, native=now.native, native_format=now.native_format) if alike else seen
+
+
+def untold(cluster: Cluster, now: Cluster) -> list[str]:
+    """Return the dimensions and tiers of a cluster that a later description says less of."""
+    lacking = [name for name in cluster.dimensions if name not in now.dimensions]
+    lacking += [tier for tier in cluster.topology.tiers if tier not in now.topology.tiers]
+    known = {*uncapped_in(cluster), *lacking}
+    return lacking + [f"capacities of {name}" for name in uncapped_in(now) if name not in known]
+
+
+def _numbered(
+    faults: FaultList, cluster: Cluster, other: Cluster
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return a cluster's number of each node of another, -1 behind them, and of each partition."""
+    nodes = {name: n for n, name in enumerate(cluster.nodes.names)}
+    place = np.array([nodes.get(name, -2) for name in other.nodes.names] + [-1], np.int32)
+    used = np.unique(other.placement.node[other.placement.node >= 0])
+    for n in used[place[used] == -2].tolist():
+        name = other.nodes.names[n]
+        hint = meant_name(faults, name, nodes)
+        faults.add(f"target: nodes[{n}]", name, f"is not a node of the cluster{hint}")
+    known = {name: p for p, name in enumerate(cluster.partitions.names)}
+    numbers = np.array([known.get(name, -1) for name in other.partitions.names], np.int64)
+    for q in np.flatnonzero(numbers < 0).tolist():
+        name = other.partitions.names[q]
+        hint = meant_name(faults, name, known)
+        faults.add(f"target: partitions[{q}]", name, f"is not a partition of the cluster{hint}")
+    return place, numbers

@@ -1,0 +1,1 @@
+"""RabbitMQ: queues and their members."""

@@ -1,0 +1,257 @@
+"""Which of RabbitMQ's documents a file is, and what it says."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.printable import printable, some_of
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import decode_json
+
+Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
+HEAD = 65536
+Raw = dict[str, Any]
+Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
+
+QUORUM = {"quorum", "rabbit_quorum_queue"}
+AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
+UNDER_WAY = {"draining", "drained", "maintenance", "under maintenance"}
+"""What ``cluster_status`` says of a node that is not in maintenance, and of one that is."""
+
+BANNER = re.compile(rb"\A(?:\s*(?:Timeout:|Listing |Cluster status of)[^\n]*\n)+")
+"""What the tools say first, unless they are asked with ``-q``."""
+
+FOR_PEOPLE = re.compile(
+    rb"^(?:Timeout: |Listing queues for vhost |Cluster status of node |Status of quorum queue )"
+    rb"|Raft State|^(?:Disk Nodes|Running Nodes)\s*$|^(?:vhost\t)?name\t",
+    re.MULTILINE,
+)
+MOST_NAMED = 5
+"""Queues that a note names; the rest is counted."""
+
+
+class Queue(msgspec.Struct, gc=False):
+    """A queue as ``list_queues`` or the management API has it; classic ones have no members."""
+
+    name: str
+    vhost: str | None = None
+    """``list_queues`` does not print it."""
+
+    type: str | None = None
+    leader: str | None = None
+    members: list[str] | str | None = None
+    online: list[str] | str | None = None
+    message_bytes: Bytes | str | None = None
+    state: str | None = None
+
+    @property
+    def is_quorum(self) -> bool:
+        """Whether it has members that elect a leader."""
+        return self.type in QUORUM if self.type else isinstance(self.members, list)
+
+
+class Page(msgspec.Struct):
+    """A page of ``/api/queues``, which tells how many queues there are in all."""
+
+    items: list[Queue]
+    total_count: int = 0
+
+
+class RawPage(msgspec.Struct):
+    """The same with every queue as it came."""
+
+    items: list[Raw]
+
+
+class Status(msgspec.Struct):
+    """The answer of ``cluster_status``."""
+
+    running_nodes: list[str]
+    disk_nodes: list[str] = []
+    ram_nodes: list[str] = []
+    maintenance_status: dict[str, str] = {}
+    partitions: Any = None
+    alarms: Any = None
+
+
+class Node(msgspec.Struct):
+    """A node as ``/api/nodes`` has it."""
+
+    name: str
+    running: bool
+    being_drained: bool = False
+    mem_alarm: bool = False
+    disk_free_alarm: bool = False
+    partitions: list[str] = []
+
+
+@dataclass
+class Findings:
+    """Everything that was read, with the place where it stands."""
+
+    faults: FaultList
+    vhost: str = "/"
+    """The virtual host of queues that do not say theirs."""
+
+    rows: list[Raw] = field(default_factory=list)
+    """Every queue as it came."""
+
+    queues: dict[tuple[str, str], tuple[str, Queue]] = field(default_factory=dict)
+    """The quorum queues, by virtual host and name."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    """The nodes of the cluster, as some file lists them, and where."""
+
+    running: set[str] = field(default_factory=set)
+    drained: set[str] = field(default_factory=set)
+    alarmed: set[str] = field(default_factory=set)
+    """Nodes that lack memory or disk, which take no more."""
+
+    apart: set[str] = field(default_factory=set)
+    """Nodes that some other does not see, as in a partition of the network."""
+
+    notes: list[str] = field(default_factory=list)
+    zones: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def recognises(document: Document) -> Kind:
+    """Tell which of RabbitMQ's documents this is, if any.
+
+    Examples
+    --------
+    >>> recognises(Document("q.json", b'[{"name":"q","leader":"rabbit@a","members":["rabbit@a"]}]'))
+    'queues'
+    """
+    head = _plain(document).data[:HEAD].lstrip()
+    if head.startswith(b"{") and b'"items"' in head and b'"members"' in head:
+        return "queues"
+    if head.startswith(b"[") and b'"name"' in head:
+        if b'"members"' in head and (b'"leader"' in head or b'"online"' in head):
+            return "queues"
+        return "nodes" if b'"running"' in head and b'"fd_total"' in head else ""
+    if head.startswith(b"{") and b'"running_nodes"' in head:
+        return "cluster status"
+    zones = re.match(rb'\{\s*"[^"@\\]{1,99}@[^"\\]{1,255}"\s*:\s*"', head)
+    return "zones" if zones else ""
+
+
+def hint(document: Document) -> str:
+    """Return which form is read of what the tools print for people; "" for anything else.
+
+    Examples
+    --------
+    >>> hint(Document("q.txt", b"Timeout: 60.0 seconds ..."))[-16:]
+    '--formatter json'
+    """
+    if not FOR_PEOPLE.search(document.data[:HEAD]):
+        return ""
+    return "is what the tools of RabbitMQ print for people: add --formatter json"
+
+
+def _plain(document: Document) -> Document:
+    """Return a document without what the tools say before their answer."""
+    found = BANNER.match(document.data)
+    return document.part(found.end(), len(document.data)) if found else document
+
+
+def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
+    """Read all documents."""
+    found = Findings(faults, vhost)
+    for document in map(_plain, documents):
+        kind = recognises(document)
+        if kind == "queues":
+            _take_queues(found, document)
+        elif kind == "cluster status":
+            _take_status(found, document)
+        elif kind == "nodes":
+            _take_nodes(found, document)
+        elif kind == "zones":
+            zones = decode_json(faults, document, dict[str, str]) or {}
+            for name, zone in zones.items():
+                at = f"{document.name}: {quoted(name)}"
+                if found.zones.setdefault(name, (at, zone))[1] != zone:
+                    faults.add(at, quoted(zone), f"contradicts {found.zones[name][0]}")
+        elif document.data.strip() != b"[]":
+            message = (
+                "is not a list of queues, cluster status, list of nodes or map of zones as JSON"
+            )
+            faults.add(document.name, document.data[:40], message)
+    return found
+
+
+def _take_queues(found: Findings, document: Document) -> None:
+    if document.data.lstrip().startswith(b"{"):
+        page = decode_json(found.faults, document, Page)
+        told = decode_json(found.faults, document, RawPage)
+        if page is None or told is None:
+            return
+        raw, rows = told.items, page.items
+        if page.total_count > len(page.items):
+            found.notes.append(
+                f"{len(page.items):,} of {page.total_count:,} queues ({printable(document.name)}): "
+                "the others are not counted; ask for all of them"
+            )
+    else:
+        listed = decode_json(found.faults, document, list[Raw])
+        typed = None if listed is None else decode_json(found.faults, document, list[Queue])
+        if listed is None or typed is None:
+            return
+        raw, rows = listed, typed
+    found.rows += raw
+    silent: list[str] = []
+    for i, one in enumerate(rows):
+        at = f"{document.name}: [{i}]"
+        if not one.is_quorum:
+            continue
+        if not one.members:
+            silent.append(one.name)
+            continue
+        first, before = found.queues.setdefault((one.vhost or found.vhost, one.name), (at, one))
+        if before is not one:
+            message = f"is already given at {first}: read one virtual host at a time"
+            found.faults.add(f"{at}.name", quoted(one.name), message)
+    if silent:
+        named = some_of(silent, printable, MOST_NAMED)
+        found.notes.append(f"no members of quorum queues ({named}): these are left out")
+
+
+def _take_status(found: Findings, document: Document) -> None:
+    status = decode_json(found.faults, document, Status)
+    if status is None:
+        return
+    listed = {*status.disk_nodes, *status.ram_nodes, *status.running_nodes}
+    found.nodes |= dict.fromkeys(sorted(listed), f"{document.name}: disk_nodes")
+    found.running |= {*status.running_nodes}
+    told = status.maintenance_status.items()
+    found.drained |= {name for name, state in told if state.lower() not in AT_WORK}
+    for name, state in told:
+        if state.lower() not in UNDER_WAY | AT_WORK:
+            found.notes.append(
+                f"of {printable(name)} a state of maintenance that is not known, "
+                f"{printable(state[:60])}: it counts as under maintenance"
+            )
+    if isinstance(status.partitions, dict):
+        for name, others in status.partitions.items():
+            seen = others if isinstance(others, list) else [others]
+            found.apart |= {name, *(one for one in seen if isinstance(one, str))}
+    for alarm in status.alarms if isinstance(status.alarms, list) else ():
+        node = alarm.get("node") if isinstance(alarm, dict) else None
+        found.alarmed |= {node} if isinstance(node, str) else set()
+
+
+def _take_nodes(found: Findings, document: Document) -> None:
+    names: dict[str, str] = {}
+    for i, one in enumerate(decode_json(found.faults, document, list[Node]) or ()):
+        at = f"{document.name}: [{i}].name"
+        if names.setdefault(one.name, at) != at:
+            found.faults.add(at, quoted(one.name), f"is already given at {names[one.name]}")
+        found.nodes.setdefault(one.name, at)
+        found.running |= {one.name} if one.running else set()
+        found.drained |= {one.name} if one.being_drained else set()
+        found.alarmed |= {one.name} if one.mem_alarm or one.disk_free_alarm else set()
+        found.apart |= {one.name, *one.partitions} if one.partitions else set()

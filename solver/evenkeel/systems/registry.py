@@ -1,0 +1,502 @@
+"""The formats: how one is found by name, content or suffix, and how others add theirs.
+
+A room is a module with a ``FORMAT``, and a line in ``ROOMS``. It answers three questions:
+
+* ``recognises(document)``: what this file is, in the system's own words (``"topic description"``),
+  or ``""`` if it is none of the system's. It looks at little more than the beginning.
+* ``read(documents, **options)``: the cluster that files which belong together describe, in any
+  order. Whatever is wrong with them is raised as one ``InvalidInput``.
+* ``encode(cluster, placement, path, **options)``: the files to write, by path.
+
+Everything else is done here: files are loaded, what gzip packed is unpacked, and a folder or zip
+archive is taken apart, unless a format knows it as a whole; the first format that recognises every
+file reads them together; what a room encodes is put in place atomically.
+"""
+
+import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Placed, Placement
+from evenkeel.model.reading.keywords import did_you_mean
+from evenkeel.model.runtime.atomic import write_atomically
+from evenkeel.model.runtime.collecting import collector_held
+
+if TYPE_CHECKING:
+    from evenkeel.systems.documents import Document, Source
+    from evenkeel.systems.folders.carrier import Carrier
+
+ENTRY_POINTS = "evenkeel.systems"
+"""Group of entry points under which an installed package offers a ``Format``."""
+
+ROOMS = {
+    "native-npz": "evenkeel.systems.native.npz",
+    "native-rows": "evenkeel.systems.native.rows",
+    "rebalancer-npz": "evenkeel.systems.native.instances",
+    "kafka": "evenkeel.systems.kafka.format",
+    "longhorn": "evenkeel.systems.longhorn.format",
+    "helix": "evenkeel.systems.helix.format",
+    "elasticsearch": "evenkeel.systems.elasticsearch.format",
+    "rabbitmq": "evenkeel.systems.rabbitmq.format",
+    "kubernetes": "evenkeel.systems.kubernetes.format",
+    "swift": "evenkeel.systems.swift.format",
+    "roadef": "evenkeel.systems.roadef.format",
+    "ceph": "evenkeel.systems.ceph.format",
+    "cockroach": "evenkeel.systems.cockroach.format",
+    "tables": "evenkeel.systems.tables.format",
+}
+"""Our own formats, in the order in which they are asked; each room is imported when it is used."""
+
+RECOGNISED_IN = {"longhorn": "evenkeel.systems.longhorn.objects"}
+"""Where a room that takes long to import tells what it recognises, for files of others."""
+
+PLAN = b'"evenkeel-plan"'
+"""What stands at the beginning of a plan, which may have a cluster within and is none."""
+
+BEGINNING = 4096
+"""Bytes in which that stands."""
+
+
+def _nothing_left_out(cluster: Cluster) -> Iterable[str]:
+    """Return no notices: the files told all that their system has."""
+    return ()
+
+
+def _all_capped(cluster: Cluster) -> Sequence[str]:
+    """Return no dimensions: the files told the capacities of all."""
+    return ()
+
+
+def _none_awaited(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
+    """Return no nodes: the files tell of none that the cluster does not have."""
+    return {}
+
+
+def _no_hint(document: "Document") -> str:
+    """Return nothing: there is no form that is often mistaken."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Format:
+    """One way to write a cluster down.
+
+    Parameters
+    ----------
+    name : str
+        What ``format=`` calls it.
+    summary : str
+        One line for people who choose a format.
+    suffixes : tuple of str
+        Endings of its file names, with the dot, by which ``write`` finds it.
+    recognises : callable
+        ``recognises(document) -> str``: what the document is, in the system's own words, or ``""``
+        if it is none of this format's. It looks at little more than the beginning and never raises.
+    read : callable or None
+        ``read(documents, **options) -> Cluster``, from files that belong together, in any order;
+        None if it is only written.
+    encode : callable or None
+        ``encode(cluster, placement, path, **options) -> {path: content}``, the file that was asked
+        for first; ``placement`` is None where nothing was solved. ``write`` puts the files in
+        place. None if it is only read.
+    carrier : Carrier, optional
+        How the system carries out the waves of a plan; None if no folder can be made for it.
+    no_carrier : str, optional
+        Why none can be made, and what to do instead.
+    left_out : callable
+        ``left_out(cluster) -> iterable of str``: what the files might have told and did not, and
+        what comes of that, for people.
+    uncapped : callable
+        ``uncapped(cluster) -> sequence of str``: the dimensions of which the files told no
+        capacity, so that those of the cluster are made up.
+    awaited : callable
+        ``awaited(cluster) -> {name: {dimension: capacity}}``: what the files tell of nodes that the
+        cluster does not have, for those that join it.
+    keeps_mended : bool
+        Whether the way back that it writes leaves out partitions of which a replica left what is
+        down.
+    stranded : str
+        What to do about partitions that are stranded, in the system's words.
+    hint : callable
+        ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
+        meant as and in which form that is read, or ``""``.
+
+    Examples
+    --------
+    >>> find("native-npz").suffixes
+    ('.npz',)
+    """
+
+    name: str
+    summary: str
+    suffixes: tuple[str, ...]
+    recognises: "Callable[[Document], str]"
+    read: Callable[..., Cluster] | None
+    encode: Callable[..., Mapping[Path, bytes]] | None
+    carrier: "Carrier | None" = None
+    no_carrier: str = ""
+    left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
+    uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
+    awaited: Callable[[Cluster], Mapping[str, Mapping[str, float]]] = _none_awaited
+    keeps_mended: bool = False
+    stranded: str = "bring back what is down, and read again"
+    hint: "Callable[[Document], str]" = _no_hint
+
+
+_registered: dict[str, Format] = {}
+_sources: set[str] = set()
+"""Files that this process has read a cluster from: ``write`` does not replace them unasked."""
+
+
+def register(format: Format) -> None:
+    """Add a format for this process; a package that is installed offers an entry point instead.
+
+    Raises
+    ------
+    ValueError
+        If its name is taken.
+    """
+    if format.name in known():
+        raise ValueError(f"there is a format {format.name!r} already")
+    _registered[format.name] = format
+
+
+def known() -> dict[str, Callable[[], Format]]:
+    """Return what loads each format, by name: ours, those installed and those registered."""
+    from importlib.metadata import entry_points
+
+    ours = {name: partial(_room, room) for name, room in ROOMS.items()}
+    theirs = {point.name: point.load for point in entry_points(group=ENTRY_POINTS)}
+    return ours | {name: partial(_registered.__getitem__, name) for name in _registered} | theirs
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a format of a name; only for others than ours are packages asked."""
+    return name in ROOMS or name in known()
+
+
+def uncapped_in(cluster: Cluster) -> Sequence[str]:
+    """Return the dimensions of a cluster of which the files of its system told no capacity."""
+    name = cluster.native_format
+    return find(name).uncapped(cluster) if name and is_known(name) else ()
+
+
+def awaited_by(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
+    """Return the capacities that the files of a cluster's system tell of nodes that may join it."""
+    name = cluster.native_format
+    return find(name).awaited(cluster) if name and is_known(name) else {}
+
+
+def _room(module: str) -> Format:
+    found: Format = import_module(module).FORMAT
+    return found
+
+
+def _recogniser(name: str) -> "Callable[[Document], str]":
+    """Return what one of our own rooms recognises, without the rest where that takes long."""
+    apart = RECOGNISED_IN.get(name)
+    found: Callable[[Document], str] = (
+        _room(ROOMS[name]).recognises if apart is None else import_module(apart).recognises
+    )
+    return found
+
+
+def find(name: str) -> Format:
+    """Return the format of a name; an unknown one is an ``InvalidInput`` that names the others."""
+    if name in ROOMS:
+        return _room(ROOMS[name])
+    found = known()
+    if name not in found:
+        message = f"unknown format; known: {[*found]}{did_you_mean(str(name), found)}"
+        raise InvalidInput([Fault("format", name, message)])
+    return found[name]()
+
+
+def read(
+    source: "Source | Sequence[Source]",
+    *more: "Source",
+    format: str | None = None,
+    **options: Any,
+) -> Cluster:
+    """Read a cluster from one file, or from several that belong together.
+
+    Parameters
+    ----------
+    source : str, path, bytes or binary file, or a sequence of them
+        Files, or their content, packed by gzip or not; a folder or zip archive of them.
+    *more : str, path, bytes or binary file
+        Files that belong to the first, in any order.
+    format : str, optional
+        Name of the format; told from the content by default.
+    **options : Any
+        What the format takes.
+
+    Returns
+    -------
+    Cluster
+        Validated.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem, with file, place in it, and value.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> import numpy as np, io
+    >>> file = io.BytesIO()
+    >>> np.savez(file, capacity=np.ones((2, 1)), load=np.ones((1, 1)))
+    >>> read(file.getvalue())
+    <Cluster: 2 nodes, 1 partition, 0 replicas wanted, 1 dimension>
+    """
+    from evenkeel.systems.documents import Document
+
+    several = isinstance(source, Sequence) and not isinstance(
+        source, str | bytes | bytearray | memoryview
+    )
+    sources: Sequence[Any] = [*source, *more] if several else [source, *more]  # type: ignore[misc]
+    asked = None if format is None else find(format)
+    _refuse_large_strangers(filter(None, map(Document.beginning, sources)), asked)
+    try:
+        with collector_held():
+            documents = [Document.load(one) for one in sources]
+            chosen, documents = _recognise(documents, asked)
+            if chosen.read is None:
+                raise InvalidInput([Fault("format", chosen.name, "is written only")])
+            _check_options(chosen, options)
+            cluster = chosen.read(documents, **options)
+    except MemoryError:
+        raise InvalidInput([*map(_too_large, sources)]) from None
+    note_sources(*(one.path for one in documents if one.path is not None))
+    return cluster
+
+
+def _check_options(chosen: Format, options: Mapping[str, Any]) -> None:
+    """Raise for options that a format does not read its files with."""
+    if not options:
+        return
+    from inspect import Parameter, signature
+
+    assert chosen.read is not None
+    taken = signature(chosen.read).parameters
+    if any(one.kind is Parameter.VAR_KEYWORD for one in taken.values()):
+        return
+    known = [*taken][1:]
+    message = f"is no option of format {chosen.name!r}, which takes {known or 'none'}"
+    if wrong := [Fault(name, one, message) for name, one in options.items() if name not in known]:
+        raise InvalidInput(wrong)
+
+
+def note_sources(*files: Path) -> None:
+    """Remember files that a cluster was read from, so that ``write`` does not replace them."""
+    _sources.update(map(os.path.realpath, files))
+
+
+def write(
+    cluster: Cluster,
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    placement: "Placement | Placed | None" = None,
+    *,
+    overwrite: bool = False,
+    **options: Any,
+) -> tuple[Path, ...]:
+    """Write a cluster, or what solving it came to, to a file.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        What was read or built.
+    path : str or path
+        Where it goes. Every file is written aside and put in place when it is complete.
+    format : str, optional
+        Name of the format. By default that of the suffix: ``.npz`` is native, ``.rows.json`` native
+        rows; where several formats share a suffix, as with ``.json``, or there is none, it is the
+        one of the system that the cluster came from, so that a cluster read from Kafka becomes a
+        reassignment.
+    placement : Placement or Result, optional
+        Where replicas should be; where they are now by default.
+    overwrite : bool, optional
+        Whether a file that a cluster was read from, in this process, may be replaced.
+    **options : Any
+        What the format takes.
+
+    Returns
+    -------
+    tuple of Path
+        The files written, the one asked for first.
+
+    Raises
+    ------
+    InvalidInput
+        If the format is unknown or cannot hold this cluster, or a file would be replaced that a
+        cluster was read from; nothing is written then.
+    OSError
+        If a file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> cluster = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [file.name for file in write(cluster, Path(folder, "cluster.npz"))]
+    ['cluster.npz']
+    """
+    if not isinstance(cluster, Cluster):
+        message = "must be a Cluster; what a solve came to goes with it, placement=result"
+        raise InvalidInput([Fault("cluster", type(cluster).__name__, message)])
+    chosen = writer_of(cluster, path, format)
+    assert chosen.encode is not None
+    target = getattr(placement, "placement", placement)
+    if not (target is None or isinstance(target, Placement)):
+        raise InvalidInput([Fault("placement", type(target).__name__, "must be a Placement")])
+    if target is not None and len(target) != len(cluster.partitions):
+        raise InvalidInput(
+            [Fault("placement", len(target), f"needs {len(cluster.partitions)} partitions")]
+        )
+    files = chosen.encode(cluster, target, Path(path), **options)
+    if not overwrite:
+        _check_sources(*files)
+    # what goes with a file, such as the way back, is on disk before the file itself
+    for file, content in reversed(list(files.items())):
+        write_atomically(file, content)
+        _sources.discard(os.path.realpath(file))
+    return tuple(files)
+
+
+def writer_of(cluster: Cluster, path: str | os.PathLike[str], format: str | None) -> Format:
+    """Return the format that a cluster would be written in; ``InvalidInput`` if there is none."""
+    chosen = find(format) if format is not None else _writer_for(cluster, os.fspath(path))
+    if chosen.encode is None:
+        raise InvalidInput([Fault("format", chosen.name, "is read only")])
+    return chosen
+
+
+def _check_sources(*files: str | os.PathLike[str]) -> None:
+    """Raise for files that a cluster was read from, before any work is done for writing them."""
+    message = "is a file that was read: choose another, or overwrite it (overwrite=True, --force)"
+    kept = [file for file in files if os.path.realpath(file) in _sources and Path(file).exists()]
+    if kept:
+        raise InvalidInput([Fault("path", os.fspath(file), message) for file in kept])
+
+
+def _recognise(
+    documents: "Sequence[Document]", asked: Format | None
+) -> "tuple[Format, list[Document]]":
+    """Return the format that was asked for, or else the first that knows all, and the documents."""
+    if not documents:
+        raise InvalidInput([Fault("source", [], "names no file")])
+    if plans := [one for one in documents if PLAN in one.data[:BEGINNING]]:
+        raise InvalidInput([Fault(one.name, "", "is a plan: read_plan reads it") for one in plans])
+    if asked is not None:
+        return asked, taken_apart(documents, [asked])
+    # what is not asked is not imported: most files are those of a format of our own
+    for name in ROOMS:
+        if all(map(_recogniser(name), documents)):
+            return find(name), [*documents]
+    there = [load() for load in known().values()]
+    parts = taken_apart(documents, there)
+    for one in there:
+        if parts and all(map(one.recognises, parts)):
+            return one, parts
+    raise InvalidInput(_strangers(parts, there) or [_mixed(parts or documents, there)])
+
+
+def _too_large(source: "Source") -> Fault:
+    """Return the fault of a file that memory was too small for, alone or with others."""
+    message = "takes more memory than there is, alone or with the other files"
+    if not isinstance(source, str | os.PathLike):
+        return Fault("<bytes>", type(source).__name__, message)
+    return Fault(os.fspath(source), f"{Path(source).stat().st_size} bytes", message)
+
+
+def _refuse_large_strangers(beginnings: "Iterable[Document]", asked: Format | None) -> None:
+    """Raise for large files whose beginning no format knows, before all of them is read."""
+    faults = FaultList()
+    for one in beginnings:
+        there = [load() for load in known().values()] if asked is None else [asked]
+        if not any(room.recognises(one) for room in there):
+            message = f"is in no known format; known: {[room.name for room in there]}"
+            faults.add(one.name, one.data[:40], message)
+    faults.raise_if_any()
+
+
+def taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "list[Document]":
+    """Put the files of folders and archives in their places, unless a format knows the whole."""
+    return [
+        part
+        for whole in documents
+        for part in ([whole] if any(one.recognises(whole) for one in there) else whole.inside())
+    ]
+
+
+def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list[Fault]:
+    """Return the documents that no format knows, each with what it could be."""
+    from evenkeel.systems.json_text import note_cut_off
+
+    known_by = {
+        one.name: sum(bool(one.recognises(document)) for document in documents) for one in there
+    }
+    likely = max(there, key=lambda one: known_by[one.name])
+    told, near = f"known: {[*known_by]}", there
+    if known_by[likely.name]:
+        told, near = f"the others are of {likely.name!r}, which reads {likely.summary}", [likely]
+    faults = FaultList()
+    for document in documents:
+        if any(one.recognises(document) for one in there) or note_cut_off(faults, document):
+            continue
+        hint = next((f": {said}" for one in near if (said := one.hint(document))), f"; {told}")
+        if document.data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            hint = ": it is UTF-16 text, as PowerShell's > writes it; save it as UTF-8"
+        message = f"is not in a known format{hint}" if document.data.strip() else "is empty"
+        faults.add(document.name, document.data[:40], message)
+    return faults.faults
+
+
+def told_kind(document: "Document") -> str:
+    """Return what a document is, in the words of the first format of ours that knows it, or ""."""
+    for name in ROOMS:
+        if kind := _recogniser(name)(document):
+            return f"{kind} ({name})"
+    return ""
+
+
+def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> Fault:
+    """Return what each document is, where no one format knows them all."""
+    kinds = {
+        document.name: [
+            f"{one.name}: {kind}" for one in there if (kind := one.recognises(document))
+        ]
+        for document in documents
+    }
+    return Fault("source", kinds, "are files of different formats, or none")
+
+
+def _writer_for(cluster: Cluster, path: str) -> Format:
+    """Return the format with the longest suffix of a path; of several, the cluster's own if any."""
+    there = {name: load() for name, load in known().items()}
+    own = there.get(cluster.native_format)
+    ends = {
+        one: max((len(suffix) for suffix in one.suffixes if path.endswith(suffix)), default=0)
+        for one in there.values()
+        if one.encode is not None
+    }
+    longest = max(ends.values())
+    if longest:
+        fitting = [one for one, length in ends.items() if length == longest]
+        return own if own in fitting else fitting[0]
+    if own in ends and own is not None and not (Path(path).suffix and own.suffixes):
+        return own
+    endings = sorted({suffix for one in ends for suffix in one.suffixes})
+    names = sorted(one.name for one in ends)
+    message = f"ends like no known format: it takes one of {endings}, or the name of one of {names}"
+    raise InvalidInput([Fault("path", path, message)])

@@ -1,0 +1,20 @@
+"""Machine-reassignment files (ROADEF/EURO challenge 2012): model and assignment, in and out.
+
+A process is a partition with one replica, a service is a group, a machine a node; neighbourhood and
+location are tiers, safety capacity is a watermark. The integers of both files travel along as
+``cluster.native``, so that nothing is lost on the way back.
+
+References
+----------
+ROADEF/EURO challenge 2012, problem statement, input and output format: integers between white
+space; line breaks carry no meaning.
+"""
+
+from evenkeel.systems.roadef.cluster import LEVELS, NAME, cluster_of, cost_of, native_of
+from evenkeel.systems.roadef.reading import read, read_assignment
+from evenkeel.systems.roadef.writing import write, write_model
+
+__all__ = [
+    "LEVELS", "NAME", "cluster_of", "cost_of", "native_of", "read", "read_assignment", "write",
+    "write_model",
+]  # fmt: skip

@@ -1,0 +1,137 @@
+"""The file of a ring: a header, JSON that lists the devices, and the device of each replica.
+
+What the header claims is compared with what the file holds before anything is made of it.
+"""
+
+import math
+import struct
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import Int64, decode_json
+
+MAGIC = b"R1NG"
+HEADER = struct.Struct("!4sHI")
+VERSION = 1
+HEAD = 65536
+HASH_BITS = 32
+NOBODY = 65535
+"""The device of a replica that has none."""
+
+
+class Device(msgspec.Struct, gc=False):
+    """A device of a ring."""
+
+    id: Annotated[int, Meta(ge=0, lt=NOBODY)]
+    region: Int64
+    zone: Int64
+    ip: str
+    port: Annotated[int, Meta(ge=0, lt=65536)]
+    device: str
+    weight: Annotated[float, Meta(ge=0.0, le=1e12)]
+
+
+class Head(msgspec.Struct):
+    """What the JSON of a ring says; removed devices are null."""
+
+    devs: list[Device | None]
+    part_shift: Annotated[int, Meta(ge=0, le=HASH_BITS)]
+    replica_count: Annotated[float, Meta(ge=0.0, lt=1000.0)]
+    byteorder: Literal["little", "big"] = "little"
+
+
+class Ring(NamedTuple):
+    """A ring: its JSON as it came and as we read it, and devices, replica by replica."""
+
+    text: str
+    head: Head
+    device: NDArray[np.uint16]
+    parts: int
+
+    @property
+    def replicas(self) -> float:
+        """How many a partition has, on average."""
+        return len(self.device) / self.parts
+
+
+def recognises(document: Document) -> str:
+    """Tell whether a document is a ring, or the builder that makes rings.
+
+    Examples
+    --------
+    >>> recognises(Document("object.ring.gz", b"R1NG" + bytes(9)))
+    'ring'
+    """
+    head = document.data[:HEAD]
+    if head.startswith(MAGIC):
+        return "ring"
+    # it is a pickle, which is never loaded: its name for the power of two tells it
+    return "builder" if head.startswith(b"\x80") and b"part_power" in head else ""
+
+
+def read_ring(faults: FaultList, document: Document) -> Ring | None:
+    """Take the file of a ring apart; None after noting what is wrong with it."""
+    data = document.data
+    if recognises(document) == "builder":
+        faults.add(document.name, data[:8], "is a builder: read the ring that it writes")
+        return None
+    if len(data) < HEADER.size or not data.startswith(MAGIC):
+        faults.add(document.name, data[:8], "is not a ring, or is truncated")
+        return None
+    _, version, length = HEADER.unpack_from(data)
+    if version != VERSION:
+        faults.add(document.name, version, f"is a ring of another version than {VERSION}")
+        return None
+    if HEADER.size + length > len(data):
+        message = f"is truncated: its list of devices claims {length} bytes"
+        faults.add(document.name, len(data), message)
+        return None
+    begin = HEADER.size + length
+    head = decode_json(faults, Document(document.name, data[HEADER.size : begin]), Head)
+    if head is None or not _counts_fit(faults, document, head, len(data) - begin):
+        return None
+    order = "<u2" if head.byteorder == "little" else ">u2"
+    device = np.frombuffer(data, order, offset=begin).astype(np.uint16)
+    text = data[HEADER.size : begin].decode("utf-8", "replace")
+    return Ring(text, head, device, 1 << (HASH_BITS - head.part_shift))
+
+
+def _counts_fit(faults: FaultList, document: Document, head: Head, rest: int) -> bool:
+    """Whether there are as many replicas as the header says; the last row may be short.
+
+    Swift writes how many rows there are, so that only a checksum tells a short one from a file that
+    was cut off.
+    """
+    parts = 1 << (HASH_BITS - head.part_shift)
+    whole, fraction = divmod(head.replica_count, 1.0)
+    least = int(whole) * parts + math.floor(fraction * parts)
+    most = least + (fraction > 0.0)
+    if document.checked and whole and not fraction:
+        least -= parts - 1
+    if rest % 2 or not least <= rest // 2 <= most:
+        told = f"{parts} partitions with {head.replica_count:g} replicas"
+        message = f"bytes of replicas do not fit {told}: it is truncated, or broken"
+        faults.add(document.name, rest, message)
+        return False
+    return True
+
+
+def check_devices(faults: FaultList, name: str, devices: list[Device | None]) -> None:
+    """Note devices whose number is not their place, and those that come twice."""
+    seen: dict[tuple[str, int, str], int] = {}
+    for i, one in enumerate(devices):
+        if one is None:
+            continue
+        if one.id != i:
+            faults.add(f"{name}: devs[{i}].id", one.id, f"must be {i}, its place")
+        key = (one.ip, one.port, one.device)
+        first = seen.setdefault(key, i)
+        if first != i:
+            message = f"is device {first} already, at the same address"
+            faults.add(f"{name}: devs[{i}].device", quoted(one.device), message)

@@ -1,0 +1,1 @@
+"""Tables: clusters as CSV files and frames."""

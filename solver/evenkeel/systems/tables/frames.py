@@ -1,0 +1,170 @@
+"""Frames: the tables of nodes and replicas as pandas, polars or pyarrow hold them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.frames import (
+    Frame,
+    numbered_texts,
+    numbers_of,
+    series_of,
+    texts_of,
+)
+from evenkeel.model.rules import Rule
+from evenkeel.systems.csv_text import BYTES, MOST_NUMBER, Table, numbered
+from evenkeel.systems.documents import quoted
+from evenkeel.systems.native.arguments import RuleDocument
+from evenkeel.systems.tables.headings import with_headings
+from evenkeel.systems.tables.reading import NODE, Found, RuleEntry, Rules, cluster_of
+
+
+class FrameTable(Table):
+    """A frame read like a table; numbers are taken as they are, texts when they are asked for."""
+
+    def __init__(self, faults: FaultList, name: str, frame: Frame) -> None:
+        series = series_of(name, frame)
+        titles: dict[str, str] = {}
+        for title in series:
+            if titles.setdefault(str(title).lower(), str(title)) != str(title):
+                faults.add(f"{name}[{title!r}]", title, "is the name of another column")
+        by_name = {str(title).lower(): one for title, one in series.items()}
+        rows = len(next(iter(series.values()))) if series else 0
+        super().__init__(name, _Texts(by_name), range(rows), titles)
+        object.__setattr__(self, "_series", by_name)
+
+    def at(self, row: int, column: str) -> str:
+        """Return where a cell stands."""
+        return f"{self.name}[{self.titles.get(column, column)!r}][{row}]"
+
+    def amounts(
+        self,
+        faults: FaultList,
+        column: str,
+        default: float,
+        *,
+        infinite: bool = False,
+        unit: str = BYTES,
+    ) -> NDArray[np.float64]:
+        """Return a column of amounts; an empty cell is the default."""
+        found = numbers_of(self._series[column])  # type: ignore[attr-defined]
+        if found is None:
+            return super().amounts(faults, column, default, infinite=infinite, unit=unit)
+        none = np.isnan(found)
+        most = np.inf if infinite else MOST_NUMBER
+        bad = np.flatnonzero(~none & ~((found >= 0.0) & (found <= most)))
+        self._note(faults, column, bad, found, "must be a number from 0 on")
+        return np.where(none, default, found) if none.any() or len(bad) else found
+
+    def empty(self, column: str) -> NDArray[np.bool_]:
+        """Return which cells of a column are empty: null or NaN."""
+        found = numbers_of(self._series[column])  # type: ignore[attr-defined]
+        return super().empty(column) if found is None else np.isnan(found)
+
+    def wholes(self, faults: FaultList, column: str, most: int) -> NDArray[np.int64]:
+        """Return a column of whole numbers from 0 on."""
+        found = numbers_of(self._series[column])  # type: ignore[attr-defined]
+        if found is None:
+            return super().wholes(faults, column, most)
+        fine = (found >= 0.0) & (found <= most) & (found == np.floor(found))
+        bad = np.flatnonzero(~fine)
+        self._note(faults, column, bad, found, f"must be a whole number, at most {most}")
+        return np.where(fine, found, 0.0).astype(np.int64)
+
+    def numbered(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
+        """Return what stands in a column, by the first row, and which of it each row has."""
+        found = numbered_texts(self._series[column])  # type: ignore[attr-defined]
+        if found is None:
+            return super().numbered(column)
+        coded, codes = found
+        texts, number = numbered(coded)
+        return texts, codes if len(texts) == len(coded) else number[codes]
+
+    def _note(
+        self,
+        faults: FaultList,
+        column: str,
+        rows: NDArray[np.intp],
+        found: NDArray[np.float64],
+        message: str,
+    ) -> None:
+        """Note cells that are wrong, the first of them one by one."""
+        for row in rows[:LISTED_FAULTS].tolist():
+            faults.add(self.at(row, column), quoted(found[row].item()), message)
+        if len(rows) > LISTED_FAULTS:
+            faults.add(f"{self.name}[{column!r}]", len(rows) - LISTED_FAULTS, f"more: {message}")
+
+
+class _Texts(Mapping[str, list[str]]):
+    """The columns of a frame as texts, each made when it is first asked for."""
+
+    def __init__(self, series: Mapping[str, Any]) -> None:
+        self._series = series
+        self._made: dict[str, list[str]] = {}
+
+    def __getitem__(self, name: str) -> list[str]:
+        if name not in self._made:
+            self._made[name] = texts_of(self._series[name])
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._series
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._series)
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+
+def read_frames(
+    nodes: Frame,
+    replicas: Frame,
+    *,
+    rules: Rule | Mapping[str, Rule] | None = None,
+    tiers: Sequence[str] | None = None,
+    bytes: str | None = None,
+    transient: Sequence[str] | None = None,
+) -> Cluster:
+    """Read a cluster from two frames, as ``Cluster.from_frames`` says."""
+    found = Found()
+    faults = found.faults
+    found.nodes = [FrameTable(faults, "nodes", nodes)]
+    found.replicas = [FrameTable(faults, "replicas", replicas)]
+    if not found.nodes[0].columns.keys() & {*NODE}:
+        faults.add("nodes", [*found.nodes[0].titles.values()], f"needs a column {NODE[0]!r}")
+    names = found.replicas[0].columns.keys()
+    if "node" not in names or not ("partition" in names or {"group", "index"} <= names):
+        message = "needs the columns 'node' and 'partition', or 'node', 'group' and 'index'"
+        faults.add("replicas", [*found.replicas[0].titles.values()], message)
+    faults.raise_if_any()
+    entries = list(_entries(faults, rules, by_name="rule" in names))
+    said = Rules(entries, bytes, list(transient or ()), list(tiers or ()))
+    found.rules = ("arguments", said)
+    return with_headings(cluster_of(found), found.nodes[0], found.replicas[0])
+
+
+def _entries(
+    faults: FaultList, rules: Rule | Mapping[str, Rule] | None, *, by_name: bool
+) -> Iterator[RuleEntry]:
+    """Yield the rules: one for all, or one for each group, or for each name of a column."""
+    if isinstance(rules, Rule):
+        rules = {"": rules}
+    elif not isinstance(rules, Mapping):
+        if rules is not None:
+            message = "must be a Rule, or a mapping of groups to rules"
+            faults.add("rules", type(rules).__name__, message)
+        return
+    for name, rule in rules.items():
+        if not isinstance(rule, Rule):
+            faults.add(f"rules[{name!r}]", type(rule).__name__, "must be a Rule")
+            continue
+        told = RuleDocument.of(rule)
+        plain = {one: getattr(told, one) for one in RuleDocument.__struct_fields__}
+        bound = {} if not name else {"name": name} if by_name else {"groups": [name]}
+        yield RuleEntry(**plain, **bound)

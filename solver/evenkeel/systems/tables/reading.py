@@ -1,0 +1,507 @@
+"""Tables of nodes and replicas, and rules, put together to a cluster."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag, Role
+from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.keywords import closest
+from evenkeel.model.rules import Rule
+from evenkeel.systems.csv_text import ANYTHING, BYTES, Table, header_of, numbered, read_table
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import note_misfits
+from evenkeel.systems.native.arguments import Arguments, RuleDocument, build, check_slots
+from evenkeel.systems.node_states import columns_of, read_states
+
+NAME = "tables"
+Kind = Literal["nodes", "replicas", "rules", ""]
+
+NODE = ("node", "id", "name")
+OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
+CAPACITY, WATERMARK = "cap_", "watermark_"
+LOADS = {"load": ("load_", "size_"), "leader_load": ("leader_load_",),
+         "non_voter_load": ("non_voter_load_",)}  # fmt: skip
+"""What a column of loads starts with, by argument."""
+
+COUNTS = ("replicas", "voters", "min_active")
+OF_REPLICAS = {"group", "index", "partition", "node", "role", "pinned", "flags", *COUNTS, "rule"}
+ROLES = {"leader": Role.VOTER, "": Role.VOTER} | {role.name.lower(): role for role in Role}
+FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
+TRUE, FALSE = ("true", "yes", "1", "x"), ("false", "no", "0", "")
+UNGROUPED = "g0"
+"""The group of partitions that name none."""
+
+MOST = 2**15 - 1
+ALIKE = 0.8
+"""How much a title may be like that of a known column before it cannot be that of a tier."""
+
+RULE = re.compile(
+    rb"^\s*(?:\[\[\s*rule\s*\]\]|(?:tiers|transient|uncapped)\s*=\s*\[|bytes\s*=\s*[\"'])",
+    re.MULTILINE,
+)
+AT_LINE = re.compile(r"\(at line (\d+)")
+
+
+class RuleEntry(RuleDocument):
+    """A rule, and whom it binds."""
+
+    name: str | None = None
+    groups: list[str] | None = None
+
+
+class Rules(msgspec.Struct, forbid_unknown_fields=True):
+    """The TOML file."""
+
+    rule: list[RuleEntry] = []
+    bytes: str | None = None
+    transient: list[str] = []
+    tiers: list[str] = []
+    uncapped: list[str] = []
+
+
+class Partitions(NamedTuple):
+    """The partitions of a table by name, and which of them each row is of."""
+
+    names: list[str]
+    owner: NDArray[np.int64]
+
+
+@dataclass
+class Found:
+    """The tables read so far, and the rules with the name of what says them."""
+
+    faults: FaultList = field(default_factory=FaultList)
+    nodes: list[Table] = field(default_factory=list)
+    replicas: list[Table] = field(default_factory=list)
+    rules: tuple[str, Rules] | None = None
+
+
+def kind_of(document: Document) -> Kind:
+    r"""Tell which of the three files this is.
+
+    Examples
+    --------
+    >>> kind_of(Document("n.csv", b"node,zone,cap_cpu\na,z1,8\n"))
+    'nodes'
+    """
+    names = header_of(document)
+    if names & {*NODE} and any(name.startswith(CAPACITY) for name in names):
+        return "nodes"
+    if "node" in names and (names >= {"group", "index"} or "partition" in names):
+        return "replicas"
+    if RULE.search(document.data[:65536]):
+        return "rules"
+    return ""
+
+
+def tables_in(documents: Sequence[Document]) -> Found:
+    """Return a table of nodes, one of replicas, and perhaps rules; raise if there are others."""
+    found = Found()
+    for document in documents:
+        kind = kind_of(document)
+        if kind == "nodes":
+            found.nodes.append(read_table(found.faults, document))
+        elif kind == "replicas":
+            found.replicas.append(read_table(found.faults, document))
+        elif kind == "rules":
+            _read_rules(found, document)
+        else:
+            message = "is neither a table of nodes or replicas nor rules in TOML"
+            found.faults.add(document.name, document.data[:40], message)
+    faults = found.faults
+    for what, tables in (("nodes", found.nodes), ("replicas", found.replicas)):
+        if len(tables) != 1 and not faults:
+            names = [document.name for document in documents]
+            faults.add("source", names, f"needs one table of {what}; there are {len(tables)}")
+    faults.raise_if_any()
+    return found
+
+
+def strangers_in(nodes: Table, replicas: Table) -> list[str]:
+    """Return the nodes that replicas are on and the other table has not, unless it has none."""
+    key = next(name for name in NODE if name in nodes.columns)
+    named = dict.fromkeys(filter(None, replicas.columns["node"]))
+    known = {*nodes.columns[key]}
+    return [name for name in named if name not in known] if known & named.keys() else []
+
+
+def with_rows(nodes: Table, names: Sequence[str]) -> Table:
+    """Return a table of nodes with rows for some more, which hold nothing."""
+    key = next(name for name in NODE if name in nodes.columns)
+    columns = {
+        name: [*column, *(names if name == key else [told] * len(names))]
+        for name, column in nodes.columns.items()
+        for told in ["0" if name.startswith(CAPACITY) else ""]
+    }
+    lines = [*nodes.lines, *([0] * len(names))]
+    return replace(nodes, columns=columns, lines=lines) if names else nodes
+
+
+def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
+    """Return the cluster of two tables and rules; what a file claims is held against its size."""
+    faults = found.faults
+    nodes, replicas = found.nodes[0], found.replicas[0]
+    dimensions = _dimensions(faults, nodes, replicas)
+    _check_titles(faults, found, dimensions)
+    given: Arguments = {"dimensions": dimensions}
+    tiers = [] if found.rules is None else found.rules[1].tiers
+    of_bytes = None if found.rules is None else found.rules[1].bytes
+    given |= node_columns(faults, nodes, dimensions, tiers, of_bytes)
+    partitions = _partitions(replicas)
+    given |= _replicas(faults, replicas, partitions, dimensions, given["node_names"], of_bytes)
+    given |= _bound(faults, found, partitions, given)
+    faults.raise_if_any()
+    if "replicas" in given and packed is not None:
+        wanted = np.array(given["replicas"])
+        check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), packed)
+    return build(faults, given, lambda path: f"{_file_of(path, found)}: {path}")
+
+
+def _file_of(path: str, found: Found) -> str:
+    if found.rules is not None and path.startswith(("rule", "bytes", "transient")):
+        return found.rules[0]
+    of_nodes = ("capacity", "node", "domains", "watermark", "weight", "tags", "max_", "alive")
+    return (found.nodes if path.startswith(of_nodes) else found.replicas)[0].name
+
+
+def _read_rules(found: Found, document: Document) -> None:
+    if found.rules is not None:
+        found.faults.add(document.name, "rules", "is a second file of this kind; one is needed")
+        return
+    text = document.text(found.faults)
+    try:
+        loaded = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        line = AT_LINE.search(str(error))
+        at = f"{document.name}:{line[1]}" if line else document.name
+        found.faults.add(at, quoted(text), f"is not valid TOML: {str(error)[:200]}")
+        return
+    before = len(found.faults.faults)
+    note_misfits(found.faults, f"{document.name}: ", loaded, Rules)
+    if len(found.faults.faults) == before:
+        found.rules = (document.name, msgspec.convert(loaded, Rules))
+
+
+def _dimensions(faults: FaultList, nodes: Table, replicas: Table) -> list[str]:
+    """Return the dimensions as the nodes have them; every load needs a capacity."""
+    found = [title[len(CAPACITY) :] for name, title in nodes.titles.items()
+             if name.startswith(CAPACITY)]  # fmt: skip
+    known = {name.lower() for name in found}
+    for table, prefixes in (
+        (nodes, (WATERMARK,)),
+        (replicas, tuple(prefix for each in LOADS.values() for prefix in each)),
+    ):
+        for name, title in table.titles.items():
+            prefix = next((one for one in prefixes if name.startswith(one)), None)
+            if prefix is not None and name[len(prefix) :] not in known:
+                message = f"is of a dimension that no node has a capacity of: {found}"
+                faults.add(f"{table.name}: {quoted(title)}", quoted(title), message)
+    return found
+
+
+def _check_titles(faults: FaultList, found: Found, dimensions: Sequence[str]) -> None:
+    """Note columns that are neither known nor a tier."""
+    nodes, replicas = found.nodes[0], found.replicas[0]
+    loads = tuple(prefix for each in LOADS.values() for prefix in each)
+    of_loads = {f"{prefix}{one.lower()}" for prefix in loads for one in dimensions}
+    unlike = {name for name in replicas.columns if name.startswith(loads)} - of_loads
+    replicas.check_columns(faults, {*OF_REPLICAS, *of_loads, *unlike})
+    tiers = [] if found.rules is None else found.rules[1].tiers
+    if tiers:
+        unlike = {name for name in nodes.columns if name.startswith(WATERMARK)}
+        known = of_nodes(dimensions) | unlike
+        nodes.check_columns(faults, {*known, *(tier.lower() for tier in tiers)})
+        return
+    for name, title in nodes.titles.items():
+        close = likely_column(name, dimensions)
+        if close is not None:
+            message = f"did you mean {close!r}? The rules have to name a tier like this: tiers = []"
+            faults.add(f"{nodes.name}: {quoted(title)}", quoted(title), message)
+
+
+def of_nodes(dimensions: Sequence[str]) -> set[str]:
+    """Return the names of the columns that nodes may have and that are no tiers."""
+    amounts = {f"{prefix}{one.lower()}" for prefix in (CAPACITY, WATERMARK) for one in dimensions}
+    return OF_NODES | amounts
+
+
+def likely_column(name: str, dimensions: Sequence[str]) -> str | None:
+    """Return the known column of nodes that a name is so like that it may be a slip.
+
+    Examples
+    --------
+    >>> likely_column("stat", ["cpu"]), likely_column("rack", ["cpu"])
+    ('state', None)
+    """
+    known = of_nodes(dimensions)
+    if name.lower() in known or name.startswith((CAPACITY, WATERMARK)):
+        return None
+    return closest(name.lower(), known, ALIKE)
+
+
+def node_columns(
+    faults: FaultList,
+    table: Table,
+    dimensions: Sequence[str],
+    tiers: Sequence[str],
+    of_bytes: str | None = None,
+) -> Arguments:
+    """Return what a table says of nodes, as arguments of a cluster."""
+    key = next(name for name in NODE if name in table.columns)
+    names = table.columns[key]
+    _check_names(faults, table, key)
+    given: Arguments = {"node_names": names}
+    given["capacity"] = _columns(faults, table, (CAPACITY,), dimensions, np.inf, of_bytes)
+    if any(name.startswith(WATERMARK) for name in table.columns):
+        given["watermark"] = _columns(faults, table, (WATERMARK,), dimensions, np.inf, of_bytes)
+    if "state" in table.columns:
+        given |= columns_of(read_states(faults, table, "state"))
+    if "weight" in table.columns:
+        given["weight"] = table.amounts(faults, "weight", 1.0, unit="weight")
+    if "max_replicas" in table.columns:
+        cells = ["0" if cell in ("", "-1") else cell for cell in table.columns["max_replicas"]]
+        none = np.array([cell in ("", "-1") for cell in table.columns["max_replicas"]], np.bool_)
+        told = Table(table.name, {"max_replicas": cells}, table.lines, table.titles)
+        most = told.wholes(faults, "max_replicas", 2**31 - 1)
+        given["max_replicas"] = np.where(none, -1, most)
+    if "tags" in table.columns:
+        listed = [cell.split() for cell in table.columns["tags"]]
+        tags = dict.fromkeys(tag for own in listed for tag in own)
+        if len(tags) * len(names) > max(2**20, 64 * sum(map(len, table.columns["tags"]))):
+            faults.add(f"{table.name}: tags", len(tags), "are too many tags for so many nodes")
+            tags = {}
+        given["tags"] = {tag: [tag in own for own in listed] for tag in tags}
+    titles = [title for name, title in table.titles.items()
+              if name not in OF_NODES and not name.startswith((CAPACITY, WATERMARK))]  # fmt: skip
+    for tier in tiers:
+        if tier not in titles:
+            faults.add(f"{table.name}: tiers", quoted(tier), f"is not a column: {titles}")
+    domains = {
+        tier: np.array(table.columns[tier.lower()], object)
+        for tier in tiers or titles
+        if tier in titles
+    }
+    return given | ({"domains": domains} if domains else {})
+
+
+def _check_names(faults: FaultList, table: Table, key: str) -> None:
+    first: dict[str, int] = {}
+    for row, name in enumerate(table.columns[key]):
+        if not name:
+            faults.add(table.at(row, key), name, "is empty")
+        elif first.setdefault(name, row) != row:
+            at = table.at(first[name], key)
+            faults.add(table.at(row, key), quoted(name), f"is already given at {at}")
+
+
+def _columns(
+    faults: FaultList,
+    table: Table,
+    prefixes: Sequence[str],
+    dimensions: Sequence[str],
+    default: float,
+    of_bytes: str | None,
+) -> NDArray[np.float64]:
+    """Return one column for each dimension, the default where the table has none."""
+    found = np.full((len(table), len(dimensions)), default)
+    for d, dimension in enumerate(dimensions):
+        for prefix in prefixes:
+            name = f"{prefix}{dimension.lower()}"
+            if name in table.columns:
+                unit = BYTES if dimension == of_bytes else ANYTHING
+                found[:, d] = table.amounts(faults, name, default, infinite=True, unit=unit)
+    return found
+
+
+def _replicas(
+    faults: FaultList,
+    table: Table,
+    partitions: Partitions,
+    dimensions: Sequence[str],
+    nodes: Sequence[str],
+    of_bytes: str | None,
+) -> Arguments:
+    """Return partitions in the order in which they first stand, with their replicas."""
+    names, owner = partitions
+    order = np.argsort(owner, kind="stable")
+    first = np.zeros(len(names) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(names)), out=first[1:])
+    heads = order[first[:-1]]
+    known = {name: n for n, name in enumerate(nodes)}
+    known[""] = -1
+    texts, code = table.numbered("node")
+    if not known.keys() >= {*texts}:
+        message = "is not a node of the other table"
+        table.each(faults, "node", lambda cell: cell not in known, message)
+    node = np.array([known.get(cell, -1) for cell in texts], np.int64)[code]
+    given: Arguments = {
+        "partition_names": names,
+        "placement": node[order],
+        "first": first,
+        "flags": _flags(faults, table)[order],
+    }
+    given |= _roles(faults, table, order, first)
+    if "group" in table.columns:
+        texts, code = table.numbered("group")
+        labels = [texts[code] for code in code[heads].tolist()]
+    else:
+        labels = [UNGROUPED] * len(names)
+    given["group_names"], given["group"] = numbered(labels)
+    for argument, prefixes in LOADS.items():
+        default = 0.0 if argument == "load" else np.nan
+        if argument == "load" or any(name.startswith(prefixes) for name in table.columns):
+            loads = _columns(faults, table, prefixes, dimensions, default, of_bytes)
+            titles = [
+                next((p + one for p in prefixes if p + one in table.columns), argument)
+                for one in map(str.lower, dimensions)
+            ]
+            given[argument] = _same(faults, table, titles, loads, owner, heads)
+            if argument != "load":
+                given[argument] = np.where(
+                    np.isnan(given[argument]), given["load"], given[argument]
+                )
+    for name in COUNTS:
+        if name in table.columns:
+            counts = table.wholes(faults, name, MOST)[:, None]
+            given[name] = _same(faults, table, [name], counts, owner, heads)[:, 0]
+    return given
+
+
+def _partitions(table: Table) -> Partitions:
+    """Return the partitions in the order in which they first stand."""
+    if "partition" in table.columns:
+        return Partitions(*table.numbered("partition"))
+    (groups, group), (indices, index) = map(table.numbered, ("group", "index"))
+    pairs = group * max(len(indices), 1) + index
+    # the rows of a partition stand together as a rule
+    begin = np.flatnonzero(np.diff(pairs, prepend=-1))
+    _, first, of = np.unique(pairs[begin], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(first), np.int64)
+    rank[order] = np.arange(len(first))
+    rows = begin[first[order]]
+    both = zip(group[rows].tolist(), index[rows].tolist(), strict=True)
+    names = [f"{groups[g]}-{indices[i]}" for g, i in both]
+    owner = np.repeat(rank[of], np.diff(begin, append=len(pairs)))
+    if len({*names}) < len(names):  # a-1 with 2 is called as a with 1-2 is
+        names, called = numbered(names)
+        owner = called[owner]
+    return Partitions(names, owner)
+
+
+def _same(
+    faults: FaultList,
+    table: Table,
+    names: Sequence[str],
+    values: NDArray[Any],
+    owner: NDArray[np.int64],
+    heads: NDArray[np.int64],
+) -> NDArray[Any]:
+    """Return what the first row of each partition says; other rows must say the same."""
+    expected = values[heads][owner]
+    same = (values == expected) | (np.isnan(values) & np.isnan(expected))
+    for row, d in np.argwhere(~same)[:LISTED_FAULTS].tolist():
+        at = table.at(int(heads[owner[row]]), names[d])
+        faults.add(table.at(row, names[d]), values[row, d].item(), f"differs from {at}")
+    return values[heads]
+
+
+def _flags(faults: FaultList, table: Table) -> NDArray[np.int64]:
+    flags = np.zeros(len(table), np.int64)
+    if "pinned" in table.columns:
+        known = {*TRUE, *FALSE}
+        table.each(faults, "pinned", lambda c: c.lower() not in known, "must be true or false")
+        pinned = [cell.lower() in TRUE for cell in table.columns["pinned"]]
+        flags |= Flag.PINNED * np.array(pinned, np.int64)
+    if "flags" in table.columns:
+
+        def wrong(cell: str) -> bool:
+            return any(word not in FLAGS for word in cell.lower().split())
+
+        table.each(faults, "flags", wrong, f"names an unknown flag; known: {[*FLAGS]}")
+        named = [
+            sum({FLAGS[word] for word in cell.lower().split() if word in FLAGS})
+            for cell in table.columns["flags"]
+        ]
+        flags |= np.array(named, np.int64)
+    return flags
+
+
+def _roles(
+    faults: FaultList, table: Table, order: NDArray[np.int64], first: NDArray[np.int64]
+) -> Arguments:
+    """Return roles, and the slot that leads each partition."""
+    if "role" not in table.columns:
+        return {}
+    cells = table.columns["role"]
+    message = "is not a role: leader, voter, non_voter or learner"
+    table.each(faults, "role", lambda cell: cell.lower() not in ROLES, message)
+    codes = {cell: int(ROLES.get(cell.lower(), Role.VOTER)) for cell in set(cells)}
+    role = np.fromiter(map(codes.__getitem__, cells), np.int64, len(cells))[order]
+    leading = {cell: cell.lower() == "leader" for cell in codes}
+    leads = np.fromiter(map(leading.__getitem__, cells), np.bool_, len(cells))[order]
+    owner = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    leader = np.full(len(first) - 1, -1)
+    at = np.flatnonzero(leads)
+    leader[owner[at]] = at - first[owner[at]]
+    for k in np.flatnonzero(owner[at][1:] == owner[at][:-1])[:LISTED_FAULTS].tolist():
+        before, row = (table.at(int(order[at[i]]), "role") for i in (k, k + 1))
+        faults.add(row, "leader", f"{before} leads already")
+    return {"role": role, "leader": leader}
+
+
+def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Arguments) -> Arguments:
+    """Return the rules, and which one binds each partition."""
+    table = found.replicas[0]
+    name, told = found.rules or ("", Rules())
+    bound: Arguments = {}
+    if told.bytes is not None:
+        bound["bytes"] = told.bytes
+    if told.transient:
+        bound["transient"] = told.transient
+    by_name: dict[str, int] = {}
+    for r, one in enumerate(told.rule):
+        if one.name is not None and by_name.setdefault(one.name, r) != r:
+            faults.add(f"{name}: rule[{r}].name", quoted(one.name), "is the name of another rule")
+    groups = {group: g for g, group in enumerate(given["group_names"])}
+    rule_of = np.full(len(groups), -1)
+    others = [r for r, one in enumerate(told.rule) if one.groups is None and one.name is None]
+    if len(others) > 1:
+        message = f"names neither groups nor itself; nor does rule[{others[0]}]"
+        faults.add(f"{name}: rule[{others[1]}]", None, message)
+    for r, one in enumerate(told.rule):
+        for group in one.groups or ():
+            at = f"{name}: rule[{r}].groups"
+            if group not in groups:
+                faults.add(at, quoted(group), "is not a group of the replicas")
+            elif rule_of[groups[group]] >= 0:
+                message = f"is bound by rule[{rule_of[groups[group]]}] already"
+                faults.add(at, quoted(group), message)
+            else:
+                rule_of[groups[group]] = r
+    if others:
+        rule_of[rule_of < 0] = others[0]
+    rule = rule_of[given["group"]] if len(given["group"]) else np.zeros(0, np.int64)
+    if "rule" in table.columns:
+        known: Mapping[str, int] = {**by_name, "": -1}
+        message = f"is not the name of a rule: {[*by_name]}"
+        table.each(faults, "rule", lambda cell: cell not in known, message)
+        for p, cell in zip(partitions.owner.tolist(), table.columns["rule"], strict=True):
+            if cell:
+                rule[p] = known.get(cell, -1)
+    rules = [_rule(one) for one in told.rule]
+    return bound | ({"rules": rules, "rule": rule} if rules else {})
+
+
+def _rule(one: RuleEntry) -> Rule:
+    plain = {name: getattr(one, name) for name in RuleDocument.__struct_fields__}
+    return RuleDocument(**plain).rule()

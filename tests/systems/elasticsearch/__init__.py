@@ -1,0 +1,1 @@
+"""What the system elasticsearch reads and writes."""

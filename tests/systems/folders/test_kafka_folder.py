@@ -1,0 +1,409 @@
+"""A folder for Kafka, carried out from end to end."""
+
+import json
+import re
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+import evenkeel as ek
+from evenkeel.cli import main
+from evenkeel.model.runtime.figures import duration
+from evenkeel.systems import registry
+from evenkeel.systems.folders.listing import seconds_of
+from evenkeel.systems.folders.waves import waves_of
+from tests.support import places
+from tests.support.systems.bench import System
+
+DUMPS = places.DATA / "formats"
+TOOLS = [
+    f"kafka-{name}.sh"
+    for name in ("topics", "broker-api-versions", "reassign-partitions", "leader-election")
+]
+
+
+def skewed(pace=1):
+    """Twelve partitions on three of five brokers."""
+    partitions = {
+        f"t-{p}": {"replicas": [1 + p % 3, 1 + (p + 1) % 3], "leader": 1 + p % 3} for p in range(12)
+    }
+    brokers = {str(b): {"alive": True} for b in range(1, 6)}
+    return {"brokers": brokers, "partitions": partitions, "pace": pace}
+
+
+@pytest.fixture
+def system(tmp_path):
+    return System(tmp_path / "kafka", "kafka", TOOLS, skewed())
+
+
+def described(system):
+    """What the tools print now, read."""
+    outputs = [
+        subprocess.run(
+            [system.bin / tool, *more], env=system.environment(), capture_output=True, check=True
+        ).stdout
+        for tool, more in (
+            ("kafka-topics.sh", ["--describe"]),
+            ("kafka-broker-api-versions.sh", []),
+        )
+    ]
+    return ek.read(outputs)
+
+
+def planned(system, **throttle):
+    cluster = described(system)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0, leaders=0.0))
+    return ek.plan(cluster, result, protocol="kafka", throttle=ek.Throttle(**throttle))
+
+
+def folder_of(system, **throttle):
+    plan = planned(system, **(throttle or {"node_in": 1}))
+    assert len(plan.waves) > 2
+    return plan, ek.write_plan_folder(plan, system.folder / "move")
+
+
+def stands(plan):
+    """Where a plan ends, as the system would tell it."""
+    names, first = plan.cluster.nodes.names, plan.end.first
+    return {
+        name: (
+            sorted(int(names[n]) for n in plan.end.node[first[p] : first[p + 1]]),
+            int(names[plan.end.leader_node[p]]),
+        )
+        for p, name in enumerate(plan.cluster.partitions.names)
+    }
+
+
+def shown(system):
+    rows = system.state["partitions"].items()
+    return {name: (sorted(one["replicas"]), one["leader"]) for name, one in rows}
+
+
+def test_it_is_carried_out_and_undone(system):
+    before = system.state["partitions"]
+    plan, folder = folder_of(system)
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == stands(plan)
+    waves = len(list((folder / "waves").glob("*.reassignment.json")))
+    assert json.loads((folder / "state.json").read_text())["done"] == waves
+    assert not (folder / "running").exists()
+    calls = len(system.calls)
+    again = system.run(folder)
+    assert again.returncode == 0
+    assert len(system.calls) == calls
+    back = system.run(folder / "undo")
+    assert back.returncode == 0, back.stderr
+    assert {n: (o["replicas"], o["leader"]) for n, o in system.state["partitions"].items()} == {
+        n: (o["replicas"], o["leader"]) for n, o in before.items()
+    }
+
+
+def test_leads_are_handed_back_by_an_election_alone(tmp_path):
+    state = skewed()
+    for name in ("t-2", "t-5"):
+        one = state["partitions"][name]
+        one["leader"] = one["replicas"][1]
+    system = System(tmp_path / "kafka", "kafka", TOOLS, state)
+    plan = ek.solve(described(system), goals=ek.Goals(level=None)).plan(protocol="kafka")
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    assert not [*(folder / "waves").glob("*.reassignment.json")]
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    rows = system.state["partitions"].values()
+    assert all(one["leader"] == one["replicas"][0] for one in rows)
+    assert not any("--execute" in str(call) for call in system.calls)
+
+
+@pytest.mark.parametrize("call", [1, 4])
+def test_it_goes_on_where_it_stopped(system, call):
+    plan, folder = folder_of(system)
+    system.state = system.state | {"breaks": call}
+    stopped = system.run(folder)
+    assert stopped.returncode == 1
+    assert "a command failed" in stopped.stderr or "does not end well" in stopped.stderr
+    assert not (folder / "running").exists()
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert shown(system) == stands(plan)
+
+
+def test_a_partition_that_somebody_else_moved_stops_it(system):
+    plan, folder = folder_of(system)
+    name = plan.cluster.partitions.names[plan.steps.partition[plan.waves[-1][0]]]
+    state, (nodes, _) = system.state, stands(plan)[name]
+    elsewhere = [b for b in range(1, 6) if b not in nodes and b > 3] + [1, 2]
+    state["partitions"][name] |= {"replicas": elsewhere[:2], "leader": elsewhere[0]}
+    system.state = state
+    stopped = system.run(folder)
+    assert stopped.returncode == 3
+    assert name in stopped.stderr
+    assert system.calls == []
+
+
+def test_no_folder_is_made_of_a_plan_that_is_not_safe(system, tmp_path, monkeypatch, capsys):
+    unsafe = replace(planned(system), throttle=ek.Throttle(copies=1)).check()
+    assert not unsafe.ok
+    monkeypatch.setattr(ek.Plan, "check", lambda plan: unsafe)
+    file, out = tmp_path / "described.txt", tmp_path / "move"
+    tools = [[system.bin / "kafka-topics.sh", "--describe"], [system.bin / TOOLS[1]]]
+    files = [file, tmp_path / "answers.txt"]
+    for tool, printed in zip(tools, files, strict=True):
+        output = subprocess.run(tool, env=system.environment(), capture_output=True, check=True)
+        printed.write_bytes(output.stdout)
+    given = [*map(str, files), "--level", "0", "-o", str(out)]
+    assert main(["plan", *given]) == 1
+    assert not out.exists()
+    assert "was not written" in capsys.readouterr().out
+    assert main(["plan", *given, "-q"]) == 1
+    assert "not safe" in capsys.readouterr().err
+
+
+def test_both_plans_stand_on_the_one_cluster(system, tmp_path):
+    plan, folder = folder_of(system)
+    there, back = (ek.read_plan(folder / way / "plan.json") for way in ("", "undo"))
+    assert there.rows() == plan.rows()
+    assert there.check().ok
+    assert back.check().ok
+    assert (back.cluster.placement.node == plan.end.node).all()
+    assert (back.cluster.placement.leader_node == plan.end.leader_node).all()
+    assert (back.end.node == plan.cluster.placement.node).all()
+    alone = tmp_path / "alone.json"
+    alone.write_bytes((folder / "plan.json").read_bytes())
+    with pytest.raises(ek.InvalidInput, match=r"cluster_file: is not there"):
+        ek.read_plan(alone)
+    assert ek.read_plan(alone, plan.cluster).rows() == plan.rows()
+    alone.write_text(alone.read_text().replace("cluster.npz", "/etc/passwd"))
+    with pytest.raises(ek.InvalidInput, match="cluster_file"):
+        ek.read_plan(alone)
+
+
+def test_its_scripts_are_scripts(system):
+    _, folder = folder_of(system)
+    for script in (folder / "run.sh", folder / "undo" / "run.sh"):
+        subprocess.run(["sh", "-n", script], check=True)
+
+
+def test_a_plan_that_changes_roles_has_no_folder(system):
+    plan = planned(system)
+    start = plan.cluster.placement
+    cluster = plan.cluster.replace(placement=start, role=[0, 1] * (len(start.node) // 2))
+    target = replace(cluster.placement, role=start.role)
+    recast = ek.plan(cluster, target, protocol="plain")
+    with pytest.raises(ek.InvalidInput, match="which kafka has no command for"):
+        ek.write_plan_folder(recast, system.folder / "move")
+    assert not (system.folder / "move").exists()
+
+
+def test_where_all_that_is_left_is_on_a_dead_broker_its_page_promises_no_way_back(tmp_path):
+    described = tmp_path / "described.txt"
+    described.write_text(
+        "Topic: t\tTopicId: x\tPartitionCount: 3\tReplicationFactor: 2\tConfigs: \n"
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,3\tIsr: 1\n"
+        "\tTopic: t\tPartition: 1\tLeader: 2\tReplicas: 3,2\tIsr: 2\n"
+        "\tTopic: t\tPartition: 2\tLeader: 4\tReplicas: 4,1\tIsr: 4,1\n"
+    )
+    cluster = ek.read(described)
+    plan = ek.solve(cluster, goals=ek.Goals(level=None)).plan(protocol="kafka")
+    ek.write_plan_folder(plan, tmp_path / "move")
+    page = (tmp_path / "move" / "README.md").read_text()
+    assert "There is no way back: 2 changes" in page and "(3 is down)" in page
+    assert "goes back to where everything was" not in page
+
+
+def test_the_way_back_ends_where_a_leader_was_not_preferred(tmp_path):
+    """Its list has its order back, in which who leads now comes first: nothing is left to see."""
+    state = skewed()
+    for p in (0, 3):
+        state["partitions"][f"t-{p}"]["leader"] = 2
+    system = System(tmp_path / "kafka", "kafka", TOOLS, state)
+    result = ek.solve(described(system), "leaders")
+    assert result.comparison.leader_changes
+    plan = ek.plan(result.cluster, result, protocol="kafka")
+    folder = ek.write_plan_folder(plan, tmp_path / "move")
+    # the first of its list is elected, whoever led before
+    assert not re.search(r"t-[03] [^;]*led by 2", (folder / "undo" / "README.md").read_text())
+    for way in (folder, folder / "undo"):
+        done = system.run(way)
+        assert done.returncode == 0, done.stderr
+    lists = {name: one["replicas"] for name, one in system.state["partitions"].items()}
+    assert lists == {name: one["replicas"] for name, one in state["partitions"].items()}
+
+
+@pytest.mark.parametrize("moves", [0, 3, 5])
+def test_a_repair_cut_short_by_a_budget_names_no_dead_broker_and_takes_nothing_off(moves, tmp_path):
+    state = skewed()
+    state["brokers"]["2"]["alive"] = False
+    for one in state["partitions"].values():
+        one["leader"] = next(b for b in one["replicas"] if b != 2)
+    system = System(tmp_path / "kafka", "kafka", TOOLS, state)
+    cluster = described(system)
+    goals, limits = ek.Goals(level=0.2, leaders=0.2), ek.Limits(moves=moves)
+    plan = ek.solve(cluster, goals=goals, limits=limits).plan(protocol="kafka")
+    folder = ek.write_plan_folder(plan, tmp_path / "move")
+    for file in folder.glob("waves/*.reassignment.json"):
+        for one in json.loads(file.read_text())["partitions"]:
+            assert 2 not in one["replicas"] and len(one["replicas"]) == 2
+    done = system.run(folder)
+    assert done.returncode == 0, done.stderr
+    now = system.state["partitions"].values()
+    assert sum(2 in one["replicas"] for one in now) == 8 - moves
+
+
+class TestLeftOut:
+    def told(self, *files):
+        cluster = registry.read([DUMPS / one for one in files])
+        return [one.split(":")[0] for one in registry.find("kafka").left_out(cluster)]
+
+    def test_what_no_file_tells_is_named(self):
+        dead = "no sign of life of brokers 1001, which lead nothing and are in sync with no leader"
+        returns = "no lead of the first broker in the list of 1 partition (orders-1), though it is "
+        returns += "in sync"
+        assert self.told("kafka_describe.txt") == [
+            "no racks", returns, dead, "no sizes", "no capacities of replicas",
+        ]  # fmt: skip
+        files = ["kafka_describe.txt", "kafka_racks.json", "kafka_logdirs.txt"]
+        unsized = "no size of 1 of 5 partitions"
+        # broker 4 stands only in the file of racks
+        silent = "no sign of life of brokers 4, which hold nothing"
+        assert self.told(*files) == [
+            returns, dead, silent, unsized, "no capacities of replicas and disk",
+        ]  # fmt: skip
+        assert self.told(*files, "kafka_capacity.json") == [returns, dead, silent, unsized]
+
+    def test_it_is_noted_on_the_way_and_in_the_folder(self, tmp_path, capsys):
+        described = str(DUMPS / "kafka_describe.txt")
+        # a partition of it is in sync on the broker that is down alone: that is left
+        assert main(["plan", described, "-o", str(tmp_path / "move")]) == 3
+        noted = capsys.readouterr().err
+        assert noted.count("note: the files tell no ") == 5
+        page = (tmp_path / "move" / "README.md").read_text()
+        assert page.count("- The files tell no ") == 5
+        main(["check", described])
+        assert "no racks" in capsys.readouterr().err
+        main(["check", described, "-q"])
+        assert "note" not in capsys.readouterr().err
+
+
+def dumped(system, tmp_path, **states):
+    """What is described now, as a file, with some partitions otherwise."""
+    state = system.state
+    for name, more in states.items():
+        state["partitions"][name.replace("_", "-")] |= more
+    system.state = state
+    file = tmp_path / "described.txt"
+    told = subprocess.run(
+        [system.bin / "kafka-topics.sh", "--describe"], env=system.environment(),
+        capture_output=True, check=True,
+    )  # fmt: skip
+    file.write_bytes(told.stdout)
+    return file
+
+
+class TestAGuardSays:
+    def test_that_waves_before_the_one_asked_for_are_not_done(self, system, tmp_path, capsys):
+        _, folder = folder_of(system)
+        now = str(dumped(system, tmp_path))
+        assert main(["guard", str(folder), now, "--wave", "1"]) == 0
+        assert main(["guard", str(folder), now, "--wave", "2"]) == 3
+        assert "wave 1 is not done: wave 2 cannot be ordered before it" in capsys.readouterr().err
+        assert main(["guard", str(folder), now, "--wave", "3"]) == 3
+        assert "waves 1 and 2 are not done: wave 3" in capsys.readouterr().err
+
+    def test_which_replicas_of_the_wave_are_not_in_sync(self, system, tmp_path, capsys):
+        _, folder = folder_of(system)
+        first = json.loads((folder / "guard.json").read_text())["waves"][0][0]
+        file = dumped(system, tmp_path)
+        assert main(["guard", str(folder), str(file)]) == 0
+        assert "not in sync" not in capsys.readouterr().err
+        number = first[0].removeprefix("t-")
+        lines = [
+            re.sub(r"Isr: (\d+),\d+", r"Isr: \1", line)
+            if f"Partition: {number}\t" in line else line
+            for line in file.read_text().split("\n")
+        ]  # fmt: skip
+        file.write_text("\n".join(lines))
+        assert main(["guard", str(folder), str(file)]) == 0
+        told = capsys.readouterr().err
+        assert "replicas of 1 partition of wave 1 are not in sync: " in told
+        assert first[0] in told
+
+
+class TestItsPage:
+    def test_lists_what_each_wave_changes_and_how_long_it_takes(self, system):
+        plan, folder = folder_of(system, node_in=1, node_out=1)
+        page = (folder / "README.md").read_text()
+        assert "Planned for: protocol kafka · node_in 1 · node_out 1." in page
+        waves = len(list((folder / "waves").glob("*.reassignment.json")))
+        listed = re.findall(r"^- \*\*(\d+)\*\*: (.*)$", page, re.M)
+        assert [int(number) for number, _ in listed] == [*range(1, waves + 1)]
+        assert "goes back to where everything was" in page
+        told = " ".join(line for _, line in listed)
+        for row in plan.rows():
+            if row.kind == "copy":
+                assert re.search(rf"{row.partition} [^;]*-> [^;]*{row.target}", told)
+
+    def test_adds_up_waves_that_wait_for_one_another(self, tmp_path):
+        plan = sized_plan(ek.Throttle(node_bandwidth=10.0, node_in=1))
+        page = page_of(plan, tmp_path)
+        assert "| wave | partitions | copies | leader changes | disk | at least |" in page
+        waves = waves_of(plan, plan.cluster.placement)
+        seconds = seconds_of(plan, waves)
+        assert len(seconds) > 1
+        assert sum(seconds) >= plan.makespan
+        assert f"take {duration(sum(seconds))} at least." in page
+        assert "| `THROTTLE` | `10` |" in page
+        assert "Nothing here enforces" not in page
+
+    def test_says_which_rates_nothing_enforces(self, tmp_path):
+        page = page_of(sized_plan(ek.Throttle(cluster_bandwidth=10.0)), tmp_path)
+        assert "Nothing here enforces the bytes per second planned for. Kafka has" in page
+        assert "| `THROTTLE` |  |" in page
+
+
+def sized_plan(throttle):
+    """Six partitions of 100 bytes that level three brokers."""
+    rows = [{"topic": "t", "partition": p, "replicas": [1]} for p in range(6)]
+    document = json.dumps({"version": 1, "partitions": rows}).encode()
+    loads = "topic,partition,disk\n" + "".join(f"t,{p},100\n" for p in range(6))
+    racks = b'{"1": "a", "2": "b", "3": "c"}'
+    cluster = ek.read(document, racks, loads.encode())
+    cluster = cluster.replace(bytes="disk")
+    result = ek.solve(cluster, goals=ek.Goals(level=0.0))
+    return ek.plan(cluster, result, throttle=throttle, protocol="kafka")
+
+
+def page_of(plan, tmp_path):
+    return (ek.write_plan_folder(plan, tmp_path / "move") / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("goals", "said"),
+    [
+        (
+            ek.Goals(level=0.04, leaders="10%", floor={"replicas": 0.5}),
+            "Asked for: no node more than 4% above the mean, or above the proven floor where that "
+            "is higher; no node more than 10% above its share of leaders; no node that takes "
+            "replicas more than 50% (replicas) below the mean.",
+        ),
+        (ek.Goals(level={"disk": 0.125, "replicas": None}), "no node more than 12.5% (disk) above"),
+        (ek.Goals(level=None), "Asked for: all rules kept, and no levelness."),
+        (ek.Cost(), "Asked for: the least cost."),
+    ],
+)
+def test_its_page_states_the_goals_that_were_asked(goals, said, tmp_path):
+    cluster = sized_plan(None).cluster
+    result = ek.solve(cluster, goals=goals)
+    page = page_of(result.plan(protocol="kafka"), tmp_path)
+    assert said in page
+    asked = re.search(r"Asked for: .*", page)[0]
+    halfway = result.plan(protocol="kafka").prefix(0)
+    assert asked in page_of(halfway, tmp_path / "halfway")
+    assert asked in page_of(result.plan(protocol="kafka").resume(cluster), tmp_path / "rest")
+
+
+def test_its_page_says_nothing_of_goals_that_nobody_named(tmp_path):
+    plan = sized_plan(None)
+    again = ek.plan(plan.cluster, plan.target, protocol="kafka")
+    assert "Asked for" not in page_of(again, tmp_path)

@@ -1,0 +1,84 @@
+"""Waits of ``run.sh``: it says what it waits for, why it gives up, and what can be done then."""
+
+import json
+
+import pytest
+
+import evenkeel as ek
+from tests.support.systems.bench import System
+from tests.support.systems.worlds import WORLDS
+from tests.systems.folders.test_kafka_folder import TOOLS, folder_of, skewed
+from tests.systems.folders.test_rabbitmq_folder import plan, system
+
+__all__ = ["plan", "system"]
+
+FOREVER = 10**6
+IMPATIENT = {"PATIENCE": "4", "REPORT": "2"}
+
+
+@pytest.fixture
+def kafka(tmp_path):
+    return System(tmp_path / "kafka", "kafka", TOOLS, skewed(FOREVER))
+
+
+def first_of(folder):
+    """The partitions of the first wave, and the brokers that join them."""
+    wave = json.loads(next(iter(sorted(folder.glob("waves/*.reassignment.json")))).read_text())
+    return [(f"{one['topic']}-{one['partition']}", one["replicas"]) for one in wave["partitions"]]
+
+
+def test_kafka_says_what_it_waits_for_and_what_to_do(kafka):
+    _, folder = folder_of(kafka)
+    done = kafka.run(folder, **IMPATIENT)
+    assert done.returncode == 1
+    count = len(first_of(folder))
+    said = f"--verify says of {count} partitions that they are in progress"
+    assert f"waiting: {said}" in done.stdout
+    assert f"given up after 4 s: {said}" in done.stderr
+    for name, _ in first_of(folder):
+        assert f"Reassignment of partition {name} is still in progress." in done.stderr
+    assert "resume the plan" in done.stderr
+    assert "kafka-reassign-partitions --cancel with" in done.stderr
+
+
+def test_a_broker_that_dies_meanwhile_ends_the_wait_by_its_name(kafka):
+    _, folder = folder_of(kafka)
+    before = kafka.state["partitions"]
+    name, nodes = first_of(folder)[0]
+    dies = next(str(b) for b in nodes if b not in before[name]["replicas"])
+    kafka.state = kafka.state | {"dies": dies}
+    done = kafka.run(folder, REPORT="2", PATIENCE="500")
+    assert done.returncode == 1
+    assert f"{dies}: is dead, and the plan needs it" in done.stderr
+
+
+def test_what_verify_says_is_told_where_it_fails(kafka):
+    _, folder = folder_of(kafka)
+    tool = kafka.bin / "kafka-reassign-partitions.sh"
+    tool.write_text(tool.read_text().replace(
+        "exec", 'case "$*" in *--verify*) echo "no such cluster"; exit 1 ;; esac\nexec', 1
+    ))  # fmt: skip
+    done = kafka.run(folder)
+    assert done.returncode == 1
+    assert "no such cluster" in done.stderr
+
+
+def test_rabbitmq_names_queue_and_member(system, plan):
+    system.state = system.state | {"pace": FOREVER}
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    done = system.run(folder, **IMPATIENT)
+    assert done.returncode == 1
+    assert "has not caught up" in done.stdout
+    assert "does not catch up in 4 s: stopped" in done.stderr
+    waited = done.stdout.partition("waiting: queue ")[2].partition(" has not caught up")[0]
+    assert waited and f"queue {waited} does not catch up" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["elasticsearch", "longhorn"])
+def test_others_say_what_they_wait_for(name, tmp_path):
+    world = WORLDS[name](tmp_path, pace=FOREVER)
+    folder = ek.write_plan_folder(world.plan(), world.system.folder / "move")
+    done = world.run(folder, **IMPATIENT)
+    assert done.returncode == 1
+    assert "waiting: " in done.stdout
+    assert "given up after 4 s: " in done.stderr

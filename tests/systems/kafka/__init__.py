@@ -1,0 +1,1 @@
+"""What the system kafka reads and writes."""

@@ -1,0 +1,240 @@
+"""What Kafka's files leave open: who did not answer, who only joins, what is measured in part."""
+
+import json
+
+import pytest
+
+import evenkeel as ek
+from evenkeel.model.errors import InvalidInput
+from evenkeel.systems import registry
+from evenkeel.systems.documents import Document
+from evenkeel.systems.folders.guarding import guard
+
+KNOWN = b"Topic: a\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: \n"
+IN_SYNC = KNOWN + (
+    b"\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\n"
+    b"\tTopic: a\tPartition: 1\tLeader: 2\tReplicas: 2,3,1\tIsr: 2,3,1\n"
+)
+LAGGING = IN_SYNC.replace(b"Isr: 1,2,3", b"Isr: 1,2").replace(b"Isr: 2,3,1", b"Isr: 2,1")
+
+
+def read(*sources):
+    return registry.read([*sources], format="kafka")
+
+
+def notes(cluster):
+    return [*registry.find("kafka").left_out(cluster)]
+
+
+def noted(cluster, begin):
+    (found,) = [one for one in notes(cluster) if one.startswith(begin)]
+    return found
+
+
+def faults_of(*sources):
+    with pytest.raises(InvalidInput) as caught:
+        read(*sources)
+    return [(fault.path, fault.value) for fault in caught.value.faults]
+
+
+def up(cluster):
+    return [n for n, one in zip(cluster.nodes.names, cluster.nodes.alive, strict=True) if one]
+
+
+def answers(**states):
+    """What is printed of brokers 1, 2 and so on, on rack-1, rack-2 and so on."""
+    said = {
+        "up": "isFenced: false) -> (\n\tProduce(0): 0 to 11 [usable: 11]\n)",
+        "fenced": "isFenced: true) -> (\n\tProduce(0): 0 to 11 [usable: 11]\n)",
+        "silent": "isFenced: false) -> ERROR: org.apache.kafka.common.errors.DisconnectException\n",
+    }
+    return "".join(
+        f"k{b[1:]}:9092 (id: {b[1:]} rack: rack {b[1:]} {said[state]}\n"
+        for b, state in states.items()
+    ).encode()
+
+
+def listing(held, **more):
+    """Log directories: bytes by partition, by broker."""
+    return json.dumps({
+        "version": 1,
+        "brokers": [
+            {"broker": broker, "logDirs": [{"logDir": "/d", "error": None, "partitions": [
+                {"partition": name, "size": size, "isFuture": False} for name, size in own.items()
+            ]} | more]}
+            for broker, own in held.items()
+        ],
+    }).encode()  # fmt: skip
+
+
+class TestAnswers:
+    @pytest.mark.parametrize("state", ["silent", "fenced"])
+    def test_who_does_not_answer_or_is_fenced_is_down(self, state):
+        cluster = read(IN_SYNC, answers(b1="up", b2="up", b3=state, b4=state))
+        assert [*cluster.nodes.names] == ["1", "2", "3", "4"]
+        assert up(cluster) == ["1", "2"]
+        racks = [cluster.topology.domain_name(0, d) for d in cluster.topology.domain[0]]
+        assert racks == ["rack 1", "rack 2", "rack 3", "rack 4"]
+        assert not any("sign of life" in one for one in notes(cluster))
+
+    def test_nobody_answers(self):
+        cluster = read(LAGGING, answers(b1="silent", b2="silent", b3="silent"))
+        assert up(cluster) == []
+
+    def test_two_files_that_differ_are_named(self):
+        found = faults_of(IN_SYNC, answers(b1="up"), answers(b1="silent"))
+        assert found == [("<bytes>:1", 1)]
+
+    def test_a_guard_says_that_who_does_not_answer_is_dead(self, tmp_path):
+        cluster = read(IN_SYNC, answers(b1="up", b2="up", b3="up", b4="up"))
+        node = cluster.placement.node.copy()
+        node[2] = 3
+        target = cluster.placement.replaced(node, cluster.placement.leader)
+        folder = ek.write_plan_folder(ek.plan(cluster, target), tmp_path / "move")
+        found = {
+            state: guard(folder, [
+                Document("described.txt", IN_SYNC),
+                Document("answers.txt", answers(b1="up", b2="up", b3="up", b4=state)),
+            ])
+            for state in ("up", "silent", "fenced")
+        }  # fmt: skip
+        assert found["up"].word == "ready"
+        for state in ("silent", "fenced"):
+            assert found[state].differences == ("4: is dead, and the plan needs it",)
+
+
+class TestGuesses:
+    JOINING = KNOWN + (
+        b"\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 4,5,1,2,3\tIsr: 1,2\t"
+        b"Adding Replicas: 4,5\tRemoving Replicas: 1,2\n"
+        b"\tTopic: a\tPartition: 1\tLeader: 2\tReplicas: 2,3,1\tIsr: 2,1\n"
+    )
+
+    def test_who_only_joins_is_up_and_noted_so(self):
+        cluster = read(self.JOINING)
+        assert up(cluster) == ["1", "2", "4", "5"]
+        assert "brokers 4, 5, which only join" in noted(cluster, "no sign of life of brokers 4")
+        assert "count as dead" in noted(cluster, "no sign of life of brokers 3, which lead nothing")
+
+    def test_who_joins_and_lists_no_log_dirs_where_others_do_is_down(self):
+        held = {"a-0": 1, "a-1": 1}
+        cluster = read(self.JOINING, listing({1: held, 2: held, 3: held, 4: {"a-0": 1}}))
+        assert up(cluster) == ["1", "2", "3", "4"]
+        assert "count as dead" in noted(cluster, "no sign of life of brokers 5")
+
+    def test_what_is_told_is_no_guess(self):
+        table = b"broker,state\n3,down\n4,up\n"
+        found = notes(read(self.JOINING, table))
+        assert [one for one in found if "sign of life" in one] == [
+            one for one in found if one.startswith("no sign of life of brokers 5,")
+        ]
+        assert not any("sign of life" in one for one in notes(
+            registry.read([self.JOINING], format="kafka", offline=[3])
+        ))  # fmt: skip
+
+    def test_a_guess_is_kept_with_the_cluster_that_is_written(self, tmp_path):
+        cluster = read(self.JOINING)
+        ek.write(cluster, tmp_path / "now.rows.json")
+        assert notes(ek.read(tmp_path / "now.rows.json")) == notes(cluster)
+        all_up = cluster.replace(alive=[True] * 5)
+        assert not any("count as dead" in one for one in notes(all_up))
+
+    @pytest.mark.parametrize("words", [b"LiveObservers: 3,4", b"Observers: 3,4"])
+    def test_observers_are_not_dead(self, words):
+        cluster = read(
+            b"Topic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2,3,4\tIsr: 1,2\tOffline: \t" + words
+        )
+        assert up(cluster) == ["1", "2", "3", "4"]
+        assert cluster.placement.node.tolist() == [0, 1, 2, 3]
+        assert "2 observe" in noted(cluster, "no difference between observers")
+        assert any("3, 4, which" in one for one in notes(cluster)) == words.startswith(b"Obs")
+
+
+class TestUnmeasured:
+    OTHER = b"Topic: b\tPartition: 0\tLeader: 2\tReplicas: 2,3\tIsr: 2,3\n"
+
+    def test_partitions_that_only_other_brokers_hold_are_counted(self):
+        cluster = read(LAGGING + self.OTHER, listing({1: {"a-0": 100, "a-1": 100}}))
+        assert cluster.partitions.load.voter[:, 1].tolist() == [100, 100, 0]
+        assert "log dirs of all brokers" in noted(cluster, "no size of 1 of 3 partitions")
+        whole = {"a-0": 100, "a-1": 100}
+        full = read(LAGGING + self.OTHER, listing({1: whole, 2: whole | {"b-0": 0}}))
+        assert not any(one.startswith("no size") for one in notes(full))
+
+    def test_a_topic_that_is_younger_than_the_list_has_no_size(self):
+        held = {"a-0": 100, "a-1": 100}
+        cluster = read(IN_SYNC + self.OTHER, listing({1: held, 2: held, 3: held}))
+        assert noted(cluster, "no size of 1 of 3 partitions")
+        del held["a-1"]
+        found = faults_of(IN_SYNC, listing({1: held, 2: held, 3: held}))
+        assert found == [("<bytes>:3", "a-1")]
+
+    def test_loads_of_some(self):
+        cluster = read(IN_SYNC, b"topic,partition,cpu\na,0,5\n")
+        assert noted(cluster, "no cpu of 1 of 2 partitions")
+
+    def test_capacities_of_some_brokers(self):
+        cluster = read(IN_SYNC, b"broker,disk\n1,5TB\n2,\n3,5TB\n")
+        assert noted(cluster, "no capacity of disk of brokers 2")
+
+
+class TestDescribedNowhere:
+    """Internal topics, all but the one that was asked for, and those made meanwhile."""
+
+    OWN = {"a-0": 100, "a-1": 200}
+    LISTED = listing({
+        1: OWN | {"__consumer_offsets-0": 40, "b-c-3": 2}, 2: OWN, 3: OWN | {"b-c-3": 10**9},
+    })  # fmt: skip
+
+    def test_they_are_no_partitions_and_noted(self):
+        cluster = read(IN_SYNC, self.LISTED)
+        assert [*cluster.partitions.names] == ["a-0", "a-1"]
+        told = noted(cluster, "no description of topics that log dirs hold")
+        assert "(__consumer_offsets, b-c)" in told
+        assert "1 GB (1 GB on 3, 42B on 1) are not counted, for want of capacities" in told
+
+    def test_what_they_take_is_taken_off_where_capacities_are_told(self):
+        cluster = read(IN_SYNC, self.LISTED, b"broker,disk\n1,1000\n2,1000\n3,1000\n")
+        assert cluster.nodes.capacity[:, 1].tolist() == [958, 1000, 0]
+        told = noted(cluster, "no description of topics that log dirs hold")
+        assert "capacities of disk are less by 1 GB (1 GB on 3, 42B on 1)" in told
+
+    def test_nothing_in_common_is_a_contradiction(self):
+        strange = listing({1: {"x-0": 1}})
+        assert faults_of(IN_SYNC, strange) == [
+            ("<bytes>: brokers[0].logDirs[0].partitions[0].partition", "x-0")
+        ]
+        assert faults_of(IN_SYNC, b"topic,cpu\nx,1\ny,2\n") == [
+            ("<bytes>:2: topic", "x"), ("<bytes>:3: topic", "y"),
+        ]  # fmt: skip
+
+    def test_loads_of_other_topics_are_noted(self):
+        cluster = read(IN_SYNC, b"topic,partition,cpu\na,,4\n__consumer_offsets,0,9\nb,,9\n")
+        assert cluster.partitions.load.voter[:, 1].tolist() == [2, 2]
+        assert "(__consumer_offsets, b)" in noted(cluster, "no description of topics that have")
+
+    def test_a_partition_that_a_described_topic_does_not_have_is_one_of_them(self):
+        cluster = read(IN_SYNC, listing({1: self.OWN | {"a-2": 7}}))
+        assert "(7B on 1)" in noted(cluster, "no description of topics that log dirs hold (a)")
+        assert faults_of(IN_SYNC, b"topic,partition,cpu\na,2,9\n") == [("<bytes>:2: topic", "a-2")]
+
+
+class TestRackLines:
+    @pytest.mark.parametrize(
+        "line", [b'3: "rc"', b"3: 'rc'", b'3,"rc"', b'3 "rc"', b"3 rc", b"3,rc", b"3=rc"]
+    )
+    def test_quotes_are_no_part_of_a_rack(self, line):
+        cluster = read(IN_SYNC, b"1: ra\n2: rb\n" + line)
+        assert cluster.topology.domain_name(0, cluster.topology.domain[0][2]) == "rc"
+
+    def test_blanks_and_commas_may_stand_in_quotes(self):
+        cluster = read(IN_SYNC, b'1 "r, a"\n2, r b\n3: dc1:r3\n')
+        names = [cluster.topology.domain_name(0, d) for d in cluster.topology.domain[0]]
+        assert names == ["r, a", "r b", "dc1:r3"]
+
+    @pytest.mark.parametrize("line", ["ra,x", "ra x", '"ra', "ra'", "ra # spare"])
+    def test_what_is_not_one_cell_is_refused(self, line):
+        dividers = " " if " " in line else " ,:"
+        for mark in dividers:
+            racks = f"1{mark}ra\n2{mark}rb\n3{mark}{line}\n".encode()
+            assert ("<bytes>:3", line) in faults_of(IN_SYNC, racks)

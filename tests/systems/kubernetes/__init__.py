@@ -1,0 +1,1 @@
+"""What the system kubernetes reads and writes."""

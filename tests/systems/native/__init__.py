@@ -1,0 +1,1 @@
+"""What the system native reads and writes."""

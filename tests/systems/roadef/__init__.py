@@ -1,0 +1,1 @@
+"""What the system roadef reads and writes."""

@@ -1,0 +1,1 @@
+"""What the system swift reads and writes."""

@@ -1,0 +1,1 @@
+"""What the system tables reads and writes."""

@@ -1,0 +1,215 @@
+"""What holds for the dumps of every system alike: how they are found, refused, and solved."""
+
+import gzip
+import json
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from evenkeel.cli import main
+from evenkeel.model.errors import InvalidInput
+from evenkeel.systems import registry
+from tests.support import places
+
+FORMATS = places.DATA / "formats"
+
+
+def files_of(system):
+    folder = FORMATS / system
+    return [one for one in sorted(folder.rglob("*")) if one.is_file()]
+
+
+SYSTEMS = ["elasticsearch", "helix", "kubernetes", "rabbitmq", "swift"]
+SUFFIX = {"swift": "plan.ring.gz"}
+
+
+@pytest.fixture(params=SYSTEMS)
+def system(request):
+    return request.param
+
+
+def same(one, other):
+    """Clusters but for their payload, of which not every system's can be compared."""
+    assert one.native_format == other.native_format
+    assert list(one.partitions.names) == list(other.partitions.names)
+    for part in ("nodes", "partitions", "placement"):
+        mine, theirs = getattr(one, part), getattr(other, part)
+        for name, value in vars(mine).items():
+            if isinstance(value, np.ndarray):
+                real = value.dtype.kind == "f"
+                assert np.array_equal(value, getattr(theirs, name), equal_nan=real)
+    assert one.rules == other.rules
+
+
+def test_a_folder_is_found_by_its_content(system):
+    cluster = registry.read(FORMATS / system)
+    assert cluster.native_format == system
+    assert len(cluster.nodes) > 1 and len(cluster.partitions) > 1
+
+
+def test_the_order_of_files_does_not_matter(system):
+    files = files_of(system)
+    same(registry.read(files[::-1]), registry.read(files))
+
+
+def test_zipped_or_packed_is_the_same(system, tmp_path):
+    want = registry.read(FORMATS / system)
+    file = tmp_path / "dump.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one in files_of(system):
+            data = one.read_bytes()
+            # members of an archive are not packed again
+            data = gzip.decompress(data) if one.suffix == ".gz" else data
+            archive.writestr(str(one.relative_to(FORMATS / system)), data)
+    same(registry.read(file), want)
+    if system != "helix":  # whose records are told by their folders
+        packed = [gzip.compress(one.read_bytes()) for one in files_of(system)]
+        if system != "swift":
+            same(registry.read(packed), want)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_same_files_twice_are_refused(system, named):
+    files = files_of(system)
+    files = files if named else [one.read_bytes() for one in files]
+    with pytest.raises(InvalidInput):
+        registry.read([*files, *files], format=system)
+
+
+@pytest.mark.parametrize("damage", ["utf-16", "latin-1", "empty", "half", "other"])
+def test_a_damaged_file_is_refused_by_name(system, damage, tmp_path):
+    *rest, last = files_of(system)
+    data = last.read_bytes()
+    data = gzip.decompress(data) if last.suffix == ".gz" else data
+    if damage == "utf-16":
+        data = data.decode("latin-1").encode("utf-16")
+    elif damage == "latin-1":
+        data = data.replace(b'"name"', b'"n\xe4me"', 1).replace(b'"id"', b'"\xefd"', 1)
+        data = data if b"\xe4" in data or b"\xef" in data else b"\xff" + data
+    else:
+        data = {"empty": b"", "half": data[: len(data) // 2], "other": b"0 1 2\n"}[damage]
+    folder = tmp_path / last.parent.name
+    folder.mkdir()
+    file = folder / last.name
+    file.write_bytes(data)
+    with pytest.raises(InvalidInput) as caught:
+        registry.read([*rest, file], format=system)
+    assert any(fault.path.startswith(str(file)) for fault in caught.value.faults)
+
+
+def test_the_command_line_refuses_it_and_writes_nothing(system, tmp_path, capsys):
+    *rest, last = files_of(system)
+    broken = tmp_path / "broken"
+    broken.write_bytes(last.read_bytes()[:-20])
+    out = tmp_path / SUFFIX.get(system, "plan.json")
+    code = main(["solve", *map(str, rest), str(broken), "-o", str(out), "--format", system])
+    assert code == 2
+    assert [one.name for one in tmp_path.iterdir()] == ["broken"]
+    assert "broken" in capsys.readouterr().err
+
+
+def test_unsolved_it_comes_back_as_it_was(system, tmp_path):
+    cluster = registry.read(FORMATS / system)
+    files = registry.write(cluster, tmp_path / SUFFIX.get(system, "out.json"))
+    assert len(files) == 1
+    again = registry.write(
+        registry.read(files[0], *context(system)), tmp_path / f"b-{files[0].name}"
+    )
+    assert files[0].read_bytes() == again[0].read_bytes()
+
+
+def context(system):
+    """The files of a system without those that a placement is written to."""
+    written = {"elasticsearch": "shards", "rabbitmq": "queues", "swift": "object.ring"}
+    if system == "kubernetes":
+        return []
+    if system == "helix":
+        return [one for one in files_of(system) if not {"IDEALSTATES"} & {*one.parts}]
+    return [one for one in files_of(system) if not one.name.startswith(written[system])]
+
+
+def test_the_same_placement_changes_nothing(system, tmp_path):
+    cluster = registry.read(FORMATS / system)
+    path = tmp_path / SUFFIX.get(system, "plan.json")
+    files = registry.write(cluster, path, placement=cluster.placement)
+    if system == "swift":
+        assert files[0].read_bytes() == files[1].read_bytes()
+    elif system == "rabbitmq":
+        was = json.loads((FORMATS / system / "queues.json").read_text())
+        assert json.loads(files[0].read_text()) == was
+    else:
+        document = json.loads(files[0].read_text())
+        assert document in ([], {"commands": []}, {"evictions": []})
+
+
+def test_reading_takes_memory_as_the_file_does(system):
+    registry.read(FORMATS / system)  # modules are loaded now
+    files = files_of(system)
+    size = sum(one.stat().st_size for one in files)
+    tracemalloc.start()
+    try:
+        registry.read(FORMATS / system)
+        assert tracemalloc.get_traced_memory()[1] < 60 * size + (8 << 20)
+    finally:
+        tracemalloc.stop()
+
+
+def shuffled(cluster, seed):
+    """A placement with every replica on a random node, no two of a partition on the same."""
+    draw = np.random.default_rng(seed)
+    node, first = cluster.placement.node.copy(), cluster.placement.first
+    for p in range(len(cluster.partitions)):
+        held = np.flatnonzero(node[first[p] : first[p + 1]] >= 0)
+        chosen = draw.choice(len(cluster.nodes), len(held), replace=False)
+        node[first[p] + held] = chosen
+    return cluster.placement.replaced(node, cluster.placement.leader)
+
+
+def held_by(cluster, placement):
+    """The names of the nodes that hold each partition."""
+    names = cluster.nodes.names
+    return {
+        name: {names[n] for n in row if n >= 0}
+        for name, row in zip(cluster.partitions.names, placement.nodes.tolist(), strict=True)
+    }
+
+
+def carried_out(system, cluster, files):
+    """Who holds each partition once that was done which was written."""
+    document = json.loads(files[0].read_text())
+    held = held_by(cluster, cluster.placement)
+    if system == "elasticsearch":
+        for command in document["commands"]:
+            ((verb, what),) = command.items()
+            own = held[f"{what['index']}/{what['shard']}"]
+            # what is cancelled goes back to where it came from
+            source, target = what.get("from_node"), what.get("to_node")
+            if verb == "cancel":
+                source, target = what["node"], "es-3"
+            assert source in own and target not in own
+            own.discard(source)
+            own.add(target)
+        return held
+    if system == "rabbitmq":
+        names = {tuple(key): name for name, key in cluster.native["keys"].items()}
+        return {
+            names[row["vhost"], row["name"]]: {*row["members"]}
+            for row in document
+            if (row["vhost"], row["name"]) in names
+        }
+    for one in document:
+        for partition, nodes in one["listFields"].items() or one["mapFields"].items():
+            held[partition] = {*nodes}
+    return held
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("name", ["elasticsearch", "helix", "rabbitmq"])
+def test_whatever_the_placement_is_it_is_brought_about(name, seed, tmp_path):
+    cluster = registry.read(FORMATS / name)
+    target = shuffled(cluster, seed)
+    files = registry.write(cluster, tmp_path / "plan.json", placement=target)
+    found = carried_out(name, cluster, files)
+    assert found == held_by(cluster, target)
