@@ -74,67 +74,79 @@ def even_shares(
     Even
         What each node carries.
     """
-    even, least = np.zeros(len(room)), np.zeros(len(room))
-    rest, left = np.ones(len(room), bool), [one for one in parts if one[0].any()]
+    with np.errstate(over="ignore", invalid="ignore"):
+        even = _divided(load, room, most, parts)
+        least = np.zeros(len(room)) if unit == 0.0 else _whole(load, room, most, unit, parts)
+    return Even(even, least)
+
+
+def _divided(
+    load: float,
+    room: NDArray[np.float64],
+    most: NDArray[np.float64],
+    parts: Sequence[tuple[NDArray[np.bool_], float]],
+) -> NDArray[np.float64]:
+    """Return the share of its room that each node carries, as if loads could be split."""
+    even, rest = np.zeros(len(room)), np.ones(len(room), bool)
+    left = [one for one in parts if one[0].any()]
     while True:
         level = filled(load, room[rest], most[rest])
         full = [filled(forced, room[inside], most[inside]) for inside, forced in left]
         at = int(np.argmax(full)) if full else -1
-        forced_level = full[at] if full else 0.0
-        is_last = not level * (1.0 + MARGIN) < forced_level < np.inf
-        inside, amount = (rest, load) if is_last else left[at]
-        with np.errstate(over="ignore", invalid="ignore"):
-            _divide(level if is_last else forced_level, amount, inside, room, most, unit, even,
-                    least)  # fmt: skip
-        if is_last:
-            for nodes, forced in left if unit > 0.0 else ():
-                if least[nodes].sum() < forced * (1.0 - MARGIN):
-                    whole = _whole(forced, room[nodes], most[nodes], unit)
-                    least[nodes] = np.maximum(least[nodes], whole)
-            return Even(even, least)
+        if not left or not level * (1.0 + MARGIN) < full[at] < np.inf:
+            even[rest] = level if level < np.inf else 0.0
+            return even
+        inside, amount = left[at]
+        even[inside] = full[at]
         rest, load = rest & ~inside, max(load - amount, 0.0)
         left = [
             (nodes & ~inside, max(forced - (amount if (nodes & inside).any() else 0.0), 0.0))
             for nodes, forced in left
+            if (nodes & ~inside).any()
         ]
-        left = [one for one in left if one[0].any()]
-
-
-def _divide(
-    level: float,
-    amount: float,
-    inside: NDArray[np.bool_],
-    room: NDArray[np.float64],
-    most: NDArray[np.float64],
-    unit: float,
-    even: NDArray[np.float64],
-    least: NDArray[np.float64],
-) -> None:
-    """Fill in what nodes ``inside (N,)`` carry of an amount that fills them to a level."""
-    if not 0.0 < level < np.inf:
-        return
-    even[inside] = level
-    if unit > 0.0:
-        least[inside] = _whole(amount, room[inside], most[inside], unit)
 
 
 def _whole(
-    amount: float, room: NDArray[np.float64], most: NDArray[np.float64], unit: float
+    load: float,
+    room: NDArray[np.float64],
+    most: NDArray[np.float64],
+    unit: float,
+    parts: Sequence[tuple[NDArray[np.bool_], float]],
 ) -> NDArray[np.float64]:
-    """Return what each node carries of an amount in whole units."""
-    slots = whole_slots(room, unit)
-    level = np.inf
-    if slots is not None:
-        most = np.floor(most / unit * NEARLY + WHOLE)
-        level = whole_level(slots, whole_units(amount, unit), most)
-    if slots is None or not level < np.inf:
-        return room
-    return np.floor(level * slots * NEARLY) * unit
+    """Return what each node carries in whole units, so that all find a place.
+
+    What a part has room for beyond what is forced into it is room for the rest.
+    """
+    slots = room / unit
+    most = np.floor(most / unit * NEARLY + WHOLE)
+    least, rest = np.zeros(len(room)), np.ones(len(room), bool)
+    count = whole_units(load, unit)
+    left = [(nodes, whole_units(forced, unit)) for nodes, forced in parts if nodes.any()]
+    while True:
+        level = whole_level(slots[rest], count, most[rest])
+        full = [whole_level(slots[inside], forced, most[inside]) for inside, forced in left]
+        at = int(np.argmax(full)) if full else -1
+        is_last = not left or not level * NEARLY < full[at]
+        inside, level = (rest, level) if is_last else (left[at][0], full[at])
+        if level == np.inf:
+            least[inside] = slots[inside]
+        elif level > 0.0:
+            least[inside] = np.floor(level * slots[inside] * NEARLY)
+        if is_last:
+            return least * unit
+        taken = np.where(inside, np.minimum(least, most), 0.0)
+        rest, count = rest & ~inside, max(count - int(taken.sum()), 0)
+        left = [
+            (nodes & ~inside, max(forced - int(taken[nodes].sum()), 0))
+            for nodes, forced in left
+            if (nodes & ~inside).any()
+        ]
 
 
 def filled(load: float, room: NDArray[np.float64], most: NDArray[np.float64]) -> float:
     """Return the level at which nodes hold a load, none more than its ``most (N,)``."""
-    free, left = np.ones(len(room), bool), load
+    free = ~((room == np.inf) & (most < np.inf))  # without end, and so never at a level
+    left = load - float(most[~free].sum())
     while True:
         level = float(utilisation(np.array(max(left, 0.0)), np.array(room[free].sum())))
         with np.errstate(invalid="ignore"):
@@ -150,13 +162,6 @@ def whole_loads(load: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
     return np.floor(load / unit * NEARLY + WHOLE) * unit if unit > 0.0 else load
 
 
-def whole_slots(room: NDArray[np.float64], unit: float) -> NDArray[np.float64] | None:
-    """Return how many units have room; None if these are beyond numbers that count."""
-    with np.errstate(over="ignore"):
-        slots = room / unit
-        return slots if slots.sum() < 2.0**53 else None
-
-
 def whole_units(amount: float, unit: float) -> int:
     """Return how many units there are in an amount."""
     return int(np.ceil(amount / unit * (1.0 - 1e-12) - WHOLE))
@@ -167,11 +172,11 @@ def whole_level(
 ) -> float:
     """Return the least t for which the sum of floor(t x room), each at most ``most``, reaches it.
 
-    Infinite where there is none.
+    Infinite where there is none, 0 where room has no end.
     """
     if most is None or not (most < np.inf).any():
         return _whole_level(room, count)
-    free, level = np.ones(len(room), bool), 0.0
+    free, level = ~((room == np.inf) & (most < np.inf)), 0.0
     while True:
         level = max(level, _whole_level(room[free], max(count - int(most[~free].sum()), 0)))
         full = free & (most < (np.floor(level * room * NEARLY) if level < np.inf else np.inf))
@@ -183,7 +188,7 @@ def whole_level(
 def _whole_level(room: NDArray[np.float64], count: int) -> float:
     """Return the least t for which the sum of floor(t x room) reaches a count."""
     room = room[room > 0.0]
-    if count == 0:
+    if count == 0 or room.sum() == np.inf:
         return 0.0
     if len(room) == 0:
         return np.inf

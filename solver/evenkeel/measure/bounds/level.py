@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope
-from evenkeel.measure.bounds.even import whole_level, whole_slots, whole_units
+from evenkeel.measure.bounds.even import whole_level, whole_units
 from evenkeel.measure.bounds.share import Part, forced_parts, group_level
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.node_states import absent_keepers, usable
@@ -133,9 +133,10 @@ def whole_replicas(
     if not units.any() or absent_keepers(cluster).any():
         return level
     for d in np.flatnonzero(units).tolist():
-        slots = whole_slots(cluster.nodes.capacity[inside, d], float(units[d]))
-        if slots is not None:
-            level[d] = whole_level(slots, whole_units(float(load[d]), float(units[d])))
+        unit = float(units[d])
+        with np.errstate(over="ignore"):
+            slots = cluster.nodes.capacity[inside, d] / unit
+        level[d] = whole_level(slots, whole_units(float(load[d]), unit))
     return level
 
 
