@@ -465,6 +465,13 @@ def whole_loads(rng: np.random.Generator) -> Drawn:
     d.goals = {"level": d.pick([0.0, 0.01, 0.05, 0.1, 0.3, 0.6])}
     if d.chance(0.4):
         d.goals["leaders"] = d.pick([0.0, 0.05, 0.2])
+    if d.chance(0.1):  # without a mean, but for what rules force
+        for n in range(d.nodes):
+            if d.chance(0.4):
+                d.given["capacity"][n] = [np.inf]
+    if d.chance(0.1):
+        d.given["alive"] = [not away for away in d.some(d.nodes, 0.2)]
+        d.given["keeps"] = [True] * d.nodes
     return d.drawn()
 
 

@@ -1,7 +1,9 @@
 """The sentence of the README, tested by itself: no node may be more than 5 % above the mean.
 
 Where all replicas weigh the same, whole ones may force more: the mean rounded up, or what rules
-leave no place for elsewhere. What is forced is found by trying every set of nodes.
+leave no place for elsewhere. What is forced is found by trying every set of nodes. A node that
+accepts nothing holds what it has at most. Where one that accepts has endless capacity there is no
+mean, and only rules force anything anywhere, wherever replicas are now.
 """
 
 import itertools
@@ -22,10 +24,6 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
               if world.may_receive[n] or (world.may_hold[n] and n in held)]  # fmt: skip
     if len(usable) > MOST_NODES or not result.goals_reached:
         return
-    if not all(world.may_receive[n] for n in usable):
-        return  # what these may go on holding, beside rules, is not looked at
-    if any(inf in world.capacity[n] for n in usable):
-        return  # there is no mean
     goals, loads = world.case.goals, world.loads(after)
     level = goals.get("level", 0.05)
     asked = [level.get(name) if isinstance(level, dict) else level for name in world.names]
@@ -37,7 +35,9 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
         for n in usable:
             if not world.alive[n]:
                 room[n] = inf
-        most = allowance(room, asked[d] or 0.0, _replicas_forced(world, usable))
+        endless = any(world.may_receive[n] and room[n] == inf for n in usable)
+        takes = [endless or may for may in world.may_receive]
+        most = allowance(room, asked[d] or 0.0, _replicas_forced(world, usable, takes))
         for n in usable:
             count = loads[n][d] / unit
             if world.serves[n] and count > most[n] + NEARLY * count:
@@ -86,8 +86,10 @@ def _whole(room: list[float], count: int) -> float:
     return inf
 
 
-def _replicas_forced(world: World, usable: list[int]) -> Callable[[frozenset[int]], float]:
-    """Say how many replicas find no place outside a set of nodes."""
+def _replicas_forced(
+    world: World, usable: list[int], takes: list[bool]
+) -> Callable[[frozenset[int]], float]:
+    """Say how many replicas find no place outside a set of nodes, some of which take no more."""
 
     def forced(inside: frozenset[int]) -> float:
         outside = [n for n in usable if n not in inside]
@@ -96,20 +98,21 @@ def _replicas_forced(world: World, usable: list[int]) -> Callable[[frozenset[int
             free = [
                 n for n in outside
                 if world.open[world.rule[p]][n] and n not in world.forbidden[p]
+                and (takes[n] or n in world.came.rows[p])
             ]  # fmt: skip
-            places = inf if free else 0.0
+            places = sum(inf if takes[n] else world.came.rows[p].count(n) for n in free)
             for one in world.bounds[world.rule[p]]:
                 domain = [world.domain[one.tier][n] for n in free]
                 if one.kind == "spread" and one.hard and min(domain, default=0) >= 0:
                     places = min(places, one.amount * len(set(domain)))
             total += max(0.0, want - places)
-        room = min(_room(world, outside, tier) for tier in world.domain)
+        room = min(_room(world, outside, takes, tier) for tier in world.domain)
         return max(total, sum(world.wanted) - room, _led_alone(world, inside, outside))
 
     return forced
 
 
-def _room(world: World, outside: list[int], tier: str) -> float:
+def _room(world: World, outside: list[int], takes: list[bool], tier: str) -> float:
     """Count the replicas that nodes hold at most, and each domain of a tier by the rules."""
     of_all = [
         min((one.amount for one in world.bounds[world.rule[p]]
@@ -119,6 +122,8 @@ def _room(world: World, outside: list[int], tier: str) -> float:
     held: dict[int, float] = {}
     for n in outside:
         most = inf if world.max_replicas[n] < 0 else world.max_replicas[n]
+        if not takes[n]:
+            most = min(most, sum(row.count(n) for row in world.came.rows))
         if world.domain[tier][n] < 0:
             return inf
         held[world.domain[tier][n]] = held.get(world.domain[tier][n], 0.0) + most
@@ -138,7 +143,10 @@ def _leaders_forced(world: World, able: list[int]) -> Callable[[frozenset[int]],
     def forced(inside: frozenset[int]) -> float:
         outside = [n for n in able if n not in inside]
         return sum(
-            want > 0 and not any(world.open[world.rule[p]][n] for n in outside)
+            want > 0 and not any(
+                world.open[world.rule[p]][n]
+                and (world.may_receive[n] or n in world.came.rows[p]) for n in outside
+            )
             for p, want in enumerate(world.wanted)
         )
 

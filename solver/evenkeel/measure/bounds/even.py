@@ -3,7 +3,8 @@
 All that is wanted is divided by capacity. Where rules force more than the mean into some nodes,
 these are level among themselves, and the others share what is left: of all divisions that rules
 permit, the one whose fullest nodes are least full, then the next ones, and so on. A node that
-accepts nothing carries no more than it holds.
+accepts nothing carries no more than it holds. Others beside nodes of endless room, which have no
+mean, get no fuller than where rules force least.
 
 Source: Fujishige, Lexicographically optimal base of a polymatroid with respect to a weight vector,
 1980 (sets that are forced to hold most for their size are fixed first, one after the other).
@@ -87,17 +88,19 @@ def _divided(
     parts: Sequence[tuple[NDArray[np.bool_], float]],
 ) -> NDArray[np.float64]:
     """Return the share of its room that each node carries, as if loads could be split."""
-    even, rest = np.zeros(len(room)), np.ones(len(room), bool)
+    even, rest, lowest = np.zeros(len(room)), np.ones(len(room), bool), 0.0
     left = [one for one in parts if one[0].any()]
     while True:
         level = filled(load, room[rest], most[rest])
         full = [filled(forced, room[inside], most[inside]) for inside, forced in left]
         at = int(np.argmax(full)) if full else -1
         if not left or not level * (1.0 + MARGIN) < full[at] < np.inf:
+            if room[rest].sum() == np.inf and level == 0.0:
+                level = lowest
             even[rest] = level if level < np.inf else 0.0
-            return even
-        inside, amount = left[at]
-        even[inside] = full[at]
+            return np.where(room < np.inf, even, 0.0)
+        (inside, amount), lowest = left[at], full[at]
+        even[inside] = lowest
         rest, load = rest & ~inside, max(load - amount, 0.0)
         left = [
             (nodes & ~inside, max(forced - (amount if (nodes & inside).any() else 0.0), 0.0))
@@ -119,7 +122,7 @@ def _whole(
     """
     slots = room / unit
     most = np.floor(most / unit * NEARLY + WHOLE)
-    least, rest = np.zeros(len(room)), np.ones(len(room), bool)
+    least, rest, lowest = np.zeros(len(room)), np.ones(len(room), bool), 0.0
     count = whole_units(load, unit)
     left = [(nodes, whole_units(forced, unit)) for nodes, forced in parts if nodes.any()]
     while True:
@@ -127,13 +130,16 @@ def _whole(
         full = [whole_level(slots[inside], forced, most[inside]) for inside, forced in left]
         at = int(np.argmax(full)) if full else -1
         is_last = not left or not level * NEARLY < full[at]
+        if is_last and level == 0.0 and slots[rest].sum() == np.inf:
+            level = lowest
         inside, level = (rest, level) if is_last else (left[at][0], full[at])
         if level == np.inf:
             least[inside] = slots[inside]
         elif level > 0.0:
             least[inside] = np.floor(level * slots[inside] * NEARLY)
         if is_last:
-            return least * unit
+            return np.where(slots < np.inf, least, 0.0) * unit
+        lowest = level
         taken = np.where(inside, np.minimum(least, most), 0.0)
         rest, count = rest & ~inside, max(count - int(taken.sum()), 0)
         left = [

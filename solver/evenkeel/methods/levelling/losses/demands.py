@@ -51,10 +51,10 @@ def stock_and_demands(
         unit=np.array(partitions.load.unit),
         alike=np.array(partitions.load.alike),
         even=np.array(even.even.T, order="C"),
-        least=np.array(even.least.T, order="C"),
+        least=np.array(_stays_least(even.even, even.least).T, order="C"),
         roomy=roomy,
         lead_even=leading.level,
-        lead_least=leading.least,
+        lead_least=_stays_least(leading.level, leading.least),
         leads_alike=bool((roomy < np.inf).all()),
         lead_weight=np.where(nodes.may_lead & able, nodes.lead_weight, 0.0),
         led=int((partitions.replicas > 0).sum()) if leads else 0,
@@ -81,6 +81,17 @@ def stock_and_demands(
         receives=nodes.may_receive,
         leads=nodes.may_lead,
     )
+
+
+def _stays_least(
+    level: NDArray[np.float64], least: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the least in whole units, (N,) or (N, D), that no loss of nodes makes smaller.
+
+    What is rounded up in one part is room for the others, and more so once a node of it is lost.
+    """
+    apart = level.max(0, initial=0.0) > np.where(level > 0.0, level, np.inf).min(0, initial=np.inf)
+    return np.where(apart, 0.0, least)
 
 
 def _starts(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
