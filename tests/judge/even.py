@@ -143,9 +143,10 @@ def _leaders_forced(world: World, able: list[int]) -> Callable[[frozenset[int]],
     def forced(inside: frozenset[int]) -> float:
         outside = [n for n in able if n not in inside]
         return sum(
-            want > 0 and not any(
-                world.open[world.rule[p]][n]
-                and (world.may_receive[n] or n in world.came.rows[p]) for n in outside
+            want > 0
+            and not any(
+                world.open[world.rule[p]][n] and (world.may_receive[n] or n in world.came.rows[p])
+                for n in outside
             )
             for p, want in enumerate(world.wanted)
         )

@@ -238,6 +238,44 @@ def test_counts_are_levelled_to_whole_replicas():
     assert bounds(cluster, Goals(level=None)).moves_level == 0
 
 
+def test_places_that_whole_replicas_leave_free_in_a_part_are_room_for_the_others():
+    cluster = Cluster.from_arrays(
+        capacity=[[2.2], [2.2], [1.0], [1.0], [1.0]],
+        load=[[1.0]] * 4,
+        tags={"ssd": [True, True, False, False, False]},
+        rules=[Rule(require=["+ssd"])],
+        rule=[0, 0, 0, -1],
+        replicas=1,
+    )
+    found = bounds(cluster, Goals(level=0.05))
+    assert found.target[:, 0].tolist() == [2.0, 2.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_node_beside_endless_ones_gets_no_fuller_than_where_rules_force_least():
+    cluster = Cluster.from_arrays(
+        capacity=[[np.inf], [8.0], [4.0], [4.0]],
+        load=[[1.0]] * 4,
+        domains={"zone": ["a", "a", "b", "b"]},
+        spread={"zone": 1},
+        replicas=2,
+    )
+    found = bounds(cluster, Goals(level=0.05))
+    assert found.even[:, 0].tolist() == [0.0, 0.5, 0.5, 0.5]
+    assert found.target[:, 0].tolist() == [np.inf, 4.0, 2.0, 2.0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_replicas_that_endless_nodes_may_not_hold_are_divided_among_the_others():
+    cluster = Cluster.from_arrays(
+        capacity=[[np.inf], [4.0], [4.0]],
+        load=[[1.0]] * 6,
+        max_replicas=[2, -1, -1],
+        replicas=1,
+    )
+    assert bounds(cluster, Goals(level=0.05)).target[:, 0].tolist() == [np.inf, 2.0, 2.0]
+
+
 def test_leaders_are_bound_by_whole_numbers_and_weights():
     cluster = Cluster.from_arrays(
         capacity=[[100.0]] * 3, load=[[1.0]] * 10, lead_weight=[1.0, 1.0, 0.0], replicas=1

@@ -83,9 +83,7 @@ def stock_and_demands(
     )
 
 
-def _stays_least(
-    level: NDArray[np.float64], least: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _stays_least(level: NDArray[np.float64], least: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the least in whole units, (N,) or (N, D), that no loss of nodes makes smaller.
 
     What is rounded up in one part is room for the others, and more so once a node of it is lost.
