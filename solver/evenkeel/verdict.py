@@ -12,13 +12,14 @@ from evenkeel.measure.bounds.floor import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.levelness import ROUNDING, Levelness
-from evenkeel.measure.spending import most_out
+from evenkeel.measure.spending import departed
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.registry import Method
 from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.limits import Limits
+from evenkeel.model.limits import Limits, node_counts
+from evenkeel.model.runtime.printable import some_of
 
 Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
 
@@ -152,15 +153,25 @@ def budgets_used_up(
     spent = {
         "moves": compared.moves + 1,
         "bytes": compared.bytes_moved + lightest,
-        "node_in": int(compared.node_in.max(initial=0)) + 1,
-        "node_out": most_out(cluster, compared) + 1,
         "leader_changes": compared.leader_changes + 1,
     }
-    return [
+    used_up = [
         f"limits.{name}={limit:,.0f}"
         for name, next_one in spent.items()
         if (limit := getattr(limits, name)) is not None and next_one > limit
     ]
+    by_node = {"node_in": compared.node_in, "node_out": departed(cluster, compared)}
+    for name, passed in by_node.items():
+        if (limit := getattr(limits, name)) is None:
+            continue
+        full = np.flatnonzero(passed >= node_counts(cluster, limit))
+        if len(full):
+            of = some_of(full.tolist(), lambda n: str(cluster.nodes.names[n]), 3)
+            used_up.append(
+                f"limits.{name}={limit:,}" if isinstance(limit, int)
+                else f"limits.{name} of {of}"
+            )  # fmt: skip
+    return used_up
 
 
 def _missed(

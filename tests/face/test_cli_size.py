@@ -132,4 +132,4 @@ def test_arguments_that_contradict_each_other_are_refused(file, capsys, asked, s
 
 def test_a_shortage_of_less_than_its_digits_is_told():
     short = Shortage("", "load", "disk", "", needed=1e12, held=1e12 - 2e6)
-    assert short.reason == "disk holds 1 T of the 1 T wanted there: 2,000,000 too little"
+    assert short.reason == "disk has room for 1 T of the 1 T needed: 2,000,000 too little"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.model.runtime.figures import quantity
 from evenkeel.view.report import report
 from tests.support.toy_methods import answering
 
@@ -182,3 +183,18 @@ def test_what_is_left_when_time_is_over_is_not_said_to_fit_nowhere():
     assert result.stop_reason == "time" and result.audit.hard
     assert "the time limit was reached" in result.message or "no time" in result.message
     assert "What fits" not in result.message
+
+
+def test_figures_of_the_text_have_units_and_no_infinity_after_a_drain() -> None:
+    for name, unit in (("bytes", "B"), ("disk", " of disk")):
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[4e12]] * 8, load=[[2e10 * (1 + i % 5)] for i in range(200)],
+            placement=[[i % 4, (i + 1) % 4] for i in range(200)], dimensions=[name], bytes=name,
+        )  # fmt: skip
+        result = ek.solve(cluster.drain("n1"), goals=ek.Goals(level=None), time_limit=30.0)
+        text = report(result)
+        moved = quantity(result.comparison.bytes_moved)
+        assert f"{moved}{unit.partition(' ')[0]}" in text
+        assert f", {moved}{unit} in " in str(result.plan())
+        assert "∞" not in text
+        assert not result.warnings

@@ -233,3 +233,56 @@ def test_a_budget_of_bytes_that_carries_all_changes_nothing() -> None:
     free = ek.solve(cluster, limits=ek.Limits(moves=10**6))
     enough = ek.solve(cluster, limits=ek.Limits(bytes=1e12))
     assert (free.placement.node == enough.placement.node).all()
+
+
+BY_NODE = [
+    {"n6": 0, "n7": 2, "n2": 1},
+    [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5],
+    np.arange(12, dtype=np.uint8) % 4,
+]
+
+
+@pytest.mark.parametrize("given", BY_NODE, ids=["mapping", "list", "array"])
+@pytest.mark.parametrize("name", ["node_in", "node_out"])
+def test_a_budget_of_each_node_binds_that_node(name: str, given: object) -> None:
+    cluster = half_empty()
+    result = ek.solve(cluster, limits=ek.Limits(**{name: given}))
+    if isinstance(given, dict):
+        most = np.array([given.get(node, 2**31) for node in cluster.nodes.names])
+    else:
+        most = np.asarray(given, np.int64)
+    spent = getattr(result.comparison, name)
+    assert (spent <= most).all()
+    assert spent.max() > most.min()
+
+
+def test_a_budget_of_each_node_binds_the_exact_method_and_sessions() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 4, load=[[1.0]] * 8, placement=[[0]] * 8, replicas=1
+    )
+    budget = ek.Limits(node_in={"n1": 0, "n2": 1}, node_out=[5, 5, 5, 5])
+    for result in (
+        ek.solve(cluster, limits=budget),
+        ek.solve(cluster, "exact", limits=budget),
+        ek.Session(cluster).solve(limits=budget),
+    ):
+        assert result.comparison.node_in.tolist()[1:3] == [0, 1]
+        assert result.method == "exact" or "limits.node_in of n1, n2" in result.message
+    session = ek.Session(cluster)
+    session.solve()
+    session.apply(ek.Changes(down=["n0"]))
+    lost = session.solve(goals=ek.Goals(level=None), limits=ek.Limits(node_in=(0, 0, 2, 1)))
+    assert lost.comparison.node_in.tolist() == [0, 0, 2, 1]
+    assert "limits.node_in of the node" in str(lost.unplaced[0])
+
+
+def test_budgets_of_nodes_name_what_the_cluster_does_not_have() -> None:
+    cluster = half_empty()
+    for given, said in (
+        ({"n99": 1}, "unknown node"),
+        ([1, 2], "needs one number for each of 12 nodes"),
+    ):
+        with pytest.raises(ek.InvalidInput, match=said):
+            ek.solve(cluster, limits=ek.Limits(node_out=given))
+    with pytest.raises(ek.InvalidInput, match=r"limits\.node_in\[1\]"):
+        ek.Limits(node_in=[1, -1])

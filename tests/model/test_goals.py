@@ -84,7 +84,7 @@ class TestLimits:
     def test_counts_are_whole(self, name):
         for value in (0, 7, np.int32(7)):
             assert getattr(ek.Limits(**{name: value}), name) == value
-        for value in (1.5, 2.0, -1, True, "7", np.nan, [1]):
+        for value in (1.5, 2.0, -1, True, "7", np.nan, {1}):
             assert set(refused(lambda value=value: ek.Limits(**{name: value}))) == {
                 f"limits.{name}"
             }

@@ -213,7 +213,7 @@ def blocked_nodes(
     if spent is not None and not np.append(nodes.serves, False)[here]:
         at = cluster.bytes_dimension
         size = float(_own_load(cluster, placement, replica)[at]) if at >= 0 else 0.0
-        for reason, closed in spent.closes(size):
+        for reason, closed in spent.closes(cluster, size):
             mark(closed & ~stays, reason)
     return verdict, reasons
 

@@ -67,8 +67,13 @@ class Levelness:
 
     @property
     def leader_ratio(self) -> float:
-        """Most leaders on a node over its share; 1 where nothing leads."""
-        shares = share_of_fair(self.leaders.astype(np.float64), self.leader_share)
+        """Most leaders on a node over its share; 1 where nothing leads.
+
+        A node that should have none is compared with the mean share of those that should.
+        """
+        led = self.leader_share > 0.0
+        share = np.where(led, self.leader_share, self.leader_share.sum() / max(int(led.sum()), 1))
+        shares = share_of_fair(self.leaders.astype(np.float64), share)
         return float(shares.max(initial=0.0)) if self.leaders.any() else 1.0
 
 

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.compare import Comparison, compare
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.limits import Limits
+from evenkeel.model.limits import BY_NODE, Limits, node_counts
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import quantity
+
+Most = float | NDArray[np.int64]
+"""The most that may be spent of a budget, or that each node may spend of it, (N,)."""
 
 ROUNDING = 1e-9
 """Sums of data in another order agree within this share."""
@@ -30,15 +33,24 @@ def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
     >>> exceeded(c, after, Limits(moves=1, node_in=2))
     ['moves 2 above 1']
     """
-    asked = [*_asked(limits)]
+    asked = [*_asked(cluster, limits)]
     if not asked:
         return []
     spent = dict(_spent(cluster, after, [name for name, _ in asked]))
-    return [
-        f"{name} {quantity(spent[name])} above {quantity(most)}"
-        for name, most in asked
-        if spent.get(name, 0.0) > most
-    ]
+    return [said for name, most in asked for said in _excess(cluster, name, spent.get(name), most)]
+
+
+def _excess(
+    cluster: Cluster, name: str, spent: float | NDArray[np.int64] | None, most: Most
+) -> Iterator[str]:
+    """Say by what a budget is exceeded, of one that nodes have on the node that exceeds it most."""
+    if spent is None:
+        return
+    here, allowed = np.broadcast_arrays(np.atleast_1d(spent), np.atleast_1d(most))
+    worst = int(np.argmax(here - allowed)) if len(here) else -1
+    if worst >= 0 and here[worst] > allowed[worst]:
+        of = f" of {cluster.nodes.names[worst]}" * isinstance(most, np.ndarray)
+        yield f"{name}{of} {quantity(here[worst])} above {quantity(allowed[worst])}"
 
 
 class Spent(NamedTuple):
@@ -48,14 +60,14 @@ class Spent(NamedTuple):
     --------
     >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [0]])
     >>> spent = Spent(Limits(moves=0), compare(c, c.placement, c.placement))
-    >>> [name for name, nodes in spent.closes(1.0)]
+    >>> [name for name, nodes in spent.closes(c, 1.0)]
     ['limits.moves=0']
     """
 
     limits: Limits
     compared: Comparison
 
-    def closes(self, size: float) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    def closes(self, cluster: Cluster, size: float) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """Name each budget without room for one replica more of ``size``, and the nodes it closes.
 
         The nodes are a mask (N,). Budgets of domains and of partitions are not looked at.
@@ -67,21 +79,28 @@ class Spent(NamedTuple):
             ("bytes", (compared.bytes_moved + size) * every),
             ("node_in", compared.node_in + 1),
         ):
-            most = getattr(limits, name)
-            if most is not None and (after > most).any():
-                yield f"limits.{name}={most:,.0f}", after > most
+            given = getattr(limits, name)
+            if given is None:
+                continue
+            if isinstance(given, Mapping | tuple):
+                closed = after > node_counts(cluster, given)
+                yield f"limits.{name} of the node", closed
+            elif (closed := after > given).any():
+                yield f"limits.{name}={given:,.0f}", closed
 
 
-def most_out(cluster: Cluster, compared: Comparison) -> int:
-    """Return how many replicas left a node that serves them, of the node that most of them left."""
-    return int(compared.node_out[cluster.nodes.serves].max(initial=0))
+def departed(cluster: Cluster, compared: Comparison) -> NDArray[np.int64]:
+    """Return how many replicas left each node that serves them, (N,); 0 of the others."""
+    return np.where(cluster.nodes.serves, compared.node_out, 0)
 
 
-def _asked(limits: Limits) -> Iterator[tuple[str, float]]:
-    """Yield the budgets that are set, those of tiers by tier."""
+def _asked(cluster: Cluster, limits: Limits) -> Iterator[tuple[str, Most]]:
+    """Yield the budgets that are set, those of tiers by tier, those of nodes in one array."""
     for one in fields(limits):
         value = getattr(limits, one.name)
-        if isinstance(value, Mapping):
+        if one.name in BY_NODE and isinstance(value, Mapping | tuple):
+            yield one.name, node_counts(cluster, value)
+        elif isinstance(value, Mapping):
             yield from ((f"{one.name} {tier}", float(most)) for tier, most in value.items())
         elif value is not None:
             yield one.name, float(value)
@@ -89,8 +108,8 @@ def _asked(limits: Limits) -> Iterator[tuple[str, float]]:
 
 def _spent(
     cluster: Cluster, after: Placement, asked: Collection[str]
-) -> Iterator[tuple[str, float]]:
-    """Yield what is spent of each budget; of a node, a domain or a partition, the most of any.
+) -> Iterator[tuple[str, float | NDArray[np.int64]]]:
+    """Yield what is spent of each budget, by node; of a domain or a partition, the most of any.
 
     Of domains only what is ``asked``: they take the longest.
     """
@@ -98,8 +117,8 @@ def _spent(
     compared = compare(cluster, before, after)
     yield "moves", compared.moves
     yield "bytes", compared.bytes_moved * (1.0 - ROUNDING)
-    yield "node_in", compared.node_in.max(initial=0)
-    yield "node_out", most_out(cluster, compared)
+    yield "node_in", compared.node_in
+    yield "node_out", departed(cluster, compared)
     yield "partition_moves", np.bincount(after.owner[compared.joined], minlength=1).max()
     yield "leader_changes", compared.leader_changes
     changed = np.zeros(len(before), bool)

@@ -17,7 +17,7 @@ from evenkeel.model.reading.frames import Frame, columns_of, frame_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
-from evenkeel.model.runtime.figures import quantity
+from evenkeel.model.runtime.figures import data_of
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.planning.account.broken import told_losses
@@ -458,7 +458,8 @@ class Plan(Reported, Shown):
     def __str__(self) -> str:
         if len(self) == 0 and self.complete:
             return "Nothing is to be done."
-        amount = f", {quantity(self.bytes)} bytes" if self.cluster.bytes_dimension >= 0 else ""
+        sized = self.cluster.bytes_dimension
+        amount = f", {data_of(self.bytes, self.cluster.dimensions[sized])}" if sized >= 0 else ""
         waves, steps = counted(len(self.waves), "wave"), counted(len(self), "step")
         text = (
             f"{counted(self.copies, 'copy', 'copies')}{amount} in {waves} of {steps} "

@@ -13,7 +13,7 @@ from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule
-from evenkeel.model.runtime.figures import amount, percent, ratio
+from evenkeel.model.runtime.figures import amount, data, percent, ratio
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.bars import histogram
 from evenkeel.view.layout import least_said
@@ -177,7 +177,7 @@ def result_html(result: Any) -> str:
     )
     if cluster.bytes_dimension >= 0:
         unit = shortened(cluster.dimensions[cluster.bytes_dimension])
-        moved += f" · {unit} moved: {amount(compared.bytes_moved)}"
+        moved += f" · {unit} moved: {data(compared.bytes_moved, unit)}"
     broken = [
         (
             f"{_sign(kind, result.audit.counts[kind])} {kind}",

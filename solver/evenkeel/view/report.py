@@ -9,7 +9,7 @@ from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS, Violation, Violations
 from evenkeel.measure.levelness import Levelness, below_mean_said
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.runtime.figures import duration, number, quantity
+from evenkeel.model.runtime.figures import data, duration, number, quantity
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.result_rows import down_nodes, held_back, unplaced_of, waiting_replicas
 from evenkeel.view.bars import axis, bar, histogram
@@ -249,7 +249,7 @@ def _movement(result: Any, width: int) -> list["RenderableType"]:
         name = result.cluster.dimensions[result.cluster.bytes_dimension]
         share = float(compared.load_moved[result.cluster.bytes_dimension])
         table.add_row(
-            "data moved", f"{compared.bytes_moved:,.0f}", "",
+            "data moved", data(compared.bytes_moved, name), "",
             f"[dim]{escaped(name)}, {share:.1%} of all of it[/]",
         )  # fmt: skip
     return [table]

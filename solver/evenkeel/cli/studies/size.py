@@ -313,14 +313,14 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
 
 def _tell_headroom(arguments: argparse.Namespace, found: "Headroom", unknown: Sequence[str]) -> int:
     """Tell how far loads may grow; nothing of what has no capacity that is known."""
-    short = [one for one in found.reaches if one.at_least < 1.0]
+    short = [one for one in found.reaches if not one.fits]
     rows = [
         (one.grows, one.loss or "nothing", _limit(one.at_least, unknown),
          _limit(one.at_most, unknown), ", ".join(filter(None, (one.full, one.where))))
         for one in found.reaches
     ]  # fmt: skip
     verdict = "loads do not fit as they are" if short else ""
-    worst = dict.fromkeys(f"proven: {one.reason}" for one in found.reaches if one.at_most < 1.0)
+    worst = dict.fromkeys(f"proven: {one.reason}" for one in short if one.at_most < 1.0)
     if unknown:
         named = ", ".join(unknown)
         worst[f"no capacity of {named} is known: how far that may grow cannot be told"] = None
@@ -341,7 +341,7 @@ def _tell_headroom(arguments: argparse.Namespace, found: "Headroom", unknown: Se
 def _limit(factor: float, unknown: Sequence[str]) -> str:
     """Write how far loads may grow: without an end there is either no limit, or none is known."""
     if math.isfinite(factor):
-        return f"{factor:.4f}"
+        return f"{factor:.4f}" if factor > 0.0 else "none"
     return "unknown" if unknown else "no limit"
 
 

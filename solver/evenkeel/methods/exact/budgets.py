@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.methods.exact.loads import Scale
 from evenkeel.methods.exact.seats import Seats
-from evenkeel.model.limits import Limits
+from evenkeel.model.limits import Limits, node_counts
 
 Join = tuple[Any, int, int]
 """How many replicas of a partition join a node, and which these are."""
@@ -29,10 +29,11 @@ def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[
     if limits.bytes is not None:
         _hold_bytes(seats, limits.bytes, joins)
     if limits.node_in is not None:
-        for counts in _each(joins, 2).values():
-            model.add(sum(counts) <= limits.node_in)
+        most = node_counts(cluster, limits.node_in).tolist()
+        for n, counts in _each(joins, 2).items():
+            model.add(sum(counts) <= most[n])
     if limits.node_out is not None:
-        _hold_leaving(seats, limits.node_out)
+        _hold_leaving(seats, node_counts(cluster, limits.node_out).tolist())
     for tier in {*limits.domain_in, *limits.domain_out}:
         domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)]
         _hold_passing(seats, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))
@@ -63,7 +64,7 @@ def _of(amounts: Mapping[str, int], tier: str) -> int | None:
     return amounts.get(tier)
 
 
-def _hold_leaving(seats: Seats, most: int) -> None:
+def _hold_leaving(seats: Seats, most: list[int]) -> None:
     """Hold what leaves each living node to a number: none, where another of its partition stays."""
     model, placement = seats.model, seats.cluster.placement
     for n in np.flatnonzero(seats.cluster.nodes.serves).tolist():
@@ -73,7 +74,7 @@ def _hold_leaving(seats: Seats, most: int) -> None:
             left = model.new_bool_var("")
             model.add(seats.count(p, n) + left >= 1)
             leave.append(held * left)
-        model.add(sum(leave) <= most)
+        model.add(sum(leave) <= most[n])
 
 
 def _hold_passing(

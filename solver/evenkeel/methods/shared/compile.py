@@ -10,7 +10,7 @@ from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, judged
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost
-from evenkeel.model.limits import Limits
+from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import writable
 from evenkeel.model.rules import Limit, Rule
@@ -315,14 +315,16 @@ def budget_arrays(cluster: Cluster, limits: Limits) -> kernel.BudgetArrays:
     out_of = into.copy()
     tiers = set()
     last = len(topology)
-    given = [(into, {last: limits.node_in}), (out_of, {last: limits.node_out})]
-    for most, by_tier in ((into, limits.domain_in), (out_of, limits.domain_out)):
-        given.append((most, {topology.tier_index(tier): n for tier, n in by_tier.items()}))
-    for most, amounts in given:
-        for tier, amount in amounts.items():
-            if amount is not None:
-                most[offset[tier] : offset[tier + 1]] = amount
-                tiers.add(tier)
+    for most, of_node, by_tier in (
+        (into, limits.node_in, limits.domain_in), (out_of, limits.node_out, limits.domain_out),
+    ):  # fmt: skip
+        if of_node is not None:
+            most[offset[last] : offset[last + 1]] = node_counts(cluster, of_node)
+            tiers.add(last)
+        for name, amount in by_tier.items():
+            tier = topology.tier_index(name)
+            most[offset[tier] : offset[tier + 1]] = amount
+            tiers.add(tier)
     return kernel.BudgetArrays(
         binds=binds,
         moves=UNLIMITED if limits.moves is None else limits.moves,

@@ -36,6 +36,32 @@ def amount(value: float) -> str:
     return f"{value / unit:.4g} {prefix}" if value < 1e3 * PREFIXES[0][1] else f"{value:.3g}"
 
 
+def data(value: float, dimension: str) -> str:
+    """Write an amount of data with its unit: bytes where the dimension is called so, else none.
+
+    Examples
+    --------
+    >>> data(1.6133e12, "bytes"), data(72.0, "bytes"), data(1.6133e12, "disk")
+    ('1.613 TB', '72 B', '1.613 T')
+    """
+    if dimension != "bytes":
+        return amount(value)
+    written = amount(value)
+    return f"{written}B" if " " in written else f"{written} B"
+
+
+def data_of(value: float, dimension: str) -> str:
+    """Write an amount of data with its unit, or else with the dimension that it is counted in.
+
+    Examples
+    --------
+    >>> data_of(1.6133e12, "bytes"), data_of(1.6133e12, "disk")
+    ('1.613 TB', '1.613 T of disk')
+    """
+    written = data(value, dimension)
+    return written if dimension == "bytes" else f"{written} of {dimension}"
+
+
 def quantity(value: float) -> str:
     """Write a number to six digits, and a larger one as an amount, never with an exponent.
 

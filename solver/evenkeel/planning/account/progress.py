@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.quantities import is_real
-from evenkeel.model.runtime.figures import quantity
+from evenkeel.model.runtime.figures import data, data_of
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.planning.account.waits import way_of
 from evenkeel.planning.steps import StepKind
@@ -126,7 +126,8 @@ class Progress:
             return f"done: {plan.copies:,} copies, {len(plan):,} steps"
         amount = ""
         if plan.bytes > 0.0:
-            amount = f" ({quantity(self.bytes_done)} of {quantity(plan.bytes)} bytes)"
+            unit = plan.cluster.dimensions[plan.cluster.bytes_dimension]
+            amount = f" ({data(self.bytes_done, unit)} of {data_of(plan.bytes, unit)})"
         wave = int(steps.wave[~self.done].min())
         lines = [
             f"{int((copies & self.done).sum()):,} of {plan.copies:,} copies done{amount}, "

@@ -186,6 +186,8 @@ class History(Reported, Shown):
         weight = np.where(self.alive & self.leads, given, 0.0)
         whole = np.maximum(weight.sum(1, keepdims=True), 1e-300)
         share = weight * (self.leaders.sum(1, keepdims=True) / whole)
+        due = np.maximum((share > 0.0).sum(1, keepdims=True), 1)
+        share = np.where(share > 0.0, share, share.sum(1, keepdims=True) / due)
         ratio = _ratio(self.leaders.astype(np.float64), share).max(1, initial=0.0)
         return np.asarray(np.where(self.leaders.any(1), ratio, 1.0), np.float64)
 

@@ -78,6 +78,11 @@ class Reach(NamedTuple):
     where: str
     reason: str
 
+    @property
+    def fits(self) -> bool:
+        """Whether loads fit as they are; what exactly fills the cluster fits."""
+        return not self.at_least < 1.0 - 10.0 * NEARLY
+
 
 class Filling(NamedTuple):
     """How full a domain is now, in one dimension.
@@ -134,7 +139,7 @@ class Headroom:
     >>> [(one.loss, round(one.at_least, 6), round(one.at_most, 6)) for one in found.reaches]
     [('', 1.666667, 1.666667), ('zone', 1.25, 1.25)]
     >>> found.losses[0].reason
-    'after the loss of zone a, d0 holds 30 of the 30 wanted there'
+    'after the loss of zone a, d0 is full: all its room, 30, is needed'
     """
 
     reaches: tuple[Reach, ...]
@@ -185,8 +190,8 @@ class Headroom:
                 (
                     one.grows,
                     one.loss or "nothing",
-                    number(one.at_least),
-                    number(one.at_most),
+                    number(one.at_least) if one.at_most > 0.0 else "none",
+                    number(one.at_most) if one.at_most > 0.0 else "none",
                     full,
                 )
             )

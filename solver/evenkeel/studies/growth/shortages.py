@@ -45,7 +45,7 @@ class Shortage(NamedTuple):
     --------
     >>> short = Shortage("", "load", "disk", "zone a", needed=12.0, held=10.0)
     >>> short.full, short.reason
-    ('disk', 'disk in zone a holds 10 of the 12 wanted there')
+    ('disk', 'disk in zone a has room for 10 of the 12 needed')
     """
 
     loss: str
@@ -85,11 +85,14 @@ class Shortage(NamedTuple):
         if self.kind == "replicas of a node":
             return f"{when}{needed} replicas need places{where or ' on nodes'}, which have {held}"
         large = {"whole replicas": " large replicas", "leading": " of leaders"}.get(self.kind, "")
-        said = f"{when}{self.measure}{where} holds {held} of the {needed}{large} wanted there"
+        said = f"{when}{self.measure}{where} has room for {held} of the {needed}{large} needed"
         lacking = self.needed - self.held
         # what is short by less than the digits that are written must not read as if it were not
-        close = held == needed and lacking > NEARLY * self.needed
-        return f"{said}: {quantity(lacking)} too little" if close else said
+        if held != needed:
+            return said
+        if lacking > NEARLY * self.needed:
+            return f"{said}: {quantity(lacking)} too little"
+        return f"{when}{self.measure}{where} is full: all its room, {held}{large}, is needed"
 
 
 def rows_of(cluster: Cluster, needs: Iterable[Need], kinds: int) -> tuple[Rows, list[Shortage]]:

@@ -123,7 +123,7 @@ class Sizing:
     >>> found.status, found.price, found.price_at_least, found.gap
     ('optimal', 3.0, 3.0, 0.0)
     >>> found.shortages[0].reason
-    'd0 holds 9 of the 15 large replicas wanted there'
+    'd0 has room for 9 of the 15 large replicas needed'
     """
 
     status: SizingStatus

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.model.runtime.figures import amount, number
+from evenkeel.model.runtime.figures import amount, data, number
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.markup import shortened
 from evenkeel.view.page.charts import axis_of_counts
@@ -62,7 +62,7 @@ def _lead(found: Any) -> list[str]:
     cluster = found.cluster
     if cluster.bytes_dimension >= 0:
         name = shortened(cluster.dimensions[cluster.bytes_dimension])
-        ends = f"{amount(found.bytes[0])} to {amount(found.bytes[-1])}"
+        ends = f"{data(found.bytes[0], name)} to {data(found.bytes[-1], name)}"
         figures.append(("data moved", ends, name))
     told = "keeps all rules" if hard == 0 else "rules broken"
     return [

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.runtime.figures import amount, duration, quantity
+from evenkeel.model.runtime.figures import data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.markup import shortened
 from evenkeel.view.page.charts import HEIGHT, Axis, axis_of_counts
@@ -91,7 +91,7 @@ def _lead(history: Any, columns: dict[str, NDArray[np.float64]]) -> list[str]:
     cluster = history.scenario.cluster
     if cluster.bytes_dimension >= 0:
         name = shortened(cluster.dimensions[cluster.bytes_dimension])
-        figures.insert(1, ("data moved", amount(float(total("bytes"))), name))
+        figures.insert(1, ("data moved", data(float(total("bytes")), name), name))
     sign, status = ("✓", "whole at the end") if whole else ("✗", "short of replicas at the end")
     who = f"{counted(len(cluster.nodes), 'node')}; {counted(len(history.partitions), 'partition')}"
     return [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenkeel.model.runtime.figures import amount, duration, quantity
+from evenkeel.model.runtime.figures import amount, data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.account.by_waves import wave_numbers
 from evenkeel.planning.account.held_to import held_to
@@ -87,7 +87,7 @@ def _figures(plan: Plan, certificate: Certificate) -> list[tuple[str, str, str]]
     ]  # fmt: skip
     if cluster.bytes_dimension >= 0:
         unit = shortened(cluster.dimensions[cluster.bytes_dimension])
-        found.insert(1, ("data copied", amount(plan.bytes), unit))
+        found.insert(1, ("data copied", data(plan.bytes, unit), unit))
     if plan.short_for > 0.0:
         ever = duration(plan.short_for) if np.isfinite(plan.short_for) else "never"
         found.append(("all replicas live", ever, "after the beginning"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.model.runtime.figures import amount, quantity
+from evenkeel.model.runtime.figures import data, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.markup import shortened, text
 from evenkeel.view.page.broken import broken_parts
@@ -107,7 +107,7 @@ def _figures(result: Any, wanted: int) -> list[tuple[str, str, str]]:
         name = shortened(cluster.dimensions[cluster.bytes_dimension])
         share = float(compared.load_moved[cluster.bytes_dimension])
         found.insert(
-            1, ("data moved", amount(compared.bytes_moved), f"{name}, {share:.1%} of all of it")
+            1, ("data moved", data(compared.bytes_moved, name), f"{name}, {share:.1%} of all of it")
         )
     return found
 
