@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,13 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.frames import Frame
+from evenkeel.model.reading.frames import (
+    ArrowTable,
+    Backend,
+    Frame,
+    PandasFrame,
+    PolarsFrame,
+)
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.shown import Reported, Shown
@@ -46,6 +52,9 @@ from evenkeel.result_rows import (
 from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
 
 NO_LIMITS = Limits()
+
+ResultTable = Literal["moves", "leader_changes", "replicas", "nodes", "unplaced", "violations"]
+"""The tables of a result that ``to_frame`` makes frames of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,8 +347,26 @@ class Result(Reported, Shown):
 
         return plan(self.cluster, self, throttle=throttle, protocol=protocol)
 
+    @overload
+    def to_frame(
+        self, table: ResultTable = "moves", *, backend: Literal["pandas"]
+    ) -> PandasFrame: ...
+
+    @overload
+    def to_frame(
+        self, table: ResultTable = "moves", *, backend: Literal["polars"]
+    ) -> PolarsFrame: ...
+
+    @overload
+    def to_frame(
+        self, table: ResultTable = "moves", *, backend: Literal["pyarrow"]
+    ) -> ArrowTable: ...
+
+    @overload
+    def to_frame(self, table: ResultTable = "moves", backend: Backend | None = None) -> Frame: ...
+
     @known_keywords
-    def to_frame(self, table: str = "moves", backend: str | None = None) -> Frame:
+    def to_frame(self, table: ResultTable = "moves", backend: Backend | None = None) -> Frame:
         """Return one of the tables of this result as a frame.
 
         Parameters

@@ -10,14 +10,14 @@ from evenkeel.measure.audit.violations import Violation
 from evenkeel.measure.loads import replica_counts
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Role
-from evenkeel.model.reading.frames import Frame, columns_of, frame_of
+from evenkeel.model.reading.frames import Backend, Frame, columns_of, frame_of
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.result_rows import LeaderChange, Move
 
 Columns = Mapping[str, NDArray[Any] | Sequence[Any]]
 
 
-def result_frame(result: Any, table: str, backend: str | None) -> Frame:
+def result_frame(result: Any, table: str, backend: Backend | None) -> Frame:
     """Make one of the frames of a result."""
     if table not in TABLES:
         message = (

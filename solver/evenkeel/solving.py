@@ -11,7 +11,7 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.options import Options
-from evenkeel.methods.registry import Method, find
+from evenkeel.methods.registry import Method, MethodName, find
 from evenkeel.methods.run import Run, checked, run_checked
 from evenkeel.methods.shared.stopping import Callback, Watch
 from evenkeel.model.cluster import Cluster
@@ -34,7 +34,7 @@ JUDGING = 5e-7
 @known_keywords
 def solve(
     cluster: Cluster,
-    method: str = "balance",
+    method: MethodName = "balance",
     *,
     goals: Goals | Cost | None = None,
     limits: Limits | None = None,

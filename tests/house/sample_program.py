@@ -24,7 +24,8 @@ def snapshot(loads: NDArray[np.float64], zones: list[str]) -> ek.Cluster:
 def levelled(cluster: ek.Cluster) -> ek.Result:
     """The cluster, level to a tenth."""
     goals = ek.Goals(level={"cpu": 0.1, "disk": "10%"}, leaders=0.2)
-    return ek.solve(cluster, goals=goals, limits=ek.Limits(node_in=20), time_limit=10.0)
+    limits = ek.Limits(node_in={"n0": 20}, node_out=[20] * len(cluster.nodes))
+    return ek.solve(cluster, "balance", goals=goals, limits=limits, time_limit=10.0)
 
 
 def figures(result: ek.Result) -> Mapping[str, float]:
@@ -41,6 +42,11 @@ def carried_out(cluster: ek.Cluster, result: ek.Result) -> list[tuple[str, str |
     plan: ek.Plan = ek.plan(cluster, result, throttle=ek.Throttle(node_in=2))
     assert plan.check().ok
     return [(row.partition, row.target) for row in plan.rows()]
+
+
+def tabulated(result: ek.Result) -> list[str]:
+    """The nodes as polars has them."""
+    return result.to_frame("nodes", backend="polars")["node"].to_list()
 
 
 def watched(cluster: ek.Cluster) -> bool:

@@ -4,12 +4,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from mypy import api
 
 import evenkeel as ek
 import evenkeel_kernels
+from evenkeel.result import ResultTable
+from evenkeel.result_frames import TABLES
+from evenkeel.strategies.registry import METHODS, MethodName
 from tests.house import sample_program
 from tests.support import places
 
@@ -68,3 +72,19 @@ def test_a_wrong_program_is_refused(tmp_path):
     assert 'Unexpected keyword argument "lode"' in checked(wrong)
     told = checked_by_pyright(wrong.read_text(), tmp_path)
     assert 'No parameter named "lode"' in told
+
+
+def test_names_for_types_are_those_of_the_tables():
+    assert [*get_args(MethodName)] == [*METHODS]
+    assert [*get_args(ResultTable)] == [*TABLES]
+
+
+@pytest.mark.long
+def test_a_method_that_is_misspelt_is_refused(tmp_path):
+    wrong = tmp_path / "program.py"
+    wrong.write_text(
+        "import evenkeel as ek\n\n\n"
+        "def levelled(cluster: ek.Cluster) -> ek.Result:\n"
+        '    return ek.solve(cluster, "balence")\n'
+    )
+    assert 'Argument 2 to "solve" has incompatible type' in checked(wrong)

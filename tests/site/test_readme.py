@@ -23,6 +23,24 @@ def test_links_lead_somewhere():
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
+def test_the_page_of_an_index_links_to_nothing_in_the_tree():
+    shown = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["readme"]
+    page = (ROOT / shown).read_text()
+    assert "five lines of python" in page.lower()
+    assert [one for one in re.findall(r"\]\(([^)]+)\)", page) if "://" not in one] == []
+
+
+def test_the_source_distribution_takes_what_git_has_and_nothing_else():
+    taken = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines()]
+    names = {name for verb, *given in taken if verb in ("include", "graft") for name in given}
+    assert [name for name in sorted(names) if not (ROOT / name).exists()] == []
+    left_out = {"kernels", "solver", "pyproject.toml"}  # setuptools takes them
+    there = {one.name for one in ROOT.iterdir() if one.name[0] != "." and one.name != "build"}
+    assert names | left_out >= {
+        one for one in there if not one.endswith(("egg-info", "MANIFEST.in"))
+    }
+
+
 def test_two_minutes_are_enough():
     assert len(README.splitlines()) <= 150
 

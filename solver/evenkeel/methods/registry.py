@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.keywords import did_you_mean
@@ -11,6 +11,12 @@ from evenkeel.model.reading.keywords import did_you_mean
 if TYPE_CHECKING:
     from evenkeel.methods.contract import Holder, RefreshPayload, Strategy
     from evenkeel.methods.options import Options
+
+MethodName = Literal[
+    "balance", "exact", "leaders", "helix_crush", "helix_multiround", "helix_crushed",
+    "helix_auto", "helix_waged", "ceph_crush", "ceph_upmap", "cockroach", "longhorn",
+]  # fmt: skip
+"""The names of ``METHODS``, for who checks types."""
 
 BUDGETS = ("moves", "bytes", "node_in", "node_out")
 ALL_BUDGETS = (*BUDGETS, "partition_moves", "domain_in", "domain_out", "leader_changes")

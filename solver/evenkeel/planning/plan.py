@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,15 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, placement_of
-from evenkeel.model.reading.frames import Frame, columns_of, frame_of
+from evenkeel.model.reading.frames import (
+    ArrowTable,
+    Backend,
+    Frame,
+    PandasFrame,
+    PolarsFrame,
+    columns_of,
+    frame_of,
+)
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import partition_index
@@ -416,8 +425,20 @@ class Plan(Reported, Shown):
         """
         return explained(self, partition_index(self.cluster.partitions.names, partition))
 
+    @overload
+    def to_frame(self, backend: Literal["pandas"]) -> PandasFrame: ...
+
+    @overload
+    def to_frame(self, backend: Literal["polars"]) -> PolarsFrame: ...
+
+    @overload
+    def to_frame(self, backend: Literal["pyarrow"]) -> ArrowTable: ...
+
+    @overload
+    def to_frame(self, backend: None = None) -> Frame: ...
+
     @known_keywords
-    def to_frame(self, backend: str | None = None) -> Frame:
+    def to_frame(self, backend: Backend | None = None) -> Frame:
         """Return the steps as a frame of pandas, polars or pyarrow, a row for each.
 
         Parameters

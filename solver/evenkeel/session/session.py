@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.methods.options import Options
-from evenkeel.methods.registry import find
+from evenkeel.methods.registry import MethodName, find
 from evenkeel.methods.run import checked
 from evenkeel.methods.shared.stopping import Callback, Progress, Watch
 from evenkeel.model.cluster import Cluster, require_cluster
@@ -140,7 +140,7 @@ class Session:
     @known_keywords
     def solve(
         self,
-        method: str = "balance",
+        method: MethodName = "balance",
         *,
         goals: Goals | Cost | None = None,
         limits: Limits | None = None,

@@ -13,6 +13,7 @@ from evenkeel.model.runtime.logs import tell
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.session.held import HeldCluster
+from evenkeel.strategies.registry import MethodName
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.outlook import Outlook, unknown_outlook
 from evenkeel.studies.scenario import Asked, Study, loss_outlooks, outlook_now, outlook_of
@@ -27,7 +28,7 @@ def sweep(
     scenarios: str | WhatIf | Sequence[str | WhatIf],
     executor: Executor | None = None,
     *,
-    method: str = "balance",
+    method: MethodName = "balance",
     callback: Callable[[int, int], object] | None = None,
     recovery: Throttle | None = None,
     protocol: str | Protocol = "plain",

@@ -1,6 +1,7 @@
 """What a sweep found: each scenario's answer, by name, by column and as text."""
 
 from dataclasses import dataclass
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,15 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.reading.frames import Frame, columns_of, frame_of
+from evenkeel.model.reading.frames import (
+    ArrowTable,
+    Backend,
+    Frame,
+    PandasFrame,
+    PolarsFrame,
+    columns_of,
+    frame_of,
+)
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
@@ -231,8 +240,20 @@ class Sweep(Reported, Shown):
             for change, one in zip(self.changes, self.outlooks, strict=True)
         ]  # fmt: skip
 
+    @overload
+    def to_frame(self, backend: Literal["pandas"]) -> PandasFrame: ...
+
+    @overload
+    def to_frame(self, backend: Literal["polars"]) -> PolarsFrame: ...
+
+    @overload
+    def to_frame(self, backend: Literal["pyarrow"]) -> ArrowTable: ...
+
+    @overload
+    def to_frame(self, backend: None = None) -> Frame: ...
+
     @known_keywords
-    def to_frame(self, backend: str | None = None) -> Frame:
+    def to_frame(self, backend: Backend | None = None) -> Frame:
         """Return the rows as a frame of pandas, polars or pyarrow.
 
         Parameters

@@ -158,10 +158,23 @@ _sources: set[str] = set()
 def register(format: Format) -> None:
     """Add a format for this process; a package that is installed offers an entry point instead.
 
+    Parameters
+    ----------
+    format : Format
+        What recognises, reads and writes its files; ``read``, ``write`` and the command line know
+        it from then on.
+
     Raises
     ------
     ValueError
         If its name is taken.
+
+    Examples
+    --------
+    >>> from evenkeel.formats.registry import Format, find, known, register
+    >>> register(Format("mine", "one of my own", (".mine",), lambda document: "", None, None))
+    >>> find("mine").summary, _registered.pop("mine").name
+    ('one of my own', 'mine')
     """
     if format.name in known():
         raise ValueError(f"there is a format {format.name!r} already")

@@ -77,8 +77,9 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]]) -> str:
         for row in rows
     )
     return (
+        '<div style="overflow-x:auto">'
         f'<table style="border-collapse:collapse;margin:6px 0;{FIGURES}">'
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

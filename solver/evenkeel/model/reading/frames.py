@@ -1,17 +1,24 @@
 """Frames: tables of pandas, polars or pyarrow, in and out, through narwhals."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.errors import Fault, InvalidInput
 
-Backend = str
-"""``"pandas"``, ``"polars"`` or ``"pyarrow"``."""
+if TYPE_CHECKING:
+    from pandas import DataFrame as PandasFrame
+    from polars import DataFrame as PolarsFrame
+    from pyarrow import Table as ArrowTable
+else:
+    PandasFrame = PolarsFrame = ArrowTable = Any
 
-BACKENDS = ("pandas", "polars", "pyarrow")
+Backend = Literal["pandas", "polars", "pyarrow"]
+"""Who makes a frame."""
+
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 """Who may make a frame; the first that is installed does where nobody is named."""
 
 Frame = Any

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.runtime.figures import amount, data, number
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.markup import shortened
-from evenkeel.view.page.charts import axis_of_counts
 from evenkeel.view.page.curves import WIDTH, axis_of, figure, panel
 from evenkeel.view.page.document import Section, cards, document, paragraph, searched, table
 from evenkeel.view.plots.tradeoff import proven
@@ -79,13 +79,13 @@ def _curve(found: Any) -> str:
     excess = 100.0 * np.maximum(found.level - 1.0, 0.0)
     least, tolerance = proven(found)
     down = axis_of(float(max(excess.max(), tolerance.max(initial=0.0))))
-    across = axis_of_counts(float(max(found.moves.max(), least.max())))
-    at = [round(WIDTH * float(count) / across.top) for count in found.moves]
+    low, high = _ends(np.concatenate([found.moves, least]))
+    at = [round(WIDTH * (float(count) - low) / (high - low)) for count in found.moves]
     y = [down.height(float(one)) for one in excess]
     trail = f"M{at[0]} {y[0]}" + "".join(f"H{x}V{v}" for x, v in zip(at[1:], y[1:], strict=True))
     dots = "".join(f"M{x} {v}h0" for x, v in zip(at, y, strict=True))
     floor = 100.0 * max(0.0, float(found.results[0].bounds.ratio.max(initial=1.0)) - 1.0)
-    edge = [round(WIDTH * float(count) / across.top) for count in least]
+    edge = [round(WIDTH * (float(count) - low) / (high - low)) for count in least]
     heights = [down.height(max(float(one), floor)) for one in tolerance]
     line = f"M{edge[0]} 0" + "".join(f"V{v}H{x}" for v, x in zip(heights, edge[1:], strict=True))
     line += f"V{down.height(floor)}H{WIDTH}"
@@ -102,9 +102,23 @@ def _curve(found: Any) -> str:
         "so many moves. Dotted: no plan is to the left of it or below, as is proven for the "
         "tolerances that were asked for."
     )
-    middle = f"{across.top / 2.0:,.0f}" if across.top > 1.0 else ""
-    ends = ["0 moves", middle, f"{across.top:,.0f} moves"]
+    middle = f"{(low + high) // 2:,}" if high - low > 1 else ""
+    ends = [f"{low:,} moves", middle, f"{high:,} moves"]
     return figure([panel("frontier", title, told, down, drawn)], ends, said)
+
+
+def _ends(moves: NDArray[np.int64]) -> tuple[int, int]:
+    """Return between which numbers of moves all are drawn, with a little room at both ends.
+
+    Examples
+    --------
+    >>> _ends(np.array([80, 132])), _ends(np.array([3])), _ends(np.array([0, 40]))
+    ((77, 135), (2, 4), (0, 42))
+    """
+    least, most = int(moves.min()), int(moves.max())
+    room = max(1, (most - least + 10) // 20)
+    low = max(0, least - room)
+    return low, most + room + (most + room - low) % 2
 
 
 def _plans(found: Any) -> str:

@@ -33,7 +33,9 @@ nav a {{ display: inline-block; padding: .25rem 0 }}
 .cards dt {{ color: var(--dim); font-size: .9rem }}
 .cards dd {{ margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums }}
 .cards small {{ display: block; color: var(--dim); font-size: .8rem; line-height: 1.3 }}
-.scroll {{ overflow-x: auto; max-width: 100% }}
+.scroll {{ overflow-x: auto; max-width: 100%; background:
+  linear-gradient(to left, var(--paper) 40%, transparent) right / 2rem 100% no-repeat local,
+  linear-gradient(to left, var(--dim), transparent) right / .5rem 100% no-repeat }}
 .scroll:focus-visible, a:focus-visible, summary:focus-visible, input:focus-visible
   {{ outline: .15rem solid var(--now) }}
 table {{ border-collapse: collapse; margin: .5rem 0; font-size: .9rem;
