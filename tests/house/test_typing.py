@@ -11,9 +11,9 @@ from mypy import api
 
 import evenkeel as ek
 import evenkeel_kernels
+from evenkeel.methods.registry import METHODS, MethodName
 from evenkeel.result import ResultTable
 from evenkeel.result_frames import TABLES
-from evenkeel.strategies.registry import METHODS, MethodName
 from tests.house import sample_program
 from tests.support import places
 

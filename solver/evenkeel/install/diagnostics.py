@@ -1,6 +1,10 @@
 """The installation: what it runs on, and having its kernels compiled before they are needed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from evenkeel.methods.registry import MethodName
 
 PACKAGES = ("numpy", "numba", "scipy", "ortools", "msgspec", "rich")
 
@@ -41,7 +45,8 @@ def versions() -> Mapping[str, str]:
 
 
 def warmup(
-    told: Callable[[str], object] | None = None, methods: Sequence[str] | None = ("balance",)
+    told: Callable[[str], object] | None = None,
+    methods: "Sequence[MethodName] | None" = ("balance",),
 ) -> Mapping[str, float]:
     """Compile the kernels that methods need, and keep them, so that no solve waits for it.
 
@@ -90,7 +95,9 @@ def warmup(
         before = seconds.get(compiled.kernel, 0.0)
         seconds[compiled.kernel] = before + compiled.seconds
 
-    asked = [find(name).name for name in (METHODS if methods is None else methods)]
+    asked = [
+        cast("MethodName", find(name).name) for name in (METHODS if methods is None else methods)
+    ]
     with on_compile(told, add):
         for name in asked:
             for one in rehearsals(name):

@@ -12,6 +12,7 @@ from evenkeel.measure.levelness import share_of_fair
 from evenkeel.measure.survival import Survival, survival
 from evenkeel.methods.contract import LossSeries
 from evenkeel.methods.options import Options
+from evenkeel.methods.registry import MethodName
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
@@ -55,7 +56,7 @@ class Study(NamedTuple):
     """What every scenario is played with."""
 
     held: HeldCluster
-    method: str
+    method: MethodName
     asked: Asked
     recovery: Throttle | None = None
     protocol: str | Protocol = "plain"
@@ -67,7 +68,7 @@ def is_loss(asked: Asked, change: Change) -> bool:
     return alone and asked.get("limits") in NO_BUDGETS
 
 
-def repaired(held: HeldCluster, method: str, asked: Asked, change: Change) -> Result:
+def repaired(held: HeldCluster, method: MethodName, asked: Asked, change: Change) -> Result:
     """Return what the method makes of a changed cluster; losses alone are the session's."""
     if is_loss(asked, change):
         return session_on(held).apply(Changes(down=change.lost)).solve(method, **asked)

@@ -7,13 +7,13 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Unpack
 
+from evenkeel.methods.registry import MethodName
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.runtime.logs import tell
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.session.held import HeldCluster
-from evenkeel.strategies.registry import MethodName
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.outlook import Outlook, unknown_outlook
 from evenkeel.studies.scenario import Asked, Study, loss_outlooks, outlook_now, outlook_of

@@ -6,6 +6,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.methods.registry import MethodName
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
@@ -75,7 +76,7 @@ class Sweep(Reported, Shown):
     now: Outlook
     changes: tuple[Change, ...]
     outlooks: tuple[Outlook, ...]
-    method: str
+    method: MethodName
     asked: Asked
 
     @property

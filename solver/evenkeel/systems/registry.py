@@ -171,7 +171,7 @@ def register(format: Format) -> None:
 
     Examples
     --------
-    >>> from evenkeel.formats.registry import Format, find, known, register
+    >>> from evenkeel.systems.registry import Format, find, known, register
     >>> register(Format("mine", "one of my own", (".mine",), lambda document: "", None, None))
     >>> find("mine").summary, _registered.pop("mine").name
     ('one of my own', 'mine')

@@ -9,9 +9,13 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import Fault, InvalidInput
 
 if TYPE_CHECKING:
-    from pandas import DataFrame as PandasFrame
-    from polars import DataFrame as PolarsFrame
-    from pyarrow import Table as ArrowTable
+    import pandas
+    import polars
+    import pyarrow
+
+    PandasFrame = pandas.DataFrame
+    PolarsFrame = polars.DataFrame
+    ArrowTable = pyarrow.Table
 else:
     PandasFrame = PolarsFrame = ArrowTable = Any
 

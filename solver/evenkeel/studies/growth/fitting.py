@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.bounds.needs import Case
 from evenkeel.methods.exact.proof import Proof
 from evenkeel.methods.options import Exact
+from evenkeel.methods.registry import MethodName
 from evenkeel.methods.shared.size import size_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -144,7 +145,7 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
 
 
 def _bearing(
-    cluster: Cluster, result: Result, terms: Terms, goals: Goals, method: str = "balance"
+    cluster: Cluster, result: Result, terms: Terms, goals: Goals, method: MethodName = "balance"
 ) -> Fit:
     """Lose what may be lost of what was placed."""
     if not terms.survive:
