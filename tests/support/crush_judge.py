@@ -23,6 +23,7 @@ class Judged(NamedTuple):
     dropped: list[str]
     changed: list[str]
     rows: dict[str, list[int]]
+    mapped: dict[str, list[int]]
 
 
 class Cluster:
@@ -41,6 +42,15 @@ class Cluster:
             return {item}
         inside = (self.below(one["id"]) for one in self.buckets[item]["items"])
         return set().union(*inside)
+
+    def weights(self, item: int) -> dict[int, int]:
+        """Return what each device below a bucket weighs there."""
+        if item >= 0:
+            return {item: 1}
+        found: dict[int, int] = {}
+        for one in self.buckets[item]["items"]:
+            found |= {one["id"]: one["weight"]} if one["id"] >= 0 else self.weights(one["id"])
+        return found
 
     def chosen(self, root: int, kind: str) -> dict[int, int]:
         """Return the bucket of a type below a root that each device is in, or the device."""
@@ -121,7 +131,10 @@ class Cluster:
                     return True
                 at += many
                 numbers = {}
-        return any(not self.reweight.get(osd, 0) for osd in held)
+        weights: dict[int, int] = {}
+        for one in roots:
+            weights |= self.weights(one)
+        return any(not self.reweight.get(osd, 0) or not weights.get(osd) for osd in held)
 
 
 def judge(osd_dump: bytes, crush: bytes, commands: str, *ignored: int) -> Judged:
@@ -142,7 +155,7 @@ def judge(osd_dump: bytes, crush: bytes, commands: str, *ignored: int) -> Judged
         osds = [int(one) for one in found[3].split()]
         after[found[2]] = [*zip(osds[::2], osds[1::2], strict=True)]
         named.append(found[2])
-    broken, dropped, changed, rows = [], [], [], {}
+    broken, dropped, changed, rows, by_crush = [], [], [], {}, {}
     for pool in native.pools:
         if pool.id in ignored:
             assert not [one for one in named if one.startswith(f"{pool.id}.")]
@@ -151,17 +164,22 @@ def judge(osd_dump: bytes, crush: bytes, commands: str, *ignored: int) -> Judged
         for pg, row in enumerate(mapped):
             name = f"{pool.id}.{pg:x}"
             then = carried_out(row, after.get(name, []), cluster.reweight)
-            rows[name] = then
+            rows[name], by_crush[name] = then, row
             if name not in named:
                 continue
             changed.append(name)
-            if after[name] and then == carried_out(row, [], cluster.reweight):
+            if not all(
+                source in row and source != target and cluster.reweight.get(target, 0)
+                for source, target in after[name]
+            ):
+                dropped.append(name)  # of a device that is not there, or to one that is out
+            if after[name] and then == row:
                 dropped.append(name)  # pairs that do nothing
             if cluster.breaks_rule(pool.id, then):
                 broken.append(name)
             if after[name] and cluster.is_dropped(pool.id, then):
                 dropped.append(name)
-    return Judged(broken, dropped, changed, rows)
+    return Judged(broken, dropped, changed, rows, by_crush)
 
 
 def mapped_by_crush(native: Any, pool: Pool) -> list[list[int]]:

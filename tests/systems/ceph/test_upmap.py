@@ -230,6 +230,21 @@ def test_pairs_follow_a_device_that_changes_its_slot():
     assert upmap.pairs_between(mapped, np.array([[2, 1, 3]], np.int32)) == {}
 
 
+@pytest.mark.parametrize(
+    ("mapped", "placed", "pairs"),
+    [
+        ([1, NO_OSD, NO_OSD], [NO_OSD, 2, NO_OSD], [(1, 2)]),
+        ([1, NO_OSD, NO_OSD], [1, 2, NO_OSD], []),
+        ([1, 2, 3], [4, NO_OSD, NO_OSD], [(1, 4)]),
+        ([5, 1, 5], [5, 5, 4], [(1, 4)]),
+        ([3, 3, 1], [1, 3, 4], []),
+    ],
+)
+def test_no_pair_fills_a_hole_or_follows_a_device_for_ever(mapped, placed, pairs):
+    found = upmap.pairs_between(np.array([mapped], np.int32), np.array([placed], np.int32))
+    assert found == ({0: pairs} if pairs else {})
+
+
 def test_impossible_requests_are_refused():
     crush = cluster(3, 2, 2)
     with pytest.raises(InvalidInput, match=r"deviation[\s\S]*spare"):

@@ -16,7 +16,7 @@ from evenkeel.model.intake.stranded import with_stranded
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.ceph.commands import read_commands, read_primaries, rows_of
-from evenkeel.systems.ceph.crush.cluster import ROOM, CephMap, cluster_of, shares_of
+from evenkeel.systems.ceph.crush.cluster import ROOM, SHOWN, CephMap, cluster_of, shares_of
 from evenkeel.systems.ceph.crush.crush_checks import is_known
 from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD, CrushMap
 from evenkeel.systems.ceph.crush.placement import Pool, Rows, up
@@ -48,9 +48,6 @@ OLD_STATES = frozenset(("stale", "unknown", "creating"))
 
 MOST_STRANGE = 0.5
 """Share of the groups beyond which those elsewhere, or missing, make files of different times."""
-
-SHOWN = 5
-"""Groups, devices and pools that a note names; the rest is counted."""
 
 
 @dataclass

@@ -14,11 +14,12 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Rule
-from evenkeel.model.runtime.printable import counted
+from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD, CrushMap
 from evenkeel.systems.ceph.crush.failure_domains import (
     OUTSIDE,
     blocks,
+    breaks_rule,
     dropped_by_monitors,
     failure_domains,
     positions,
@@ -36,6 +37,9 @@ from evenkeel.systems.ceph.crush.rules import CLASS, Vocabulary, placed_by, rule
 
 FORMAT = "ceph"
 """Name of the system in ``cluster.native_format``."""
+
+SHOWN = 5
+"""Groups that a note names; the rest is counted."""
 
 ROOM = 10.0
 """Capacity of a device as a multiple of its share, where no capacities are given."""
@@ -241,8 +245,11 @@ def cluster_of(
     hierarchy = _hierarchy(crush)
     exists = np.zeros(crush.devices, bool)
     exists[list(hierarchy.parent.keys() & set(range(crush.devices)))] = True
-    alive = exists if is_up is None else exists & np.asarray(is_up, bool)
+    alive = exists if is_up is None else np.asarray(is_up, bool)
+    exists = exists | alive  # one of a host that weighs nothing, or in no host, too
     mapped = [native.rows(pool, weights, upmaps=False) for pool in listed]
+    items, dropped = _lawful_items(native, mapped)
+    native = replace(native, items=items)
     rows = [native.with_upmaps(*one) for one in zip(listed, mapped, strict=True)]
     leader = [native.leaders(pool, r, alive) for pool, r in zip(listed, rows, strict=True)]
     share = shares_of(native)
@@ -251,7 +258,7 @@ def cluster_of(
         _bound(native, pool, at, r, led, words)
         for pool, at, r, led in zip(listed, mapped, rows, leader, strict=True)
     ]
-    native = replace(native, notes=tuple(chain.from_iterable(one.notes for one in bound)))
+    native = replace(native, notes=(*dropped, *chain.from_iterable(one.notes for one in bound)))
     first = np.concatenate([[0], *(np.full(len(r), r.shape[1]) for r in rows)]).cumsum()
     node = np.concatenate([np.zeros(0, np.int32), *(r.ravel() for r in rows)])
     alone = np.concatenate([np.zeros(0, bool), *(one.alone for one in bound)])
@@ -288,6 +295,33 @@ def cluster_of(
     )
 
 
+def _lawful_items(
+    native: CephMap, mapped: Sequence[Rows]
+) -> tuple[dict[int, dict[int, Sequence[tuple[int, int]]]], list[str]]:
+    """Return the pairs in force without those against a rule that CRUSH itself keeps, and notes."""
+    kept = {number: dict(own) for number, own in native.items.items()}
+    gone: list[str] = []
+    for pool, rows in zip(native.pools, mapped, strict=True):
+        groups = [pg for pg in kept.get(pool.id, ()) if pg not in native.whole.get(pool.id, ())]
+        if pool.id in native.known or not groups:
+            continue
+        then = native.with_upmaps(pool, rows)[groups]
+        bad, unlawful = (
+            breaks_rule(native.crush, pool, some) | dropped_by_monitors(native.crush, pool, some)
+            for some in (then, rows[groups])
+        )
+        for i in np.flatnonzero(bad & ~unlawful).tolist():
+            del kept[pool.id][groups[i]]
+            gone.append(f"{pool.id}.{groups[i]:x}")
+        if not kept[pool.id]:
+            del kept[pool.id]
+    notes = [
+        "upmaps against the rule of their pool, which the monitors drop, count as dropped: "
+        f"{some_of(gone, str, SHOWN)}"
+    ]
+    return kept, notes if gone else []
+
+
 class _Bound(NamedTuple):
     """What binds a pool: its rule, the groups that are left alone (pg_num,), and why."""
 
@@ -314,7 +348,7 @@ def _bound(
     named = f"pool {pool.id} (CRUSH rule {crush.rule(pool.rule).name})"
     rule = rule_of(crush, pool, words)
     held = _held(mapped)
-    full = held == placed_by(crush, pool)
+    full = held == placed_by(crush, pool)  # else the takes' positions are shifted
     notes: list[str] = []
     if (held < pool.size).any():
         some, most = int(np.count_nonzero(held < pool.size)), pool.size
@@ -325,7 +359,8 @@ def _bound(
     if isinstance(rule, str):
         notes.append(f"{named} is left alone: {rule}")
         return _Bound(Rule(), np.ones(len(rows), bool), notes)
-    if full.any() and dropped_by_monitors(crush, pool, mapped[full]).any():
+    judged = mapped[full] if rule.place else mapped
+    if dropped_by_monitors(crush, pool, judged).any():
         notes.append(
             f"{named} is left alone: Ceph's monitors take where CRUSH itself puts its groups for a "
             "breach of the rule, and drop all pairs (ceph pull requests 69151 and 71053)"

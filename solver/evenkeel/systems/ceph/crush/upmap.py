@@ -208,8 +208,9 @@ def pairs_between(
     """Find the pairs that turn CRUSH's rows into the rows wanted.
 
     A device that only changes its slot needs no pair; the pair then goes from the device that
-    leaves to the one that joins. Where ``may_hold (size, devices)`` says which devices the takes of
-    the rule allow in each slot, who joins takes a slot that is allowed, if there is a way.
+    leaves to the one that joins. No pair fills a hole, or makes one. Where ``may_hold (size,
+    devices)`` says which devices the takes of the rule allow in each slot, who joins takes a slot
+    that is allowed, if there is a way.
 
     Examples
     --------
@@ -221,12 +222,15 @@ def pairs_between(
     for pg in np.flatnonzero((mapped != placed).any(axis=1)):
         old = mapped[pg].tolist()
         new = placed[pg].tolist()
+        leaving = [osd for osd in dict.fromkeys(old) if osd not in new and osd != NO_OSD]
         pairs = []
         for slot, joins in enumerate(new):
-            if joins not in old:
-                leaves = old[slot]
-                while leaves in new:
-                    leaves = old[new.index(leaves)]
+            if joins not in old and joins != NO_OSD and leaving:
+                leaves, steps = old[slot], 0
+                while leaves in new and leaves != NO_OSD and steps < len(old):
+                    leaves, steps = old[new.index(leaves)], steps + 1
+                leaves = leaves if leaves in leaving else leaving[0]
+                leaving.remove(leaves)
                 pairs.append((leaves, joins))
         if may_hold is not None:
             pairs = _lawful(pairs, old, may_hold)
@@ -239,7 +243,7 @@ def _lawful(
     pairs: list[tuple[int, int]], old: list[int], may_hold: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
     """Return pairs of the same devices in which each joins a slot that it is allowed in."""
-    if all(joins == NO_OSD or may_hold[old.index(leaves), joins] for leaves, joins in pairs):
+    if all(may_hold[old.index(leaves), joins] for leaves, joins in pairs):
         return pairs
     taken: dict[int, int] = {}
 
