@@ -23,9 +23,9 @@ from IPython.display import HTML, display
 from matplotlib import pyplot as plt
 
 import evenkeel as ek
-from evenkeel.measure.reassignment import check
 from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel.systems import roadef
+from evenkeel.systems.roadef.reassignment import check
 from evenkeel.view import plots
 from evenkeel.view.markup import table
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.experiments.reassignment_instances import SHAPES, reassignment
-from evenkeel.measure.reassignment import check
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems import roadef
 from evenkeel.systems.registry import write
+from evenkeel.systems.roadef.reassignment import check
 
 COUNTS = (
     "processes", "machines", "resources", "transient", "services", "shared", "spread",

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from evenkeel.measure.reassignment import MoveDistance, RoadefModel
 from evenkeel.model.errors import FaultList
+from evenkeel.systems.roadef.reassignment import MoveDistance, RoadefModel
 
 LARGEST = 2**32 - 1
 """No integer of a model file is greater."""
@@ -91,7 +91,7 @@ def reassignment(shape: Shape = SHAPES["b_1"], seed: int = 1) -> RoadefModel:
 
     Examples
     --------
-    >>> from evenkeel.measure.reassignment import check
+    >>> from evenkeel.systems.roadef.reassignment import check
     >>> model = reassignment(SHAPES["b_1"], seed=7)
     >>> model.requirement.shape, check(model, model.initial).feasible
     ((5000, 12), True)

@@ -16,8 +16,8 @@ import pytest
 
 import evenkeel as ek
 from bench.support.reassignments import models
-from evenkeel.measure.reassignment import check
 from evenkeel.systems import roadef
+from evenkeel.systems.roadef.reassignment import check
 
 pytestmark = pytest.mark.quality
 

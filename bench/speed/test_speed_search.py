@@ -7,10 +7,10 @@ import evenkeel as ek
 from bench.experiments.reassignment_instances import SHAPES, reassignment
 from bench.support.full_evaluation import probe
 from bench.support.reassignments import SEED, generated, models, opened
-from evenkeel.measure.reassignment import check
 from evenkeel.methods.cost.method import minimise
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.systems import roadef
+from evenkeel.systems.roadef.reassignment import check
 
 WORK = 300_000
 LARGE = "b_9"

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.measure.reassignment import check
 from evenkeel.methods.cost import intensification as ending
 from evenkeel.methods.cost import parallel_search as portfolio
 from evenkeel.methods.cost.annealing import Annealing, begin_walk
 from evenkeel.methods.cost.method import minimise
 from evenkeel.methods.shared.stopping import Progress, Watch
 from evenkeel.systems import roadef
+from evenkeel.systems.roadef.reassignment import check
 from evenkeel_kernels.build.jit import jit
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from bench.experiments.reassignment_instances import SHAPES, reassignment
 from bench.support import full_evaluation as evaluation
 from bench.support.full_evaluation import AFFINITY_BROKEN, CLASHING, MISPLACED, OVERFULL
-from evenkeel.measure.reassignment import check
 from evenkeel.methods.cost.annealing import begin_walk
 from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.systems import roadef
+from evenkeel.systems.roadef.reassignment import check
 from evenkeel_kernels.build.jit import jit
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost

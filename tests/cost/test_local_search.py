@@ -5,13 +5,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from evenkeel.measure.reassignment import check
 from evenkeel.methods.cost.annealing import begin_walk
 from evenkeel.methods.cost.local_search import polish
 from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.systems import roadef
+from evenkeel.systems.roadef.reassignment import check
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from evenkeel_kernels.cost.compound_move import make_moves, new_joint

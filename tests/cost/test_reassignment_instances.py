@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from bench.experiments.reassignment import main
 from bench.experiments.reassignment_instances import SHAPES, Shape, reassignment
-from evenkeel.measure.reassignment import check
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems import roadef
+from evenkeel.systems.roadef.reassignment import check
 
 SMALL = Shape(
     processes=300, machines=20, resources=4, transient=2, services=120, shared=40, spread=30,

@@ -67,7 +67,9 @@ BETWEEN_WINGS = {
 }
 """The arrows between wings; there are none between wings of kernels."""
 
-NUMPY_ONLY = {"evenkeel.measure", "evenkeel.planning.replay"}
+NUMPY_ONLY = {
+    "evenkeel.measure", "evenkeel.planning.replay", "evenkeel.systems.roadef.reassignment",
+}  # fmt: skip
 """They judge the others, so they share no code with kernels."""
 
 THROUGH_THE_REGISTRY = {"evenkeel.planning", "evenkeel.control", "evenkeel.simulate"}

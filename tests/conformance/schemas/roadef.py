@@ -57,8 +57,8 @@ def _assignment_of(model: Path) -> Path:
 def _solved(name: str, model_text: str, assignment_text: str) -> tuple[Case, str, str]:
     """Return the verdict, the figures of one instance, and its new assignment."""
     import evenkeel as ek
-    from evenkeel.measure.reassignment import check
     from evenkeel.systems import roadef
+    from evenkeel.systems.roadef.reassignment import check
 
     seconds = float(os.environ.get(SECONDS, "10"))
     with tempfile.TemporaryDirectory() as folder:

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.reassignment import RoadefModel
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Proportion
 from evenkeel.model.rules import Rule
+from evenkeel.systems.roadef.reassignment import RoadefModel
 
 NAME = "roadef"
 LEVELS = ("neighbourhood", "location")

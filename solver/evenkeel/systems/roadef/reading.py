@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.reassignment import MoveDistance, RoadefModel
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import check_range
 from evenkeel.systems.roadef.cluster import cluster_of
+from evenkeel.systems.roadef.reassignment import MoveDistance, RoadefModel
 from evenkeel.systems.roadef.words import Truncated, Words, integers
 
 MODEL_NAME = re.compile(r"model.*\.txt(\.gz)?")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from evenkeel.measure.reassignment import RoadefModel
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.systems.roadef.cluster import native_of
+from evenkeel.systems.roadef.reassignment import RoadefModel
 
 
 def write(cluster: Cluster, placement: Placement, path: str | Path) -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evenkeel.measure.reassignment import MoveDistance, RoadefModel, check
 from evenkeel.systems import roadef
+from evenkeel.systems.roadef.reassignment import MoveDistance, RoadefModel, check
 from tests.support import places
 
 DATA = places.DATA / "roadef"
