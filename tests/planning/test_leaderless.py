@@ -70,7 +70,7 @@ def test_what_stays_behind_makes_no_room():
         capacity=[[1.0], [1.0], [1.0], [1.0]], load=[[1.0], [1.0]],
         placement=[[0, 3], [1, -1]], leader=[0, 0], replicas=[2, 1], alive=[True] * 3 + [False],
     )  # fmt: skip
-    target = cluster.placement.replaced(np.array([2, -1, 0, -1], np.int32), [0, 0])
+    target = cluster.placement.replaced(np.array([2, 3, 0, -1], np.int32), [0, 0])
     plan = ek.plan(cluster, target, protocol="kafka")
     assert (loads(cluster, plan.end) <= limits(cluster, target)).all()
     assert plan.check().ok

@@ -189,3 +189,55 @@ def test_what_is_lost_keeps_no_rule_and_breaks_none(rule, of, protocol):
         else:
             assert plan.complete, [str(one) for one in plan.blocked]
             assert sorted(plan.end.node.tolist()) == sorted(node)
+
+
+SHRINKS = ["plain", "kafka", "cockroach", "helix", "longhorn"]
+
+
+def given_up(**given: object) -> ek.Cluster:
+    """A partition of four replicas of which n3 has lost one."""
+    return ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1, 2, 3]], replicas=4,
+        alive=[True, True, True, False], **given,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", SHRINKS)
+@pytest.mark.parametrize("leader", [0, 3])
+def test_what_a_target_gives_up_on_a_dead_node_is_taken_off(protocol: str, leader: int):
+    cluster = given_up(leader=[leader])
+    target = cluster.placement.replaced(np.array([0, 1, 2, -1], np.int32), np.array([0], np.int16))
+    plan = ek.plan(cluster, target, protocol=protocol)
+    found = plan.check()
+    assert (found.ok, found.end, plan.complete) == (True, "target", True)
+    assert [(row.kind, row.source) for row in plan.rows() if row.kind != "lead"] == [
+        ("demote", "n3"), ("remove", "n3")
+    ]  # fmt: skip
+    assert [one.lacks for one in plan.undo().blocked] == ["way to n3, which is down"]
+    back = plan.resume(cluster.replace(alive=[True] * 4))
+    assert back.complete
+    assert back.end.node.tolist() == [0, 1, 2, -1]
+
+
+def test_what_no_step_takes_off_stays_listed_and_is_told():
+    """A pool of Ceph says how many replicas a group has; the last live one is never given up."""
+    cluster = given_up()
+    for node, protocol in (([0, 1, 2, -1], "ceph"), ([-1, -1, -1, -1], "plain")):
+        target = cluster.placement.replaced(np.array(node, np.int32), np.array([0], np.int16))
+        plan = ek.plan(cluster, target, protocol=protocol)
+        assert plan.check().ok
+        assert plan.end.node[3] == 3
+        assert [one.slot for one in plan.blocked if "n3 stays listed" in one.lacks] == [3]
+
+
+@pytest.mark.parametrize("protocol", [*SHRINKS, "ceph"])
+def test_what_finds_no_node_is_not_given_up(protocol: str):
+    """A method that has no node for a lost replica does not ask for a shorter list."""
+    cluster = given_up(keeps=[True, True, True, False])
+    answer = ek.solve(cluster, method="helix_auto")
+    assert -1 in answer.placement.node
+    plan = answer.plan(protocol=protocol)
+    assert (len(plan), plan.check().ok, plan.complete) == (0, True, False)
+    assert [(one.slot, one.source, one.target) for one in plan.blocked] == [(3, "n3", None)]
+    # who comes back is a member as before
+    assert plan.resume(cluster.replace(alive=[True] * 4)).end.node.tolist() == [0, 1, 2, 3]

@@ -18,7 +18,7 @@ from evenkeel.planning.changes.heads import led_where_there_is_room
 from evenkeel.planning.changes.matching import as_led, rematched
 from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
 from evenkeel.planning.changes.renaming import renamed
-from evenkeel.planning.changes.unreplaced import unlisted, with_unreplaced
+from evenkeel.planning.changes.unreplaced import still_listed, unlisted, with_unreplaced
 from evenkeel.planning.changes.ways import acts_of
 from evenkeel.planning.draft import Draft
 from evenkeel.planning.interleaving import interleaved
@@ -97,9 +97,13 @@ def plan(
     if isinstance(protocol, str):
         protocol = Protocol.named(protocol)
     faults.raise_if_any()
+    unplaced = getattr(target, "unplaced_replicas", np.zeros(0, np.int64))
+    wanted, listed = still_listed(cluster, wanted, unplaced)
     found = _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
+    blocked = found.blocked + _listed(cluster, listed)
     goals = getattr(target, "goals", None)
-    return replace(found, goals=goals) if isinstance(goals, Goals | Cost) else found
+    goals = goals if isinstance(goals, Goals | Cost) else found.goals
+    return replace(found, blocked=blocked, goals=goals)
 
 
 class _Aim(NamedTuple):
@@ -129,10 +133,11 @@ def _aim(
     """
     faults = FaultList()
     asked, proposed = in_place(cluster, target, protocol)
-    wanted, unreplaced = with_unreplaced(cluster, led_where_there_is_room(cluster, asked, proposed))
+    wanted = led_where_there_is_room(cluster, asked, proposed)
+    wanted, unreplaced = with_unreplaced(cluster, wanted, protocol)
     waits = np.zeros(len(wanted.node), np.bool_)
     if protocol.names_all:
-        wanted, waits = unlisted(cluster, wanted, asked)
+        wanted, waits = unlisted(cluster, wanted, asked, unreplaced)
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
     lost = out_of_reach(cluster, wanted, waits | unreplaced, protocol)
@@ -446,11 +451,25 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
         if is_down:
             lacks = f"way to {nodes[end]}, which is down"
         elif alone:
-            lacks = f"node that takes its place: what is lost on {nodes[begin]} stays listed"
+            lacks = _stays(nodes[begin])
         elif waits:
             lacks = "list of its replicas that names nobody who is down"
         found.append(Blocked(partitions[p], k, nodes[begin], nodes[end], lacks, -1, word))
     return tuple(found)
+
+
+def _listed(cluster: Cluster, replicas: NDArray[np.intp]) -> tuple[Blocked, ...]:
+    """Name replicas on nodes that are down for which there is no other node."""
+    start, partitions, nodes = cluster.placement, cluster.partitions.names, cluster.nodes.names
+    found = []
+    for k in replicas.tolist():
+        p, node = int(start.owner[k]), nodes[start.node[k]]
+        found.append(Blocked(partitions[p], k - int(start.first[p]), node, None, _stays(node), -1))
+    return tuple(found)
+
+
+def _stays(node: str | None) -> str:
+    return f"node that takes its place: what is lost on {node} stays listed"
 
 
 def _word(acts: Acts, i: int) -> str:

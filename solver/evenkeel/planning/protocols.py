@@ -31,6 +31,9 @@ class Protocol:
     names_all : bool
         Whether a change lists all replicas of a partition, and is refused if it lists one on a node
         that is down. A partition that would still list one stays as it is.
+    shrinks : bool
+        Whether a replica on a node that is down can be taken off a partition that lacks some, with
+        none in its place, if a live one is left. Else it stays listed until another does.
 
     Examples
     --------
@@ -44,11 +47,12 @@ class Protocol:
     quorum: bool = True
     roles: bool = True
     names_all: bool = False
+    shrinks: bool = True
 
     def __post_init__(self) -> None:
         faults = FaultList()
         check_text(faults, "protocol.name", self.name)
-        for name in ("joint", "whole", "quorum", "roles", "names_all"):
+        for name in ("joint", "whole", "quorum", "roles", "names_all", "shrinks"):
             check_truth(faults, f"protocol.{name}", getattr(self, name))
         faults.raise_if_any()
 
@@ -62,7 +66,7 @@ class Protocol:
             ``"plain"``, ``"kafka"`` (a reassignment exchanges the whole set, KIP-455),
             ``"cockroach"`` (learners, joint consensus, and roles that change in place), ``"ceph"``
             (a remapped placement group backfills, then its set is exchanged whole; the primary
-            follows from the order),
+            follows from the order; its pool says how many replicas it has),
             ``"helix"`` (states of a replica: one more serves before one less does) or
             ``"longhorn"`` (a replica is added, rebuilt, and another deleted after it).
 
@@ -89,7 +93,7 @@ PRESETS = {
         Protocol("plain"),
         Protocol("kafka", whole=True, roles=False, names_all=True),
         Protocol("cockroach"),
-        Protocol("ceph", whole=True, roles=False),
+        Protocol("ceph", whole=True, roles=False, shrinks=False),
         Protocol("helix", joint=False, quorum=False, roles=False),
         Protocol("longhorn", joint=False, quorum=False, roles=False),
     )

@@ -1,4 +1,4 @@
-"""Unreplaced: lost replicas whose place nobody takes stay listed, until somebody does."""
+"""Unreplaced: lost replicas whose place nobody takes are taken off, or stay listed."""
 
 from dataclasses import replace
 
@@ -11,13 +11,39 @@ from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.asked import with_rows
+from evenkeel.planning.protocols import Protocol
 
 
-def with_unreplaced(cluster: Cluster, target: Placement) -> tuple[Placement, NDArray[np.bool_]]:
-    """Return a target, and the replicas that it takes off a partition that lacks some, (K,).
+def still_listed(
+    cluster: Cluster, target: Placement, unplaced: NDArray[np.int64]
+) -> tuple[Placement, NDArray[np.intp]]:
+    """Return a target in which what found no node stays on nodes that are down, and which it is.
 
-    What is lost is gone; but a system that is told to list fewer replicas takes the partition for
-    whole. One that is stranded stays as it is: what it would be copied from is down.
+    Nobody gives that up: who lists fewer replicas takes a partition for whole.
+    """
+    start, serves = cluster.placement, np.append(cluster.nodes.serves, True)
+    node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
+    listed: list[int] = []
+    for p in np.unique(target.owner[unplaced]).tolist():
+        rows = np.arange(start.first[p], start.first[p + 1])
+        lost = rows[~serves[start.node[rows]] & ~np.isin(start.node[rows], target.node[rows])]
+        empty = rows[(target.node[rows] < 0) & np.isin(rows, unplaced)]
+        for k, was in zip(empty.tolist(), lost.tolist(), strict=False):
+            node[k], role[k] = start.node[was], start.role[was]
+            if target.leader_node[p] < 0 and was == start.leader_replica[p]:
+                leader[p] = k - rows[0]
+            listed.append(was)
+    node, role, leader = read_only(node), read_only(role), read_only(leader)
+    return replace(target, node=node, role=role, leader=leader), np.array(listed, np.intp)
+
+
+def with_unreplaced(
+    cluster: Cluster, target: Placement, protocol: Protocol
+) -> tuple[Placement, NDArray[np.bool_]]:
+    """Return a target, and the replicas that it gives up but no step takes off, (K,).
+
+    Those are all that partitions lack if the protocol has no step for that, or if they would list
+    nobody who lives. One that is stranded stays as it is: what it would be copied from is down.
     """
     start, held = cluster.placement, stranded(cluster.placement)
     if held.any():
@@ -25,6 +51,10 @@ def with_unreplaced(cluster: Cluster, target: Placement) -> tuple[Placement, NDA
     if cluster.nodes.serves.all():
         return target, np.zeros(len(start.node), np.bool_)
     unreplaced = _unreplaced(cluster, target)
+    if protocol.shrinks:
+        lives = cluster.nodes.serves[target.node] & (target.node >= 0)
+        left = np.bincount(target.owner[lives], minlength=len(target))
+        unreplaced &= left[start.owner] == 0
     role = np.where(unreplaced, start.role, target.role)
     listed = np.append(unreplaced, False)[start.leader_replica] & (target.leader_node < 0)
     leader = np.where(listed, start.leader, target.leader)
@@ -32,7 +62,7 @@ def with_unreplaced(cluster: Cluster, target: Placement) -> tuple[Placement, NDA
 
 
 def unlisted(
-    cluster: Cluster, target: Placement, asked: Placement
+    cluster: Cluster, target: Placement, asked: Placement, unreplaced: NDArray[np.bool_]
 ) -> tuple[Placement, NDArray[np.bool_]]:
     """Return a target for who can name no replica on a node that is down, and what waits, (K,).
 
@@ -45,7 +75,7 @@ def unlisted(
         return target, np.zeros(len(start.node), np.bool_)
     comes = np.append(~cluster.nodes.serves, False)[target.node] & (target.node != start.node)
     rest = replace(target, node=read_only(np.where(comes, start.node, target.node)))
-    waits = lists_lost(cluster, rest)
+    waits = _lists(rest, np.append(~cluster.nodes.serves, False)[rest.node] | unreplaced)
     changes = (target.node != start.node) | (target.role != start.role)
     leads = waits & (target.leader == asked.leader) & (target.leader != start.leader)
     leads &= target.leader_node >= 0
@@ -56,8 +86,13 @@ def unlisted(
 
 def lists_lost(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
     """Tell which partitions list a replica on a node that is down, or would but for lack, (P,)."""
-    down = np.append(~cluster.nodes.serves, False)[target.node] | _unreplaced(cluster, target)
-    return np.asarray(np.bincount(target.owner[down], minlength=len(target)) > 0)
+    down = np.append(~cluster.nodes.serves, False)[target.node]
+    return _lists(target, down | _unreplaced(cluster, target))
+
+
+def _lists(target: Placement, replicas: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell which partitions have some replicas, (P,)."""
+    return np.asarray(np.bincount(target.owner[replicas], minlength=len(target)) > 0)
 
 
 def _unreplaced(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
