@@ -379,6 +379,33 @@ def drain_beside_dead(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def all_drain(rng: np.random.Generator) -> Drawn:
+    """All old nodes drain, or all but a few, beside as many new ones: partitions go as a whole."""
+    zones, each = int(rng.integers(2, 5)), int(rng.integers(1, 3))
+    old = zones * each
+    d = Draft(rng, 2 * old, int(rng.integers(1, 20)))
+    d.nodes = 2 * old
+    d.given["domains"] = {"zone": [f"z{n % zones}" for n in range(d.nodes)]}
+    width = d.whole(1, zones)
+    at = [[n for n in range(old) if n % zones == z] for z in range(zones)]
+    d.place([[int(d.pick(at[z])) for z in d.rng.permutation(zones)[:width]]
+             for _ in range(d.partitions)])  # fmt: skip
+    d.given["replicas"] = width
+    d.loads(d.pick([1, 2]), alike=0.5, roles=0.2)
+    d.capacities(0.1, 0.4, unlike=0.0)
+    stays = set(d.rng.choice(old, d.pick([0, 0, 1]), replace=False).tolist())
+    leaves = [n < old and n not in stays for n in range(d.nodes)]
+    d.given["accepts"] = [not out for out in leaves]
+    d.given["keeps"] = list(d.given["accepts"])
+    d.given["leads"] = list(d.given["accepts"])
+    if d.chance(0.2):
+        d.given["alive"] = [n != 0 for n in range(d.nodes)]
+    kinds = [{"spread": {"zone": 1}}, {"min_domains": {"zone": width}}, {"skew": {"zone": 1}}, {}]
+    d.given["rules"], d.given["rule"] = [d.pick(kinds)], [0] * d.partitions
+    d.goals = {"level": d.pick([None, None, 0.3])}
+    return d.drawn()
+
+
 def voters_in_two_moves(rng: np.random.Generator) -> Drawn:
     """Users' blocker 8: five replicas of which three vote, voters bound to regions."""
     d = Draft(rng, 3 * int(rng.integers(2, 5)), int(rng.integers(1, 20)))
@@ -498,7 +525,7 @@ FAMILIES: dict[str, Family] = {
         expanded_short_leaders, role_weights_tight,
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
-        exclusions,
+        exclusions, all_drain,
     )
 }  # fmt: skip
 """Families by name."""

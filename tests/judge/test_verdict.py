@@ -1,7 +1,9 @@
 """The judge: tampered results are found out, and what it finds in fixed clusters is known."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
@@ -11,7 +13,7 @@ from tests.judge.case import Case, build
 from tests.judge.clusters import FAMILIES, draw
 from tests.judge.mending import left_undone
 from tests.judge.trial import try_one
-from tests.judge.verdict import claims, exceeded, standing_of, worse
+from tests.judge.verdict import claims, exceeded, on_the_way, standing_of, worse
 from tests.judge.world import Standing, World
 from tests.support.effort import mostly_long
 
@@ -263,3 +265,36 @@ def test_what_a_partition_prefers_for_itself_goes_before_what_its_group_does():
         keys = everything(here, Standing([[0, 2], [1, 3]], [led_from, 1]))
         assert own[broken] in keys
         assert own["group" if broken == "partition" else "partition"] not in keys
+
+
+@pytest.mark.parametrize("family", ["all_drain", "drain_beside_dead", "lost_zone", "states"])
+@pytest.mark.parametrize("seed", mostly_long(range(40), range(4)))
+def test_plans_keep_on_the_way_what_their_end_keeps(family: str, seed: int):
+    case = draw(family, seed)
+    cluster, goals, limits = build(case)
+    result = ek.solve(cluster, goals=goals, limits=limits)
+    for protocol in ("plain", "kafka", "helix"):
+        assert [*on_the_way(World(case), result, protocol)] == []
+        if family == "all_drain" and result.status == "optimal":
+            assert result.plan(protocol=protocol).complete
+
+
+def test_a_plan_that_crowds_a_zone_on_the_way_is_found():
+    case = draw("all_drain", 0)
+    cluster, *_ = build(case)
+
+    class Crowded:
+        """A plan whose only wave but the last puts all of a partition on one node."""
+
+        blocked, waves, end = (), (0, 1), cluster.placement
+
+        def check(self):
+            return SimpleNamespace(ok=True)
+
+        def after(self, done):
+            node = np.zeros_like(cluster.placement.node)
+            return cluster.placement.replaced(node, cluster.placement.leader)
+
+    result = SimpleNamespace(plan=lambda protocol: Crowded(), placement=cluster.placement)
+    found = kinds(on_the_way(World(case), result, "plain"))
+    assert "on the way: broke same_node" in found or "on the way: lost a live replica" in found

@@ -8,7 +8,7 @@ from tests.judge.beside import Beside, beside_the_best
 from tests.judge.case import Case, build
 from tests.judge.mending import left_undone
 from tests.judge.studies import of_pipeline, of_sweep
-from tests.judge.verdict import Finding, judged, standing_of
+from tests.judge.verdict import Finding, judged, on_the_way, standing_of
 from tests.judge.world import Standing, World
 
 SLOW = 2.0
@@ -21,6 +21,9 @@ BIT_EXACT = frozenset(
 
 MENDING = frozenset({"balance", "exact"})
 """Methods that promise to mend whatever can be mended."""
+
+PROTOCOLS = ("plain", "kafka", "helix")
+"""Whose plans of a result are judged where nodes drain."""
 
 STUDIES = {"sweep": of_sweep, "pipeline": of_pipeline}
 """What is tried instead of a solve, by the name that stands for a method."""
@@ -83,6 +86,9 @@ def try_one(
     tried.strikes = result.guard
     tried.said = str(result)
     tried.findings += judged(world, result, claims_only=method in BIT_EXACT)
+    if "keeps" in case.cluster and method in MENDING:
+        for protocol in PROTOCOLS:
+            tried.findings += on_the_way(world, result, protocol)
     if method in MENDING:
         tried.findings += left_undone(world, tried.after)
         if small:

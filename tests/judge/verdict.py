@@ -72,6 +72,41 @@ def judged(world: World, result: ek.Result, *, claims_only: bool = False) -> lis
     return found
 
 
+def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Finding]:
+    """Yield what a plan of a result breaks after a wave that its end keeps, or leaves undone.
+
+    What serves is judged: a replica on a dead node crowds nobody.
+    """
+    try:
+        plan = result.plan(protocol=protocol)
+    except ek.InvalidInput:
+        return  # roles that the protocol cannot change
+    if not plan.check().ok:
+        yield Finding("unsafe plan", f"{protocol}: {plan.check()}")
+    end, asked = standing_of(plan.end), standing_of(result.placement)
+    if not plan.blocked and any(
+        {*one} - {-1} != {*other} - {-1} for one, other in zip(end.rows, asked.rows, strict=True)
+    ):
+        yield Finding("undone plan", f"{protocol}: {asked.rows} asked, ends at {end.rows}")
+    accepted = {_whose(one) for each in (end, asked) for one in worse(world, each)}
+    for done in range(1, len(plan.waves)):
+        placement = plan.after(done)
+        if (placement.flags & ek.Flag.INCOMING).any():
+            continue  # what does not serve yet keeps no rule
+        serving = _without_ghosts(world, standing_of(placement), [*range(len(world.wanted))])
+        for one in worse(world, serving):
+            if one.kind == "lost a replica that waited":
+                continue
+            if one.kind.startswith("broke ") and ": 0 -> " not in one.where:
+                continue  # what the beginning breaks is not held
+            if is_hard(one.kind.removeprefix("broke ")) and _whose(one) not in accepted:
+                yield Finding(f"on the way: {one.kind}", f"{protocol}, wave {done}: {one.where}")
+
+
+def _whose(found: Finding) -> tuple[str, str]:
+    return found.kind, found.where.split(":")[0]
+
+
 def but_wishes(world: World, found: Iterator[Finding]) -> Iterator[Finding]:
     """Leave out wishes that may have yielded to mending: something hard was broken."""
     mended = any(is_hard(kind) for kind, *_ in everything(world, world.came))
