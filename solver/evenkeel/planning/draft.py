@@ -135,7 +135,9 @@ class Draft:
         del shifts
         if leeway is not None:
             chain, by_rank = leeway.given(resources, acts, chain, by_rank)
-        previous, held_back = tied(cluster, target, acts, by_rank, chain)
+        turn = np.array(in_turn, np.int32)
+        in_order = np.append(by_rank[~np.isin(by_rank, turn)], turn)
+        previous, held_back = tied(cluster, target, acts, in_order, chain)
         held_back[acts.change[acts.blocked]] = True
         hurry = None
         if throttle.hurries and previous is chain:

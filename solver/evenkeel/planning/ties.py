@@ -1,5 +1,6 @@
 """Ties: groups whose rules look at many domains at once change one partition after another."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,9 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.acts import Act, Acts
 from evenkeel.planning.changes.rule_tests import serving_domains
+
+Counts = dict[int, dict[int, NDArray[np.int64]]]
+"""Of each tier how many replicas each group has in its domains."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +31,8 @@ class Tie:
     other: int
     is_open: NDArray[np.bool_]
 
-    def kept(self, counts: NDArray[np.int64]) -> bool:
-        """Whether it is kept where groups have so many replicas per domain, (G, domains)."""
+    def kept(self, counts: NDArray[np.int64] | Mapping[int, NDArray[np.int64]]) -> bool:
+        """Whether it is kept where each group has so many replicas per domain."""
         mine = counts[self.group]
         if self.kind == "depends":
             return not ((mine > 0) & (counts[self.other] == 0) & self.is_open).any()
@@ -78,7 +82,7 @@ def tied(
     """Return the change before each one, (C,), and which have no place in any order found.
 
     Changes of tied groups come one after another, each of them in the first round in which the
-    rules of its group admit it, with its replica at both ends and then at the new one.
+    rules of its group admit it: what is exchanged counts where it is to stay.
     """
     held = ties(cluster, target)
     blocked = np.zeros(len(by_rank), bool)
@@ -125,28 +129,55 @@ def _admitted(
     group: int,
 ) -> bool:
     """Whether rules admit a change; if so, count it."""
-    mine = [one for one in held if group in (one.group, one.other)]
-    comes: list[tuple[int, int]] = []
-    goes: list[tuple[int, int]] = []
-    for tier in counts:
-        domain = serving_domains(cluster, tier)
-        for i in change:
-            to, origin = int(domain[acts.target[i]]), int(domain[acts.source[i]])
-            if acts.act[i] == Act.LEAD or to == origin:
-                continue
-            comes += [(tier, to)] if to >= 0 else []
-            goes += [(tier, origin)] if origin >= 0 else []
-    for tier, to in comes:
-        counts[tier][group, to] += 1
-    fits = all(one.kept(counts[one.tier]) for one in mine if one.kind != "min_domains")
-    for tier, origin in goes:
-        counts[tier][group, origin] -= 1
-    if fits and all(one.kept(counts[one.tier]) for one in mine):
+    shifts = shifts_of(cluster, counts, acts, change)
+    for tier, where, by in shifts:
+        counts[tier][group, where] += by
+    if all(one.kept(counts[one.tier]) for one in held if group in (one.group, one.other)):
         return True
-    for rows, by in ((comes, -1), (goes, 1)):
-        for tier, where in rows:
-            counts[tier][group, where] += by
+    for tier, where, by in shifts:
+        counts[tier][group, where] -= by
     return False
+
+
+def shifts_of(
+    cluster: Cluster, tiers: Iterable[int], acts: Acts, rows: Iterable[int]
+) -> list[tuple[int, int, int]]:
+    """Return in which domains of some tiers acts bring one replica more, or one less."""
+    found = []
+    for tier in tiers:
+        domain = serving_domains(cluster, tier)
+        for i in rows:
+            to, origin = int(domain[acts.target[i]]), int(domain[acts.source[i]])
+            if acts.act[i] != Act.LEAD and to != origin:
+                found += [(tier, to, 1)] if to >= 0 else []
+                found += [(tier, origin, -1)] if origin >= 0 else []
+    return found
+
+
+class Tally:
+    """Counts of tied groups by tier, as changes leave them one after another."""
+
+    def __init__(self, cluster: Cluster, target: Placement) -> None:
+        self.cluster = cluster
+        self.held = ties(cluster, target)
+        self.tiers = sorted({one.tier for one in self.held})
+        groups = {g for one in self.held for g in (one.group, one.other) if g >= 0}
+        tables = {tier: _counts(cluster, cluster.placement, tier) for tier in self.tiers}
+        self.begin: Counts = {t: {g: table[g] for g in groups} for t, table in tables.items()}
+
+    def after(self, counts: Counts, acts: Acts, *, checked: bool = True) -> Counts | None:
+        """Return what a change makes of counts; None if it is checked and rules do not admit it."""
+        group = int(self.cluster.partitions.group[acts.partition[0]])
+        mine = [one for one in self.held if group in (one.group, one.other)]
+        if not mine:
+            return counts
+        then = {tier: dict(rows) for tier, rows in counts.items()}
+        for tier in then:
+            then[tier][group] = then[tier][group].copy()
+        for tier, where, by in shifts_of(self.cluster, self.tiers, acts, range(len(acts))):
+            then[tier][group][where] += by
+        kept = not checked or all(one.kept(then[one.tier]) for one in mine)
+        return then if kept else None
 
 
 def _counts(cluster: Cluster, placement: Placement, tier: int) -> NDArray[np.int64]:

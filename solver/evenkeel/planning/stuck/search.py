@@ -24,6 +24,7 @@ from evenkeel.planning.resources.groups import charge_groups
 from evenkeel.planning.resources.space import charge_space
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.stuck.staging import Room
+from evenkeel.planning.ties import Counts, Tally
 
 FEW = 14
 """Changes whose orders are searched."""
@@ -36,9 +37,6 @@ STATES = 3000
 
 STAGES = 2000
 """Stages of a partition that are told apart."""
-
-Mark = tuple[tuple[int, ...], ...]
-"""What a change does, whatever others have done before it."""
 
 Reached = tuple[int, ...]
 """Which of its stages each partition has reached."""
@@ -56,27 +54,24 @@ class Transition:
     cost: Cost
     acts: Acts
     split: NDArray[np.bool_]
-    waits_for: tuple[int, Mark] | None = None
     edge: Edge | None = None
 
 
 @dataclass(eq=False)
 class Stages:
-    """The stages of one partition: what is done at each, how much is left, and what then.
+    """The stages of one partition: how much is left at each, and what then.
 
     A replica that waits on a spare node makes a stage of its own.
     """
 
-    done: list[frozenset[Mark]] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     then: list[list[int]] = field(default_factory=list)
 
-    def add(self, done: frozenset[Mark], left: int) -> int:
+    def add(self, left: int) -> int:
         """Add a stage, and return its number."""
-        self.done.append(done)
         self.left.append(left)
         self.then.append([])
-        return len(self.done) - 1
+        return len(self.left) - 1
 
 
 class Ways:
@@ -99,14 +94,14 @@ class Ways:
         """Add the changes of a partition in the order in which the draft has them."""
         acts, p = self.draft.acts, self.partition[position]
         low, high = np.searchsorted(acts.partition, [p, p + 1]).tolist()
-        changes = _changes(acts, low, high)
-        ahead = [mark for mark, rows in changes if int(acts.change[rows.start]) not in self.chosen]
-        rest = changes[len(ahead) :]
-        stages, done = self.stages[position], frozenset(ahead)
-        before = stages.add(done, len(rest))
-        for i, (mark, rows) in enumerate(rest):
-            done |= {mark}
-            after = stages.add(done, len(rest) - i - 1)
+        rest = [
+            rows
+            for rows in _changes(acts, low, high)
+            if int(acts.change[rows.start]) in self.chosen
+        ]
+        before = self.stages[position].add(len(rest))
+        for i, rows in enumerate(rest):
+            after = self.stages[position].add(len(rest) - i - 1)
             self._step(room, position, before, after, rows)
             before = after
 
@@ -114,18 +109,17 @@ class Ways:
         """Add a change, and its ways over spare nodes."""
         draft, stages = self.draft, self.stages[position]
         acts, split = draft.acts.take(rows), draft.split[rows]
-        ahead = self._ahead(int(acts.change[0]), position)
-        self._note(before, Transition(position, after, (0.0, 0), acts, split, ahead))
+        self._note(before, Transition(position, after, (0.0, 0), acts, split))
         if len(acts) > 1 or acts.act[0] != Act.MOVE or acts.flying[0]:
             return
         cost = (self._size(acts), 0)
         none, whole = np.array([-1], np.int32), np.ones(1)
         for n in room.spare_nodes(rows.start, SPARES):
             node = np.array([n], np.int32)
-            waits = stages.add(stages.done[before], stages.left[before])
+            waits = stages.add(stages.left[before])
             away = replace(acts, target=node, heir=none, heir_node=none, leads=acts.led, left=whole)
             on = replace(acts, source=node, left=whole)
-            self._note(before, Transition(position, waits, cost, away, split, ahead))
+            self._note(before, Transition(position, waits, cost, away, split))
             self._note(waits, Transition(position, after, (0.0, 0), on, split))
 
     def explore(self, room: Room, position: int, *, trades: bool) -> bool:
@@ -140,7 +134,7 @@ class Ways:
         def stage(one: Partition, state: State) -> int:
             key = (one.seats(state), state.leader, state.away)
             if key not in known:
-                known[key] = stages.add(frozenset(), one.left(state))
+                known[key] = stages.add(one.left(state))
             return known[key]
 
         seen: set[tuple[int, int]] = set()
@@ -155,7 +149,7 @@ class Ways:
                     edges = [e for e in edges if e.did[0].slot == state.away[0] and e.did[0].moves]
                 for edge in one.lawful(edges):
                     after = stage(one, edge.after)
-                    if len(stages.done) > STAGES:
+                    if len(stages.left) > STAGES:
                         return False
                     if (before, after) not in seen:
                         seen.add((before, after))
@@ -173,7 +167,7 @@ class Ways:
         away = edge.after.away[0] == edge.did[0].slot and edge.did[0].moves
         cost = (self._size(acts) if away else 0.0, int(acts.act[0] == Act.LEAD))
         split = split_in_two(acts, self.protocol)
-        return Transition(position, after, cost, acts, split, None, edge)
+        return Transition(position, after, cost, acts, split, edge)
 
     def _matchings(
         self, partition: Partition, begin: State, *, trades: bool
@@ -222,26 +216,11 @@ class Ways:
         self.stages[made.position].then[before].append(len(self.transitions))
         self.transitions.append(made)
 
-    def _ahead(self, change: int, position: int) -> tuple[int, Mark] | None:
-        """Return the change of another partition that comes before one of the draft's."""
-        draft = self.draft
-        if draft.previous[change] not in self.chosen:
-            return None
-        acts, ahead = draft.acts, int(draft.previous[change])
-        low, high = (int(np.searchsorted(acts.change, c)) for c in (ahead, ahead + 1))
-        other = self.partition.index(int(acts.partition[low]))
-        return None if other == position else (other, _changes(acts, low, high)[0][0])
 
-
-def _changes(acts: Acts, low: int, high: int) -> list[tuple[Mark, slice]]:
-    """Return the changes of some acts, and the rows of each."""
+def _changes(acts: Acts, low: int, high: int) -> list[slice]:
+    """Return the rows of each change of some acts."""
     cuts = (np.flatnonzero(np.diff(acts.change[low:high], prepend=-1)) + low).tolist()
-    what = (acts.act, acts.replica, acts.target, acts.role, acts.leads, acts.heir)
-    found = []
-    for a, b in pairwise([*cuts, high]):
-        mark = tuple(tuple(int(one[i]) for one in what) for i in range(a, b))
-        found.append((mark, slice(a, b)))
-    return found
+    return [slice(a, b) for a, b in pairwise([*cuts, high])]
 
 
 def searchable(draft: Draft) -> list[int]:
@@ -264,7 +243,7 @@ def searched(
     order, or none was found among so many states. A partition goes through its changes in the order
     of the draft, or where they are ``free`` in any, its slots trading what they are to become if
     they may; then its replicas also wait on nodes that come free. Partitions of which a copy is
-    under way, or which others wait for, keep the order that they have.
+    under way keep the order that they have.
     """
     chosen = searchable(draft)
     if not chosen:
@@ -277,7 +256,12 @@ def searched(
         if p in bound or not ways.explore(spare, position, trades=trades):
             ways.follow(spare, position)
     claim, gift, touched = _charged(draft, ways.transitions)
-    way = _way(ways, claim, gift, room[touched])
+    tally = Tally(draft.cluster, draft.target)
+    counts = tally.begin
+    for rows in _changes(draft.acts, 0, len(draft.acts)):
+        if not np.isnan(draft.schedule.start[draft.acts.change[rows.start]]):
+            counts = tally.after(counts, draft.acts.take(rows), checked=False) or counts
+    way = _way(ways, claim, gift, room[touched], tally, counts)
     return None if way is None else _in_turn(draft, chosen, [ways.transitions[t] for t in way])
 
 
@@ -286,11 +270,7 @@ def _bound(draft: Draft) -> set[int]:
     acts, cluster = draft.acts, draft.cluster
     kept = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
     kept |= acts.recovers | acts.blocked | (acts.left < 1.0)
-    ahead = draft.previous[acts.change]
-    first = np.searchsorted(acts.change, np.maximum(ahead, 0))
-    others = (ahead >= 0) & (acts.partition[first] != acts.partition)
-    kept |= others
-    return {*acts.partition[kept].tolist(), *acts.partition[first[others]].tolist()}
+    return {*acts.partition[kept].tolist()}
 
 
 def _charged(
@@ -318,7 +298,12 @@ def _charged(
 
 
 def _way(
-    ways: Ways, claim: NDArray[np.float64], gift: NDArray[np.float64], free: NDArray[np.float64]
+    ways: Ways,
+    claim: NDArray[np.float64],
+    gift: NDArray[np.float64],
+    free: NDArray[np.float64],
+    tally: Tally,
+    counts: Counts,
 ) -> list[int] | None:
     """Return the cheapest sequence of transitions after which all changes are done."""
     stages, transitions = ways.stages, ways.transitions
@@ -327,21 +312,16 @@ def _way(
     best = {begin: nothing}
     came: dict[Reached, tuple[Reached, int]] = {}
     serial = 0
-    heap = [(nothing, sum(one.left[0] for one in stages), serial, begin, free)]
+    heap = [(nothing, sum(one.left[0] for one in stages), serial, begin, free, counts)]
     for _ in range(STATES):
         if not heap:
             return None
-        cost, left, _, state, room = heappop(heap)
+        cost, left, _, state, room, counts = heappop(heap)
         if left == 0:
             return _traced(came, state)
         if best[state] < cost:
             continue
-        able = []
-        for one, now in zip(stages, state, strict=True):
-            for t in one.then[now]:
-                ahead = transitions[t].waits_for
-                if ahead is None or ahead[1] in stages[ahead[0]].done[state[ahead[0]]]:
-                    able.append(t)
+        able = [t for one, now in zip(stages, state, strict=True) for t in one.then[now]]
         fits = (claim[able] <= room).all(axis=1)
         for t in np.array(able, np.intp)[fits].tolist():
             i, then = transitions[t].position, transitions[t].after
@@ -349,12 +329,15 @@ def _way(
             bytes_, leads = transitions[t].cost
             total = cost[0] + bytes_, cost[1] + leads
             if total < best.get(after, (np.inf, 0)):
+                tallied = tally.after(counts, transitions[t].acts)
+                if tallied is None:
+                    continue
                 best[after] = total
                 came[after] = state, t
                 serial += 1
                 less = stages[i].left[state[i]] - stages[i].left[then]
                 moved = room - claim[t] + gift[t]
-                heappush(heap, (total, left - less, serial, after, moved))
+                heappush(heap, (total, left - less, serial, after, moved, tallied))
     return None
 
 
