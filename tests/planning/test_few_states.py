@@ -5,7 +5,9 @@ import pytest
 
 import evenkeel as ek
 from tests.naive.planning.few_states import has_order
+from tests.naive.planning.joint import Joint
 from tests.support.effort import mostly_long
+from tests.support.plans.crowded import crowded, drained
 from tests.support.plans.replaced import PROTOCOLS, all_go, hardware
 
 
@@ -49,3 +51,23 @@ def test_hardware_is_replaced_in_full_clusters(batch):
         assert found.ok, (seed, str(found))
         assert plan.complete, seed
         assert found.end == "target", seed
+
+
+@pytest.mark.parametrize("draw", [crowded, drained])
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_what_is_blocked_of_several_partitions_has_no_order(draw, batch):
+    """Neither for room nor by rules of groups, third nodes included."""
+    stuck = unknown = 0
+    for seed in range(batch * 100, (batch + 1) * 100):
+        cluster, target, protocol = draw(seed)
+        plan = ek.plan(cluster, target, protocol=protocol)
+        found = plan.check()
+        assert found.ok, (seed, str(found))
+        if plan.complete:
+            assert found.end == "target", seed
+            continue
+        order = Joint(cluster, plan.target, plan.protocol).has_order()
+        assert not order, seed
+        stuck, unknown = stuck + 1, unknown + (order is None)
+    assert stuck < 25
+    assert unknown < 3

@@ -58,7 +58,8 @@ def _row(rng: np.random.Generator, domain: np.ndarray, replicas: int) -> list[in
 def _group_rule(rng: np.random.Generator, replicas: int, zones: int) -> ek.Rule:
     kinds: list[dict[str, Any]] = [
         {"spread": {"zone": -(-replicas // zones) + int(rng.integers(0, 2))}},
-        {"skew": {"zone": int(rng.integers(1, 3))}}, {"min_domains": {"zone": min(zones, replicas)}},
+        {"skew": {"zone": int(rng.integers(1, 3))}},
+        {"min_domains": {"zone": min(zones, replicas)}},
         {"max_domains": {"zone": max(zones - 1, 1)}}, {"place": {"zone=z0": 1}},
     ]  # fmt: skip
     return ek.Rule(**kinds[int(rng.integers(len(kinds)))])
