@@ -19,7 +19,7 @@ Columns = Mapping[str, NDArray[Any] | Sequence[Any]]
 
 def result_frame(result: Any, table: str, backend: Backend | None) -> Frame:
     """Make one of the frames of a result."""
-    if table not in TABLES:
+    if not isinstance(table, str) or table not in TABLES:
         message = (
             f"is not a table of a result; there are {[*TABLES]}{did_you_mean(str(table), TABLES)}"
         )

@@ -14,7 +14,7 @@ from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, MethodName, find
 from evenkeel.methods.run import Run, checked, run_checked
 from evenkeel.methods.shared.stopping import Callback, Watch
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.preferred import led_as_preferred
 from evenkeel.model.limits import Limits
@@ -106,6 +106,7 @@ def solve(
     clock = Stopwatch()
     watch = Watch(time_limit, work_limit, callback)
     chosen = find(method)
+    require_cluster(cluster)
     # what the system hands back by itself is no change that could be spared
     limited = isinstance(limits, Limits) and limits.leader_changes is not None
     base = cluster if limited or start is not None else led_as_preferred(cluster)

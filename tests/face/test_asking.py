@@ -1,5 +1,6 @@
 """What a method may be asked: a wrong question is answered at once, with what it takes."""
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
@@ -58,3 +59,58 @@ def test_every_problem_is_named_at_once():
 def test_the_simulator_asks_the_same_questions():
     with pytest.raises(ek.InvalidInput, match="balance takes none"):
         simulate.play(CLUSTER, method="balance", options=ek.options.Crush(), until=60.0)
+
+
+SOLVED = ek.solve(CLUSTER)
+WRONG = [None, 3, -1, 1.5, [1], {"a": 1}, object(), np.zeros((2, 2)), True, float("nan"), b"x"]
+DOORS = {
+    "solve": (ek.solve, {"cluster": CLUSTER}, ("method", "goals", "limits", "start", "seed")),
+    "plan": (ek.plan, {"cluster": CLUSTER, "target": SOLVED}, ("throttle", "protocol")),
+    "sweep": (
+        ek.sweep, {"cluster": CLUSTER, "scenarios": "node"}, ("scenarios", "method", "goals"),
+    ),
+    "frontier": (ek.frontier, {"cluster": CLUSTER, "points": 2}, ("goals", "points", "seed")),
+    "headroom": (ek.headroom, {"cluster": CLUSTER}, ("survive", "grows", "at_most", "recover")),
+    "size": (ek.size, {"cluster": CLUSTER, "forecast": 1.0}, ("survive", "node_types", "goals")),
+    "Session": (ek.Session, {"cluster": CLUSTER}, ()),
+    "conflicts": (ek.conflicts, {"cluster": CLUSTER}, ()),
+    "relaxation": (ek.relaxation, {"cluster": CLUSTER}, ("goals",)),
+    "solve_in_parts": (ek.solve_in_parts, {"cluster": CLUSTER, "parts": 2}, ("parts", "executor")),
+    "read": (ek.read, {}, ("source",)),
+    "to_frame": (SOLVED.to_frame, {}, ("table", "backend")),
+    "Limits": (ek.Limits, {}, ("moves", "bytes", "node_in", "domain_in")),
+    "Throttle": (ek.Throttle, {}, ("node_in", "node_bandwidth", "windows")),
+    "Goals": (ek.Goals, {}, ("level", "leaders", "floor")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_of_the_wrong_kind_is_named_and_never_an_error_within(door):
+    enter, given, arguments = DOORS[door]
+    told = []
+    for name in [one for one in ("cluster", *arguments) if one in given or one != "cluster"]:
+        for value in WRONG:
+            try:
+                enter(**{**given, name: value})
+            except ek.InvalidInput as refused:
+                told.append((name, str(refused)))
+    assert len(told) > 3
+    assert [one for one in told if "got" not in one[1]] == []
+    assert [
+        one for one in told if one[0].rstrip("s") not in one[1] and "<bytes>" not in one[1]
+    ] == []
+
+
+def test_messages_say_what_is_meant():
+    ask = ek.Cluster.from_arrays
+    for make, said in (
+        (lambda: ek.solve([1]), "cluster: must be a Cluster"),
+        (lambda: ask(capacity=[1.0] * 3, load=[[1.0]], placement=[[0]]), "a row for each node"),
+        (lambda: ask(capacity=[[1.0]] * 3, load=[1.0], placement=[[0]]), "a row for each part"),
+        (lambda: ask(capacity=[[1.0]] * 3, load=[[1.0]], placement=[[4]]), "a node, 0 to 2, or -1"),
+        (lambda: ask(capacity=[["a"]], load=[[1.0]], placement=[[0]]), "an array of numbers"),
+        (lambda: CLUSTER.down("n9"), "neither a node nor an expression"),
+        (lambda: CLUSTER.pin("q"), "neither a partition nor a group"),
+    ):
+        with pytest.raises(ek.InvalidInput, match=said):
+            make()

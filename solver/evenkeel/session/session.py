@@ -112,7 +112,7 @@ class Session:
         >>> session.apply(ek.Changes(down=["n7"], up=["+ssd"]))
         Traceback (most recent call last):
         evenkeel.model.errors.InvalidInput: 2 problems with the input:
-          down[0]: unknown node, and no expression such as 'rack=r7'; did you mean 'n0'? (got 'n7')
+          down[0]: is neither a node nor an expression such as 'rack=r7'... (got 'n7')
           up[0]: no node carries the tag 'ssd' (got '+ssd')
         """
         if not isinstance(changes, Changes):

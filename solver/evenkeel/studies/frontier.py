@@ -175,9 +175,10 @@ def frontier(
     goals = Goals(level=FINEST) if goals is None else goals
     faults = FaultList()
     if not isinstance(points, int) or points < 2:
-        faults.add("points", points, "must be at least 2")
+        faults.add("points", points, "must be a whole number, 2 or more")
     if not isinstance(goals, Goals) or not isinstance(goals.level, float | int):
-        faults.add("goals", goals, "needs one tolerance for all dimensions")
+        message = "must be Goals with one level for all dimensions, such as Goals(level=0.02)"
+        faults.add("goals", goals, message)
     faults.raise_if_any()
     assert isinstance(goals.level, float | int)
     options = {"time_limit": time_limit, "seed": seed}

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Unpack
 
-from evenkeel.methods.registry import MethodName
+from evenkeel.methods.registry import MethodName, find
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.runtime.logs import tell
@@ -92,6 +92,7 @@ def sweep(
       ...
     """
     require_cluster(cluster)
+    find(method)
     faults = FaultList()
     changes = read_changes(faults, cluster, scenarios)
     if executor is not None and not isinstance(executor, Executor):

@@ -223,10 +223,10 @@ def _recogniser(name: str) -> "Callable[[Document], str]":
 
 def find(name: str) -> Format:
     """Return the format of a name; an unknown one is an ``InvalidInput`` that names the others."""
-    if name in ROOMS:
+    if isinstance(name, str) and name in ROOMS:
         return _room(ROOMS[name])
     found = known()
-    if name not in found:
+    if not isinstance(name, str) or name not in found:
         message = f"unknown format; known: {[*found]}{did_you_mean(str(name), found)}"
         raise InvalidInput([Fault("format", name, message)])
     return found[name]()

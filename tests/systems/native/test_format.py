@@ -192,7 +192,7 @@ class TestArchive:
         assert found == {
             ("<bytes>: load[0, 0]", "must be a number"),
             ("<bytes>: load[1, 0]", "must not be negative"),
-            ("<bytes>: placement[1][0]", "must be a node or -1"),
+            ("<bytes>: placement[1][0]", "must be a node, 0 to 1, or -1 for none"),
         }
 
     def test_unknown_members_and_pickles_are_refused(self):

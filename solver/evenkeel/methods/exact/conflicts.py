@@ -10,7 +10,7 @@ from evenkeel.methods.exact.rules import bind
 from evenkeel.methods.exact.seats import Reasons, seat
 from evenkeel.methods.options import Exact
 from evenkeel.methods.shared.size import check_size
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import known_keywords
 
@@ -53,6 +53,7 @@ def conflicts(cluster: Cluster, options: Exact | None = None) -> tuple[str, ...]
     """
     options = options or Exact()
     faults = FaultList()
+    require_cluster(cluster)
     check_size(faults, cluster, options)
     faults.raise_if_any()
     from ortools.sat.python import cp_model

@@ -28,7 +28,7 @@ from evenkeel.methods.relaxation.cost_lp import relaxed_cost
 from evenkeel.methods.relaxation.moves_lp import joint_prices
 from evenkeel.methods.relaxation.node_cover import least_losses
 from evenkeel.methods.shared.stopping import Watch
-from evenkeel.model.cluster import Cluster
+from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.reading.keywords import known_keywords
@@ -91,6 +91,7 @@ def relaxation(
     check_time_limit(faults, time_limit)
     faults.raise_if_any()
     goals = Goals() if goals is None else goals
+    require_cluster(cluster)
     before = bounds(cluster, goals) if proven is None else proven
     watch = Watch(time_limit, None, None)
     if isinstance(goals, Cost):

@@ -17,6 +17,7 @@ from evenkeel.model.reading.arrays import (
     check_range,
     column,
     list_entries,
+    node_or_none,
     read_only,
 )
 from evenkeel.model.reading.containers import entries_of
@@ -78,7 +79,7 @@ def check_nodes(faults: FaultList, nodes: Nodes) -> None:
         "must be a time from 0 on, or NaN where it is not known",
     )  # fmt: skip
     check_range(faults, "max_replicas", nodes.max_replicas, -1, MOST, "must be 0 or more, or -1")
-    check_range(faults, "stands_for", nodes.stands_for, -1, len(nodes), "must be a node or -1")
+    check_range(faults, "stands_for", nodes.stands_for, -1, len(nodes), node_or_none(len(nodes)))
 
 
 def _amounts(

@@ -17,6 +17,7 @@ from evenkeel.model.reading.arrays import (
     check_amounts,
     check_range,
     column,
+    node_or_none,
     read_only,
     shape_of,
 )
@@ -95,7 +96,7 @@ def check_partitions(
             faults, name, getattr(partitions, name), -1, rules or 0,
             "must be the index of a rule or -1",
         )  # fmt: skip
-    check_range(faults, "attached", partitions.attached, -1, nodes, "must be a node or -1")
+    check_range(faults, "attached", partitions.attached, -1, nodes, node_or_none(nodes))
     check_range(faults, "min_active", partitions.min_active, 0, MOST, "must be 0 or more")
 
 

@@ -125,11 +125,13 @@ def _read_rest(faults: FaultList, given: Given, parts: Parts) -> Parts:
 
 def _dimensions(faults: FaultList, path: str, given: Any, names: tuple[str, ...]) -> list[int]:
     """Return the numbers of some dimensions."""
-    listed = items_of(faults, path, given)
-    for name in listed:
-        if name not in names and not faults.about("dimensions"):
+    found = []
+    for name in items_of(faults, path, given):
+        if isinstance(name, str) and name in names:
+            found.append(names.index(name))
+        elif not faults.about("dimensions"):
             faults.add(path, name, f"unknown dimension; known: {list(names)}")
-    return [names.index(name) for name in listed if name in names]
+    return found
 
 
 def _forbidden(faults: FaultList, given: Any, partitions: int, nodes: int) -> NDArray[np.int32]:

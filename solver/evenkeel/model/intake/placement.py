@@ -13,10 +13,12 @@ from evenkeel.model.names import Names
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import (
+    AXES,
     as_array,
     check_range,
     column,
     list_entries,
+    node_or_none,
     read_only,
     shape_of,
 )
@@ -48,7 +50,7 @@ def read_placement(
     rows = _rows(faults, given, sizes.partitions, names)
     known = not faults.about("placement", "first")
     check_range(
-        faults, "placement", rows.node, -1, sizes.nodes, "must be a node or -1",
+        faults, "placement", rows.node, -1, sizes.nodes, node_or_none(sizes.nodes),
         rows.first if given.get("first") is None else None,
     )  # fmt: skip
     replicas, voters = given.get("replicas"), given.get("voters")
@@ -103,7 +105,7 @@ def check_placement(faults: FaultList, placement: Placement, partitions: int, no
         faults.add("first", first.tolist()[:8], f"must rise from 0 to {len(placement.node)}")
     else:
         _leaders(faults, placement.leader, np.diff(first), True)
-    check_range(faults, "placement", placement.node, -1, nodes, "must be a node or -1")
+    check_range(faults, "placement", placement.node, -1, nodes, node_or_none(nodes))
     check_range(faults, "role", placement.role, 0, len(Role), "must be a Role")
     check_flags(faults, placement.flags)
 
@@ -199,7 +201,8 @@ def _told_rows(faults: FaultList, placement: Any, partitions: int, names: Names)
     rows = list(placement)
     bare = any(isinstance(row, str) or shape_of(row) == () for row in rows)
     if len(rows) != partitions or bare:
-        faults.add("placement", shape_of(placement), f"needs shape ({partitions}, any)")
+        needed = f"needs shape ({partitions}, any): {AXES['placement']}"
+        faults.add("placement", shape_of(placement), needed)
         return None
     node = [
         one for p, row in enumerate(rows) for one in _numbers(faults, f"placement[{p}]", row, names)

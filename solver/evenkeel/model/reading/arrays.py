@@ -98,6 +98,17 @@ def masked_in(value: object) -> NDArray[np.bool_] | None:
     return hidden if hidden.any() else None
 
 
+AXES = {
+    "capacity": "a row for each node, with a column for each dimension",
+    "watermark": "a row for each node, with a column for each dimension",
+    "load": "a row for each partition, with a column for each dimension",
+    "leader_load": "a row for each partition, with a column for each dimension",
+    "non_voter_load": "a row for each partition, with a column for each dimension",
+    "placement": "a row for each partition, with the nodes of its replicas",
+}
+"""What the axes of an argument are, for who gave another shape."""
+
+
 def as_array(
     faults: FaultList,
     path: str,
@@ -127,7 +138,7 @@ def as_array(
     if given.shape == (0,) and fallback.size == 0 and shape[:1] in ((0,), (None,)):
         return fallback
     if given.dtype == object or given.dtype.kind in "USMmVc":
-        faults.add(path, str(given.dtype), f"needs numbers that fit {np.dtype(dtype)}")
+        faults.add(path, str(given.dtype), f"must be an array of numbers, as {np.dtype(dtype)}")
         return fallback
     if given.ndim != len(shape) or any(
         n is not None and n != m for n, m in zip(shape, given.shape, strict=True)
@@ -135,7 +146,8 @@ def as_array(
         # no array told how many rows there are where one was due and came as a number
         untold = (None, 0) if given.ndim == 0 else (None,)
         wanted = ", ".join("any" if n in untold else str(n) for n in shape)
-        faults.add(path, given.shape, f"needs shape ({wanted})")
+        told = f": {AXES[path]}" if path in AXES else ""
+        faults.add(path, given.shape, f"needs shape ({wanted}){told}")
         return fallback
     if given.dtype == dtype and given.flags.c_contiguous:
         return given
@@ -215,6 +227,19 @@ def check_amounts(
             total = float(finite.sum())
         if not total <= MOST_IN_ALL:
             faults.add(path, total, f"must sum to at most {MOST_IN_ALL:g}")
+
+
+def node_or_none(nodes: int) -> str:
+    """Say what the number of a node may be.
+
+    Examples
+    --------
+    >>> node_or_none(6), node_or_none(0)
+    ('must be a node, 0 to 5, or -1 for none', 'must be -1 for none: there are no nodes')
+    """
+    if nodes == 0:
+        return "must be -1 for none: there are no nodes"
+    return f"must be a node, 0 to {nodes - 1}, or -1 for none"
 
 
 def check_range(

@@ -60,7 +60,7 @@ def frame_of(
     InvalidInput
         If there is no such library, or none is installed.
     """
-    if backend is not None and backend not in BACKENDS:
+    if backend is not None and (not isinstance(backend, str) or backend not in BACKENDS):
         raise InvalidInput([Fault("backend", backend, f"must be one of {[*BACKENDS]}")])
     made = narwhals()
     for name in BACKENDS if backend is None else (backend,):

@@ -52,7 +52,7 @@ def find_nodes(
             chosen |= bool(tests) & mask_of(tests, nodes, topology, faults, at)
         elif not is_whole(one):
             hint = meant_name(faults, one, nodes.names)
-            faults.add(at, one, f"unknown node, and no expression such as 'rack=r7'{hint}")
+            faults.add(at, one, f"is neither a node nor an expression such as 'rack=r7'{hint}")
         elif not 0 <= one < len(nodes):
             faults.add(at, one, f"must be a node, 0 to {len(nodes) - 1}")
         else:
@@ -83,7 +83,7 @@ def find_partitions(
             if isinstance(one, str) and one in partitions.group_names:
                 message = f"is a group, whose partitions are meant by '{OF_GROUP}{one}'"
             else:
-                message = "unknown partition, and no group such as 'group=orders'"
+                message = "is neither a partition nor a group such as 'group=orders'"
                 message += meant_name(faults, one, partitions.names)
             faults.add(at, one, message)
         elif not 0 <= one < len(partitions):

@@ -15,6 +15,7 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import number
@@ -310,8 +311,9 @@ def _ways(
     if grows is None:
         grows = [ALL, *dimensions] if len(dimensions) > 1 else [ALL]
     ways = {}
-    for i, name in enumerate([grows] if isinstance(grows, str) else grows):
-        if name != ALL and name not in dimensions:
+    named = [grows] if isinstance(grows, str) else items_of(faults, "grows", grows)
+    for i, name in enumerate(named):
+        if not isinstance(name, str) or (name != ALL and name not in dimensions):
             faults.add(f"grows[{i}]", name, f"must be {ALL!r} or one of {[*dimensions]}")
         else:
             ways[name] = np.array([name in (ALL, one) for one in dimensions])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, check_goals
+from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.studies.growth.fitting import Terms
 from evenkeel.studies.growth.forecast import Factor, read_shares
@@ -25,8 +26,8 @@ def read_terms(
     decided: int,
 ) -> Terms | None:
     """Read terms; note what is wrong with them, and return None if anything is."""
-    texts = [survive] if isinstance(survive, str) else [*survive]
     inside = FaultList()
+    texts = [survive] if isinstance(survive, str) else items_of(inside, "survive", survive)
     if all(isinstance(one, str) for one in texts):
         read_changes(inside, cluster, texts)
     else:
