@@ -1,9 +1,14 @@
-"""One entry for every method: validate, solve, audit, bound."""
+"""One entry for every method: validate, solve, audit, bound.
+
+After a node was restarted, others lead what it led until the system elects the preferred replicas.
+The reader of the system flags those that could be elected at once, and a solve elects them.
+"""
 
 import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,14 +21,18 @@ from evenkeel.methods.run import Run, checked, run_checked
 from evenkeel.methods.shared.stopping import Callback, Watch
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.intake.preferred import led_as_preferred
 from evenkeel.model.limits import Limits
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.heartbeat import heard_by
 from evenkeel.model.runtime.logs import tell
 from evenkeel.result import Result
 from evenkeel.verdict import Found, Verdict, verdict
+
+if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
+
 
 logger = logging.getLogger("evenkeel.solve")
 
@@ -206,3 +215,26 @@ class Stopwatch:
         """Take over laps that somebody else has taken until now."""
         self.laps |= laps
         self._last = time.perf_counter()
+
+
+def led_as_preferred(cluster: "Cluster") -> "Cluster":
+    """Return a cluster in which flagged replicas lead, where their nodes may lead.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0, 1]], leader=[1],
+    ...     flags=[[ek.Flag.PREFERRED, 0]])
+    >>> led_as_preferred(c).placement.leader.tolist()
+    [0]
+    """
+    placement = cluster.placement
+    at = np.flatnonzero((placement.flags & Flag.PREFERRED) != 0)
+    at = at[placement.node[at] >= 0]
+    at = at[cluster.nodes.may_lead[placement.node[at]]]
+    if not len(at):
+        return cluster
+    leader = placement.leader.copy()
+    leader[placement.owner[at]] = at - placement.first[placement.owner[at]]
+    return cluster.with_placement(replace(placement, leader=read_only(leader)))

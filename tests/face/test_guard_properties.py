@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.measure.audit.violations import KINDS
-from evenkeel.methods.guard import guarded
+from evenkeel.methods.run import guarded
 from tests.naive.measure import audit as naive
 from tests.support.clusters import clusters
 

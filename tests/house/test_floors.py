@@ -63,7 +63,6 @@ BETWEEN_WINGS = {
     ("balance", "levelling"): "balance chooses between the searches",
     ("balance", "cost"): "balance chooses between the searches",
     ("balance", "exact"): "balance calls CP-SAT where search falls short",
-    ("run", "guard"): "whatever is run is guarded",
 }
 """The arrows between wings; there are none between wings of kernels."""
 

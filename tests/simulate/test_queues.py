@@ -9,8 +9,15 @@ from evenkeel import simulate
 from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
 from evenkeel.simulate import Health
-from evenkeel.simulate.controllers.range_by_range import RangeByRange
-from evenkeel.simulate.engine.queues import NO_CHECK, RETRY, WorkQueue, inverted, never_done, pace
+from evenkeel.simulate.controllers.range_by_range import (
+    NO_CHECK,
+    RETRY,
+    RangeByRange,
+    WorkQueue,
+    inverted,
+    never_done,
+    pace,
+)
 from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events.catalogue import NodesBecome, Rewrite

@@ -16,7 +16,7 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Literal, Self
 
@@ -25,20 +25,21 @@ from numpy.typing import NDArray
 
 from evenkeel.control.background.calculator import Calculator
 from evenkeel.control.background.executors import ThreadWorkers, Workers
-from evenkeel.control.background.runs import Background
+from evenkeel.control.background.runs import Background, Standing
 from evenkeel.control.clock import Clock, SystemClock
+from evenkeel.control.coverage import breaks_nothing, covered, is_short, only
 from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import CalculationFailed, Cancelled, Engine, Scope, Task
 from evenkeel.control.engines.registry import engine_of
 from evenkeel.control.metrics import Metrics
 from evenkeel.control.operations import with_shadows
-from evenkeel.control.overwrite import Overwrites
 from evenkeel.control.step import PipelineResult
 from evenkeel.control.stores.binding import with_vanished
 from evenkeel.control.stores.ledger import Ledger
 from evenkeel.control.stores.store import MemoryStore, Store
 from evenkeel.control.view import View, Views
 from evenkeel.methods.options import Options
+from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 
@@ -331,3 +332,58 @@ def _check(
 def _check_kind(faults: FaultList, name: str, value: object, kind: type) -> None:
     if not isinstance(value, kind):
         faults.add(name, value, f"must be a {kind.__name__} of evenkeel.control")
+
+
+@dataclass
+class Overwrites:
+    """Makes overwrites, and knows the last one."""
+
+    calculator: Calculator
+    source: Literal["baseline", "best_possible"]
+    seed: int
+    stop: Callable[[], bool]
+    _last: tuple[Standing, Assignment] | None = field(default=None, init=False)
+
+    def cover(
+        self, view: View, standing: Standing, failures: list[CalculationFailed]
+    ) -> Assignment | None:
+        """Add replicas to the best possible where too few of them serve."""
+        best = standing.best
+        short = is_short(best, view.cluster, view.serving)
+        if not short.any():
+            return None
+        if self._last is not None:
+            last, shown = self._last
+            if last.inputs == standing.inputs and last.best is standing.best:
+                return shown
+        shown = best.present
+        has_baseline = standing.inputs[1] > 0
+        if self.source == "baseline" and has_baseline:
+            wanted = self._filled(view, standing.baseline.present, best.known, failures)
+            if wanted is not None:
+                more = covered(shown, wanted, short, view.cluster)
+                if breaks_nothing(shown, more, view.cluster):
+                    shown = more
+                    short = is_short(replace(best, assignment=shown), view.cluster, view.serving)
+        if short.any():
+            added = self._filled(view, shown, best.known, failures)
+            shown = shown if added is None else added
+        if shown is best.present:
+            return None
+        self._last = standing, shown
+        return shown
+
+    def _filled(
+        self,
+        view: View,
+        current: Assignment,
+        known: NDArray[np.bool_],
+        failures: list[CalculationFailed],
+    ) -> Assignment | None:
+        """Let the engine fill up what is short in an assignment; None if it fails.
+
+        New partitions are left out: they would only be moved again once there is a baseline.
+        """
+        task = Task(Scope.OVERWRITE, view.cluster, current, seed=self.seed, stop=self.stop)
+        answer = self.calculator.calculate(task, failures)
+        return None if answer is None else only(answer.assignment, known)

@@ -46,7 +46,7 @@ class Method:
     starts : bool
         Whether it can start from another placement than the cluster's; else that is refused.
     never_worse : bool
-        Whether its result is never worse than what came in: see ``methods.guard``.
+        Whether its result is never worse than what came in: see ``methods.run.guarded``.
     decider : str
         What decides partition by partition in a simulation, ``"module:name"``; "" for nothing. It
         takes a cluster, what to level and a seed, and returns a ``Decider``.

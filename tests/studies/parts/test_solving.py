@@ -10,9 +10,8 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
-from evenkeel.studies.parts import pieces
-from evenkeel.studies.parts.pieces import PROOF, solve_piece, split_up
-from evenkeel.studies.parts.solving import FEWEST, REPLICAS, parts_of
+from evenkeel.studies.parts import solving as pieces
+from evenkeel.studies.parts.solving import FEWEST, PROOF, REPLICAS, parts_of, solve_piece, split_up
 from evenkeel.studies.parts.split import split
 from tests.support.effort import mostly_long
 from tests.support.instances import as_cluster, generate

@@ -2,6 +2,9 @@
 
 Level means: the tightest dimension is within a tolerance of its fair share, and in no other
 dimension is a node fuller than that. A replica that finds no node stops nobody else.
+
+A replica that leads takes the traffic. Where it weighs no more than its followers, as in Helix,
+no other dimension shows that, and a node may lead few partitions that are all large.
 """
 
 import time
@@ -13,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.control.engines.engine import Answer, Cancelled, Scope, Task
-from evenkeel.control.engines.leading_load import leading_target, with_leading
-from evenkeel.control.engines.pins import is_pinned, pinned_flags, with_pinned
-from evenkeel.control.engines.transient_room import leaves_room
 from evenkeel.measure.audit import audit
+from evenkeel.measure.audit.nodes import TOLERANCE, held_loads
 from evenkeel.measure.bounds import Bounds, bounds
 from evenkeel.measure.bounds.even import whole_loads
 from evenkeel.measure.bounds.rehoming import rehoming_level
 from evenkeel.measure.compare import joined
 from evenkeel.measure.levelness import levelness
+from evenkeel.measure.loads import utilisation
 from evenkeel.measure.node_states import usable
-from evenkeel.measure.wanted import has_leaders
+from evenkeel.measure.rows import at_node
+from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.methods.contract import Outcome, Progress, Watch
 from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import TOP, Assignment
@@ -31,6 +34,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
+from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.quantities import Percent
@@ -465,3 +469,134 @@ def _joined(current: Assignment, living: Assignment, short: NDArray[np.bool_]) -
         np.concatenate([current.node[kept], node]),
         np.concatenate([demoted[kept], state]),
     )
+
+
+def leaves_room(cluster: Cluster, before: Placement, after: Placement) -> bool:
+    """Whether no node gets fuller than it may until what is to leave it has left.
+
+    ``before`` is where replicas were to be so far, ``after`` where they shall be; where they are,
+    ``cluster`` says. One run after another would else count on room that the first has yet to make.
+    """
+    if not cluster.transient.any():
+        return True
+    drift = TOLERANCE * cluster.nodes.capacity
+    return not (_beyond(cluster, after) > _beyond(cluster, before) + drift).any()
+
+
+def _beyond(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
+    """How far nodes are above their capacity in transient dimensions, held loads included, (N, D).
+
+    A node that is above it anyhow stays so until all moves are done.
+    """
+    nodes, now = cluster.nodes, cluster.placement
+    loads = levelness(cluster, placement).loads + held_loads(cluster, now, placement)
+    came = np.maximum(levelness(cluster, now).loads, nodes.capacity)
+    bound = cluster.transient & nodes.carries[:, None]
+    return np.where(bound, np.maximum(loads - came, 0.0), 0.0)
+
+
+def with_pinned(cluster: Cluster, current: Assignment) -> Assignment:
+    """Add what is pinned to a dead node, which no assignment lists: it waits, and counts."""
+    own, nodes = cluster.placement, cluster.nodes
+    at = np.flatnonzero((own.flags & Flag.PINNED) != 0)
+    at = at[at_node(~(nodes.may_hold | nodes.serves), own.node[at])]
+    listed = _pairs(cluster, current.owner, current.node)
+    at = at[~np.isin(_pairs(cluster, own.owner[at], own.node[at]), listed)]
+    if len(at) == 0:
+        return current
+    return Assignment.of_rows(
+        len(current),
+        np.concatenate([current.owner, own.owner[at]]),
+        np.concatenate([current.node, own.node[at]]),
+        np.concatenate([current.state, np.full(len(at), TOP + 1, np.uint8)]),
+    )
+
+
+def pinned_flags(cluster: Cluster, seats: Placement) -> NDArray[np.uint16]:
+    """Flags of the replicas that are pinned where they stand, (K,)."""
+    fixed = is_pinned(cluster, seats.owner, seats.node)
+    return read_only(np.where(fixed, np.uint16(Flag.PINNED), np.uint16(0)))
+
+
+def is_pinned(
+    cluster: Cluster, owner: NDArray[np.integer], node: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Whether the cluster pins its replica of ``owner (K,)`` to ``node (K,)``."""
+    own = cluster.placement
+    fixed = np.flatnonzero(((own.flags & Flag.PINNED) != 0) & (own.node >= 0))
+    if len(fixed) == 0:
+        return np.zeros(len(node), bool)
+    here = _pairs(cluster, own.owner[fixed], own.node[fixed])
+    found: NDArray[np.bool_] = np.isin(_pairs(cluster, owner, node), here) & (node >= 0)
+    return found
+
+
+def _pairs(
+    cluster: Cluster, owner: NDArray[np.integer], node: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Number each pair of a partition and a node."""
+    return owner.astype(np.int64) * len(cluster.nodes) + node
+
+
+def with_leading(cluster: Cluster) -> Cluster:
+    """Return a cluster with one more dimension: what leaders weigh in the tightest one.
+
+    Its capacity is that of the tightest dimension, so that nothing fits less than before.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[2.0]], placement=[[0, 1]])
+    >>> wider = with_leading(c)
+    >>> wider.dimensions, wider.partitions.load.leader.tolist()
+    (('d0', 'leading d0'), [[2.0, 2.0]])
+    """
+    nodes, partitions = cluster.nodes, cluster.partitions
+    full = utilisation(wanted_load(cluster), nodes.capacity[nodes.may_receive].sum(0))
+    full = np.where(np.isfinite(full), full, 0.0)
+    if not full.any() or not has_leaders(cluster):
+        return cluster
+    tight = int(full.argmax())
+    weight = partitions.load.leader[:, tight : tight + 1]
+    nothing = np.zeros_like(weight)
+    following = _wider(partitions.load.voter, nothing)
+    other = partitions.load.non_voter
+    load = Loads(
+        leader=_wider(partitions.load.leader, weight),
+        voter=following,
+        non_voter=following if other is partitions.load.voter else _wider(other, nothing),
+    )
+    shared = {
+        level: _wider(capacity, np.full((len(capacity), 1), np.inf))
+        for level, capacity in cluster.topology.tier_capacity.items()
+    }
+    name = f"leading {cluster.dimensions[tight]}"
+    while name in cluster.dimensions:
+        name += "'"
+    return replace(
+        cluster,
+        nodes=replace(
+            nodes,
+            capacity=_wider(nodes.capacity, nodes.capacity[:, tight : tight + 1]),
+            watermark=_wider(nodes.watermark, nodes.watermark[:, tight : tight + 1]),
+        ),
+        topology=replace(cluster.topology, tier_capacity=shared),
+        partitions=replace(partitions, load=load),
+        dimensions=(*cluster.dimensions, name),
+        transient=read_only(np.append(cluster.transient, False)),
+    )
+
+
+def leading_target(cluster: Cluster, tolerance: float) -> NDArray[np.float64]:
+    """Return what the leaders of each node should weigh at most."""
+    nodes, partitions = cluster.nodes, cluster.partitions
+    weight = partitions.load.leader[partitions.replicas > 0, -1]
+    capacity = nodes.capacity[:, -1]
+    able = nodes.may_lead & usable(cluster) & np.isfinite(capacity)
+    room = np.where(able, capacity, 0.0)
+    share = utilisation(weight.sum() * room, np.full(len(room), room.sum()))
+    target = np.maximum((1.0 + tolerance) * share, share + weight.mean())
+    return np.where(room > 0.0, target, np.inf)
+
+
+def _wider(table: NDArray[np.float64], column: NDArray[np.float64]) -> NDArray[np.float64]:
+    return read_only(np.hstack([table, column]))

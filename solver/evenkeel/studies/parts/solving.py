@@ -1,23 +1,34 @@
-"""Solving in parts: for clusters so large that one piece takes too long, or too much memory."""
+"""Solving in parts: for clusters so large that one piece takes too long, or too much memory.
+
+What a node carries beyond a limit, parts give away in proportion to what each has there. What it
+has room for, they divide by what each has to place, and evenly beyond that. So a part never gives
+away what only another one has too much of, whatever the draw.
+"""
 
 import logging
 import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
-from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.bounds import Bounds, bounds, bounds_of_levels, goals_met
+from evenkeel.measure.bounds.even import WHOLE
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.registry import find
-from evenkeel.methods.run import Run, checked, run_checked, run_guarded
+from evenkeel.methods.run import Run, checked, run_checked, run_guarded, run_method
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
+from evenkeel.model.placement import Role
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.runtime.logs import tell
@@ -25,9 +36,258 @@ from evenkeel.result import Result
 from evenkeel.solving import Stopwatch, judged, solve
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.job import Failure
-from evenkeel.studies.parts.pieces import PROOF, Piece, Split, solve_piece, split_up
-from evenkeel.studies.parts.split import rows_of, split
+from evenkeel.studies.parts.split import cut, rows_of, split
 from evenkeel.verdict import Found
+
+SLACK = 1e-12
+"""Part of a limit by which sums in another order may differ; the audit allows ten times that."""
+
+Table = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What stands where, part by part. n parts, N nodes, D dimensions.
+
+    ``loads`` and ``wanted`` are in the units of each dimension, ``replicas`` and ``leaders`` count.
+    """
+
+    loads: Table
+    """What replicas of each part weigh on each node, (n, D, N)."""
+    wanted: Table
+    """What everything wanted of each part weighs, (n, D)."""
+    replicas: Table
+    """Replicas of each part on each node, (n, N)."""
+    leaders: Table
+    """Partitions of each part that each node leads, (n, N)."""
+    size: Table
+    """Replicas wanted of each part, as a share of all, (n,)."""
+
+    @classmethod
+    def of(cls, cluster: Cluster, part: NDArray[np.int32], parts: int) -> "Standing":
+        """Count what stands where, a slot of all partitions at a time."""
+        placement, load = cluster.placement, cluster.partitions.load
+        nodes, dimensions = cluster.nodes.capacity.shape
+        cells = parts * (nodes + 1)
+        loads = np.zeros((dimensions, cells))
+        replicas = np.zeros(cells, np.int64)
+        width = np.diff(placement.first)
+        for slot in range(int(width.max(initial=0))):
+            has = slice(None) if width.min() > slot else np.flatnonzero(width > slot)
+            at = placement.first[:-1][has] + slot
+            cell = part[has] * np.int64(nodes + 1) + placement.node[at] + 1
+            leads = placement.leader[has] == slot
+            light = placement.role[at] == Role.NON_VOTER
+            replicas += np.bincount(cell, minlength=cells)
+            for d in range(dimensions):
+                weight = np.where(light, load.non_voter[has, d], load.voter[has, d])
+                np.copyto(weight, load.leader[has, d], where=leads)
+                loads[d] += np.bincount(cell, weight, cells)
+        cell = part * np.int64(nodes + 1) + placement.leader_node + 1
+        leaders = np.bincount(cell, minlength=cells)
+
+        def by_node(counted: NDArray[np.generic]) -> Table:
+            shape = (*counted.shape[:-1], parts, nodes + 1)
+            return counted.reshape(shape)[..., 1:].astype(np.float64)
+
+        wanted = cluster.partitions.replicas
+        return cls(
+            loads=np.ascontiguousarray(np.swapaxes(by_node(loads), 0, 1)),
+            wanted=_wanted(cluster, part, parts),
+            replicas=by_node(replicas),
+            leaders=by_node(leaders),
+            size=np.bincount(part, wanted, parts) / max(wanted.sum(dtype=np.int64), 1),
+        )
+
+
+def _wanted(cluster: Cluster, part: NDArray[np.int32], parts: int) -> Table:
+    """Add up what is wanted of each part: a leader each, the other voters, the rest; (n, D)."""
+    asked = cluster.partitions
+    leaders = np.minimum(asked.replicas, has_leaders(cluster))
+    voters = np.maximum(asked.voters - leaders, 0)
+    others = asked.replicas - leaders - voters
+    total = np.zeros((parts, asked.load.voter.shape[1]))
+    for count, each in (
+        (leaders, asked.load.leader), (voters, asked.load.voter), (others, asked.load.non_voter),
+    ):  # fmt: skip
+        if count.any():
+            for d in range(total.shape[1]):
+                total[:, d] += np.bincount(part, count * each[:, d], parts)
+    return total
+
+
+def shared_out(
+    limit: Table, loads: Table, wanted: Table, size: Table, nodes: "Open", unit: float = 0.0
+) -> Table:
+    """Divide the limit of each node, (N,), among parts that have ``loads (n, N)`` there; (n, N).
+
+    ``wanted (n,)`` is what each part weighs, ``size (n,)`` its share of everything. With a ``unit``
+    every share is a whole number of units more or less than what stands there.
+    """
+    whole = loads.sum(0)
+    kept = np.divide(limit, whole, out=np.ones_like(whole), where=whole > limit)
+    staying = np.where(nodes.hold, loads * kept, 0.0).sum(1)
+    need = np.maximum(wanted - staying, 0.0)
+    room = np.where(nodes.receive, np.maximum(limit - whole, 0.0), 0.0).sum()
+    spare = max(room - need.sum(), 0.0)
+    share = need + spare * size if 0.0 < room < np.inf else size
+    share = share / share.sum() if share.sum() > 0.0 else np.full(len(size), 1.0 / len(size))
+    is_bound = np.isfinite(limit)
+    more = np.where(is_bound & (whole <= limit), limit - whole, 0.0)
+    less = np.where(whole > limit, whole - limit, 0.0)
+    given = np.divide(loads, whole, out=np.zeros_like(loads), where=whole > 0.0)
+    taken = np.repeat(share[:, None], len(limit), 1)
+    if unit > 0.0:
+        grown = _whole(np.floor(more / unit + WHOLE), taken) * unit
+        shrunk = _whole(np.ceil(less / unit - WHOLE), given) * unit
+    else:
+        grown, shrunk = more * taken, less * given
+    return np.where(is_bound, (loads + grown - shrunk) * (1.0 + SLACK), np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Open:
+    """Nodes that may ``hold`` and those that may ``receive`` replicas, (N,) bool both."""
+
+    hold: NDArray[np.bool_]
+    receive: NDArray[np.bool_]
+
+
+def _whole(count: Table, share: Table) -> Table:
+    """Divide whole numbers, (N,), into whole numbers by shares that add up to 1, (n, N) both.
+
+    Where each is cut differs from node to node, so that no part gets all that is left over.
+    """
+    offset = (np.arange(len(count)) * 0.6180339887498949) % 1.0
+    upto = np.cumsum(share, axis=0)
+    upto[-1] = np.where(share.any(0), 1.0, 0.0)
+    ends = np.floor(count * upto + offset)
+    return np.diff(ends, axis=0, prepend=np.floor(offset)[None, :])
+
+
+PROOF = -1
+"""The item that is no part but the proof of what the whole can come to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A cluster in parts, and what each part may put on each node. n parts, N nodes, D dimensions.
+
+    Limits are by part: ``capacity`` and ``target (n, N, D)``, ``most_replicas`` and
+    ``most_leaders (n, N)``, and by tier ``tier_capacity (n, domains, D)``.
+    """
+
+    cluster: Cluster
+    part: NDArray[np.int32]
+    goals: Goals
+    seed: int
+    levels: Bounds
+    capacity: Table
+    target: Table
+    most_replicas: Table
+    most_leaders: Table
+    tier_capacity: dict[str, Table]
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """What became of a part: nodes and leading slots of its replicas and partitions, in order."""
+
+    node: NDArray[np.int32]
+    leader: NDArray[np.int16]
+    work: int
+
+
+def split_up(
+    cluster: Cluster, goals: Goals, part: NDArray[np.int32], parts: int, seed: int
+) -> Split:
+    """Give every part its share of what each node may carry."""
+    levels = bounds_of_levels(cluster, goals)
+    found = Standing.of(cluster, part, parts)
+    nodes, load = cluster.nodes, cluster.partitions.load
+    unit = np.where(load.alike, load.unit, 0.0)
+    open_ = Open(nodes.may_hold, nodes.may_receive)
+    dimensions = range(len(cluster.dimensions))
+
+    def by_dimension(limit: Table, loads: Table, where: Open) -> Table:
+        return np.stack(
+            [
+                shared_out(limit[:, d], loads[:, d], found.wanted[:, d], found.size, where,
+                           float(unit[d]))
+                for d in dimensions
+            ],
+            axis=-1,
+        )  # fmt: skip
+
+    tiers = {}
+    for tier, limit in cluster.topology.tier_capacity.items():
+        domain = cluster.topology.domain[cluster.topology.tier_index(tier)]
+        inside = np.zeros((parts, len(dimensions), len(limit)))
+        for n in np.flatnonzero(domain >= 0).tolist():
+            inside[:, :, domain[n]] += found.loads[:, :, n]
+        anywhere = np.ones(len(limit), bool)
+        tiers[tier] = by_dimension(limit, inside, Open(anywhere, anywhere))
+    counted = found.size * cluster.partitions.replicas.sum(dtype=np.int64)
+    led = found.size * len(cluster.partitions)
+    most = np.where(nodes.max_replicas < 0, np.inf, nodes.max_replicas)
+    return Split(
+        cluster=cluster,
+        part=part,
+        goals=goals,
+        seed=seed,
+        levels=levels,
+        capacity=by_dimension(nodes.capacity, found.loads, open_),
+        target=by_dimension(levels.target, found.loads, open_),
+        most_replicas=shared_out(most, found.replicas, counted, found.size, open_, 1.0),
+        most_leaders=shared_out(levels.leader_target, found.leaders, led, found.size, open_, 1.0),
+        tier_capacity=tiers,
+    )
+
+
+def solve_piece(split: Split, i: int) -> Piece | Bounds:
+    """Solve a part by itself, or prove what the whole can come to."""
+    if i == PROOF:
+        return bounds(split.cluster, split.goals)
+    given = _cluster_of(split, i)
+    levels = split.levels
+    run = run_method(
+        "balance", given, goals=split.goals, seed=split.seed + i,
+        proven=replace(
+            levels,
+            target=read_only(split.target[i]),
+            leader_target=read_only(np.floor(split.most_leaders[i] + 0.5)),
+            # the whole is filled up to floors at the end
+            floor=np.zeros_like(levels.floor),
+            arrivals=np.zeros_like(levels.arrivals),
+        ),
+    )  # fmt: skip
+    for each in (given.placement, run.placement):
+        PlacementCounts.forget(each)
+    if run.outcome.stop_reason == "interrupted":
+        raise KeyboardInterrupt  # the part ended early and well, but the whole is to end too
+    return Piece(run.placement.node, run.placement.leader, run.outcome.work)
+
+
+def _cluster_of(split: Split, i: int) -> Cluster:
+    """Return a part as a cluster of its own, with its share of every node."""
+    given = cut(split.cluster, split.part == i)
+    nodes, topology = given.nodes, given.topology
+    most = split.most_replicas[i]
+    counted = np.where(np.isinf(most), -1, np.floor(np.where(np.isinf(most), 0.0, most) + 0.5))
+    return replace(
+        given,
+        nodes=replace(
+            nodes,
+            capacity=read_only(np.ascontiguousarray(split.capacity[i])),
+            watermark=read_only(np.full_like(nodes.watermark, np.inf)),
+            max_replicas=read_only(counted.astype(np.int32)),
+        ),
+        topology=replace(
+            topology,
+            tier_capacity={tier: read_only(each[i]) for tier, each in split.tier_capacity.items()},
+        ),
+    )
+
 
 logger = logging.getLogger("evenkeel.parts")
 
