@@ -44,6 +44,8 @@ from evenkeel.result_rows import (
     Unplaced,
     leader_changes_of,
     led_elsewhere,
+    lost_partitions,
+    lost_said,
     moves_of,
     unplaced_of,
     unplaced_replicas,
@@ -181,6 +183,12 @@ class Result(Reported, Shown):
         As many of each partition as it lacks, although its row may have more slots.
         """
         return unplaced_replicas(self.cluster, self.placement)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Partitions of which no replica lived as the cluster came in: placed anew, but empty."""
+        names = self.cluster.partitions.names
+        return tuple(names[p] for p in lost_partitions(self.cluster).tolist())
 
     @cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:
@@ -461,5 +469,6 @@ class Result(Reported, Shown):
             f"{soft}unplaced {len(self.unplaced_replicas):,}"
             + (f", {waiting:,} wait on nodes that are down" if waiting else "")
         )
+        lines.extend(f"  {text}" for text in [lost_said(self.cluster)] if text)
         lines.extend(f"  warning: {text}" for text in self.warnings)
         return "\n".join(lines)

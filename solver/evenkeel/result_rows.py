@@ -13,7 +13,9 @@ from evenkeel.measure.loads import replica_counts
 from evenkeel.measure.rows import earlier_of
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import unchanged
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.runtime.printable import counted, some_of
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,35 @@ def waiting_replicas(cluster: Cluster, placement: Placement) -> int:
     """Count the replicas on nodes that are down and keep them, as within a delay window."""
     waits = cluster.nodes.may_hold & ~cluster.nodes.serves
     return int(np.append(waits, False)[placement.node].sum())
+
+
+def lost_partitions(cluster: Cluster) -> NDArray[np.int64]:
+    """Find the partitions that have replicas, none of them alive, and are not left alone."""
+    placement, count = cluster.placement, len(cluster.partitions)
+    held = placement.node >= 0
+    live = np.append(cluster.nodes.serves, False)[placement.node]
+    had = np.bincount(placement.owner[held], minlength=count)
+    living = np.bincount(placement.owner[live], minlength=count)
+    return np.flatnonzero((had > 0) & (living == 0) & ~unchanged(placement))
+
+
+def lost_said(cluster: Cluster) -> str:
+    """Name the partitions of which no replica lives, the first of them; "" for none.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]])
+    >>> lost_said(c.down("n0"))
+    'no replica lives of 1 partition: p0; a copy comes from elsewhere, or is empty'
+    """
+    lost = lost_partitions(cluster).tolist()
+    if not lost:
+        return ""
+    named = some_of(lost, lambda p: str(cluster.partitions.names[p]), 5)
+    return (
+        f"no replica lives of {counted(len(lost), 'partition')}: {named}; a copy comes from "
+        "elsewhere, or is empty"
+    )
 
 
 def down_nodes(cluster: Cluster, placement: Placement) -> list[DownNode]:

@@ -11,7 +11,7 @@ from evenkeel.measure.levelness import Levelness, below_mean_said
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.figures import data, duration, number, quantity
 from evenkeel.model.runtime.printable import counted, some_of
-from evenkeel.result_rows import down_nodes, held_back, unplaced_of, waiting_replicas
+from evenkeel.result_rows import down_nodes, held_back, lost_said, unplaced_of, waiting_replicas
 from evenkeel.view.bars import axis, bar, histogram
 from evenkeel.view.layout import (
     NARROWEST,
@@ -92,6 +92,7 @@ def report_state(
         marked_line(f"{sign} [bold]{verdict}[/]"),
         marked_line(f"[dim]{_size(cluster, level)}[/]"),
         *_not_alive(cluster),
+        *(marked_line(f"[yellow]! {escaped(text)}[/]") for text in [lost_said(cluster)] if text),
         *stranded_lines(cluster),
         *_dimensions(cluster, [("", level)], width),
         *_broken_rules([audited]),
@@ -112,6 +113,7 @@ def _result_parts(result: Any, width: int) -> list["RenderableType"]:
         ),
         marked_line(f"{escaped(result.message)} [dim]Stopped by: {result.stop_reason}.[/]"),
         marked_line(f"[dim]{_size(cluster, result.levelness)}[/]"),
+        *(marked_line(f"[yellow]! {escaped(text)}[/]") for text in [lost_said(cluster)] if text),
         *(marked_line(f"[yellow]! {escaped(warning)}[/]") for warning in result.warnings),
         *_dimensions(cluster, states, width, result),
         *(marked_line(f"[dim]goal: {escaped(text)}[/]") for text in result.targets),
