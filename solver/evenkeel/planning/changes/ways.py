@@ -128,8 +128,11 @@ class Edge(NamedTuple):
 Seats = tuple[tuple[int, int], ...]
 """Nodes and roles of all slots."""
 
+Pairs = tuple[tuple[int, int, int], ...]
+"""Where slots are, where they are copied to, and their roles, in whatever order of slots."""
+
 Asked = tuple[Seats, int]
-"""Seats, the last of which is another one of this slot; -1 for none."""
+"""Seats in their order, and which of them is the other one of the last; -1 for none."""
 
 
 class Partition:
@@ -159,7 +162,7 @@ class Partition:
         self.unfit = set() if unfit is None else set(np.flatnonzero(unfit[replica]).tolist())
         self.live = safety.live
         self.kept: dict[Asked, bool] = {}
-        self.beside: dict[Seats, bool] = {}
+        self.beside: dict[Pairs, bool] = {}
         self._settle()
 
     def _settle(self) -> None:
@@ -303,34 +306,50 @@ class Partition:
         sizes = range(2, len(left) + 1) if len(left) <= FEW else [len(left)]
         if roles or not self.safety.protocol.whole:
             sizes = [len(left)]
-        for size in sizes:
-            for some in combinations(left, size):
-                if {*going} <= {*some} and (size > 1 or roles) and self._copied(state, [*some]):
-                    yield from self._led_on(state, [*some], roles)
+        ways = [
+            [*some] for size in sizes for some in combinations(left, size)
+            if {*going} <= {*some} and (size > 1 or roles)
+        ]  # fmt: skip
+        asked = [self._beside(state, some) for some in ways]
+        self._admit([one for one in asked if one is not None and one not in self.beside])
+        for some, one in zip(ways, asked, strict=True):
+            if one is not None and self.beside[one]:
+                yield from self._led_on(state, some, roles)
 
-    def _copied(self, state: State, some: list[int]) -> bool:
-        """Whether slots can be copied at once: from different nodes to others, rules admitting."""
+    def _beside(self, state: State, some: list[int]) -> Pairs | None:
+        """Return where slots are while some are copied at once, None if they cannot be.
+
+        They can be from different nodes to others.
+        """
         comes = [s for s in some if self.after[s] >= 0]
         now = [self.node(state, s) for s in self.slots]
         to = [self.after[s] for s in comes]
         held = [n for n in now if n >= 0]
         if len(comes) > self.at_once or len({*to}) < len(to) or {*to} & {*held}:
-            return False
+            return None
         if not all(self.live[n] for n in to):
-            return False
+            return None
         sources = [now[s] for s in comes if now[s] >= 0]
         lost = [s for s in comes if now[s] < 0 or not self.live[now[s]]]
         stays = any(now[s] >= 0 and self.live[now[s]] for s in self.slots if s not in some)
         if len({*sources}) < len(sources) or len(lost) > 1 or (lost and not stays):
-            return False
+            return None
         then = [self.after[s] if s in comes else now[s] for s in self.slots]
-        key = tuple(zip(now, then, strict=True))
-        if key not in self.beside:
-            role = np.array([[self.role_of(state, s) for s in self.slots]], np.uint8)
-            before, after = (np.array([one], np.int32) for one in (now, then))
-            row = np.array([self.row])
-            self.beside[key] = bool(self.safety.admits_learners(row, before, after, role)[0])
-        return self.beside[key]
+        return tuple(
+            sorted(zip(now, then, [self.role_of(state, s) for s in self.slots], strict=True))
+        )
+
+    def _admit(self, asked: list[Pairs]) -> None:
+        """Find out which learners rules admit beside all that is there."""
+        if not asked:
+            return
+        asked = [*dict.fromkeys(asked)]
+        table = np.array(asked, np.int32)
+        before, after = (np.ascontiguousarray(table[:, :, i]) for i in (0, 1))
+        rows = np.full(len(asked), self.row)
+        role = table[:, :, 2].astype(np.uint8)
+        admits = self.safety.admits_learners(rows, before, after, role)
+        self.beside.update(zip(asked, admits.tolist(), strict=True))
 
     def _led_on(self, state: State, some: list[int], roles: list[int]) -> Iterator[Edge]:
         """Yield a change of slots and roles at one instant, whoever may lead after it."""
@@ -380,12 +399,13 @@ class Partition:
 
     def lawful(self, edges: list[Edge]) -> list[Edge]:
         """Return the changes whose states keep what both ends do."""
-        asked = [[(self.seats(one.after), -1)] for one in edges]
+        asked: list[list[Asked]] = [[(tuple(sorted(self.seats(one.after))), -1)] for one in edges]
         for one, states in zip(edges, asked, strict=True):
             if one.twice is not None:
                 before, slot, node = one.twice
-                seats = (*self.seats(before), (node, self.role_of(before, slot)))
-                states.append((seats, slot))
+                seats, role = sorted(self.seats(before)), self.role_of(before, slot)
+                own = seats.index((self.node(before, slot), role))
+                states.append(((*seats, (node, role)), own))
         self._judge([one for states in asked for one in states if one not in self.kept])
         return [
             edge for edge, states in zip(edges, asked, strict=True)
