@@ -41,6 +41,8 @@ def rematched(
     rows: list[int] = []
     origins: list[list[int]] = []
     changes: list[tuple[int, tuple[Did, ...]]] = []
+    if not urged:  # all others have been tried
+        blocked &= (safety.urgent != safety.begun).any(1)
     for row in np.flatnonzero(blocked & tradable(target, ends)).tolist():
         partition = Partition(safety, row, at_once, urged=urged)
         best: list[Edge] | None = None

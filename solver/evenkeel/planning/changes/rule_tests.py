@@ -21,6 +21,9 @@ Where the last column is another node of a replica that is under way, the third 
 which column, (n,), its own node is. It counts once in a domain, and where it is to stay.
 """
 
+FEW = 64
+"""Rows of which all pairs of seats are compared at once."""
+
 LearnerTest = Callable[[Nodes, Nodes], NDArray[np.bool_]]
 """Takes the nodes of replicas and where each is copied to, (n, W); says which rows keep a rule."""
 
@@ -106,6 +109,9 @@ def serving_domains(cluster: Cluster, tier: int) -> NDArray[np.int32]:
 def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
     """Return how many seats at most share a domain, (n,), of domains (W, n), -1 for none."""
     inside = domain >= 0
+    if domain.shape[1] <= FEW:
+        meets = (domain[:, None] == domain) & inside
+        return np.asarray(meets.sum(axis=1, dtype=np.int16).max(axis=0, initial=0))
     count = inside.astype(np.int16)
     for i in range(1, len(domain)):
         for j in range(i):

@@ -316,6 +316,12 @@ class Safety:
         return np.asarray(lost | self.begun)
 
     @cached_property
+    def may_lead(self) -> list[bool]:
+        """Whether each node may lead, (N,)."""
+        found: list[bool] = self.cluster.nodes.may_lead.tolist()
+        return found
+
+    @cached_property
     def by_room(self) -> NDArray[np.intp]:
         """Nodes, the emptiest first."""
         cluster = self.cluster

@@ -160,7 +160,7 @@ class Partition:
         self.led, self.leads = int(ends.led[row]), int(ends.leads[row])
         replica = ends.replica[row, :count]
         self.unfit = set() if unfit is None else set(np.flatnonzero(unfit[replica]).tolist())
-        self.live = safety.live
+        self.live: list[bool] = safety.live.tolist()
         self.kept: dict[Asked, bool] = {}
         self.beside: dict[Pairs, bool] = {}
         self._settle()
@@ -222,7 +222,14 @@ class Partition:
 
     def seats(self, state: State) -> Seats:
         """Return nodes and roles of all slots."""
-        return tuple((self.node(state, s), self.role_of(state, s)) for s in self.slots)
+        moved, recast, (away, third) = state.moved, state.recast, state.away
+        found = [
+            (self.after[s] if moved >> s & 1 else self.before[s],
+             self.becomes[s] if recast >> s & 1 else self.role[s]) for s in self.slots
+        ]  # fmt: skip
+        if away >= 0:
+            found[away] = third, found[away][1]
+        return tuple(found)
 
     def may_lead(self, slot: int, node: int, role: int) -> bool:
         """Whether a slot may lead where it serves."""
@@ -230,7 +237,7 @@ class Partition:
             return False
         if node == self.final and slot == self.leads:
             return True
-        may = bool(self.safety.cluster.nodes.may_lead[node])
+        may = self.safety.may_lead[node]
         return may and (slot not in self.unfit or slot == self.leads)
 
     # what leads from a state to others -----------------------------------------------------
