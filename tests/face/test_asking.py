@@ -114,3 +114,12 @@ def test_messages_say_what_is_meant():
     ):
         with pytest.raises(ek.InvalidInput, match=said):
             make()
+
+
+def test_columns_that_are_almost_capacities_are_named() -> None:
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame({"node": ["a", "b"], "capacity_disk": [9.0, 9.0]})
+    replicas = pandas.DataFrame({"partition": ["p"], "node": ["a"], "load_disk": [1.0]})
+    with pytest.raises(ek.InvalidInput) as refused:
+        ek.Cluster.from_frames(nodes, replicas)
+    assert str(refused.value).count("'cap_disk'") == 2

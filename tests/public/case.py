@@ -47,13 +47,13 @@ class Case:
         return given if given.exists() else self.folder / name
 
     def run(self, command: str, *words: str) -> Answer:
-        """Run one command; words that name files of the case, or follow ``-o``, become paths."""
+        """Run one command; words that name files of the case, or outputs, become paths."""
         arguments = [command]
         for before, word in zip((command, *words), words, strict=False):
             given = self.source / word
             arguments.append(
                 str(given) if given.is_file()
-                else str(self.folder / word) if before == "-o"
+                else str(self.folder / word) if before in ("-o", "--table", "--report")
                 else word
             )  # fmt: skip
         self._capsys.readouterr()

@@ -223,3 +223,12 @@ def test_a_sweep_says_what_hurts_and_a_frontier_what_is_had_for_what():
     told = read(curve._repr_html_())
     assert f"{len(curve.results)} plans" in told
     assert "d0 moved" in told
+
+
+def test_what_is_wide_scrolls_and_tiers_are_called_so() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0]], domains={"zone": ["a", "b"]}
+    )
+    shown = cluster._repr_html_()
+    assert "tiers: zone" in shown
+    assert shown.count("<table") == shown.count("overflow-x:auto") > 0

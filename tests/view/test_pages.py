@@ -228,3 +228,12 @@ def test_axes_end_above_what_they_show(most):
     axis = axis_of(most)
     assert most <= axis.top
     assert axis.ticks[-1] == axis.top
+
+
+def test_the_curve_of_a_frontier_takes_the_whole_width():
+    found = ek.frontier(expansion(300, 20, 5, seed=3), points=4)
+    trail = re.search(r'class="trail" d="M(\d+) [^"]*"', frontier_page(found))
+    across = [int(x) for x in re.findall(r"[MH](\d+)", trail[0])]
+    assert across[0] >= 20
+    assert max(across) >= 900
+    assert max(across) - min(across) >= 400 or found.moves_at_least.min() < found.moves.min()

@@ -300,7 +300,7 @@ def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None)
 def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost) -> None:
     """Note goals that the cluster has no dimensions for, or that the method cannot pursue."""
     if not isinstance(goals, Goals | Cost):
-        faults.add("goals", goals, "must be Goals or a Cost")
+        faults.add("goals", goals, "must be Goals or a Cost, such as evenkeel.Goals(level=0.05)")
     elif isinstance(goals, Cost):
         if not chosen.minimises:
             faults.add("goals", "Cost", f"{chosen.name} takes Goals; balance minimises a Cost")
@@ -323,7 +323,7 @@ def _check_limits(
 ) -> None:
     """Note limits that the cluster has no unit for, or that the method cannot keep."""
     if not isinstance(limits, Limits):
-        faults.add("limits", limits, "must be Limits")
+        faults.add("limits", limits, "must be Limits, such as evenkeel.Limits(moves=100)")
         return
     asked = {one.name: getattr(limits, one.name) for one in fields(limits)}
     asked = {name: value for name, value in asked.items() if value is not None and value != {}}

@@ -88,7 +88,7 @@ def cluster_html(cluster: Cluster) -> str:
     return box(
         [
             heading("Cluster", " · ".join(told)),
-            line("levels: " + ", ".join(levels)) if levels else "",
+            line("tiers: " + ", ".join(levels)) if levels else "",
             line(f"{closed:,} more nodes accept nothing") if closed else "",
             table(heads, rows),
             *_left_out(len(cluster.dimensions) - SHOWN_DIMENSIONS, "dimensions"),

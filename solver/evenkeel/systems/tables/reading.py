@@ -203,7 +203,9 @@ def _dimensions(faults: FaultList, nodes: Table, replicas: Table) -> list[str]:
         for name, title in table.titles.items():
             prefix = next((one for one in prefixes if name.startswith(one)), None)
             if prefix is not None and name[len(prefix) :] not in known:
-                message = f"is of a dimension that no node has a capacity of: {found}"
+                column = f"{CAPACITY}{title[len(prefix) :]}"
+                known_too = f", beside those of {', '.join(found)}" if found else ""
+                message = f"needs a column {column!r} of the nodes{known_too}"
                 faults.add(f"{table.name}: {quoted(title)}", quoted(title), message)
     return found
 
@@ -241,8 +243,12 @@ def likely_column(name: str, dimensions: Sequence[str]) -> str | None:
     --------
     >>> likely_column("stat", ["cpu"]), likely_column("rack", ["cpu"])
     ('state', None)
+    >>> likely_column("capacity_disk", [])
+    'cap_disk'
     """
     known = of_nodes(dimensions)
+    if name.lower().startswith("capacity"):
+        return CAPACITY + (name[len("capacity") :].lstrip(" _:.-") or "NAME")
     if name.lower() in known or name.startswith((CAPACITY, WATERMARK)):
         return None
     return closest(name.lower(), known, ALIKE)
