@@ -10,6 +10,7 @@ from evenkeel.systems import registry
 from evenkeel.systems.ceph.crush.placement import up
 from tests.support.crush_judge import NONE, judge
 from tests.support.dumps import ceph
+from tests.support.dumps.broken import WAYS, Told
 
 
 def seeds(few, many):
@@ -60,3 +61,77 @@ def test_ceph(begin, end, tmp_path):
                 assert {*row} <= stays | usable, (where, group)
             changed += len(judged.changed)
     assert changed > 5 * (end - begin)
+
+
+def notes_of(cluster):
+    return " ".join(registry.find(cluster.native_format).left_out(cluster))
+
+
+def held(placement, names, which):
+    return {name: placement.nodes[p].tolist() for p, name in enumerate(names) if name in which}
+
+
+@pytest.mark.parametrize(
+    ("system", "name"), [(system, name) for system in WAYS for name in WAYS[system][2]]
+)
+def test_each_way_is_noted_and_what_it_concerns_stays(system, name):
+    made, files, ways = WAYS[system]
+    documents = made()
+    told = ways[name](documents)
+    cluster = registry.read(files(documents), format=system)
+    assert_told(cluster, [told])
+
+
+@pytest.mark.parametrize("system", WAYS)
+@pytest.mark.parametrize(("begin", "end"), seeds(10, 150))
+def test_several_ways_at_once(system, begin, end):
+    made, files, ways = WAYS[system]
+    for seed in range(begin, end):
+        draw = random.Random(seed)
+        documents, told = made(), []
+        for name in draw.sample(sorted(ways), draw.randint(2, 5)):
+            try:
+                told.append(ways[name](documents))
+            except (KeyError, IndexError, TypeError):  # another way took away what it changes
+                continue
+        cluster = registry.read(files(documents), format=system)
+        assert_told(cluster, [])
+        assert ek.solve(cluster).status != "infeasible", seed
+
+
+def assert_told(cluster, told):
+    """Solve a cluster; what is told to be named is named, and what must stay stays."""
+    found = [one for one in told if isinstance(one, Told)]
+    notes = notes_of(cluster)
+    assert [name for one in found for name in one.named if name not in notes] == [], notes
+    result = ek.solve(cluster)
+    still = {name for one in found for name in one.still}
+    names = [*cluster.partitions.names]
+    assert still <= {*names}, names
+    assert held(result.placement, names, still) == held(cluster.placement, names, still)
+
+
+@pytest.mark.parametrize(
+    ("system", "name"),
+    [
+        ("kafka", "a rack of nobody"), ("kafka", "a warning of Java"),
+        ("kafka", "lines of Windows"), ("kafka", "a new field"),
+        ("elasticsearch", "an excluded node that is gone"),
+        ("elasticsearch", "a setting that is null"), ("elasticsearch", "new columns"),
+        ("elasticsearch", "settings of an index that is gone"),
+        ("elasticsearch", "room of what has no node"),
+        ("rabbitmq", "a policy that is a list"), ("rabbitmq", "a zone of a node that is gone"),
+        ("swift", "a hole in the list"), ("swift", "no address for replication"),
+        ("swift", "no region"), ("swift", "fields of newer versions"),
+    ],
+)  # fmt: skip
+def test_what_concerns_nothing_changes_nothing(system, name):
+    made, files, ways = WAYS[system]
+    healthy, broken = made(), made()
+    ways[name](broken)
+    one, other = (registry.read(files(each), format=system) for each in (healthy, broken))
+    answers = [ek.solve(each).placement for each in (one, other)]
+    names = [*one.partitions.names]
+    assert held(answers[1], [*other.partitions.names], {*names}) == held(
+        answers[0], names, {*names}
+    )

@@ -185,9 +185,6 @@ class TestSizes:
             (f"{capacity}: brokerCapacities[0].capacity.DISK", "-5"),
             (f"{capacity}: brokerCapacities[1].brokerId", "x"),
             (f"{DATA / 'kafka_describe.txt'}:2", "orders-0"),
-            (f"{capacity}: brokerCapacities", 2),
-            (f"{capacity}: brokerCapacities", 3),
-            (f"{capacity}: brokerCapacities", 1001),
         ]
 
     @pytest.mark.parametrize("strange", [False, True])

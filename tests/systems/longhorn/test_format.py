@@ -301,7 +301,6 @@ class TestFaults:
         named(listed, "Volume", "pvc-orders")["spec"]["dataLocality"] = "nearby"
         named(listed, "Node", "node-2")["status"]["diskStatus"]["hdd-1"]["storageMaximum"] = -1
         del named(listed, "Replica", "pvc-torn-r-33333333")["spec"]["volumeName"]
-        named(listed, "Setting", "replica-soft-anti-affinity")["value"] = "perhaps"
         named(listed, "Volume", "pvc-torn")["apiVersion"] = "longhorn.io/v1beta1"
         found = faults_of(encoded(listed))
         assert set(found) >= {
@@ -310,7 +309,6 @@ class TestFaults:
             (f"{at['pvc-orders']}.spec.dataLocality", "nearby"),
             (f"{at['node-2']}.status.diskStatus.hdd-1.storageMaximum", -1),
             (f"{at['pvc-torn-r-33333333']}.spec.volumeName", None),
-            (f"{at['replica-soft-anti-affinity']}.value", "perhaps"),
             (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1beta1"),
         }
 

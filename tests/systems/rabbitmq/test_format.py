@@ -133,7 +133,8 @@ class TestBadInput:
             queue("c", leader="rabbit@z"), queue("d", online=["rabbit@c"]),
             queue("e", message_bytes="many"),
         ]  # fmt: skip
-        status = text({"disk_nodes": ["rabbit@a", "rabbit@b", "rabbit@c"], "running_nodes": [],
+        nodes = ["rabbit@a", "rabbit@b", "rabbit@c"]
+        status = text({"disk_nodes": nodes, "running_nodes": nodes,
                        "maintenance_status": {"rabbit@a": "odd"}})  # fmt: skip
         assert faults_of(text(rows), status, text({"rabbit@y": "1"})) == [
             ("[1].name", "q"),

@@ -264,8 +264,8 @@ def _plain(value: Any) -> str:
 
 
 def amount(faults: FaultList, at: str, text: str | None) -> float:
-    """Return a number of bytes that may have a unit; 0 where there is none."""
-    if text is None or text in ("", "-"):
+    """Return a number of bytes that may have a unit; 0 where there is none, as -1 says, too."""
+    if text is None or text in ("", "-", "-1", "-1b"):
         return 0.0
     known = AMOUNT.fullmatch(text.strip())
     number = float(known[1]) * 2.0 ** UNITS[(known[2] or "b").lower()] if known else MOST

@@ -177,6 +177,10 @@ def topology_of(
                 f"no {needed} of {{}}, at which Helix stops: it takes nothing new", name
             )
         own = _pairs(faults, found, text) if path else {zone: text}
+        if text and on and zone not in own:
+            records.notes.add(
+                f"no {zone} in the DOMAIN of {{}}: as in Helix, they are in one of their own", name
+            )
         for key, labels in domains.items():
             labels.append(own.get(key) or (f"Default_{key}" if path and text else ""))
     # a key with a value of its own for every instance is the instance

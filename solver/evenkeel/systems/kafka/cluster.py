@@ -73,7 +73,7 @@ def read(
     brokers = _brokers(found, rows, offline)
     names = Names(rows.names(), len(rows.topic), "")
     replicas = held(found, names)
-    _check_references(found, rows, names, replicas, brokers)
+    _check_references(found, rows, names, replicas)
     given: dict[str, Any] = {
         "node_names": [str(broker) for broker in brokers],
         "partition_names": names,
@@ -167,7 +167,6 @@ def _check_references(
     rows: Rows,
     names: Sequence[str],
     replicas: Held,
-    brokers: NDArray[np.int32],
 ) -> None:
     """Note what one file names and another one, which should know it, does not."""
     complete = found.reporting.keys() - found.unreadable.keys()
@@ -181,11 +180,6 @@ def _check_references(
             if holder is not None:
                 at = found.reporting[holder]
                 found.faults.add(rows.path(p), names[p], f"has no size: {at} does not hold it")
-    if found.capacity and DEFAULT_BROKER not in found.capacity:
-        for broker in sorted({*brokers.tolist()} - found.capacity.keys()):
-            found.faults.add(
-                found.capacities, broker, "has no capacity, and there is no default (-1)"
-            )
 
 
 def _states(

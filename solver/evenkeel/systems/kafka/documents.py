@@ -241,7 +241,7 @@ def _read_capacity(findings: Findings, document: Document) -> None:
             if name in RESOURCES:
                 dimension, unit = RESOURCES[name]
                 amounts[dimension] = unit * _amounts(findings, f"{at}.capacity.{name}", given)
-        findings.add_capacity(f"{document.name}: brokerCapacities", at, broker, amounts)
+        findings.add_capacity(at, broker, amounts)
 
 
 def _amounts(findings: Findings, at: str, given: Any) -> float:

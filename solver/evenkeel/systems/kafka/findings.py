@@ -106,9 +106,6 @@ class Findings:
     capacity: dict[int, tuple[dict[Resource, float], str]] = field(default_factory=dict)
     """Capacities of each broker; -1 for the others."""
 
-    capacities: str = ""
-    """Where the last list of them stands; "" if there is none."""
-
     states: dict[int, tuple[NodeState | None, str]] = field(default_factory=dict)
     """State of each broker that a table lists; None where it states none."""
 
@@ -131,11 +128,8 @@ class Findings:
         if before[0] != (rack or None):
             self.faults.add(at, quoted(rack), f"{before[1]} has broker {broker} on {before[0]}")
 
-    def add_capacity(
-        self, within: str, at: str, broker: int, amounts: dict[Resource, float]
-    ) -> None:
+    def add_capacity(self, at: str, broker: int, amounts: dict[Resource, float]) -> None:
         """Take in the capacities of a broker, which stand in one place only."""
-        self.capacities = within
         if broker in self.capacity:
             first = self.capacity[broker][1]
             self.faults.add(at, broker, f"is already given at {first}")

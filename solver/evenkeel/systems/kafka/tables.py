@@ -80,9 +80,7 @@ def read_broker_table(found: Findings, document: Document) -> None:
             found.add_rack(table.at(row, "rack"), broker, racks[row] or None)
         if capacities:
             own = {name: column[row] for name, column in capacities.items()}
-            found.add_capacity(
-                f"{table.name}: brokers", at, broker, {k: v for k, v in own.items() if v == v}
-            )
+            found.add_capacity(at, broker, {k: v for k, v in own.items() if v == v})
 
 
 def read_loads(

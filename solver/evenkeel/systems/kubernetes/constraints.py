@@ -141,6 +141,8 @@ class Constraints:
             others = self.selected.by(one.namespace, selector) - {w}
             if any(not self.everyone[other].leaves for other in others):
                 self._note(one, f"a spread by {key} that counts others' pods, too")
+            if not (self.eligible.codes(key) >= 0).any():
+                self._note(one, f"a spread by {key}, a label that no node has")
             if each.whenUnsatisfiable == "ScheduleAnyway":
                 # what must hold by the same label comes first
                 skew.setdefault(tier, (each.maxSkew, "soft"))

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import SHOWN, quoted
-from evenkeel.systems.kubernetes.resources import Pod, Quantity, Requests
+from evenkeel.systems.kubernetes.resources import Container, Pod, PodSpec, Quantity, Requests
 
 QUANTITY = re.compile(
     r"([0-9]{1,24}(?:\.[0-9]{0,24})?|\.[0-9]{1,24})([numkMGTPE]?|[KMGTPE]i|[eE][+-]?[0-9]{1,2})"
@@ -58,7 +58,12 @@ def amounts(faults: FaultList, at: str, given: Requests | None) -> dict[str, flo
     return {
         name: quantity(faults, f"{at}.{name[:SHOWN]}", value)
         for name, value in (given or {}).items()
+        if value is not None and value != ""
     }
+
+
+def _requests(one: Container | PodSpec) -> Requests | None:
+    return one.resources.requests if one.resources else None
 
 
 def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
@@ -71,9 +76,7 @@ def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
     beside: dict[str, float] = {}
     most: dict[str, float] = {}
     for i, one in enumerate(spec.initContainers or ()):
-        own = amounts(
-            faults, f"{place}.initContainers[{i}].resources.requests", one.resources.requests
-        )
+        own = amounts(faults, f"{place}.initContainers[{i}].resources.requests", _requests(one))
         if one.restartPolicy == "Always":
             beside = _sum((beside, own))
             most = _greatest(most, beside)
@@ -83,14 +86,12 @@ def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
         [
             beside,
             *(
-                amounts(
-                    faults, f"{place}.containers[{i}].resources.requests", one.resources.requests
-                )
+                amounts(faults, f"{place}.containers[{i}].resources.requests", _requests(one))
                 for i, one in enumerate(spec.containers)
             ),
         ]
     )
-    whole = amounts(faults, f"{place}.resources.requests", spec.resources.requests)
+    whole = amounts(faults, f"{place}.resources.requests", _requests(spec))
     overhead = amounts(faults, f"{place}.overhead", spec.overhead)
     ports = {
         f"{HOST_PORT}{port.hostPort}/{port.protocol} {port.hostIP}".strip(): 1.0

@@ -22,7 +22,7 @@ Place = Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?\Z
 
 Quantity = str | Int64 | float
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
-Requests = dict[str, Quantity]
+Requests = dict[str, Quantity | None]
 Policy = Literal["Honor", "Ignore"]
 """Whether nodes that a pod may not be on count to its spread: with Ignore they do."""
 
@@ -144,7 +144,7 @@ class Port(msgspec.Struct, gc=False):
 class Container(msgspec.Struct, gc=False):
     """A container, or one that runs before; an init container with Always runs beside."""
 
-    resources: Resources = msgspec.field(default_factory=Resources)
+    resources: Resources | None = None
     ports: list[Port] | None = None
     restartPolicy: str | None = None
 
@@ -181,7 +181,7 @@ class PodSpec(msgspec.Struct, gc=False):
     volumes: list[PodVolume] | None = None
     containers: list[Container] = []
     initContainers: list[Container] | None = None
-    resources: Resources = msgspec.field(default_factory=Resources)
+    resources: Resources | None = None
     overhead: Requests | None = None
     nodeSelector: dict[str, str] | None = None
     affinity: Affinity | None = None

@@ -18,6 +18,7 @@ from evenkeel.model.intake.stranded import with_stranded
 from evenkeel.model.placement import Flag
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.longhorn.auto_balance.degraded import told_waiting
 from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
 from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
@@ -81,7 +82,7 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
     hosts = [reader.host(node) for node in objects.nodes]
     by_volume = reader.replicas()
     volumes = [reader.volume(one, by_volume) for one in objects.volumes]
-    settings = _settings(faults, objects)
+    settings = _settings(objects)
     faults.raise_if_any()
     latest = reader.latest if now is None else now
     try:
@@ -306,17 +307,26 @@ def _locate(objects: Objects, path: str) -> str:
     return path if found is None else known[found[1]][int(found[2])].path + path[found.end() :]
 
 
-def _settings(faults: FaultList, objects: Objects) -> Settings:
-    """Return the global settings."""
-    found = FaultList()
+def _settings(objects: Objects) -> Settings:
+    """Return the global settings, defaults for those that are empty or of no known value."""
     given = {}
+    known = {one.name for one in fields(Settings)}
     for one in objects.settings:
-        if re.fullmatch(r"\d{16,}", one.value.value):
-            faults.add(one.at("value"), quoted(one.value.value), "is more than any setting can be")
+        name, text = one.value.metadata.name, one.value.value
+        if name.replace("-", "_") not in known:
+            continue
+        if text.startswith("{"):  # one for each data engine, since 1.10
+            told = decode_json(FaultList(), Document(name, text.encode()), dict[str, str]) or {}
+            text = told.get("v1", "")
+            if {*told.values()} - {text}:
+                objects.notes.add("settings that differ by data engine, taken as for v1: {}", name)
+        strange = FaultList()
+        if re.fullmatch(r"\d{16,}", text):
+            strange.add(one.at("value"), quoted(text), "is more than any setting can be")
         else:
-            given[one.value.metadata.name] = one.value.value
-    settings = Settings.read(found, "settings", given)
-    at = {f"settings[{one.value.metadata.name!r}]": one.at("value") for one in objects.settings}
-    for fault in found.faults:
-        faults.add(at.get(fault.path, fault.path), fault.value, fault.message)
-    return settings
+            Settings.read(strange, "settings", {name: text})
+        if text and strange:
+            objects.notes.add("settings of which the default is taken: {}", f"{name} ({text!r})")
+        elif text:
+            given[name] = text
+    return Settings.read(FaultList(), "settings", given)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -25,6 +26,9 @@ NOBODY = ("undefined", "none", "null")
 
 LOST = ("minority", "down", "stopped", "crashed")
 """States of queues that have no majority, or do not run."""
+
+MOST_DIGITS = 18
+"""Of a number of bytes that is told as text."""
 
 COUNT = "members"
 """The dimension that counts members; what waits in a queue is ``bytes``."""
@@ -77,7 +81,7 @@ def read(
     alive = dict(zip(nodes, given["alive"].tolist(), strict=True))
     given |= _placement(found, keys, place, alive)
     given |= _amounts(found, keys, queues, nodes)
-    given |= _zones(found, queues, nodes, spread)
+    given |= _zones(found, queues, nodes, given["alive"], spread)
     given["native"]["notes"] = [*found.notes, *_beside(found)]
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
@@ -157,6 +161,11 @@ def _states(found: Findings, queues: Sequence[Queue], nodes: Sequence[str]) -> d
             up |= {queue.leader or ""}
             members |= {*members_of(queue)}
         up |= {*nodes} - members
+        if down := sorted({*nodes} - up):
+            found.notes.append(
+                f"no status of the cluster: {some_of(down, printable, MOST_NAMED)}, online for no "
+                "queue, counts as down"
+            )
     alive = np.array([name in up for name in nodes], np.bool_)
     drained = np.array([name in found.drained for name in nodes], np.bool_)
     alarmed = np.array([name in found.alarmed for name in nodes], np.bool_)
@@ -220,9 +229,10 @@ def _amounts(
     """Return the number of members and the bytes that wait; nothing limits them."""
     size = np.zeros(len(queues))
     for p, queue in enumerate(queues):
-        if isinstance(queue.message_bytes, int):
-            size[p] = queue.message_bytes
-        elif queue.message_bytes:
+        told = str(queue.message_bytes or 0)
+        if told.isdecimal() and len(told) <= MOST_DIGITS:
+            size[p] = int(told)
+        else:
             at = f"{found.queues[keys[p]][0]}.message_bytes"
             found.faults.add(at, quoted(queue.message_bytes), "must be a number of bytes")
     measured = bool(size.any())
@@ -242,17 +252,14 @@ def _zones(
     found: Findings,
     queues: Sequence[Queue],
     nodes: Sequence[str],
+    alive: NDArray[np.bool_],
     spread: Mapping[str, Amount] | None,
 ) -> dict[str, Any]:
     """Return zones as a tier, and a rule for each number of members."""
     if not found.zones:
         return {} if spread is None else {"spread": spread}
     labels = [found.zones.get(name, ("", ""))[1] for name in nodes]
-    strays = [
-        name
-        for name, zone in zip(nodes, labels, strict=True)
-        if not zone and name in (found.nodes or nodes)
-    ]
+    strays = [name for name, zone, up in zip(nodes, labels, alive, strict=True) if up and not zone]
     if strays and spread is None:
         at = next(iter(found.zones.values()))[0].partition(": ")[0]
         found.faults.add(at, strays[:8], "have no zone: name it, or ask for another spread")

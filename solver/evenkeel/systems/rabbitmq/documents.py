@@ -74,7 +74,9 @@ class Status(msgspec.Struct):
     running_nodes: list[str]
     disk_nodes: list[str] = []
     ram_nodes: list[str] = []
-    maintenance_status: dict[str, str] = {}
+    maintenance_status: dict[str, str] | list[Any] = {}
+    """A list where it is empty, as Erlang has it."""
+
     partitions: Any = None
     alarms: Any = None
 
@@ -227,7 +229,8 @@ def _take_status(found: Findings, document: Document) -> None:
     listed = {*status.disk_nodes, *status.ram_nodes, *status.running_nodes}
     found.nodes |= dict.fromkeys(sorted(listed), f"{document.name}: disk_nodes")
     found.running |= {*status.running_nodes}
-    told = status.maintenance_status.items()
+    states = status.maintenance_status
+    told = states.items() if isinstance(states, dict) else []
     found.drained |= {name for name, state in told if state.lower() not in AT_WORK}
     for name, state in told:
         if state.lower() not in UNDER_WAY | AT_WORK:

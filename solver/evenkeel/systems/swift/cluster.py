@@ -1,6 +1,6 @@
 """A ring as a cluster: devices are nodes; regions, zones and servers its tiers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.rules import Amount
+from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, the_only
 from evenkeel.systems.native.arguments import build
+from evenkeel.systems.notes import noted
 from evenkeel.systems.swift.ring import NOBODY, Device, Ring, check_devices, read_ring
 
 NAME = "swift"
@@ -32,7 +34,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     ------
     InvalidInput
         Naming every problem: a truncated file, another version, a builder, which is a pickle;
-        devices that come twice, and partitions on devices that are not there.
+        devices that come twice. Replicas on devices that are not there are noted, and placed anew.
     """
     document = the_only(documents, NAME)
     faults = FaultList()
@@ -46,10 +48,20 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         "native_format": NAME,
         "native": {"header": ring.text, "ids": [one.id for one in devices]},
     }
-    given |= _placement(faults, document.name, ring, devices)
+    given |= _placement(ring, devices)
+    strange = sorted({*ring.device.tolist()} - {NOBODY, *(one.id for one in devices)})
+    if strange:
+        given["native"]["notes"] = [
+            f"replicas on devices that are not there, which count as none: {some_of(strange, str)}"
+        ]
     given |= _amounts(ring, devices)
     given |= _tiers(ring, devices, spread)
     return build(faults, given, lambda path: f"{document.name}: {path}")
+
+
+def left_out(cluster: Cluster) -> Iterable[str]:
+    """Return what was noted of a ring."""
+    return noted(cluster.native)
 
 
 def name_of(device: Device) -> str:
@@ -59,22 +71,15 @@ def name_of(device: Device) -> str:
     return f"d{device.id}{where}"
 
 
-def _placement(
-    faults: FaultList, name: str, ring: Ring, devices: Sequence[Device]
-) -> dict[str, Any]:
+def _placement(ring: Ring, devices: Sequence[Device]) -> dict[str, Any]:
     """Return the device of each replica, partition by partition; nobody leads."""
-    place = np.full(2**16, -2, np.int64)
+    place = np.full(2**16, -1, np.int64)
     for n, one in enumerate(devices):
         place[one.id] = n
-    place[NOBODY] = -1
     node = place[ring.device]
     width, slots = slots_of(ring.parts, len(node))
-    for at in np.flatnonzero(node < -1)[:20].tolist():
-        row, part = divmod(at, ring.parts)
-        where = f"{name}: replica {row} of partition {part}"
-        faults.add(where, int(ring.device[at]), "is on a device that is not there")
     return {
-        "placement": np.maximum(node[slots], -1),
+        "placement": node[slots],
         "first": np.concatenate([[0], np.cumsum(width)]).astype(np.int64),
         "leader": np.full(ring.parts, -1),
         "replicas": width,

@@ -6,7 +6,7 @@ OpenStack Swift, ``swift.common.ring.ring.RingData``: the file of a ring, versio
 """
 
 from evenkeel.systems.registry import Format
-from evenkeel.systems.swift.cluster import read
+from evenkeel.systems.swift.cluster import left_out, read
 from evenkeel.systems.swift.output import encode
 from evenkeel.systems.swift.ring import recognises
 from evenkeel.systems.swift.waves import CARRIER
@@ -18,5 +18,6 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    left_out=left_out,
     carrier=CARRIER,
 )

@@ -29,12 +29,13 @@ class Device(msgspec.Struct, gc=False):
     """A device of a ring."""
 
     id: Annotated[int, Meta(ge=0, lt=NOBODY)]
-    region: Int64
     zone: Int64
     ip: str
     port: Annotated[int, Meta(ge=0, lt=65536)]
     device: str
     weight: Annotated[float, Meta(ge=0.0, le=1e12)]
+    region: Int64 = 1
+    """Rings from before there were regions have none, and Swift takes it for 1."""
 
 
 class Head(msgspec.Struct):

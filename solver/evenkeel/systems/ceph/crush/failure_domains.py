@@ -213,11 +213,13 @@ def dropped_by_monitors(crush: CrushMap, pool: Pool, rows: Rows) -> NDArray[np.b
     """Tell which rows Ceph's monitors take for a breach of the rule, so that they drop the pairs.
 
     They are stricter than the rule where it has several takes or chooses in more than two steps:
-    the number of each step is compared with the buckets of all replicas.
+    the number of each step is compared with the buckets of all replicas. A device that weighs
+    nothing may hold none.
 
     References
     ----------
-    Ceph, ``CrushWrapper::verify_upmap``; pull requests 69151 and 71053 say where it errs.
+    Ceph, ``OSDMap::check_pg_upmaps`` and ``CrushWrapper::verify_upmap``; pull requests 69151 and
+    71053 say where it errs.
     """
     taken = blocks(crush, pool.rule, pool.size)
     held = rows != NO_OSD
@@ -235,13 +237,17 @@ def dropped_by_monitors(crush: CrushMap, pool: Pool, rows: Rows) -> NDArray[np.b
         else:
             bad |= _most_below(np.zeros(rows.shape, np.int64), parents) > choice.number
     at = 0
+    weight = np.zeros(crush.devices, np.int64)
     for block in taken:
         below = np.zeros(crush.devices, np.bool_)
-        below[[device for device, _, _ in _devices_below(crush, block.root)]] = True
+        for device, _, share in _devices_below(crush, block.root):
+            below[device] = True
+            weight[device] = max(weight[device], share)
         mine = slice(at, at + block.count)
         if block.root < 0:
             bad |= (held[:, mine] & ~below[osd[:, mine]]).any(axis=1)
         at += block.count
+    bad |= (held & (weight[osd] == 0)).any(axis=1)
     return bad
 
 
