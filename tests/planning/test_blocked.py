@@ -155,3 +155,21 @@ def test_who_leads_next_may_lead_before_it_moves():
     plan = to(cluster, [0, 4, 1, 2], [0, 1], protocol="longhorn")
     assert arrives(plan)
     assert plan.bytes == 8.0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("room", [1.0, 0.5])
+def test_more_circles_than_are_searched_share_the_spare_node_that_just_fits(protocol, room):
+    """Ten pairs of full nodes trade what they hold, by way of one node with room for one."""
+    pairs = 10
+    cluster = disks(
+        [1.0] * (2 * pairs) + [room], [1.0] * (2 * pairs), [[n] for n in range(2 * pairs)]
+    )
+    node = [n ^ 1 for n in range(2 * pairs)]
+    plan = to(cluster, node, protocol=protocol)
+    assert plan.check().ok
+    if room < 1.0:
+        assert (plan.copies, len(plan.blocked)) == (0, 2 * pairs)
+    else:
+        assert plan.complete
+        assert plan.copies == 3 * pairs

@@ -1,5 +1,6 @@
 """Playing: what each event does to any cluster, and what is measured of it."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -496,3 +497,10 @@ def test_a_history_is_a_table_and_a_document():
     assert "one night" in shown and "60 s power cut" in shown and "fullest node" in shown
     uneven = history.uneven("replicas")
     assert uneven[0] == history.replicas[0].max() / history.replicas[0].mean()
+
+
+@pytest.mark.parametrize("growth", [np.zeros(3), np.zeros((30, 1)), 0.0])
+def test_growth_of_other_partitions_is_refused(growth):
+    with pytest.raises(ek.InvalidInput, match=r"environment\.growth"):
+        play(cluster_of(), [], environment=replace(FAST, growth=growth), until=60.0)
+    play(cluster_of(), [], environment=replace(FAST, growth=np.zeros(30)), until=60.0)

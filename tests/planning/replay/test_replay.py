@@ -348,3 +348,42 @@ def test_a_group_is_in_its_domains_before_and_after_a_set_is_exchanged(protocol)
     later = np.where((np.arange(len(plan)) > swap) & (plan.steps.kind != COPY), 1.0, 0.0)
     steps = replace(plan.steps, start=plan.steps.start + later, finish=plan.steps.finish + later)
     assert "min_domains" in {one.kind for one in replace(plan, steps=steps).check().breaches}
+
+
+@pytest.mark.parametrize(("rule", "late"), [
+    ({"min_domains": {"zone": 2}}, True), ({"min_domains": {"zone": 2}}, False),
+    ({"max_domains": {"zone": 2}}, False), ({"max_domains": {"zone": 2}}, True),
+])  # fmt: skip
+def test_a_group_sees_both_replicas_where_it_needs_some_and_one_where_it_has_too_many(rule, late):
+    """p0 goes from zone a to b, p1 from b to a, or p0 to c; its old one goes late, or at once."""
+    crowds = "max_domains" in rule
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0], [1]], leader=[-1, -1],
+        domains={"zone": list("abcb" if crowds else "abab")}, rules=[ek.Rule(**rule)],
+        group=[0, 0], group_rule=[0],
+    )  # fmt: skip
+    first, last = (2, 1) if crowds else (3, 2)
+    target = cluster.placement.replaced(np.array([first, last], np.int32), cluster.placement.leader)
+    gone = 5.0 if late else 1.0
+    rows = [
+        Step(COPY, 0, 0, 0, first, 1.0, 0.0, 1.0),
+        Step(PROMOTE, 0, 0, -1, first, 0.0, 1.0, 1.0, before=(0,)),
+    ]
+    if not crowds:
+        rows += [
+            Step(COPY, 1, 1, 1, last, 1.0, 0.0, 1.0),
+            Step(PROMOTE, 1, 1, -1, last, 0.0, 2.0, 2.0, before=(2,)),
+            Step(DEMOTE, 1, 1, 1, -1, 0.0, 3.0, 3.0, before=(3,)),
+            Step(REMOVE, 1, 1, 1, -1, 0.0, 3.0, 3.0, before=(4,)),
+        ]
+    end = [
+        Step(DEMOTE, 0, 0, 0, -1, 0.0, gone, gone, before=(1,)),
+        Step(REMOVE, 0, 0, 0, -1, 0.0, gone, gone, before=(2 if crowds else 6,)),
+    ]
+    steps = steps_of([*rows, *end])
+    kinds = {one.kind for one in replay(cluster, steps, target=target, quorum=False).breaches}
+    plain = {kind for kind, _ in plain_replay(cluster, steps, target=target, quorum=False)}
+    assert kinds == plain
+    # needed are both until one goes; too many is only what stays
+    assert ("min_domains" in kinds) == ("min_domains" in rule and not late)
+    assert "max_domains" not in kinds
