@@ -40,3 +40,50 @@ def test_what_the_file_has_besides_comes_back(public, ring):
     assert [len(row) for row in rows] == [len(row) for row in before]
     assert head | {"version": 0} == was | {"version": 0}
     assert all(len({*row}) == len(row) for row in rows)
+
+
+def count_of(rows):
+    """How many replicas each device has."""
+    return Counter(one for row in rows for one in row)
+
+
+def test_a_heavy_device_gets_one_replica_of_each_partition(public):
+    case = public("swift/heavy-device-joins")
+    _, head, rows = solved(case, "object.ring.gz", "--level", "0")
+    count = count_of(rows)
+    assert count[4] == 128 and all(row.count(4) == 1 for row in rows)
+    assert {count[one] for one in range(4)} == {64}
+    zones = [zones_of(head, row) for row in rows]
+    assert sum(one[1, 1] == 2 for one in zones) <= 64
+    assert all(one[1, zone] <= 1 for one in zones for zone in (2, 3, 4))
+
+
+def test_two_devices_cannot_hold_three_replicas_apart(public):
+    case = public("swift/two-devices-for-three-replicas")
+    _, before = read_ring(case.path("object.ring.gz"))
+    answer, _, rows = solved(case, "object.ring.gz", code=3)
+    assert rows == before
+    assert "128" in answer.text
+
+
+def test_all_replicas_of_one_device_are_spread(public):
+    _, _, rows = solved(public("swift/added-again-in-another-zone"), "object.ring.gz")
+    assert all(sorted(row) == [0, 1, 2] for row in rows)
+
+
+def test_a_box_that_is_gone_is_emptied_onto_the_others_alike(public):
+    case = public("swift/zone-with-one-box-left")
+    _, head, rows = solved(case, "object.ring.gz", "--level", "0")
+    count = count_of(rows)
+    assert count[1] == 0
+    assert {count[one] for one in range(10) if one != 1} <= {84, 85, 86}
+    assert all(max(zones_of(head, row).values()) == 1 for row in rows)
+
+
+def test_disks_hold_parts_by_their_weights(public):
+    _, head, rows = solved(public("swift/disks-of-two-sizes"), "object.ring.gz")
+    total = sum(one["weight"] for one in head["devs"])
+    count = count_of(rows)
+    for one in head["devs"]:
+        assert abs(count[one["id"]] - 768 * one["weight"] / total) <= 1.0
+    assert all(max(zones_of(head, row).values()) == 1 for row in rows)
