@@ -133,3 +133,28 @@ def test_arguments_that_contradict_each_other_are_refused(file, capsys, asked, s
 def test_a_shortage_of_less_than_its_digits_is_told():
     short = Shortage("", "load", "disk", "", needed=1e12, held=1e12 - 2e6)
     assert short.reason == "disk has room for 1 T of the 1 T needed: 2,000,000 too little"
+
+
+def two_zones(path, cpu):
+    """Sixteen partitions in two zones, with room for twice their disk and so much cpu."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0, 64.0]] * 4, load=[[10.0, cpu]] * 16, dimensions=["disk", "cpu"],
+        placement=[[i % 4] for i in range(16)], domains={"zone": [*"abab"]},
+    )  # fmt: skip
+    ek.write(cluster, path)
+    return str(path)
+
+
+def test_what_exactly_fills_a_cluster_fits(tmp_path, capsys):
+    file = two_zones(tmp_path / "full.npz", 16.0)
+    assert main(["size", file]) == 0
+    assert "do not fit" not in capsys.readouterr().out
+
+
+def test_what_never_fits_names_why_and_at_which_loads(tmp_path, capsys):
+    file = two_zones(tmp_path / "full.npz", 16.0)
+    assert main(["size", file, "--survive", "zone"]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "disk zone none none cpu" in told
+    assert "at 0.5000 times the loads, after the loss of zone a, cpu is full: all its room" in told
+    assert "at any loads of disk, after the loss of zone a, cpu has room for 128 of the 256" in told

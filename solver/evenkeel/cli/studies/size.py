@@ -26,7 +26,7 @@ from evenkeel.model.runtime.figures import quantity
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
     from evenkeel.studies.growth.forecast import Forecast
-    from evenkeel.studies.growth.headroom import Headroom
+    from evenkeel.studies.growth.headroom import Headroom, Reach
     from evenkeel.studies.growth.node_types import NodeType
     from evenkeel.studies.growth.sizing import Sizing
 
@@ -320,7 +320,7 @@ def _tell_headroom(arguments: argparse.Namespace, found: "Headroom", unknown: Se
         for one in found.reaches
     ]  # fmt: skip
     verdict = "loads do not fit as they are" if short else ""
-    worst = dict.fromkeys(f"proven: {one.reason}" for one in short if one.at_most < 1.0)
+    worst = dict.fromkeys(_proof(one) for one in short if one.at_most < 1.0)
     if unknown:
         named = ", ".join(unknown)
         worst[f"no capacity of {named} is known: how far that may grow cannot be told"] = None
@@ -336,6 +336,14 @@ def _tell_headroom(arguments: argparse.Namespace, found: "Headroom", unknown: Se
         ),
         verdict=verdict,
     )  # fmt: skip
+
+
+def _proof(reach: "Reach") -> str:
+    """Say what is full, and at which loads."""
+    grown = "loads" if reach.grows == "all" else f"loads of {reach.grows}"
+    if reach.at_most > 0.0:
+        return f"proven: at {reach.at_most:.4f} times the {grown}, {reach.reason}"
+    return f"proven: at any {grown}, {reach.reason}"
 
 
 def _limit(factor: float, unknown: Sequence[str]) -> str:
