@@ -291,7 +291,8 @@ def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None)
     if not isinstance(start, Placement):
         faults.add("start", type(start).__name__, "must be a Placement")
     elif not np.array_equal(start.first, cluster.placement.first):
-        faults.add("start", type(start).__name__, "must have the rows of the cluster's placement")
+        message = "must have as many slots for each partition as cluster.placement"
+        faults.add("start", type(start).__name__, message)
     elif (start.node >= len(cluster.nodes)).any():
         unknown = np.unique(start.node[start.node >= len(cluster.nodes)])[:LISTED_FAULTS].tolist()
         faults.add("start.node", unknown, f"unknown node; there are {len(cluster.nodes)}")
@@ -310,7 +311,8 @@ def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goa
         for name in ASKED_APART:
             value = getattr(goals, name)
             if value != getattr(Goals(), name) and name not in chosen.goals:
-                faults.add(f"goals.{name}", value, f"{chosen.name} cannot pursue this")
+                message = f"the method {chosen.name} cannot pursue this goal; balance can"
+                faults.add(f"goals.{name}", value, message)
 
 
 def _check_limits(

@@ -82,7 +82,7 @@ class Names(Sequence[str]):
         if faults.about(path):
             return cls(None, count, prefix)
         if len(listed) != count:
-            faults.add(path, len(listed), f"needs {count} names")
+            faults.add(path, len(listed), f"needs {count} names, one for each")
             return cls(None, count, prefix)
         if {*map(type, listed)} <= {str} and len({*listed}) == count:
             return cls(listed, count, prefix)

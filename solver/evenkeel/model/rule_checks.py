@@ -139,7 +139,7 @@ def _check_contradiction(faults: FaultList, path: str, conditions: list[Conditio
             wanted = label.setdefault(one.key, one) if one.wanted and one.value is not None else one
             other = None if wanted.value == one.value else wanted
         if other is not None:
-            faults.add(path, f"{other}, {one}", "contradict each other")
+            faults.add(path, f"{other}, {one}", "contradict each other: no node meets both")
             return
         met.add(one)
 

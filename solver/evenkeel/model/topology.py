@@ -97,7 +97,11 @@ class Topology:
         parent = np.zeros(nodes, np.int64)
         for i, (tier, given) in enumerate(given_labels.items()):
             if tier == NODE_TIER:
-                faults.add(f"domains[{tier!r}]", tier, "is the name of the node itself")
+                faults.add(
+                    f"domains[{tier!r}]",
+                    tier,
+                    "needs another name: this is what the nodes themselves are called",
+                )
             elif not tier or "=" in tier:  # rules write tier=domain
                 faults.add(f"domains[{tier!r}]", tier, "needs a name without '='")
             codes, meaning = read_labels(faults, f"domains[{tier!r}]", given, nodes)

@@ -284,7 +284,7 @@ def read(
             documents = [Document.load(one) for one in sources]
             chosen, documents = _recognise(documents, asked)
             if chosen.read is None:
-                raise InvalidInput([Fault("format", chosen.name, "is written only")])
+                raise InvalidInput([Fault("format", chosen.name, "can be written and not read")])
             _check_options(chosen, options)
             cluster = chosen.read(documents, **options)
     except MemoryError:
@@ -390,7 +390,7 @@ def writer_of(cluster: Cluster, path: str | os.PathLike[str], format: str | None
     """Return the format that a cluster would be written in; ``InvalidInput`` if there is none."""
     chosen = find(format) if format is not None else _writer_for(cluster, os.fspath(path))
     if chosen.encode is None:
-        raise InvalidInput([Fault("format", chosen.name, "is read only")])
+        raise InvalidInput([Fault("format", chosen.name, "can be read and not written")])
     return chosen
 
 
@@ -491,7 +491,11 @@ def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> Fault:
         ]
         for document in documents
     }
-    return Fault("source", kinds, "are files of different formats, or none")
+    return Fault(
+        "source",
+        kinds,
+        "are files of different formats, or none: read those of one system at a time",
+    )
 
 
 def _writer_for(cluster: Cluster, path: str) -> Format:

@@ -349,7 +349,7 @@ class TestReplacementInstances:
             registry.read(self.arrays(placement_before=np.array([[0, 9], [2, -1]])))
 
     def test_it_is_read_only(self, tmp_path):
-        with pytest.raises(InvalidInput, match="read only"):
+        with pytest.raises(InvalidInput, match="can be read and not written"):
             registry.write(full_cluster(), tmp_path / "c.npz", format="rebalancer-npz")
 
 
@@ -404,7 +404,7 @@ class TestRegistry:
         monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()])
         assert registry.find("theirs") is theirs
         assert [*registry.known()] == [*registry.ROOMS, "theirs"]
-        with pytest.raises(InvalidInput, match="written only"):
+        with pytest.raises(InvalidInput, match="can be written and not read"):
             registry.read(b"", format="theirs")
 
     def test_a_placement_of_another_cluster_is_refused(self, tmp_path):

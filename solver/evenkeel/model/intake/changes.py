@@ -442,5 +442,6 @@ def _with_sizes(faults: FaultList, old: Topology, new: Topology) -> Topology:
     if old.tier_distance.ndim == 1 and len(old) == len(new):
         distance = old.tier_distance
     elif old.tier_distance.ndim == 2:
-        faults.add("tier_distance", old.tier_distance.shape, "does not say how far new nodes are")
+        message = "is between the old nodes only: give distances by tier, by Cluster.replace, first"
+        faults.add("tier_distance", old.tier_distance.shape, message)
     return replace(new, tier_capacity=shared, tier_distance=distance)

@@ -136,7 +136,8 @@ def _taken_apart(faults: FaultList, given: Given, partitions: int) -> Given:
     if not isinstance(whole, Placement):
         return given
     if given.get("first") is not None:
-        faults.add("first", shape_of(given["first"]), "is part of the placement")
+        message = "goes with a flat list of nodes; a Placement has its own"
+        faults.add("first", shape_of(given["first"]), message)
     if len(whole) != partitions:
         faults.add("placement", len(whole), f"needs a row for each of {partitions} partitions")
         return {**given, "placement": None, "leader": None}
