@@ -12,7 +12,7 @@ from evenkeel.planning.changes.safety import Safety
 NEVER = 99
 """Position of a slot that does not act."""
 
-UNDER_WAY, FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(-1, 6)
+UNDER_WAY, LOST, FIRST, EARLY, HEIR, USUAL, LATE, LAST = range(-2, 6)
 """Turns of the acts of a partition: who comes before who leaves, who is to lead before who led."""
 
 
@@ -88,8 +88,8 @@ def _deputies(safety: Safety, votes: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _usual(safety: Safety) -> NDArray[np.int64]:
-    """Return when each slot's turn is: what is under way, roles, what comes, what lost its node,
-    and last what goes.
+    """Return when each slot's turn is: what is under way, roles, what is lost and given up, what
+    comes, what lost its node, and last what goes.
     """
     ends, moves = safety.ends, safety.ends.moves
     begun = (safety.cluster.placement.flags[ends.replica] & Flag.INCOMING) != 0
@@ -100,6 +100,8 @@ def _usual(safety: Safety) -> NDArray[np.int64]:
     slot = ends.leads[some]
     turn[some, slot] = np.minimum(turn[some, slot], HEIR)
     turn[ends.after < 0] = LAST
+    if not safety.protocol.whole:  # who is dead no longer counts for a majority
+        turn[(ends.before >= 0) & (ends.after < 0) & ~safety.live[ends.before]] = LOST
     turn[(begun & moves & (ends.replica >= 0)) | ends.recasts] = UNDER_WAY
     return turn
 
