@@ -96,7 +96,6 @@ def test_several_ways_at_once(system, begin, end):
                 continue
         cluster = registry.read(files(documents), format=system)
         assert_told(cluster, [])
-        assert ek.solve(cluster).status != "infeasible", seed
 
 
 def assert_told(cluster, told):

@@ -10,6 +10,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from tests.support.dumps.cockroach import table_of
+
 Documents = dict[str, Any]
 
 
@@ -284,10 +286,218 @@ SWIFT: dict[str, Way] = {
     "a hole in the list": put("head/devs/+", None),
 }  # fmt: skip
 
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+def kubernetes() -> Documents:
+    """Return a set of three pods that spread by zone, and one of two, on three of four nodes."""
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node",
+         "metadata": {"name": f"n{n}", "labels": {HOST: f"n{n}", ZONE: "abcd"[n]}}, "spec": {},
+         "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+                    "conditions": [{"type": "Ready", "status": "True"}]}}
+        for n in range(4)
+    ]  # fmt: skip
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod",
+         "metadata": {"name": f"{app}-{n}", "namespace": "d", "labels": {"app": app},
+                      "ownerReferences": [{"kind": "StatefulSet", "name": app,
+                                           "controller": True}]},
+         "spec": {"nodeName": f"n{n}", "containers": [{"resources": {"requests": {"cpu": "1"}}}],
+                  "topologySpreadConstraints": [{
+                      "maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+                      "labelSelector": {"matchLabels": {"app": app}}}]},
+         "status": {"phase": "Running"}}
+        for app, many in (("w", 3), ("v", 2)) for n in range(many)
+    ]  # fmt: skip
+    return {"list": {"apiVersion": "v1", "kind": "List", "items": nodes + pods}}
+
+
+POD = "list/items/4"
+CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+         "metadata": {"name": "c", "namespace": "d"}, "spec": {"volumeName": "past"}}  # fmt: skip
+KUBERNETES: dict[str, Way] = {
+    "a node that is gone": put(f"{POD}/spec/nodeName", "n9", "n9"),
+    "labels that are null": put("list/items/1/metadata/labels", None),
+    "a node without a status": put("list/items/3/status", MISSING, "n3"),
+    "a node without conditions": put("list/items/3/status/conditions", []),
+    "no processors told of a node": put("list/items/3/status/allocatable/cpu", MISSING, "n3"),
+    "a pod that ends": put(f"{POD}/metadata/deletionTimestamp", "2026-01-01T00:00:00Z"),
+    "resources that are null": put(f"{POD}/spec/containers/0/resources", None),
+    "requests that are null": put(f"{POD}/spec/containers/0/resources/requests/memory", None),
+    "requests that are numbers": put(f"{POD}/spec/containers/0/resources/requests/cpu", 1),
+    "lists that are null": put(f"{POD}/spec/tolerations", None),
+    "a claim that is gone": put(f"{POD}/spec/volumes", [
+        {"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}
+    ], "gone"),
+    "a claim of a volume that is gone": put("list/items/+", CLAIM),
+    "a label that no node has": lambda told: [
+        one["spec"]["topologySpreadConstraints"][0].update(topologyKey="gone/key")
+        for one in told["list"]["items"][4:7]
+    ] and Told(("gone/key",)),
+    "a budget of nobody": put("list/items/+", {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "d"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "gone"}}},
+    }),
+    "an owner of another kind": put(f"{POD}/metadata/ownerReferences/0/kind", "CloneSet"),
+    "no owners": put(f"{POD}/metadata/ownerReferences", None),
+    "a pod without a status": put(f"{POD}/status", MISSING),
+}  # fmt: skip
+
+GIB = 2**30
+BORN = "2026-03-01T08:00:00Z"
+
+
+def longhorn() -> Documents:
+    """Return two volumes of two replicas each on three nodes with a disk each."""
+
+    def made(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+        meta = {"name": name, "namespace": "longhorn-system"}
+        return {"apiVersion": "longhorn.io/v1beta2", "kind": kind, "metadata": meta, **fields}
+
+    ready = [{"type": "Ready", "status": "True"}, {"type": "Schedulable", "status": "True"}]
+    nodes = [
+        made("Node", f"n{n}", spec={
+            "allowScheduling": True, "evictionRequested": False, "tags": [],
+            "disks": {"d": {"allowScheduling": True, "evictionRequested": False, "path": "/x",
+                            "storageReserved": 0, "tags": [], "diskType": "filesystem"}},
+        }, status={
+            "zone": f"z{n}", "region": "", "conditions": ready,
+            "diskStatus": {"d": {"diskUUID": f"n{n}-d", "storageMaximum": 500 * GIB,
+                                 "storageAvailable": 400 * GIB, "storageScheduled": 10 * GIB,
+                                 "scheduledReplica": {}, "conditions": ready}},
+        })
+        for n in range(3)
+    ]  # fmt: skip
+    volumes = [
+        made("Volume", f"v{v}", spec={
+            "size": str(5 * GIB), "numberOfReplicas": 2, "nodeID": "n0", "dataEngine": "v1",
+            "image": "e:v1", "nodeSelector": [], "diskSelector": [], "dataLocality": "disabled",
+        }, status={"state": "attached", "currentNodeID": "n0", "robustness": "healthy",
+                   "currentImage": "e:v1", "actualSize": GIB})
+        for v in range(2)
+    ]  # fmt: skip
+    replicas = [
+        made("Replica", f"v{v}-r{n}", spec={
+            "volumeName": f"v{v}", "volumeSize": str(5 * GIB), "nodeID": f"n{n}",
+            "diskID": f"n{n}-d", "active": True, "healthyAt": BORN, "failedAt": "",
+            "evictionRequested": False,
+        }, status={"currentState": "running"})
+        for v, n in ((0, 0), (0, 1), (1, 1), (1, 2))
+    ]  # fmt: skip
+    settings = [made("Setting", "replica-soft-anti-affinity", value="false")]
+    items = [*nodes, *volumes, *replicas, *settings]
+    return {"list": {"apiVersion": "v1", "kind": "List", "items": items}}
+
+
+LONGHORN: dict[str, Way] = {
+    "a node that is gone": put("list/items/5/spec/nodeID", "n9", "n9"),
+    "a disk that is gone": put("list/items/5/spec/diskID", "of-old", "v0"),
+    "a volume that is gone": put("list/items/7/spec/volumeName", "v9", "v1-r1"),
+    "a tag that nobody has": put("list/items/3/spec/nodeSelector", ["gone"], "v0", still=("v0",)),
+    "attached to a node that is gone": put("list/items/4/status/currentNodeID", "n9"),
+    "conditions that are null": put("list/items/2/status/conditions", None),
+    "disks that are null": put("list/items/2/status/diskStatus", None),
+    "a disk without a status": put("list/items/1/spec/disks/e", {
+        "allowScheduling": True, "path": "/y", "tags": None,
+    }),
+    "a node without a status": put("list/items/2/status", MISSING),
+    "a replica without a status": put("list/items/8/status", MISSING),
+    "a setting for each engine": put("list/items/9/value", '{"v1":"true","v2":"true"}'),
+    "a setting that differs by engine": put(
+        "list/items/9/value", '{"v1":"true","v2":"false"}', "replica-soft-anti-affinity"
+    ),
+    "a setting of another value": put(
+        "list/items/9/value", "novel", "replica-soft-anti-affinity"
+    ),
+    "an empty setting": put("list/items/9/value", ""),
+    "a replica that failed": put("list/items/6/spec/failedAt", BORN),
+    "a replica that stopped": put("list/items/6/status/currentState", "stopped"),
+    "a field of newer versions": put("list/items/6/spec/snapshotMaxCount", 250),
+}  # fmt: skip
+
+
+def cockroach() -> Documents:
+    """Return three ranges of a table on three of four nodes."""
+    return {
+        "ranges": [
+            {"range_id": f"{40 + n}", "start_key": f"/Table/1/{n}", "end_key": f"/Table/1/{n}9",
+             "lease_holder": f"{n + 1}", "replicas": "{1,2,3}", "voting_replicas": "{1,2,3}",
+             "non_voting_replicas": "{}", "learner_replicas": "{}", "range_size_mb": "64",
+             "table_name": "users"}
+            for n in range(3)
+        ],
+        "nodes": [
+            {"id": f"{n}", "address": "h:1", "locality": f"region={'abca'[n - 1]}",
+             "is_available": "true", "is_live": "true", "is_decommissioning": "false",
+             "membership": "active", "is_draining": "false"}
+            for n in range(1, 5)
+        ],
+        "zones": [
+            {"target": "RANGE default",
+             "raw_config_sql": "ALTER RANGE default CONFIGURE ZONE USING num_replicas = 3"},
+        ],
+    }  # fmt: skip
+
+
+def zone_of(target: str, using: str, *named: str) -> Way:
+    """Return a way that configures the zone of a target, which has one only."""
+    statement = f"ALTER {target} CONFIGURE ZONE USING {using}"
+
+    def way(told: Documents) -> Told:
+        told["zones"] = [one for one in told["zones"] if one["target"] != target]
+        told["zones"].append({"target": target, "raw_config_sql": statement})
+        return Told(named)
+
+    return way
+
+
+COCKROACH: dict[str, Way] = {
+    "a store that is gone": put("ranges/0/replicas", "{1,2,9}"),
+    "no holder of the lease": put("ranges/0/lease_holder", "NULL"),
+    "a holder 0": put("ranges/1/lease_holder", "0"),
+    "a holder that is gone": put("ranges/1/lease_holder", "9", "41", still=("41",)),
+    "voters that are null": put("ranges/2/voting_replicas", "NULL"),
+    "a learner": lambda told: told["ranges"][2].update(
+        replicas="{1,2,3,4}", learner_replicas="{4}"
+    ) or Told(("42",), ("42",)),
+    "a size that is null": put("ranges/0/range_size_mb", "NULL"),
+    "a node of which nothing is known": put("nodes/+", {
+        "id": "5", "address": "NULL", "locality": "NULL", "is_available": "NULL",
+        "is_live": "NULL", "is_decommissioning": "NULL", "membership": "NULL",
+        "is_draining": "NULL",
+    }),
+    "a node that was decommissioned": put("nodes/+", {
+        "id": "6", "address": "h:1", "locality": "region=b", "is_available": "false",
+        "is_live": "false", "is_decommissioning": "true", "membership": "decommissioned",
+        "is_draining": "false",
+    }),
+    "a zone of a table that is gone": zone_of("TABLE db.public.gone", "num_replicas = 5"),
+    "a constraint of a region that is gone": zone_of(
+        "TABLE users", "constraints = '[+region=gone]'", "gone"
+    ),
+    "a preference of a region that is gone": zone_of(
+        "TABLE users", "lease_preferences = '[[+region=gone]]'", "gone"
+    ),
+    "a field of newer versions": zone_of("TABLE users", "novel.thing = 5", "novel"),
+    "a zone taken from above": zone_of("TABLE users", "num_replicas = COPY FROM PARENT"),
+    "a zone of system ranges": zone_of("RANGE meta", "num_replicas = 5"),
+}  # fmt: skip
+
+
+def csv_files(told: Documents) -> list[bytes]:
+    """Return each document as CSV."""
+    return [table_of(rows) for rows in told.values()]
+
+
 Files = Callable[[Documents], list[bytes]]
 WAYS: Mapping[str, tuple[Callable[[], Documents], Files, dict[str, Way]]] = {
     "kafka": (kafka, kafka_files, KAFKA),
     "elasticsearch": (elasticsearch, json_files, ELASTICSEARCH),
     "rabbitmq": (rabbitmq, json_files, RABBITMQ),
     "swift": (swift, swift_files, SWIFT),
+    "kubernetes": (kubernetes, json_files, KUBERNETES),
+    "longhorn": (longhorn, json_files, LONGHORN),
+    "cockroach": (cockroach, csv_files, COCKROACH),
 }

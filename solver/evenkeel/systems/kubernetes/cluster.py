@@ -171,7 +171,7 @@ def _amounts(
     column = {name: d for d, name in enumerate(names)}
     capacity = np.zeros((len(objects.nodes), len(names)))
     capacity[:, [name.startswith(HOST_PORT) for name in names]] = 1.0
-    names_of, silent = [*objects.nodes], list[int]()
+    names_of, silent, partly = [*objects.nodes], list[int](), list[int]()
     for n, (at, node) in enumerate(objects.nodes.values()):
         given, key = node.status.allocatable, "allocatable"
         if given is None:
@@ -180,8 +180,16 @@ def _amounts(
         if PODS not in told:
             silent.append(n)
             told |= {PODS: USUAL_PODS} if told else {}
+        if told and not {"cpu", "memory"} <= told.keys():
+            partly.append(n)
         for name in column.keys() & told.keys():
             capacity[n, column[name]] = told[name]
+    if partly:
+        objects.notes.append(
+            "no cpu or no memory told of "
+            f"{some_of([names_of[n] for n in partly], printable, MOST_TOLD)}: no pod that asks for "
+            "it comes there"
+        )
     if silent:
         objects.notes.append(
             f"no room for pods on {some_of([names_of[n] for n in silent], printable, MOST_TOLD)}: "
