@@ -75,7 +75,10 @@ def verdict(
     """Judge a result by what was asked; goals that nobody gave bind only methods that level."""
     judged = bool(method.goals) or goals_given
     met = isinstance(request.goals, Cost) or goals_met(found.level, found.bounds)
-    used_up = budgets_used_up(request.cluster, request.limits, found.comparison, outcome.node)
+    above = np.any(found.level.loads > found.bounds.target * (1.0 + ROUNDING), axis=1)
+    used_up = budgets_used_up(
+        request.cluster, request.limits, found.comparison, outcome.node, np.asarray(above)
+    )
     stop = _stop_reason(outcome.stop_reason, met and found.audit.ok, used_up)
     said = outcome.message
     if found.audit.hard:
@@ -137,24 +140,29 @@ def _stop_reason(told: StopReason, done: bool, used_up: list[str]) -> StopReason
 
 
 def budgets_used_up(
-    cluster: Cluster, limits: Limits, compared: Comparison, node: NDArray[np.int32] | None = None
+    cluster: Cluster,
+    limits: Limits,
+    compared: Comparison,
+    node: NDArray[np.int32] | None = None,
+    above: NDArray[np.bool_] | None = None,
 ) -> list[str]:
     """Name the limits that leave no room for another move, or for another leader elsewhere.
 
-    Where replicas wait, ``node (K,)`` being none that serves, the next move is one of theirs.
+    Where replicas wait, ``node (K,)`` being none that serves, the next move is one of theirs; else
+    that of the largest on nodes ``above (N,)`` their targets, if there are any.
     """
-    lightest = 0.0
+    size = 0.0
     if limits.bytes is not None and cluster.bytes_dimension >= 0:
-        sizes = cluster.partitions.load.voter[:, cluster.bytes_dimension]
-        if node is not None:
-            waits = ~np.append(cluster.nodes.serves, False)[node]
-            sizes = sizes[cluster.placement.owner[waits]] if waits.any() else sizes
-        lightest = float(sizes[sizes > 0.0].min(initial=np.inf))
+        owner, sizes = cluster.placement.owner, cluster.partitions.load.voter
+        size = _next_size(cluster, sizes[owner, cluster.bytes_dimension], node, above)
     spent = {
         "moves": compared.moves + 1,
-        "bytes": compared.bytes_moved + lightest,
+        "bytes": compared.bytes_moved + size,
         "leader_changes": compared.leader_changes + 1,
     }
+    if limits.partition_moves is not None:
+        owner = cluster.placement.owner[compared.joined]
+        spent["partition_moves"] = int(np.bincount(owner, minlength=1).max()) + 1
     used_up = [
         f"limits.{name}={limit:,.0f}"
         for name, next_one in spent.items()
@@ -174,6 +182,22 @@ def budgets_used_up(
     return used_up
 
 
+def _next_size(
+    cluster: Cluster,
+    sizes: NDArray[np.float64],
+    node: NDArray[np.int32] | None,
+    above: NDArray[np.bool_] | None,
+) -> float:
+    """Return the bytes of the next move, of replicas of ``sizes (K,)``; inf where none has any."""
+    if node is not None:
+        waits = ~np.append(cluster.nodes.serves, False)[node]
+        moves = np.append(above, False)[node] if above is not None and not waits.any() else waits
+        if moves.any() and not waits.any():
+            return float(sizes[moves].max())
+        sizes = sizes[moves] if moves.any() else sizes
+    return float(sizes[sizes > 0.0].min(initial=np.inf))
+
+
 def _missed(
     method: Method,
     request: Request,
@@ -188,7 +212,7 @@ def _missed(
         return f"{said or CLOSEST} The goals are missed: {far}."
     needed = found.bounds.moves_level
     if used_up and stop == "limits":
-        why = f"{' and '.join(used_up)} used up"
+        why = f"{' and '.join(used_up)} used up{_but_for(request.limits, found, used_up)}"
         if needed > found.comparison.moves:
             why += f", and the goals take at least {needed:,} moves by {found.bounds.moves_term}"
     elif stop in CUT_SHORT:
@@ -198,6 +222,14 @@ def _missed(
     else:
         why = out_of_reach(request.cluster, found.level, found.bounds.target) or NOT_FOUND
     return f"{said} " * bool(said) + f"The goals are missed: {far}; {why}."
+
+
+def _but_for(limits: Limits, found: Found, used_up: list[str]) -> str:
+    """Say what is left of the budget of bytes, if it alone leaves no room for the next replica."""
+    left = 0.0 if limits.bytes is None else limits.bytes - found.comparison.bytes_moved
+    if left <= 0.0 or len(used_up) > 1 or not used_up[0].startswith("limits.bytes"):
+        return ""
+    return f" but for {left:,.0f} bytes, fewer than the largest replica of a node above its target"
 
 
 def _excesses(request: Request, found: Found) -> Iterator[str]:

@@ -6,6 +6,7 @@ import pytest
 import evenkeel as ek
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
+from tests.support.effort import mostly_long
 
 
 def half_empty(replicas: int = 2) -> ek.Cluster:
@@ -286,3 +287,106 @@ def test_budgets_of_nodes_name_what_the_cluster_does_not_have() -> None:
             ek.solve(cluster, limits=ek.Limits(node_out=given))
     with pytest.raises(ek.InvalidInput, match=r"limits\.node_in\[1\]"):
         ek.Limits(node_in=[1, -1])
+
+
+def greedy(cluster: ek.Cluster, limits: ek.Limits, zone: np.ndarray, level: float) -> float:
+    """Relieve the fullest node by the best single move, again and again; how full it is then."""
+    owner, size = cluster.placement.owner, cluster.partitions.load.voter
+    node, home, room = cluster.placement.node.copy(), cluster.placement.node, cluster.nodes.capacity
+    load = fill(cluster, cluster.placement)
+    mean = load.sum(0) / room.sum(0)
+    moves, data, came, went = 0, 0.0, np.zeros(len(room)), np.zeros(len(room))
+    most = {
+        name: getattr(limits, name) or np.inf for name in ("moves", "bytes", "node_in", "node_out")
+    }
+    while True:
+        high = load / room / mean
+        here = int(high.max(1).argmax())
+        best = (high[here].max() - 1e-12, 0, 0)
+        for k in np.flatnonzero((node == here) & (home == here)).tolist():
+            p = owner[k]
+            spent = moves + 1 > most["moves"] or data + size[p, 0] > most["bytes"]
+            if spent or went[here] + 1 > most["node_out"]:
+                continue
+            mates = np.setdiff1d(node[owner == p], [here])
+            after = ((load + size[p]) / room / mean).max(1)
+            after[np.isin(zone, zone[mates]) | (came + 1 > most["node_in"])] = np.inf
+            after[((load + size[p]) > room).any(1)] = np.inf
+            there = int(after.argmin())
+            left = ((load[here] - size[p]) / room[here] / mean).max()
+            best = min(best, (max(after[there], left), k, there))
+        if high.max() <= 1.0 + level or best[0] == high[here].max() - 1e-12:
+            return float(high.max())
+        _, k, there = best
+        load[here] -= size[owner[k]]
+        load[there] += size[owner[k]]
+        node[k], moves, data = there, moves + 1, data + size[owner[k], 0]
+        came[there] += 1
+        went[here] += 1
+
+
+def fill(cluster: ek.Cluster, placement: ek.Placement) -> np.ndarray:
+    """Add up the loads of each node, (N, D)."""
+    load = np.zeros_like(cluster.nodes.capacity)
+    np.add.at(load, placement.node, cluster.partitions.load.voter[placement.owner])
+    return load
+
+
+def highest(cluster: ek.Cluster, placement: ek.Placement) -> float:
+    """Return how full the fullest node is, in units of the mean of its dimension."""
+    load, room = fill(cluster, placement), cluster.nodes.capacity
+    return float((load / room / (load.sum(0) / room.sum(0))).max())
+
+
+def lopsided(seed: int) -> tuple[ek.Cluster, np.ndarray]:
+    """Nodes of several sizes in zones, some much fuller than others, and large and small loads."""
+    rng = np.random.default_rng(seed)
+    nodes, dimensions, zones = int(rng.integers(9, 30)), 1 + seed % 3, 3
+    zone, size = np.arange(nodes) % zones, rng.choice([1.0, 2.0, 4.0], nodes)
+    load = np.exp(rng.normal(0.0, 0.3 if seed % 2 else 1.0, (8 * nodes, dimensions)))
+    pull = size * np.exp(rng.normal(0.0, 1.0, nodes))
+    rows = [
+        [int(rng.choice(there, p=pull[there] / pull[there].sum())) for there in homes]
+        for homes in [[np.flatnonzero(zone == z) for z in range(zones)]] * len(load)
+    ]
+    full = np.zeros((nodes, dimensions))
+    np.add.at(full, np.ravel(rows), np.repeat(load, zones, axis=0))
+    room = size[:, None] * (full / size[:, None]).max(0) / 0.95
+    cluster = ek.Cluster.from_arrays(
+        capacity=room, load=load, placement=rows, dimensions=("disk", "cpu", "net")[:dimensions],
+        domains={"zone": [f"z{z}" for z in zone]}, spread={"zone": 1}, bytes="disk",
+    )  # fmt: skip
+    return cluster, zone
+
+
+SHARES = (0.05, 0.1, 0.2, 0.4, 0.7)
+
+RISES, WORSE = 1.02, 1.15
+"""How much fuller the fullest node may be than with less of a budget, and than a greedy leaves it:
+single moves, each the best, also find what is out of the reach of a few heights."""
+
+
+@pytest.mark.parametrize("seed", mostly_long(range(30), range(3)))
+@pytest.mark.parametrize("budget", ["moves", "bytes", "node_in", "node_out", "two"])
+def test_more_of_a_budget_never_leaves_the_fullest_node_fuller_and_a_greedy_does_no_better(
+    seed: int, budget: str
+) -> None:
+    cluster, zone = lopsided(seed)
+    goals = ek.Goals(level=0.1)
+    free = ek.solve(cluster, goals=goals).comparison
+    before = highest(cluster, cluster.placement)
+    for share in SHARES:
+        moves, data = 1 + int(share * free.moves), share * free.bytes_moved
+        limits = {
+            "moves": ek.Limits(moves=moves),
+            "bytes": ek.Limits(bytes=data),
+            "node_in": ek.Limits(node_in=1 + int(8 * share)),
+            "node_out": ek.Limits(node_out=1 + int(20 * share)),
+            "two": ek.Limits(moves=moves, bytes=data),
+        }[budget]
+        result = ek.solve(cluster, goals=goals, limits=limits)
+        now = highest(cluster, result.placement)
+        assert now <= RISES * before
+        assert result.status != "missed" or now <= WORSE * greedy(cluster, limits, zone, 0.1)
+        assert "no move within" not in result.message
+        before = min(before, now)

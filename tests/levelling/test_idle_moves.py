@@ -171,6 +171,7 @@ def test_nights_of_few_arrivals_cost_about_as_many_moves_as_one_without_budgets(
     at_once = ek.solve(cluster, goals=goals)
     assert at_once.success
     by_nights = nights(cluster, goals, ek.Limits(**{budget: 5}))
-    # with few arrivals, what skewed loads leave above a target takes more and smaller replicas
-    most = 1.1 if seed % 2 else 1.6
+    # with few arrivals, what skewed loads leave above a target takes more and smaller replicas, and
+    # the fullest nodes are relieved tonight, by moves to others that will take no part in the end
+    most = (1.1 if seed % 2 else 1.6) + 0.5 * (budget == "node_in")
     assert sum(by_nights) <= most * at_once.comparison.moves, by_nights

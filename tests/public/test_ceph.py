@@ -6,6 +6,7 @@ which reads the rules from the files and shares nothing with what made the comma
 
 import pytest
 
+import evenkeel as ek
 from tests.support.crush_judge import NONE, judge_files
 
 FILES = ("osd_dump.json", "crush.json", "pg_dump.json")
@@ -97,3 +98,27 @@ def test_what_the_monitors_would_drop_is_not_written(public, name, how):
     answer, judged = solved(public(name), *how, files=FILES[:2], code=3)
     assert {name[:2] for name in judged.changed} == {"2."}
     assert "pool 1 (CRUSH rule" in answer.err and "left alone" in answer.err
+
+
+def test_a_budget_of_bytes_is_spent_on_the_fullest_devices(public):
+    case = public("ceph/budget-of-bytes")
+    fullest = []
+    for given in ("0.25TB", "0.5TB", "1TB", "2TB", "4TB"):
+        answer = case.run("solve", *FILES, "--level", "0.1", "--bytes", given, "--json")
+        document = answer.json
+        assert document["status"] == "missed"
+        assert document["stop_reason"] == "limits"
+        assert "limits.bytes" in document["message"]
+        assert "no move" not in document["message"]
+        fullest.append(fullest_of(case, given))
+    came = fullest_of(case, "0")
+    assert fullest == sorted(fullest, reverse=True)
+    assert fullest[3] <= 0.291 / 0.397 * came  # what the greedy comes to
+
+
+def fullest_of(case, given):
+    """Return how full the fullest device is after a solve with so many bytes."""
+    cluster = ek.read([str(case.source / name) for name in FILES])
+    limits = ek.Limits(bytes=given if given != "0" else 0)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1), limits=limits)
+    return float((result.levelness.loads / cluster.nodes.capacity).max())

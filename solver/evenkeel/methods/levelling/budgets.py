@@ -1,7 +1,5 @@
 """Which budget has stopped a search that is not done."""
 
-import numpy as np
-
 from evenkeel.methods.levelling.run_state import Run
 
 
@@ -29,18 +27,6 @@ def moves_spent(run: Run) -> bool:
         or state.spent[1] >= budgets.data
         or budgets.of_partition == 0
         or _all_closed(run)
-    )
-
-
-def some_closed(run: Run) -> bool:
-    """Whether some node that accepts replicas may take no more, for what came to it already."""
-    budgets, state, nodes = run.problem.budgets, run.state, run.problem.nodes
-    if not budgets.binds:
-        return False
-    full = np.append(state.came >= budgets.into, False)  # a node outside of all domains is last
-    return any(
-        full[run.problem.domains.domain[tier][nodes.accepts]].any()
-        for tier in budgets.tiers.tolist()
     )
 
 

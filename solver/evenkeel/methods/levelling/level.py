@@ -9,18 +9,88 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.methods.levelling.budgets import moves_spent, some_closed
+from evenkeel.methods.levelling.budgets import is_spent, moves_spent
 from evenkeel.methods.levelling.make_room import make_room
 from evenkeel.methods.levelling.pair_moves import move_pairs
-from evenkeel.methods.levelling.rest import at_rest, excess, highest_of
-from evenkeel.methods.levelling.run_state import Run, seated
-from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.levelling.descent import SLICES, descend, recalled
+from evenkeel.methods.levelling.rest import (
+    Height,
+    at_rest,
+    evenly_full,
+    excess,
+    height_of,
+    highest_of,
+)
+from evenkeel.methods.levelling.run_state import Run
+from evenkeel_kernels.core.by_node import by_node, scattered_by_node
+from evenkeel_kernels.core.node_scan import ROUNDING, new_scan
+from evenkeel_kernels.core.problem import UNLIMITED
+from evenkeel_kernels.levelling.descent import SLICES, descend, recalled, relieve
 from evenkeel_kernels.levelling.idle_moves import take_back_idle
-from evenkeel_kernels.levelling.penalty import highest
+from evenkeel_kernels.levelling.leaders.levelling import level_leaders
+from evenkeel_kernels.levelling.penalty import highest, new_targets
 
 LET_BE = 3
 """How often what is highest is let be, each time that others are high as well."""
+
+TRIALS, CLOSE = 10, 0.002
+"""Most heights that are tried where budgets do not reach the targets; how close they come."""
+
+
+def level_within_budgets(run: Run) -> None:
+    """Place and level; where budgets do not reach the targets, to the lowest height they reach.
+
+    Spent on targets out of their reach, they lower all nodes a little, and the fullest hardly. So
+    each trial begins where the run stands now and asks for no more than that no node is fuller than
+    its height, though not for less than targets, nor beyond capacities that all nodes can keep to.
+    """
+    if not run.problem.budgets.binds or run.waiting.any():
+        place_and_level(run)
+        return
+    stood, came = (run.state.node.copy(), run.state.leader.copy()), height_of(run)
+    place_and_level(run, in_brief=True)
+    if run.stop is None and run.ratio > 1.0 and not is_spent(run):
+        place_and_level(run)
+    best, ceiling = (height_of(run), run.state.node, run.state.leader), run.problem.nodes.capacity
+    low, high = 1.0, min(came.fullest, best[0].fullest)
+    if came.is_overrun and high > low:  # some node is beyond its capacity, perhaps for good
+        run.restart_from(*stood)
+        if _relieved_to(run, np.inf, ceiling).is_overrun:
+            ceiling = np.full_like(ceiling, np.inf)
+    for _ in range(TRIALS):
+        if not run.look("budgets") or high - low <= CLOSE * high:
+            break
+        asked = 0.5 * (low + high)
+        run.restart_from(*stood)
+        reached = _relieved_to(run, asked, ceiling)
+        if reached < best[0]:
+            best = reached, run.state.node, run.state.leader
+        if reached.fullest <= asked * (1.0 + ROUNDING):
+            high = min(asked, reached.fullest)
+        else:
+            low, high = asked, max(asked, min(high, reached.fullest))
+    run.restart_from(*best[1:])
+
+
+def _relieved_to(run: Run, height: float, ceiling: NDArray[np.float64]) -> Height:
+    """Relieve nodes above a height, or ``ceiling (D, N)`` if less; how high they are after that."""
+    nodes, state = run.problem.nodes, run.state
+    most = np.minimum(evenly_full(run.problem) * height, ceiling)
+    problem = run.problem._replace(nodes=nodes._replace(watermark=np.fmax(nodes.watermark, most)))
+    targets = new_targets(problem, np.floor(run.most_leaders * min(height, 1e9)), 1.0)
+    scan = new_scan(problem, np.zeros(len(state.load)))
+    for _ in level_leaders(problem, state, targets, run.led, run.parameters.sweeps):
+        if not run.look("leaders"):
+            break
+    done = np.ones(2, np.int64)
+    while done[0] > 0 and highest(state, targets) > 1.0 and run.look("budgets"):
+        members = scattered_by_node(
+            problem.partitions, state.node, state.leader, state.load.shape[1]
+        )
+        done[:] = 0
+        relieve(
+            problem, state, targets, scan, *members, run.most_moves - run.moves, done, 0, UNLIMITED
+        )
+    return height_of(run)
 
 
 def place_and_level(run: Run, *, in_brief: bool = False) -> None:
@@ -74,12 +144,27 @@ def level_pairs(run: Run) -> None:
     excess = run.ratio - 1.0
     if run.stop is not None or excess <= 0.0 or moves_spent(run) or run.has_walked_enough:
         return
+    before, stood = height_of(run), (run.state.node.copy(), run.state.leader.copy())
     left = run.most_moves - run.moves
     run.work += move_pairs(
         run.problem, run.state, run.targets, left, lambda: run.look("pairs"), run.parameters
     )
     if run.ratio - 1.0 < run.parameters.worth_descending * excess:
         place_and_level(run)
+    if run.problem.budgets.binds and not _is_lower(run, before):
+        run.restart_from(*stood)
+
+
+def _is_lower(run: Run, before: Height) -> bool:
+    """Whether the fullest node is worth the moves less full than before, or all together are."""
+    now, worth = height_of(run), run.parameters.worth_moving
+    if now[:2] > before[:2]:
+        return False
+    return (
+        now.is_overrun < before.is_overrun
+        or now.fullest - 1.0 < worth * (before.fullest - 1.0)
+        or now.excess < worth * before.excess
+    )
 
 
 def level_the_others(run: Run) -> None:
@@ -90,15 +175,20 @@ def level_the_others(run: Run) -> None:
     """
     asked, problem, most_leaders = run.targets, run.problem, run.most_leaders
     for _ in range(LET_BE):
+        before, stood = excess(run.state, asked), (run.state.node.copy(), run.state.leader.copy())
+        height = height_of(run)
         _let_be_the_highest(run)
         if run.stop is not None or run.ratio <= 1.0 or moves_spent(run):
             break
-        before, stood = excess(run.state, asked), (run.state.node.copy(), run.state.leader.copy())
         place_and_level(run, in_brief=True)
         level_pairs(run)
-        if excess(run.state, asked) >= before:
+        let_be = run.problem, run.most_leaders
+        run.problem, run.most_leaders = problem, most_leaders
+        fuller = problem.budgets.binds and height_of(run)[:2] > height[:2]
+        if fuller or excess(run.state, asked) >= before:
             run.restart_from(*stood)
             break
+        run.problem, run.most_leaders = let_be
     run.problem, run.most_leaders = problem, most_leaders
 
 
@@ -124,11 +214,11 @@ def take_back_idle_moves(run: Run) -> None:
     if run.stop is not None or run.ratio <= 1.0:
         return
     problem, state, height = run.problem, run.state, run.ratio
-    if some_closed(run):
-        before = seated(run.request.cluster, problem, run.request.start, run.dropped)
-        height = max(height, highest(before, run.targets))
+    before, stood = height_of(run), (state.node.copy(), state.leader.copy())
     members = by_node(state.node, state.load.shape[1])
     take_back_idle(problem, state, run.targets, run.forced, *members, height)
+    if problem.budgets.binds and height_of(run)[:2] > before[:2]:
+        run.restart_from(*stood)
 
 
 def _let_be_the_highest(run: Run) -> None:

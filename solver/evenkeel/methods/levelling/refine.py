@@ -7,6 +7,7 @@ from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.methods.levelling.floors import floors_of
+from evenkeel.methods.levelling.rest import height_of
 from evenkeel.methods.levelling.run_state import Run, seated
 from evenkeel.methods.shared.leading_slots import leading_slots
 from evenkeel.methods.shared.size import SMALL, size_of
@@ -60,8 +61,13 @@ def refine_small(run: Run) -> bool:
     )
     if not is_sound(better.node, better.leader) or exceeded(cluster, better, request.limits):
         return False
+    height, stood = height_of(run), (run.state.node, run.state.leader, run.dropped)
     run.dropped = dropped
     run.restart_from(better.node, better.leader)
+    if binds and height_of(run)[:2] > height[:2]:
+        run.dropped = stood[2]
+        run.restart_from(*stood[:2])
+        return False
     return True
 
 

@@ -1,5 +1,7 @@
 """Whether anything is left to do, how much, and whether what was done is worth its moves."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,7 +10,8 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.levelling.run_state import Run
 from evenkeel.methods.shared.size import SMALL, size_of
-from evenkeel_kernels.core.problem import State
+from evenkeel_kernels.core.node_scan import ROUNDING, inverse
+from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.penalty import Targets
 
 NO_TARGET = 1e29
@@ -74,6 +77,34 @@ def excess(state: State, targets: Targets) -> float:
     leader_scale = np.where(targets.leader_scale < NO_TARGET, targets.leader_scale, 0.0)
     over = np.maximum(state.load * scale - 1.0, 0.0).sum()
     return float(over + np.maximum(state.leaders * leader_scale - 1.0, 0.0).sum())
+
+
+class Height(NamedTuple):
+    """How far from its targets a placement is, the worst first."""
+
+    is_overrun: bool  # some node is beyond its capacity
+    fullest: float  # of what is above a target, in units of the least target of any node; or 1
+    excess: float  # all that is above targets, in units of them
+
+
+def height_of(run: Run) -> Height:
+    """Say how far from the targets the run stands."""
+    problem, load = run.problem, run.state.load
+    nodes, targets = problem.nodes, run.targets
+    over = load * targets.scale > 1.0
+    led = float((run.state.leaders * targets.leader_scale).max(initial=1.0))
+    full = float((load * inverse(evenly_full(problem)))[over].max(initial=led))
+    beyond = bool((load > nodes.capacity * (1.0 + ROUNDING)).any())
+    return Height(beyond, max(1.0, full), excess(run.state, targets))
+
+
+def evenly_full(problem: Problem) -> NDArray[np.float64]:
+    """Return what each node carries where it is as full as the least target of any, (D, N)."""
+    nodes = problem.nodes
+    counts = (nodes.capacity > 0.0) & np.isfinite(nodes.capacity) & (nodes.watermark > 0.0)
+    part = np.where(counts, nodes.watermark, np.inf) / np.where(counts, nodes.capacity, 1.0)
+    even: NDArray[np.float64] = nodes.capacity * part.min(axis=1, initial=np.inf)[:, None]
+    return even
 
 
 def highest_of(state: State, targets: Targets) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -37,7 +37,7 @@ from evenkeel.methods.levelling.floors import fill_to_floors, floors_met, lowest
 from evenkeel.methods.levelling.level import (
     level_pairs,
     level_the_others,
-    place_and_level,
+    level_within_budgets,
     recall_leaders,
     take_back_idle_moves,
 )
@@ -154,10 +154,10 @@ def search(run: Run) -> None:
             mend_rules(run)
     mend_leaders(run)
     with run.timed("level"):
-        place_and_level(run)
+        level_within_budgets(run)
     if run.stop is None and mended_late(run):
         with run.timed("level again"):
-            place_and_level(run)
+            level_within_budgets(run)
     with run.timed("pairs"):
         mend_in_pairs(run)
         level_pairs(run)
