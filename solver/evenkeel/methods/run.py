@@ -23,7 +23,7 @@ from evenkeel.methods.registry import Method, find
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
-from evenkeel.model.intake.stranded import told_stranded, unchanged
+from evenkeel.model.intake.stranded import told_pinned, told_stranded, unchanged
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS
@@ -207,6 +207,7 @@ def run_guarded(
     placement = _placement_of(cluster, outcome)
     if told := told_stranded(cluster):
         outcome = _with_warnings(outcome, [f"{told}."])
+    outcome = _with_warnings(outcome, [f"{one}." for one in told_pinned(cluster)])
     if not chosen.never_worse:
         outcome = _with_warnings(outcome, _about_time(request))
         return Run(request, outcome, placement, None, 0, timings)

@@ -31,12 +31,16 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     for name, meaning in (
         ("drain", f"nodes that have to give all their replicas away, {NODES}"),
-        ("exclude", f"nodes that take no more replicas and keep theirs, {NODES}"),
+        (
+            "exclude",
+            f"nodes that take no more replicas, and give theirs only for rules and goals, {NODES}",
+        ),
     ):
         group.add_argument(f"--{name}", action="append", metavar="NODE", help=meaning)
     group.add_argument(
         "--pin", action="append", metavar="PARTITION",
-        help="partitions whose replicas stay, by name, or group=NAME; may be given several times",
+        help="partitions whose replicas stay, though leaders may change, by name, or group=NAME; "
+        "may be given several times",
     )  # fmt: skip
     group.add_argument(
         "--replicas", action="append", metavar="GROUP=N",

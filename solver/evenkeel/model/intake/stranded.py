@@ -104,3 +104,38 @@ def told_stranded(cluster: "Cluster") -> str:
         f"{counted(len(held), 'partition')} {stay}, since no live replica surely has all {their} "
         f"data: {some_of(held, one, MOST_TOLD)}"
     )
+
+
+def told_pinned(cluster: "Cluster") -> list[str]:
+    """Say how many pinned replicas stay where no other would: on nodes down, draining or forbidden.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    >>> told_pinned(c.pin("p1").down("n0"))
+    ['1 pinned replica stays on a node that is down: n0']
+    """
+    held, nodes = cluster.placement, cluster.nodes
+    pinned = ((held.flags & Flag.PINNED) != 0) & (held.node >= 0) & ~unchanged(held)[held.owner]
+    down, leaves = pinned & ~nodes.serves[held.node], pinned & ~nodes.may_hold[held.node]
+    banned = np.zeros(len(held.node), np.bool_)
+    if pinned.any() and len(cluster.forbidden):
+        pairs = {(int(p), int(n)) for p, n in cluster.forbidden.tolist()}
+        for k in np.flatnonzero(pinned).tolist():
+            banned[k] = (int(held.owner[k]), int(held.node[k])) in pairs
+    told = []
+    for which, why in (
+        (down, "down"),
+        (leaves & ~down, "to be emptied"),
+        (banned & ~down & ~leaves, "forbidden to its partition"),
+    ):
+        there = np.unique(held.node[which]).tolist()
+        if there:
+            stay = "stays" if which.sum() == 1 else "stay"
+            on = "a node that is" if len(there) == 1 else "nodes that are"
+            told.append(
+                f"{counted(int(which.sum()), 'pinned replica')} {stay} on {on} {why}: "
+                f"{some_of(there, lambda n: nodes.names[n], MOST_TOLD)}"
+            )
+    return told

@@ -22,6 +22,7 @@ from evenkeel.methods.shared.compile import budget_arrays, compile_problem, comp
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.intake.stranded import unchanged
 from evenkeel.model.limits import Limits
 from evenkeel_kernels.levelling.best_fit import share_of_room
 from evenkeel_kernels.levelling.losses.play import play_losses
@@ -41,13 +42,14 @@ class Standing:
     stock: Stock
     demanded: Demanded
     desks: Desks
+    unchanged: NDArray[np.bool_]  # (N,) nodes with a replica of a partition that stays as it is
 
     def lose(
         self, nodes: NDArray[np.int32], goals: Goals | Cost, limits: Limits | None = None
     ) -> Loss | None:
         """Lose nodes, each named once; None if that takes a search."""
         asked = _asked(self.cluster, goals)
-        if asked is None:
+        if asked is None or self.unchanged[nodes].any():
             return None
         with self.desks.one() as desk:
             # a copy, since a frozen array would compile the kernel a second time
@@ -63,6 +65,8 @@ class Standing:
         first = np.zeros(len(losses) + 1, np.int64)
         np.cumsum([len(nodes) for nodes in losses], out=first[1:])
         nodes = np.concatenate([np.zeros(0, np.int32), *losses])
+        if self.unchanged[nodes].any():
+            return None
         with self.desks.one() as desk:
             figures = desk.figures(len(losses))
             played = play_series(
@@ -131,7 +135,11 @@ def standing(cluster: Cluster) -> Standing | None:
     problem = compile_problem(cluster, capacity, np.ones(len(capacity)))
     state = compile_state(cluster, problem)
     stock, demanded = stock_and_demands(cluster, rows, share_of_room(problem))
-    return Standing(cluster, stock, demanded, Desks(problem, state))
+    stays = unchanged(cluster.placement)[cluster.placement.owner]
+    problem.partitions.movable[stays] = False
+    nodes = np.zeros(len(cluster.nodes) + 1, np.bool_)  # and one for nowhere
+    nodes[cluster.placement.node[stays]] = True
+    return Standing(cluster, stock, demanded, Desks(problem, state), nodes[:-1])
 
 
 def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:
