@@ -91,7 +91,7 @@ def test_of_many_names_that_are_none_a_few_are_told():
     with pytest.raises(ek.InvalidInput) as raised:
         cluster().down(*[f"x{i}" for i in range(950)])
     assert len(raised.value.faults) == 950
-    assert str(raised.value).splitlines()[-1].startswith("  ... and 930 more: unknown node")
+    assert str(raised.value).splitlines()[-1].startswith("  ... and 930 more: is neither a node")
     assert len(str(raised.value).splitlines()) == 22
 
 
