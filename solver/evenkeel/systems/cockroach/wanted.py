@@ -151,12 +151,19 @@ class _Book:
         return parse_config(faults, "", self.configs[q]), faults
 
 
+def _named_rows(tables: Tables) -> list[list[str]]:
+    """Return the names that ``BELONGS`` lists of each row of tables, "" for what is not told."""
+    usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
+    return [
+        [*(usual | dict(zip(tables.columns, row, strict=True))).values()] for row in tables.rows
+    ]
+
+
 def _configured(
     book: _Book, zones: Zones, tables: Tables, keys: Sequence[str] | None
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.bool_], dict[int, str]]:
     """Return the configuration of each range, those of no known partition or zone, and keys."""
-    usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
-    names = [(usual | dict(zip(tables.columns, row, strict=True))).values() for row in tables.rows]
+    names = _named_rows(tables)
     of_row = [zones.config_of(*row) for row in names]
     config = np.array([book.number(one) for one in of_row], np.int32)[tables.of]
     unread = np.array([zones.is_unread(*row) for row in names], np.bool_)[tables.of]
@@ -193,10 +200,9 @@ def _judge_by_place(
     As where regions are values of an enumeration, which keys show as bytes. A range is of the one
     partition whose constraints it meets; where none or several are met, it stays ``untold (P,)``.
     """
-    usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
-    found = np.zeros(len(untold), np.bool_)
+    names, found = _named_rows(tables), np.zeros(len(untold), np.bool_)
     for t in np.unique(tables.of[untold]).tolist():
-        row = (usual | dict(zip(tables.columns, tables.rows[t], strict=True))).values()
+        row = names[t]
         whole = zones.config_of(*row)
         ways = {
             book.number(whole | own)

@@ -16,7 +16,7 @@ from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
-from evenkeel.systems.rabbitmq.documents import MOST_NAMED, QUORUM, Findings, Queue, gather
+from evenkeel.systems.rabbitmq.documents import MOST_NAMED, Findings, Queue, gather
 from evenkeel.systems.sources import largest
 
 NAME = "rabbitmq"
@@ -133,15 +133,8 @@ def _gone(found: Findings, queues: Sequence[Queue]) -> set[str]:
 
 def _beside(found: Findings) -> Iterator[str]:
     """Say what is there and not placed, and which nodes take nothing for now."""
-    kinds = Counter(
-        f"{'mirrored ' if row.get('slave_nodes') or row.get('slave_pids') else ''}"
-        f"{str(row.get('type') or 'classic').removeprefix('rabbit_').removesuffix('_queue')}"
-        for row in found.rows
-        if not (row.get("type") in QUORUM or (isinstance(row.get("members"), list)
-                                              and not row.get("type")))
-    )  # fmt: skip
-    if kinds:
-        told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
+    if found.others:
+        told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.others.items()))
         yield f"of queues that are no quorum queues ({told}): these stay where they are, uncounted"
     if found.alarmed:
         named = some_of(sorted(found.alarmed), printable, MOST_NAMED)

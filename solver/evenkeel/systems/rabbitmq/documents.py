@@ -1,6 +1,7 @@
 """Which of RabbitMQ's documents a file is, and what it says."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -106,6 +107,9 @@ class Findings:
     queues: dict[tuple[str, str], tuple[str, Queue]] = field(default_factory=dict)
     """The quorum queues, by virtual host and name."""
 
+    others: Counter[str] = field(default_factory=Counter)
+    """How many queues there are of each other kind."""
+
     nodes: dict[str, str] = field(default_factory=dict)
     """The nodes of the cluster, as some file lists them, and where."""
 
@@ -209,6 +213,9 @@ def _take_queues(found: Findings, document: Document) -> None:
     for i, one in enumerate(rows):
         at = f"{document.name}: [{i}]"
         if not one.is_quorum:
+            mirrored = raw[i].get("slave_nodes") or raw[i].get("slave_pids")
+            kind = (one.type or "classic").removeprefix("rabbit_").removesuffix("_queue")
+            found.others[f"mirrored {kind}" if mirrored else kind] += 1
             continue
         if not one.members:
             silent.append(one.name)

@@ -22,6 +22,7 @@ from evenkeel.systems.tables.reading import (
     OF_NODES,
     WATERMARK,
     cluster_of,
+    name_column,
     strangers_in,
     tables_in,
     with_rows,
@@ -107,7 +108,7 @@ def with_headings(
 
 def _empty(nodes: Table, replicas: Table, dimensions: Sequence[str]) -> dict[str, Any]:
     """Return which capacities and loads of tables were left empty though they have the column."""
-    key = next(name for name in NODE if name in nodes.columns)
+    key = name_column(nodes)
     limits, loads = {}, {}
     for one in dimensions:
         none = np.flatnonzero(nodes.empty(f"{CAPACITY}{one.lower()}")).tolist()
@@ -178,7 +179,7 @@ def _of_nodes(table: Table, dimensions: Sequence[str]) -> dict[str, str]:
         for prefix in (CAPACITY, WATERMARK)
         for one in dimensions
     }
-    key = next(name for name in NODE if name in table.columns)
+    key = name_column(table)
     known = {one: one for one in OF_NODES - {*NODE}} | amounts | {key: "node"}
     return {known.get(name, title): title for name, title in table.titles.items()}
 

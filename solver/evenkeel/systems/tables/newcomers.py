@@ -10,7 +10,7 @@ from evenkeel.model.intake.limited_tiers import limited_tiers
 from evenkeel.systems.csv_text import read_table
 from evenkeel.systems.documents import Document, Source
 from evenkeel.systems.registry import awaited_by
-from evenkeel.systems.tables.reading import CAPACITY, NODE, node_columns, of_nodes
+from evenkeel.systems.tables.reading import CAPACITY, NODE, name_column, node_columns, of_nodes
 
 
 def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[str, float]]:
@@ -43,7 +43,7 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
     if not table.titles.keys() & {*NODE}:
         faults.add(document.name, [*table.titles], f"needs a column of names, {NODE[0]}")
     alike: dict[str, float] = {}
-    key = next((name for name in NODE if name in table.columns), "")
+    key = name_column(table)
     awaited = awaited_by(cluster)
     own = [awaited.get(name, {}) for name in table.cells(key)]
     known = dict[str, list[float]]()

@@ -126,9 +126,14 @@ def tables_in(documents: Sequence[Document]) -> Found:
     return found
 
 
+def name_column(table: Table) -> str:
+    """Return the column of a table of nodes that names them, "" if there is none."""
+    return next((name for name in NODE if name in table.columns), "")
+
+
 def strangers_in(nodes: Table, replicas: Table) -> list[str]:
     """Return the nodes that replicas are on and the other table has not, unless it has none."""
-    key = next(name for name in NODE if name in nodes.columns)
+    key = name_column(nodes)
     named = dict.fromkeys(filter(None, replicas.columns["node"]))
     known = {*nodes.columns[key]}
     return [name for name in named if name not in known] if known & named.keys() else []
@@ -136,7 +141,7 @@ def strangers_in(nodes: Table, replicas: Table) -> list[str]:
 
 def with_rows(nodes: Table, names: Sequence[str]) -> Table:
     """Return a table of nodes with rows for some more, which hold nothing."""
-    key = next(name for name in NODE if name in nodes.columns)
+    key = name_column(nodes)
     columns = {
         name: [*column, *(names if name == key else [told] * len(names))]
         for name, column in nodes.columns.items()
@@ -262,7 +267,7 @@ def node_columns(
     of_bytes: str | None = None,
 ) -> Arguments:
     """Return what a table says of nodes, as arguments of a cluster."""
-    key = next(name for name in NODE if name in table.columns)
+    key = name_column(table)
     names = table.columns[key]
     _check_names(faults, table, key)
     given: Arguments = {"node_names": names}

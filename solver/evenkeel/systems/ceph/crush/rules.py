@@ -68,8 +68,15 @@ class Vocabulary:
         self.tags[tag] = reached
         return [f"+{tag}"]
 
-    def tier(self, crush: CrushMap, block: Block, step: int, shared: "Shared") -> str:
-        """Return the tier whose domains are what a block chooses at a step.
+    def tier(
+        self,
+        crush: CrushMap,
+        block: Block,
+        step: int,
+        chosen: NDArray[np.int64],
+        shared: "Shared",
+    ) -> str:
+        """Return the tier whose domains are what a block has ``chosen`` at a step.
 
         That is the type itself where it says the same of the devices of the take and may be shared
         with other devices.
@@ -78,7 +85,7 @@ class Vocabulary:
         kind = next(name for name, own in crush.types.items() if own == code)
         names = [
             "" if at == NO_OSD else crush.by_id[at].name.partition(CLASS)[0]
-            for at in chosen_below(crush, block)[step + 1].tolist()
+            for at in chosen[step + 1].tolist()
         ]
         plain = self.tiers.get(kind, [""] * crush.devices)
         same = all(name in ("", one) for one, name in zip(plain, names, strict=True))
@@ -103,7 +110,8 @@ def placed_by(crush: CrushMap, pool: Pool) -> int:
 def rule_of(crush: CrushMap, pool: Pool, words: Vocabulary) -> Rule | str:
     """Say in the model's words what a pool's rule demands, or why they cannot say it."""
     taken = _merged([one for one in blocks(crush, pool.rule, pool.size) if one.count > 0])
-    reached = [chosen_below(crush, block)[0] != NO_OSD for block in taken]
+    chosen = [chosen_below(crush, block) for block in taken]
+    reached = [one[0] != NO_OSD for one in chosen]
     if (np.sum(reached, axis=0, dtype=int) > 1).any():
         return "several of its takes reach the same devices, so that positions decide"
     for block, mask in zip(taken, reached, strict=True):
@@ -116,7 +124,7 @@ def rule_of(crush: CrushMap, pool: Pool, words: Vocabulary) -> Rule | str:
     for block in taken:
         for step, choice in enumerate(block.choices):
             amounts.setdefault(choice.kind, set()).add(_each(block, step))
-    for block in taken:
+    for block, own in zip(taken, chosen, strict=True):
         for step, choice in enumerate(block.choices):
             each, together = (
                 _each(block, step),
@@ -125,9 +133,9 @@ def rule_of(crush: CrushMap, pool: Pool, words: Vocabulary) -> Rule | str:
             if choice.kind > 0 and (alone or each < block.count):
                 alike = len(amounts[choice.kind]) == 1
                 shared: Shared = "all" if alone else "apart" if alike else "none"
-                spread[words.tier(crush, block, step, shared)] = each
+                spread[words.tier(crush, block, step, own, shared)] = each
             if choice.kind > 0 and together < block.count:
-                most[words.tier(crush, block, step, "all" if alone else "none")] = together
+                most[words.tier(crush, block, step, own, "all" if alone else "none")] = together
     conditions = [
         words.condition(crush, block, mask) for block, mask in zip(taken, reached, strict=True)
     ]

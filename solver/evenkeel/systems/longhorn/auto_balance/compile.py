@@ -301,12 +301,21 @@ def _state(
     return state, slot
 
 
+def waiting_until(system: System, settings: Settings) -> NDArray[np.float64]:
+    """Return until when Longhorn waits for each failed replica to return, (K,); NaN if it does not.
+
+    Longhorn waits for one whose data can serve again, so long after it failed.
+    """
+    replicas = system.replicas
+    until = replicas.failed_at + settings.replica_replenishment_wait_interval
+    waits = replicas.failed & replicas.reusable & (system.now < until)
+    return np.where(waits, until, np.nan)
+
+
 def _marks(
     system: System, settings: Settings, cluster: Cluster, unstable: int
 ) -> NDArray[np.uint8]:
     replicas, node = system.replicas, cluster.placement.node
-    waited = system.now - replicas.failed_at
-    waiting = replicas.reusable & (waited < settings.replica_replenishment_wait_interval)
     old = np.zeros(len(node), np.bool_)
     if unstable >= 0:
         there = np.append(system.disks.host, -1)[node] == unstable
@@ -319,7 +328,7 @@ def _marks(
         (kernel.EVICTING, replicas.evicting),
         (kernel.ACTIVE, replicas.active | unnamed),
         (kernel.REUSABLE, replicas.reusable & replicas.failed),
-        (kernel.WAITING, waiting & replicas.failed),
+        (kernel.WAITING, ~np.isnan(waiting_until(system, settings))),
         (kernel.SOURCE, replicas.clone_source),
         (kernel.OLD, old),
     ):

@@ -8,24 +8,12 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.printable import counted, some_of
-from evenkeel.systems.longhorn.auto_balance.compile import system_of
+from evenkeel.systems.longhorn.auto_balance.compile import system_of, waiting_until
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
-from evenkeel.systems.longhorn.auto_balance.system import System
 
 MOST_NAMED = 5
 MAY_RETURN = "a failed replica may return"
 """Why nothing is built yet where Longhorn waits."""
-
-
-def waiting_until(system: System, settings: Settings) -> NDArray[np.float64]:
-    """Return until when Longhorn waits for each failed replica to return, (K,); NaN if it does not.
-
-    Longhorn waits for one whose data can serve again, so long after it failed.
-    """
-    replicas = system.replicas
-    until = replicas.failed_at + settings.replica_replenishment_wait_interval
-    waits = replicas.failed & replicas.reusable & (system.now < until)
-    return np.where(waits, until, np.nan)
 
 
 def told_waiting(cluster: Cluster, settings: Settings) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.systems.longhorn.auto_balance.compile import waiting_until
 from evenkeel.systems.longhorn.auto_balance.settings import AUTO_BALANCE, DATA_LOCALITY, Settings
 from evenkeel.systems.longhorn.auto_balance.system import (
     DEGRADED,
@@ -64,8 +65,7 @@ def standings(cluster: Cluster, system: System, settings: Settings) -> Standings
         at_rest = np.zeros_like(at_rest)
     whole = at_rest & (volumes.robustness == HEALTHY)
     repaired = whole | (at_rest & (volumes.robustness == DEGRADED))
-    soon = system.now - replicas.failed_at < settings.replica_replenishment_wait_interval
-    returning = replicas.failed & replicas.reusable & soon
+    returning = ~np.isnan(waiting_until(system, settings))
     running = there & replicas.active & ~replicas.failed
     serving = np.bincount(owner[running], minlength=len(volumes))
     returning &= there & replicas.active & (serving < volumes.replicas)[owner]
