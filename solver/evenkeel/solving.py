@@ -26,7 +26,7 @@ from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.heartbeat import heard_by
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
 from evenkeel.verdict import Found, Verdict, verdict
 
@@ -125,7 +125,7 @@ def solve(
     )  # fmt: skip
     if time_limit is not None:
         watch.reserve = min(JUDGING * len(cluster.placement.node), 0.5 * time_limit)
-    tell(
+    log_event(
         logger, "solving", logging.DEBUG, method=chosen.name, nodes=len(cluster.nodes),
         partitions=len(cluster.partitions), seed=request.seed,
     )  # fmt: skip
@@ -187,7 +187,7 @@ def judged(
 
 def tell_solved(chosen: Method, said: Verdict, clock: "Stopwatch", **counts: int) -> None:
     """Log what was said of an answer: its moves, leader changes, work, and strikes of the guard."""
-    tell(
+    log_event(
         logger, "solved", method=chosen.name, status=said.status, stop_reason=said.stop_reason,
         **counts, seconds=clock.seconds, timings=dict(clock.laps),
     )  # fmt: skip

@@ -22,7 +22,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime import logs
 
 logger = logging.getLogger("evenkeel.control")
-tell = partial(logs.tell, logger)
+log_event = partial(logs.log_event, logger)
 """Log what happened in a pipeline: a word, and values by name."""
 
 COUNTER = {
@@ -91,7 +91,7 @@ class Metrics:
         """Note a calculation that has a result."""
         self.count(COUNTER[scope])
         self.set_gauge(GAUGE[scope], seconds)
-        tell(
+        log_event(
             "calculated", scope=scope.value, seconds=seconds, placed=placed, unplaced=unplaced
         )  # fmt: skip
 
@@ -100,10 +100,10 @@ class Metrics:
         with self._lock:
             return asdict(self.numbers)
 
-    def tell_all(self) -> None:
+    def log_all(self) -> None:
         """Log all numbers as they are now."""
         if logger.isEnabledFor(logging.INFO):
-            tell("metrics", logging.INFO, **self.snapshot())
+            log_event("metrics", logging.INFO, **self.snapshot())
 
 
 def baseline_divergence(best: Assignment, baseline: Assignment) -> float:
@@ -239,7 +239,7 @@ def health(cluster: Cluster, assignment: Assignment) -> Health:
         pending_load_rebalance_replica_gauge=levelling,
         average_partition_weight=dict(zip(cluster.dimensions, mean.tolist(), strict=True)),
     )
-    tell("health", **asdict(found))
+    log_event("health", **asdict(found))
     return found
 
 

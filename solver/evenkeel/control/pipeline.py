@@ -268,7 +268,7 @@ class Pipeline:
         self._metrics.count("pipeline_counter")
         self._metrics.set_gauge("pipeline_latency_gauge", seconds)
         if emergency or covered is not None or failures:
-            self._metrics.tell_all()
+            self._metrics.log_all()
         return PipelineResult(
             assignment=shown,
             best_version=standing.inputs[0],

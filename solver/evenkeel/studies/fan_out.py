@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 from evenkeel.studies.job import Failure, Job, Together
 from evenkeel.studies.workers import Sharing, Workers
 
@@ -110,7 +110,7 @@ def _in_batches(
                 left = _turn(_Turn(workers, job, shared, items, last), left, answers, tell_of)
             if not left:
                 break
-            tell(logger, "again", batches=len(left))
+            log_event(logger, "again", batches=len(left))
     except (KeyboardInterrupt, StopIteration):
         pass
     return answers

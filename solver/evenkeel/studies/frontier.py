@@ -14,7 +14,7 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import Percent
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.result import Result
 from evenkeel.solving import solve
@@ -183,7 +183,9 @@ def frontier(
     assert isinstance(goals.level, float | int)
     options = {"time_limit": time_limit, "seed": seed}
     began = time.perf_counter()
-    tell(logger, "searching", logging.DEBUG, points=points, finest=float(goals.level), seed=seed)
+    log_event(
+        logger, "searching", logging.DEBUG, points=points, finest=float(goals.level), seed=seed
+    )
     repaired = _solved(cluster, goals, None, options)
     widest = _level(repaired) - 1.0
     finest = max(float(goals.level), 1e-9)
@@ -194,7 +196,7 @@ def frontier(
             tolerance = float(goals.level)
         found.append(_solved(cluster, goals, tolerance, options))
     plans = _unbeaten(found)
-    tell(
+    log_event(
         logger, "found", points=len(plans), moves=[one.comparison.moves for one in plans],
         levels=[_level(one) for one in plans], seconds=time.perf_counter() - began,
     )  # fmt: skip

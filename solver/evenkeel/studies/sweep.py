@@ -10,7 +10,7 @@ from typing import Unpack
 from evenkeel.methods.registry import MethodName, find
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.session.held import HeldCluster
@@ -111,13 +111,13 @@ def sweep(
         faults.faults += error.faults
     faults.raise_if_any()
     began = time.perf_counter()
-    tell(logger, "sweeping", scenarios=len(changes), method=method, seed=asked.get("seed", 0))
+    log_event(logger, "sweeping", scenarios=len(changes), method=method, seed=asked.get("seed", 0))
     answers = fan_out(outlook_of, study, changes, executor, callback, together=loss_outlooks)
     outlooks = tuple(
         unknown_outlook(cluster, one) if not isinstance(one, Outlook) else one for one in answers
     )
     found = Sweep(cluster, now, tuple(changes), outlooks, method, asked)
-    tell(
+    log_event(
         logger, "swept", scenarios=len(changes),
         done=sum(one.status != "not run" for one in outlooks),
         failed=sum(one.status == "failed" for one in outlooks), fit=int(found.fits.sum()),

@@ -13,7 +13,7 @@ from evenkeel.control.engines.engine import (
     Task,
     answered,
 )
-from evenkeel.control.metrics import Metrics, tell
+from evenkeel.control.metrics import Metrics, log_event
 
 REACH_THE_CALLER = (FailureKind.INVALID_REBALANCER_STATUS, FailureKind.UNKNOWN_FAILURE)
 """Failures that are raised; after any other what was known holds."""
@@ -30,7 +30,7 @@ class Calculator:
     def calculate(self, task: Task, failures: list[CalculationFailed]) -> Answer | None:
         """Calculate."""
         began = self.elapsed()
-        tell("calculating", logging.DEBUG, scope=task.scope.value)
+        log_event("calculating", logging.DEBUG, scope=task.scope.value)
         try:
             answer = answered(self.engine, task)
         except CalculationFailed as failure:
@@ -52,4 +52,4 @@ def note(failure: CalculationFailed, failures: list[CalculationFailed], metrics:
     """Note, count and log a failure."""
     failures.append(failure)
     metrics.count("rebalance_failure_counter")
-    tell("failed", logging.WARNING, kind=failure.kind.value, message=str(failure))
+    log_event("failed", logging.WARNING, kind=failure.kind.value, message=str(failure))

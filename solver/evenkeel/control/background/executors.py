@@ -22,7 +22,7 @@ from evenkeel.control.engines.engine import (
     Task,
     answered,
 )
-from evenkeel.control.metrics import tell
+from evenkeel.control.metrics import log_event
 
 logger = logging.getLogger("evenkeel.control")
 
@@ -88,7 +88,7 @@ class Job:
         if self.stopped.is_set():
             return
         began = self.elapsed()
-        tell("calculating", logging.DEBUG, scope=self.scope.value)
+        log_event("calculating", logging.DEBUG, scope=self.scope.value)
         try:
             self.answer = answered(self.engine, self.task)
         except Cancelled:

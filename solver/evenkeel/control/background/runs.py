@@ -25,7 +25,7 @@ from evenkeel.control.engines.engine import (
     Scope,
     Task,
 )
-from evenkeel.control.metrics import Metrics, baseline_divergence, tell
+from evenkeel.control.metrics import Metrics, baseline_divergence, log_event
 from evenkeel.control.stores.binding import Bound, bind, with_vanished
 from evenkeel.control.stores.ledger import Ledger
 from evenkeel.control.stores.store import Kind, Record, Stale
@@ -125,7 +125,7 @@ class Background:
                     self._partial.job.cancel()
                 self._partial = None
                 self._metrics.count("cancelled_counter")
-                tell("cancelled", scope=Scope.PARTIAL.value)
+                log_event("cancelled", scope=Scope.PARTIAL.value)
             return best
 
     def rescued(
@@ -317,12 +317,12 @@ class Background:
     def _count_stale(self, scope: Scope, version: int) -> None:
         """Count a result that came too late, of a calculation that started from a version."""
         self._metrics.count("stale_counter")
-        tell("stale", scope=scope.value, version=version)
+        log_event("stale", scope=scope.value, version=version)
 
     def _count_unchanged(self, scope: Scope) -> None:
         """Count a result that was what was known already."""
         self._metrics.count("unchanged_counter")
-        tell("unchanged", scope=scope.value)
+        log_event("unchanged", scope=scope.value)
 
     def _has_answer(self, job: Job) -> bool:
         """Count what came of a job; the lock is held."""
@@ -360,14 +360,14 @@ class Background:
             failure.__cause__ = error
             note(failure, failures, self._metrics)
             return failure
-        tell("kept", kind=kind.value, version=record.version)
+        log_event("kept", kind=kind.value, version=record.version)
         return None
 
     def _measure(self, standing: Standing) -> None:
         """Measure how far the best possible is from the baseline; no lock is held."""
         divergence = baseline_divergence(standing.best.present, standing.baseline.present)
         self._metrics.set_gauge("baseline_divergence_gauge", divergence)
-        self._metrics.tell_all()
+        self._metrics.log_all()
 
     def _trigger(self) -> None:
         """Tell whoever runs the pipeline that another step would find something new."""

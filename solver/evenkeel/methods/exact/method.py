@@ -16,7 +16,7 @@ from evenkeel.methods.shared.replica_counts import kept
 from evenkeel.methods.shared.size import check_size
 from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.errors import FaultList
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 
 logger = logging.getLogger("evenkeel.exact")
 
@@ -34,12 +34,12 @@ def exact(request: Request) -> Outcome:
     begun = rescued(request, searched(replace(request, options=None)), searched)
     hint = cluster.placement.replaced(begun.node, begun.leader)
     search = Search(options.workers, options.effort, request.seed, request.watch)
-    tell(logger, "proving", logging.DEBUG, replicas=len(hint.node), effort=options.effort)
+    log_event(logger, "proving", logging.DEBUG, replicas=len(hint.node), effort=options.effort)
     found = in_stages(cluster, request.bounds, request.limits, hint, search)
     stop_reason: StopReason = (
         "optimum" if found.proof.status in ("optimal", "infeasible") else _cut_short(search)
     )
-    tell(
+    log_event(
         logger, "proven", status=found.proof.status, stop_reason=stop_reason,
         stages={one.name: (one.value, one.bound) for one in found.proof.stages},
         effort=found.proof.effort,

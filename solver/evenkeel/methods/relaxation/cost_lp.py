@@ -21,7 +21,7 @@ from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, NodeTable
 from evenkeel.model.goals import Cost
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 
 logger = logging.getLogger("evenkeel.relaxation")
 
@@ -84,7 +84,7 @@ def relaxed_cost(cluster: Cluster, cost: Cost, watch: Watch) -> CostBound | None
     proven = limit @ by_limit + by_replica.sum() + chosen.sum() + others.sum()
     size = np.abs(limit * by_limit).sum() + np.abs(by_replica).sum() + np.abs(chosen).sum()
     total = float(proven - SAFE * (size + np.abs(others).sum()))
-    tell(logger, "relaxed", value=solved.fun, proven=total)
+    log_event(logger, "relaxed", value=solved.fun, proven=total)
     if not np.isfinite(total) or total <= 0.0:
         return None
     return CostBound(total, {"relaxation": total}, "relaxation")

@@ -33,7 +33,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import check_time_limit
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 
 logger = logging.getLogger("evenkeel.relaxation")
 
@@ -128,7 +128,7 @@ def _lifted(cluster: Cluster, proven: Bounds, watch: Watch) -> Bounds:
     if joint is not None:
         other = _certificate(cluster, proven, _Prices(*joint), covers)
         best = max(best, other, key=lambda one: one.moves)
-    tell(logger, "proved", before=proven.moves_level, moves=best.moves)
+    log_event(logger, "proved", before=proven.moves_level, moves=best.moves)
     if best.moves <= proven.moves_level:
         return proven
     certified(cluster, proven.target, best)

@@ -38,12 +38,14 @@ def be_silent() -> None:
     logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
-def tell(logger: logging.Logger, event: str, level: int = logging.INFO, **values: object) -> None:
+def log_event(
+    logger: logging.Logger, event: str, level: int = logging.INFO, **values: object
+) -> None:
     """Log what happened, in words and as data.
 
     Examples
     --------
-    >>> tell(logging.getLogger("evenkeel.solve"), "solved", status="optimal")
+    >>> log_event(logging.getLogger("evenkeel.solve"), "solved", status="optimal")
     """
     if logger.isEnabledFor(level):
         words = " ".join(f"{name}={value}" for name, value in values.items())

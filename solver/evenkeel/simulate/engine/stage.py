@@ -12,7 +12,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 from evenkeel.simulate.engine.changes import Change, Flight
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.recorder import Recorder
@@ -156,7 +156,7 @@ class Stage:
         """
         interrupted = False
         began = time.perf_counter()
-        tell(logger, "playing", scenario=self.scenario.name, method=method)
+        log_event(logger, "playing", scenario=self.scenario.name, method=method)
         try:
             for event in self.scenario.events:
                 self._enter(event)
@@ -171,7 +171,7 @@ class Stage:
             self.recorder.warn("broken off by the user")
             self.recorder.sample()
         history = self.recorder.history(method, interrupted=interrupted)
-        tell(
+        log_event(
             logger, "played", scenario=self.scenario.name, method=method,
             stop_reason="interrupted" if interrupted else "end", moves=history.total("moves"),
             seconds=time.perf_counter() - began,

@@ -19,7 +19,7 @@ from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import number
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 from evenkeel.studies.growth.fitting import Terms, cases_of, fitted
 from evenkeel.studies.growth.forecast import Factor, grown_by
 from evenkeel.studies.growth.shortages import held_by, shortage_of
@@ -296,7 +296,7 @@ def headroom(
     order = [*ways]
     reaches.sort(key=lambda one: order.index(one.grows))
     losses.sort(key=lambda one: one.at_most)
-    tell(
+    log_event(
         logger, "measured", reaches=[(one.grows, one.loss, one.at_least) for one in reaches],
         seconds=time.perf_counter() - began,
     )  # fmt: skip

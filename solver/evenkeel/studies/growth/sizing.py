@@ -15,7 +15,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.figures import quantity
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
 from evenkeel.studies.growth.fewest_nodes import Cheapest, Rows, cheapest
 from evenkeel.studies.growth.fitting import Cause, Fit, Terms, cases_of, fitted
@@ -249,7 +249,7 @@ def size(
     assert terms is not None
     began = time.perf_counter()
     found = _Search.of(grown, candidates, kinds, terms).run()
-    tell(
+    log_event(
         logger, "sized", status=found.status, nodes=found.count, price=found.price,
         at_least=found.price_at_least, seconds=time.perf_counter() - began,
     )  # fmt: skip
@@ -363,7 +363,7 @@ class _Search:
         """Try whether so many nodes are enough, and note what came of it."""
         larger = with_nodes(self.grown, self.kinds, count.tolist())
         fit = fitted(larger, self.terms)
-        tell(
+        log_event(
             logger, "tried", logging.DEBUG, nodes=int(count.sum()), price=self._price(count),
             fits=not fit.cause, why=fit.why,
         )  # fmt: skip

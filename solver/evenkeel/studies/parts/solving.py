@@ -31,7 +31,7 @@ from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
-from evenkeel.model.runtime.logs import tell
+from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
 from evenkeel.solving import Stopwatch, judged, solve
 from evenkeel.studies.fan_out import fan_out
@@ -372,7 +372,7 @@ def solve_in_parts(
     count = parts_of(cluster) if parts is None else operator.index(parts)
     if count == 1:
         return solve(cluster, goals=goals, seed=seed)
-    tell(
+    log_event(
         logger, "splitting", logging.DEBUG, parts=count, nodes=len(cluster.nodes),
         partitions=len(cluster.partitions), seed=asked.seed,
     )  # fmt: skip
