@@ -50,6 +50,30 @@ def test_plans_of_full_clusters_are_safe(batch):
     assert shared > 0
 
 
+@pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
+def test_plans_beside_a_dead_node_are_safe(batch):
+    """Part of what it held is given up, and part of what should go there stays or is nowhere."""
+    complete = 0
+    for seed in range(batch * 50, (batch + 1) * 50):
+        rng = np.random.default_rng([seed, 5])
+        cluster, target, throttle, protocol = tight(seed)
+        dead = int(rng.integers(len(cluster.nodes)))
+        cluster, start = cluster.down(cluster.nodes.names[dead]), cluster.placement.node
+        node = target.node.copy()
+        node[(start == dead) & (rng.random(len(node)) < rng.choice([0.0, 0.5]))] = -1
+        node = np.where(node == dead, np.where(start == dead, -1, start), node)
+        leader = np.where(target.replaced(node, target.leader).leader_node < 0, -1, target.leader)
+        target = target.replaced(node, leader.astype(np.int16))
+        plan = ek.plan(cluster, target, throttle=throttle, protocol=protocol)
+        found = plan.check()
+        assert found.ok, (seed, str(found))
+        assert found.end == "target" or plan.blocked, seed
+        if plan.towards is None:
+            assert not plain_replay(cluster, plan.steps, **asked(plan)), seed
+        complete += plan.complete
+    assert complete > 15
+
+
 @pytest.mark.parametrize("batch", mostly_long(range(10), (0,)))
 def test_what_is_blocked_is_blocked_in_every_order(batch):
     solved = 0
