@@ -40,7 +40,7 @@ FIELDS = [
      [NAN, "text", None, object(), ["x", "y"], [0.0, NAN]]),
     (ek.GroupTable, {"tier": "a", "cost": [0.0, 1.0]}, ("groups",), LISTED),
     (ek.Goals, {}, ("soft_yield",), TRUTH),
-    (ek.Protocol, {"name": "own"}, ("joint", "whole", "quorum", "roles", "names_all"), TRUTH),
+    (ek.Protocol, {"name": "own"}, ("joint", "whole", "quorum", "roles", "names_all", "shrinks"), TRUTH),
     (ek.Protocol, {}, ("name",), TEXT),
     (ek.Throttle, {}, ("recovery_first",), TRUTH),
     (ek.options.Exact, {}, ("largest", "workers"), [*COUNT, 0]),
