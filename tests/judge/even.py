@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from math import ceil, floor, inf
 
 import evenkeel as ek
-from tests.judge.world import Standing, World
+from tests.judge.world import NODE, Standing, World
 
 MOST_NODES = 8
 NEARLY = 1e-9
@@ -35,9 +35,13 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
         for n in usable:
             if not world.alive[n]:
                 room[n] = inf
-        endless = any(world.may_receive[n] and room[n] == inf for n in usable)
-        takes = [endless or may for may in world.may_receive]
-        most = allowance(room, asked[d] or 0.0, _replicas_forced(world, usable, takes))
+        endless = any(
+            world.may_receive[n] and room[n] == inf and world.max_replicas[n] < 0 for n in usable
+        )
+        if endless:
+            usable = [n for n in range(world.nodes) if world.may_hold[n]]
+            room = {n: world.capacity[n][d] / unit if world.alive[n] else inf for n in usable}
+        most = allowance(room, asked[d] or 0.0, _replicas_forced(world, room, endless))
         for n in usable:
             count = loads[n][d] / unit
             if world.serves[n] and count > most[n] + NEARLY * count:
@@ -87,47 +91,66 @@ def _whole(room: list[float], count: int) -> float:
 
 
 def _replicas_forced(
-    world: World, usable: list[int], takes: list[bool]
+    world: World, room: dict[int, float], endless: bool
 ) -> Callable[[frozenset[int]], float]:
-    """Say how many replicas find no place outside a set of nodes, some of which take no more."""
+    """Say how many replicas find no place outside a set of nodes.
+
+    That is what rules leave no place for outside, or outside of what is limited as well, but for
+    what has room there. Where ``endless``, only rules count there, and limits of the other nodes.
+    """
+    usable = list(room)
+    takes = [endless or may for may in world.may_receive]
+    most: dict[int, float] = {}
+    for n in usable:
+        holds = inf if world.max_replicas[n] < 0 else world.max_replicas[n]
+        if not world.may_receive[n]:
+            holds = min(holds, sum(row.count(n) for row in world.came.rows))
+        if holds < inf and not (endless and room[n] == inf):
+            most[n] = holds
+    found: dict[frozenset[int], float] = {}
+
+    def alone(inside: frozenset[int]) -> float:
+        if inside not in found:
+            outside = [n for n in usable if n not in inside]
+            found[inside] = max(
+                sum(max(0.0, want - _places(world, p, outside, takes))
+                    for p, want in enumerate(world.wanted)),
+                _led_alone(world, inside, outside),
+            )  # fmt: skip
+        return found[inside]
 
     def forced(inside: frozenset[int]) -> float:
-        outside = [n for n in usable if n not in inside]
-        total = 0.0
-        for p, want in enumerate(world.wanted):
-            free = [
-                n for n in outside
-                if world.open[world.rule[p]][n] and n not in world.forbidden[p]
-                and (takes[n] or n in world.came.rows[p])
-            ]  # fmt: skip
-            places = sum(inf if takes[n] else world.came.rows[p].count(n) for n in free)
-            for one in world.bounds[world.rule[p]]:
-                domain = [world.domain[one.tier][n] for n in free]
-                if one.kind == "spread" and one.hard and min(domain, default=0) >= 0:
-                    places = min(places, one.amount * len(set(domain)))
-            total += max(0.0, want - places)
-        room = min(_room(world, outside, takes, tier) for tier in world.domain)
-        return max(total, sum(world.wanted) - room, _led_alone(world, inside, outside))
+        limited = [n for n in most if n not in inside]
+        return max(
+            alone(inside.union(some)) - sum(most[n] for n in some)
+            for size in range(len(limited) + 1)
+            for some in itertools.combinations(limited, size)
+        )
 
     return forced
 
 
-def _room(world: World, outside: list[int], takes: list[bool], tier: str) -> float:
-    """Count the replicas that nodes hold at most, and each domain of a tier by the rules."""
-    of_all = [
-        min((one.amount for one in world.bounds[world.rule[p]]
-             if one.kind == "spread" and one.hard and one.tier == tier), default=inf)
-        for p in range(world.partitions)
+def _places(world: World, p: int, outside: list[int], takes: list[bool]) -> float:
+    """Count the replicas of a partition that nodes may hold; some of these take no more."""
+    rule = world.rule[p]
+    free = [
+        n for n in outside
+        if world.open[rule][n] and n not in world.forbidden[p]
+        and (takes[n] or n in world.came.rows[p])
     ]  # fmt: skip
-    held: dict[int, float] = {}
-    for n in outside:
-        most = inf if world.max_replicas[n] < 0 else world.max_replicas[n]
-        if not takes[n]:
-            most = min(most, sum(row.count(n) for row in world.came.rows))
-        if world.domain[tier][n] < 0:
-            return inf
-        held[world.domain[tier][n]] = held.get(world.domain[tier][n], 0.0) + most
-    return sum(min(most, sum(of_all)) for most in held.values())
+    held = {n: inf if takes[n] else world.came.rows[p].count(n) for n in free}
+    spread = {one.tier: one.amount for one in world.bounds[rule]
+              if one.kind == "spread" and one.hard}  # fmt: skip
+    for n in free:
+        held[n] = min(held[n], spread.get(NODE, inf))
+    places = sum(held.values())
+    for tier, amount in spread.items():
+        inside: dict[int, float] = {}
+        for n in free:
+            inside[world.domain[tier][n]] = inside.get(world.domain[tier][n], 0.0) + held[n]
+        if min(inside, default=0) >= 0:
+            places = min(places, sum(min(amount, there) for there in inside.values()))
+    return places
 
 
 def _led_alone(world: World, inside: frozenset[int], outside: list[int]) -> float:

@@ -20,6 +20,7 @@ from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.methods.contract import Outcome, Request, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
+from evenkeel.methods.units import in_ordinary_units
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
@@ -192,7 +193,9 @@ def run_checked(chosen: Method, request: Request) -> Run:
     with told_of_preparing(watch.exclude), compiled_ahead(chosen.warmup):
         strategy = chosen.load()
         watch.exclude(time.perf_counter() - began)
-        outcome = strategy(request) if _is_time_for(chosen, request) else _not_begun(request)
+        outcome = _not_begun(request)
+        if _is_time_for(chosen, request):
+            outcome = strategy(in_ordinary_units(request))
     timings = {chosen.name: time.perf_counter() - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
     return run_guarded(chosen, request, outcome, timings)

@@ -5,6 +5,8 @@ A ``Scale`` is the door to whole numbers: loads are rounded up, capacities down.
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +36,13 @@ UNBOUND = 4.0 * WIDEST
 FINEST = 2.0**26
 """Otherwise no dimension's loads add up to more: larger coefficients are not handled safely."""
 
-NEAR = 1e-9
-"""What is this close to a whole number, relative to its size, is taken for it."""
+NEAR, WHOLE = 1e-9, 1e-4
+"""What is this close to a whole number, relative to its size and in all, is taken for it."""
+
+
+def _power(value: float) -> float:
+    """Return the greatest power of two that is no more than a value."""
+    return math.ldexp(1.0, math.frexp(value)[1] - 1)
 
 
 @dataclass(frozen=True)
@@ -56,19 +63,13 @@ class Scale:
         """
         if total < 1e-200:
             return cls(1.0)
-        most = total
-
-        def finer(factor: float) -> float:
-            return float(2.0 ** max(np.floor(np.log2(FINEST / (most * factor))), 0.0))
-
-        for decimals in range(DECIMALS + 1):
+        for widest, decimals in itertools.product((FINEST, WIDEST), range(DECIMALS + 1)):
             factor = 10.0**decimals
+            factor *= _power(widest / (total * factor))
             scaled = loads * factor
-            if most * factor > WIDEST:
-                break
-            if np.all(np.abs(scaled - np.rint(scaled)) <= NEAR * np.maximum(scaled, 1.0)):
-                return cls(factor * finer(factor))
-        return cls(float(2.0 ** np.floor(np.log2(FINEST / most))))
+            if np.all(np.abs(scaled - np.rint(scaled)) <= np.clip(NEAR * scaled, NEAR, WHOLE)):
+                return cls(factor)
+        return cls(_power(FINEST / total))
 
     def up(self, load: float) -> int:
         """Scale a load."""
