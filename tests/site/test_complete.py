@@ -133,9 +133,9 @@ def events():
 
 
 def is_told(function):
-    """Whether what is called is ``tell`` or ``self._tell``."""
+    """Whether what is called is ``log_event`` or ``self._tell``."""
     if isinstance(function, ast.Name):
-        return function.id == "tell"
+        return function.id == "log_event"
     named = isinstance(function, ast.Attribute) and function.attr == "_tell"
     return named and ast.unparse(function.value) == "self"
 
