@@ -4,6 +4,7 @@ The commands that we write are carried out on the map and judged by ``tests.supp
 which reads the rules from the files and shares nothing with what made the commands.
 """
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
@@ -122,3 +123,32 @@ def fullest_of(case, given):
     limits = ek.Limits(bytes=given if given != "0" else 0)
     result = ek.solve(cluster, goals=ek.Goals(level=0.1), limits=limits)
     return float((result.levelness.loads / cluster.nodes.capacity).max())
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_so_many_moves_for_each_device_relieve_the_fullest_of_its_largest_groups(public, most):
+    cluster = ek.read([str(public("ceph/budget-of-bytes").source / name) for name in FILES])
+    limits = ek.Limits(node_in=most, node_out=most)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1), limits=limits)
+    assert result.comparison.node_in.max() <= most
+    assert result.comparison.node_out.max() <= most
+    room, held = cluster.nodes.capacity[:, 0], cluster.placement
+    sizes = cluster.partitions.load.voter[held.owner, 0]
+    on = [np.sort(sizes[held.node == n])[::-1] for n in range(len(room))]
+    least = max(group[most:].sum() / room[n] for n, group in enumerate(on))
+    fullest = float((result.levelness.loads[:, 0] / room).max())
+    assert fullest <= max(1.15 * least, result.bounds.target[0, 0] / room[0])
+
+
+def test_ten_moves_at_a_time_relieve_the_fullest_device_in_each_run(public):
+    cluster = ek.read([str(public("ceph/budget-of-bytes").source / name) for name in FILES])
+    fullest, moves = [np.inf], 0
+    while True:
+        result = ek.solve(cluster, goals=ek.Goals(level=0.1), limits=ek.Limits(moves=10))
+        moves += result.comparison.moves
+        fullest.append(float((result.levelness.loads / cluster.nodes.capacity).max()))
+        assert fullest[-1] < fullest[-2]
+        if result.success:
+            break
+        cluster = cluster.with_placement(result.placement)
+    assert moves <= 27
