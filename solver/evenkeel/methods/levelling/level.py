@@ -35,6 +35,9 @@ LET_BE = 3
 TRIALS, CLOSE = 10, 0.002
 """Most heights that are tried where budgets do not reach the targets; how close they come."""
 
+ANY_HEIGHT = 1e9
+"""A height above all others."""
+
 
 def level_within_budgets(run: Run) -> None:
     """Place and level; where budgets do not reach the targets, to the lowest height they reach.
@@ -54,7 +57,7 @@ def level_within_budgets(run: Run) -> None:
     low, high = 1.0, min(came.fullest, best[0].fullest)
     if came.is_overrun and high > low:  # some node is beyond its capacity, perhaps for good
         run.restart_from(*stood)
-        if _relieved_to(run, np.inf, ceiling).is_overrun:
+        if _relieved_to(run, ANY_HEIGHT, ceiling).is_overrun:
             ceiling = np.full_like(ceiling, np.inf)
     for _ in range(TRIALS):
         if not run.look("budgets") or high - low <= CLOSE * high:
@@ -76,7 +79,7 @@ def _relieved_to(run: Run, height: float, ceiling: NDArray[np.float64]) -> Heigh
     nodes, state = run.problem.nodes, run.state
     most = np.minimum(evenly_full(run.problem) * height, ceiling)
     problem = run.problem._replace(nodes=nodes._replace(watermark=np.fmax(nodes.watermark, most)))
-    targets = new_targets(problem, np.floor(run.most_leaders * min(height, 1e9)), 1.0)
+    targets = new_targets(problem, np.floor(run.most_leaders * height), 1.0)
     scan = new_scan(problem, np.zeros(len(state.load)))
     for _ in level_leaders(problem, state, targets, run.led, run.parameters.sweeps):
         if not run.look("leaders"):

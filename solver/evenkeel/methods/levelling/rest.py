@@ -103,7 +103,8 @@ def evenly_full(problem: Problem) -> NDArray[np.float64]:
     nodes = problem.nodes
     counts = (nodes.capacity > 0.0) & np.isfinite(nodes.capacity) & (nodes.watermark > 0.0)
     part = np.where(counts, nodes.watermark, np.inf) / np.where(counts, nodes.capacity, 1.0)
-    even: NDArray[np.float64] = nodes.capacity * part.min(axis=1, initial=np.inf)[:, None]
+    least = part.min(axis=1, initial=np.inf)[:, None]
+    even: NDArray[np.float64] = nodes.capacity * np.where(np.isfinite(least), least, 1.0)
     return even
 
 
