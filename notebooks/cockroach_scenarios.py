@@ -42,7 +42,7 @@ from evenkeel.systems.cockroach.allocator.equivalence_classes import (
 from evenkeel.systems.cockroach.allocator.one_range.replicas import Allocator, Replicas, stores_like
 from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
 from evenkeel.view import plots
-from evenkeel.view.markup import Raw, table
+from evenkeel.view.html import Raw, table
 
 # %% [markdown]
 # ## The example of the note

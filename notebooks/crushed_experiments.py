@@ -36,7 +36,7 @@ from matplotlib import pyplot as plt
 
 import evenkeel as ek
 from evenkeel.view import plots
-from evenkeel.view.markup import table
+from evenkeel.view.html import table
 
 sys.path.insert(0, "..")  # the experiments lie beside the notebooks, in bench
 from bench.experiments import crush

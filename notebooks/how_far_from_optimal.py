@@ -27,7 +27,7 @@ from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel.systems import roadef
 from evenkeel.systems.roadef.reassignment import check
 from evenkeel.view import plots
-from evenkeel.view.markup import table
+from evenkeel.view.html import table
 
 # %% [markdown]
 # ## The bounds, one by one

@@ -35,7 +35,7 @@ from evenkeel.systems.longhorn.auto_balance.redundancy import sharing_a_host
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from evenkeel.view import plots
-from evenkeel.view.markup import Raw, table
+from evenkeel.view.html import Raw, table
 from evenkeel.view.plots.canvas import canvas, legend
 from evenkeel.view.plots.palette import BOUND, STYLES
 

@@ -36,7 +36,7 @@ from evenkeel.control import Delay, InlineWorkers, ManualClock, ManualWorkers, P
 from evenkeel.control.engines.engine import Answer, Scope
 from evenkeel.control.engines.registry import engine_of
 from evenkeel.view import plots
-from evenkeel.view.markup import Raw, table
+from evenkeel.view.html import Raw, table
 from evenkeel.view.plots.canvas import canvas, legend
 from evenkeel.view.plots.palette import INK, STYLES
 

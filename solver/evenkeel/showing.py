@@ -11,22 +11,22 @@ from evenkeel.model.runtime.frames import read_frames_by
 from evenkeel.model.runtime.shown import report_as, show_as
 
 HTML = {
-    "evenkeel.model.cluster.Cluster": "evenkeel.view.notebook:cluster_html",
-    "evenkeel.model.placement.Placement": "evenkeel.view.notebook:placement_html",
-    "evenkeel.result.Result": "evenkeel.view.notebook:result_html",
-    "evenkeel.planning.plan.Plan": "evenkeel.view.plan_html:plan_html",
-    "evenkeel.studies.swept.Sweep": "evenkeel.view.study_html:sweep_html",
-    "evenkeel.studies.frontier.Frontier": "evenkeel.view.study_html:frontier_html",
-    "evenkeel.simulate.engine.history.History": "evenkeel.view.history:history_html",
+    "evenkeel.model.cluster.Cluster": "evenkeel.view.clusters:cluster_html",
+    "evenkeel.model.placement.Placement": "evenkeel.view.clusters:placement_html",
+    "evenkeel.result.Result": "evenkeel.view.results:result_html",
+    "evenkeel.planning.plan.Plan": "evenkeel.view.plans:plan_html",
+    "evenkeel.studies.swept.Sweep": "evenkeel.view.studies:sweep_html",
+    "evenkeel.studies.frontier.Frontier": "evenkeel.view.studies:frontier_html",
+    "evenkeel.simulate.engine.history.History": "evenkeel.view.histories:history_html",
 }
 """What a notebook shows of objects, by their class."""
 
 PAGES = {
-    "evenkeel.result.Result": "evenkeel.view.page.result:result_page",
-    "evenkeel.planning.plan.Plan": "evenkeel.view.page.plan:plan_page",
-    "evenkeel.studies.swept.Sweep": "evenkeel.view.page.sweep:sweep_page",
-    "evenkeel.studies.frontier.Frontier": "evenkeel.view.page.frontier:frontier_page",
-    "evenkeel.simulate.engine.history.History": "evenkeel.view.page.history:history_page",
+    "evenkeel.result.Result": "evenkeel.view.results:result_page",
+    "evenkeel.planning.plan.Plan": "evenkeel.view.plans:plan_page",
+    "evenkeel.studies.swept.Sweep": "evenkeel.view.studies:sweep_page",
+    "evenkeel.studies.frontier.Frontier": "evenkeel.view.studies:frontier_page",
+    "evenkeel.simulate.engine.history.History": "evenkeel.view.histories:history_page",
 }
 """What a page about objects holds, by their class."""
 
@@ -52,7 +52,7 @@ def _called(where: str, shown: Any) -> str:
 
 
 def _page(where: str, shown: Any, path: str | os.PathLike[str]) -> Path:
-    from evenkeel.view.page.file import check_page, write_page
+    from evenkeel.view.html import check_page, write_page
 
     check_page(path)
     return write_page(_called(where, shown), path)

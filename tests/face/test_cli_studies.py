@@ -22,10 +22,10 @@ def file(tmp_path):
 
 def test_a_sweep_tells_how_long_repairs_take(file, capsys):
     assert main(["sweep", file, "--throttle", "node-in=1"]) == 0
-    heads = capsys.readouterr().out.splitlines()[1].split("  ")
-    assert heads[-2:] == ["seconds", "short for"]
+    heads = capsys.readouterr().out.splitlines()[2].split("  ")
+    assert heads[-2:] == ["recovery", "short for"]
     assert main(["sweep", file]) == 0
-    assert "seconds" not in capsys.readouterr().out
+    assert "recovery" not in capsys.readouterr().out
 
 
 def test_a_simulation_has_a_page(file, tmp_path, capsys):
@@ -40,19 +40,19 @@ def test_a_simulation_has_a_page(file, tmp_path, capsys):
 def test_a_sweep_says_what_its_columns_tell(file, capsys):
     main(["sweep", file, "--throttle", "node-in=1"])
     told = capsys.readouterr().out
-    heads = told.splitlines()[1].split()
+    heads = told.splitlines()[2].split()
     for head in ("lost", "quorum", "fullest"):
         assert head in heads
         assert re.search(rf"^  {head} +\w", told, re.M)
-    assert "seconds until no partition is short of live replicas" in told
+    assert "until no partition is short of live replicas" in told
     main(["sweep", file])
-    assert "seconds until" not in capsys.readouterr().out
+    assert "until no partition" not in capsys.readouterr().out
 
 
 def test_a_simulation_says_what_its_figures_are(file, capsys):
     assert main(["simulate", file, "--down", "n0@60", "--until", "900"]) == 0
     rows = [
-        line for line in capsys.readouterr().out.splitlines() if re.match(r"  [a-z]\w+  ", line)
+        line for line in capsys.readouterr().out.splitlines() if re.match(r"[a-z]\w+ +\d", line)
     ]
     assert len(rows) > 10
     for row in rows:

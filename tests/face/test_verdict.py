@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.runtime.figures import quantity
-from evenkeel.view.report import report
+from evenkeel.view.results import report
 from tests.support.toy_methods import answering
 
 CLUSTER = ek.Cluster.from_arrays(

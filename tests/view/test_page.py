@@ -12,12 +12,10 @@ from hypothesis import given
 import evenkeel as ek
 from evenkeel.measure.audit.violations import KINDS
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.view.markup import UNSEEN
-from evenkeel.view.page.changes import SHOWN_CHANGES, SHOWN_MOVES
-from evenkeel.view.page.charts import MOST_BARS, Lineup, axis_of_counts, axis_of_shares
-from evenkeel.view.page.nodes import SHOWN_NODES
-from evenkeel.view.page.result import result_page
+from evenkeel.view.charts import MOST_BARS, Lineup, axis_of_counts, axis_of_shares
+from evenkeel.view.html import UNSEEN
 from evenkeel.view.plots.moves import flows_between
+from evenkeel.view.results import SHOWN_CHANGES, SHOWN_MOVES, SHOWN_NODES, result_page
 from tests.support.clusters import clusters
 
 HOSTILE = (
@@ -135,16 +133,18 @@ def test_figures_that_stand_out_are_those_of_the_result(result, root):
 
 def test_dimensions_are_those_of_the_result(result, root):
     rows = table_of(root, "Utilisation is")
-    assert [row[0] for row in rows] == list(result.cluster.dimensions)
+    assert [row[0] for row in rows] == [*result.cluster.dimensions, "leaders"]
     was, now = result.levelness_before, result.levelness
-    for d, row in enumerate(rows):
+    assert rows[-1][1] == f"{was.leader_ratio:.4f} → {now.leader_ratio:.4f}"
+    assert rows[-1][3] == f"{was.leaders.max():,} → {now.leaders.max():,}"
+    for d, row in enumerate(rows[:-1]):
         assert row[1] == f"{was.ratio[d]:.4f} → {now.ratio[d]:.4f}"
         assert row[2] == f"{result.bounds.ratio[d]:.4f}"
         assert row[3] == f"{100 * was.most[d]:.1f}% → {100 * now.most[d]:.1f}%"
         assert row[4] == f"{100 * was.least[d]:.1f}% → {100 * now.least[d]:.1f}%"
         assert row[5] == f"{100 * was.deviation[d]:.1f}% → {100 * now.deviation[d]:.1f}%"
         over = [int((one.table[one.alive, d] > 1.0).sum()) for one in (was, now)]
-        assert row[6] == f"{over[0]:,} → {over[1]:,}"
+        assert row[6] == f"{over[0] or '-'} → {over[1] or '-'}"
 
 
 def test_bars_are_as_high_as_nodes_are_full(result, root):
@@ -212,9 +212,11 @@ def test_rules_are_counted_as_the_audits_count(result, root):
         for kind in KINDS
         if result.audit_before.counts[kind] or result.audit.counts[kind]
     }
-    shown = {row[0]: tuple(int(n.replace(",", "")) for n in row[2:4]) for row in rows}
+    shown = {
+        row[0]: tuple(int(n.replace("-", "0").replace(",", "")) for n in row[2:4]) for row in rows
+    }
     assert shown == expected
-    assert all(row[4] == "✓ mended" for row in rows if row[3] == "0")
+    assert all(row[4] == "✓ mended" for row in rows if row[3] == "-")
 
 
 def test_rows_are_those_of_the_result(result, root):

@@ -9,13 +9,11 @@ import pytest
 import evenkeel as ek
 from evenkeel.model.runtime.figures import duration
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.view.markup import UNSEEN
-from evenkeel.view.page.curves import axis_of
-from evenkeel.view.page.frontier import frontier_page
-from evenkeel.view.page.history import history_page
-from evenkeel.view.page.plan import SHOWN_STEPS, plan_page
-from evenkeel.view.page.sweep import sweep_page
-from evenkeel.view.page.timeline import STRETCHES, Copies
+from evenkeel.view.charts import axis_of
+from evenkeel.view.histories import history_page
+from evenkeel.view.html import UNSEEN
+from evenkeel.view.plans import SHOWN_STEPS, STRETCHES, Copies, plan_page
+from evenkeel.view.studies import frontier_page, sweep_page
 from tests.planning.test_plan import drawn
 from tests.view.test_page import HOSTILE, cards, read, said, table_of
 
@@ -165,7 +163,7 @@ def test_a_history_is_told_as_it_is():
     assert table_of(root, "From outside") == [["60.00 s", "n0 down"], ["360.00 s", "n0 dead"]]
     assert len(table_of(root, "In the order")) == len(history.log)
     (row,) = (row for row in table_of(root, "Of all samples") if row[0] == "under")
-    assert row[1:] == ["0", "4", "0"]
+    assert row[1:] == ["0", "4", "0", "partitions short of a live replica"]
     assert page == history_page(ek.simulate.play(cluster, events, until=1200.0, every=60.0))
 
 

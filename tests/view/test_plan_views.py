@@ -10,9 +10,8 @@ from matplotlib.collections import PolyCollection
 
 import evenkeel as ek
 from evenkeel.view import plots
-from evenkeel.view.plan_report import report_plan
+from evenkeel.view.plans import report_plan, steps_table
 from evenkeel.view.plots.timeline import MOST_ROWS
-from evenkeel.view.tables import steps_csv, steps_json
 from tests.planning.test_plan import drawn, full, swapped
 
 
@@ -74,9 +73,9 @@ def test_a_plan_without_steps_is_drawn_and_told():
 
 
 def test_tables_have_every_step(plan):
-    rows = [*csv.DictReader(io.StringIO(steps_csv(plan)))]
+    rows = [*csv.DictReader(io.StringIO(steps_table(plan).csv()))]
     assert [row["kind"] for row in rows] == [row.kind for row in plan.rows()]
-    parsed = json.loads(steps_json(plan))
+    parsed = json.loads(steps_table(plan).json())
     # files count waves from 1, as those of a folder do
     counted = [row._replace(wave=row.wave + 1) for row in plan.rows()]
     assert [tuple(row.values()) for row in parsed] == [tuple(row) for row in counted]

@@ -11,11 +11,8 @@ import evenkeel as ek
 from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.simulate.scenarios.generators import expansion
-from evenkeel.view.bars import EIGHTHS, HEIGHTS, MARK, axis, bar, histogram
-from evenkeel.view.notebook import result_html
-from evenkeel.view.page.result import result_page
-from evenkeel.view.report import NARROWEST, report, report_state
-from evenkeel.view.tables import moves_csv, moves_json
+from evenkeel.view.results import moves_table, report, report_state, result_html, result_page
+from evenkeel.view.terminal import EIGHTHS, HEIGHTS, MARK, NARROWEST, axis, bar, histogram
 
 
 @pytest.fixture(scope="module")
@@ -170,18 +167,18 @@ class TestReport:
 
 class TestTables:
     def test_every_move_is_a_line(self, result):
-        lines = moves_csv(result).splitlines()
+        lines = moves_table(result).csv().splitlines()
         assert lines[0] == "kind,partition,slot,from,to,bytes"
         assert sum(line.startswith("move,") for line in lines) == len(result.moves)
         assert sum(line.startswith("leader,") for line in lines) == len(result.leader_changes)
         rows = len(result.moves) + len(result.leader_changes)
-        assert moves_json(result).count('"partition"') == rows
+        assert moves_table(result).json().count('"partition"') == rows
 
     def test_no_moves_are_an_empty_table(self):
         cluster = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
         still = ek.solve(cluster)
-        assert moves_csv(still) == "kind,partition,slot,from,to,bytes\n"
-        assert moves_json(still).split() == ["[", "]"]
+        assert moves_table(still).csv() == "kind,partition,slot,from,to,bytes\n"
+        assert moves_table(still).json().split() == ["[", "]"]
 
 
 class TestBars:

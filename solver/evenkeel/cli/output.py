@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.runtime.printable import printable
-from evenkeel.view.layout import WIDTH
+from evenkeel.view.terminal import WIDTH
 
 if TYPE_CHECKING:
     from evenkeel.result import Result
@@ -117,24 +117,25 @@ def write_plan(
 def write_table(result: "Result", path: str) -> Path:
     """Write the moves as a table, CSV or JSON by the suffix."""
     from evenkeel.model.runtime.atomic import write_atomically
-    from evenkeel.view.tables import TABLES
+    from evenkeel.model.runtime.table import WRITTEN
+    from evenkeel.view.results import moves_table
 
     check_table(path)
-    text = TABLES[Path(path).suffix](result)
+    text = WRITTEN[Path(path).suffix](moves_table(result))
     return write_atomically(path, text.encode())
 
 
 def check_table(path: str | None) -> None:
     """Raise what is wrong with the name of a table, before any work is done for it."""
-    from evenkeel.view.tables import TABLES
+    from evenkeel.model.runtime.table import WRITTEN
 
-    if path is not None and Path(path).suffix not in TABLES:
-        raise InvalidInput([Fault("--table", path, f"must end in one of {[*TABLES]}")])
+    if path is not None and Path(path).suffix not in WRITTEN:
+        raise InvalidInput([Fault("--table", path, f"must end in one of {[*WRITTEN]}")])
 
 
 def check_report(path: str | None) -> None:
     """Raise what is wrong with the name of a page, before any work is done for it."""
-    from evenkeel.view.page.file import check_page
+    from evenkeel.view.html import check_page
 
     if path is not None:
         check_page(path, "--report")

@@ -96,7 +96,7 @@ def _check_plan(
 ) -> int:
     """Replay a plan for the cluster within it, or for one that was given beside it."""
     from evenkeel.systems.plans.reading import read_plan
-    from evenkeel.view.plan_report import report_plan
+    from evenkeel.view.plans import report_plan
 
     plan = read_plan(file, cluster)
     if arguments.throttle:
@@ -118,7 +118,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     from evenkeel.measure.levelness import levelness
     from evenkeel.model.intake.stranded import stranded_names
     from evenkeel.result_rows import down_nodes, waiting_replicas
-    from evenkeel.view.report import report_state
+    from evenkeel.view.results import report_state
 
     waiting.doing("checking")
     audited = audit(cluster, cluster.placement)

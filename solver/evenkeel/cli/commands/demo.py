@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.install.diagnostics import warmup
     from evenkeel.simulate.scenarios.generators import expansion
     from evenkeel.systems.registry import write
-    from evenkeel.view.report import report
+    from evenkeel.view.results import report
 
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
         waiting.doing("generating")

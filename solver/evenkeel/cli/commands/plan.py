@@ -104,7 +104,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.planning.planner import plan
-    from evenkeel.view.plan_report import report_plan
+    from evenkeel.view.plans import report_plan
 
     check_table(arguments.table)
     check_report(arguments.report)
@@ -403,7 +403,8 @@ def write_plan_out(
 def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Namespace) -> list[Path]:
     """Write the plan, the table of its steps and its page where they were asked for."""
     from evenkeel.model.runtime.atomic import write_atomically
-    from evenkeel.view.tables import STEP_TABLES
+    from evenkeel.model.runtime.table import WRITTEN
+    from evenkeel.view.plans import steps_table
 
     written = []
     if arguments.out is not None:
@@ -412,11 +413,11 @@ def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Names
         read = arguments.files
         written += write_plan_out(plan, certificate, out, read, force=force, with_cluster=kept)
     if arguments.table is not None:
-        text = STEP_TABLES[Path(arguments.table).suffix](plan)
+        text = WRITTEN[Path(arguments.table).suffix](steps_table(plan))
         written.append(write_atomically(arguments.table, text.encode()))
     if arguments.report is not None:
-        from evenkeel.view.page.file import write_page
-        from evenkeel.view.page.plan import plan_page
+        from evenkeel.view.html import write_page
+        from evenkeel.view.plans import plan_page
 
         written.append(write_page(plan_page(plan, certificate), arguments.report))
     return written

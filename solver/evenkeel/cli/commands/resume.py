@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from evenkeel.systems.plans.reading import read_plan
     from evenkeel.systems.plans.targets import observed_by_name
     from evenkeel.systems.registry import read
-    from evenkeel.view.plan_report import report_plan
+    from evenkeel.view.plans import report_plan
 
     sources = [arguments.plan, *arguments.files]
     check_plan_out(sources, arguments.out, force=arguments.force)

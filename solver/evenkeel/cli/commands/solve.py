@@ -82,7 +82,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.systems.registry import writer_of
-    from evenkeel.view.report import report
+    from evenkeel.view.results import report
 
     check_table(arguments.table)
     check_report(arguments.report)

@@ -13,7 +13,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, check_report, tell, told_files
+from evenkeel.cli.output import check_outputs, check_report, page, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.goals import Goals
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     return tell(
         arguments, DONE,
         figures=lambda: _figures(found) | {"written": [*map(str, written)]},
-        text=lambda: f"{_lines(found)}\n{told_files(written)}",
+        text=lambda: f"{_lines(found)}{told_files(written)}",
     )  # fmt: skip
 
 
@@ -82,11 +82,10 @@ def _figures(found: "Frontier") -> dict[str, Any]:
 
 def _lines(found: "Frontier") -> str:
     """Return the plans as a table, cheapest first."""
-    lines = ["   moves  at least  max/mean"]
-    lines += [
-        f"{row['moves']:>8,}  {row['moves_at_least']:>8,}  {row['level']:>8.4f}"
-        for row in _figures(found)["plans"]
-    ]
-    lines += ["", "at least: moves proven to be needed for that level; max/mean: fullest node over "
-              "the mean"]  # fmt: skip
-    return "\n".join(lines)
+    from evenkeel.view.studies import frontier_table
+    from evenkeel.view.terminal import Line, rendered
+
+    said = (
+        "at least: moves proven to be needed for that level; max/mean: fullest node over the mean"
+    )
+    return rendered([frontier_table(found), Line(""), Line(said, "dim")], **page()).lstrip("\n")

@@ -16,9 +16,8 @@ from evenkeel.cli.arguments import (
 from evenkeel.cli.commands.plan import protocol_of, throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, check_report, tell, told_files
+from evenkeel.cli.output import check_outputs, check_report, page, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.studies.legends import said_of
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Goals
@@ -136,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
     return tell(
         arguments, DONE,
         figures=lambda: {**_figures(history), "written": [*map(str, written)]},
-        text=lambda: f"{_lines(history)}\n{told_files(written)}",
+        text=lambda: f"{_lines(history)}{told_files(written)}",
     )  # fmt: skip
 
 
@@ -166,15 +165,14 @@ def _figures(history: "History") -> dict[str, Any]:
 
 def _lines(history: "History") -> str:
     """Return the course in lines: what happened, and each figure first, at most and at last."""
-    lines = [repr(history).strip("<>")]
-    lines += [f"  {at:>10,.4g} s  {what}" for at, what in history.events]
-    lines.append(f"  {'':32} {'at first':>12} {'most':>12} {'at last':>12}")
-    cluster = history.scenario.cluster
-    unit = cluster.dimensions[cluster.bytes_dimension] if cluster.bytes_dimension >= 0 else ""
-    for name, column in history.table().items():
-        if name != "seconds" and len(column):
-            first, worst, last = float(column[0]), float(column.max()), float(column[-1])
-            figures = f"{first:>12,.4g} {worst:>12,.4g} {last:>12,.4g}"
-            lines.append(f"  {name:32} {figures}  {said_of(name, unit)}".rstrip())
-    lines += [f"warning: {warning}" for warning in history.warnings]
-    return "\n".join(lines)
+    from evenkeel.model.runtime.table import Table
+    from evenkeel.view.histories import figure_table
+    from evenkeel.view.terminal import Line, rendered
+
+    parts: list[Line | Table] = [
+        Line(repr(history).strip("<>")),
+        *(Line(f"  {at:>10,.4g} s  {what}") for at, what in history.events),
+        figure_table(history),
+        *(Line(f"! {warning}") for warning in history.warnings),
+    ]
+    return rendered(parts, **page())

@@ -357,18 +357,22 @@ def _laid_out(
     status: str, verdict: str, table: Sequence[tuple[str, ...]], notes: Sequence[str]
 ) -> str:
     """Lay out a verdict, a table of which the first row is the heading, and notes."""
-    from evenkeel.view.layout import escaped, marked_line, plain_table, rendered
+    from evenkeel.model.runtime.table import Column, Table
+    from evenkeel.view.terminal import Line, rendered
 
     style = {"optimal": "green", "feasible": "yellow"}.get(status, "red")
-    parts: list[Any] = [marked_line(f"[{style}]{escaped(verdict)}[/]")] if verdict else []
+    parts: list[Line | Table] = [Line(verdict, style)] if verdict else []
     if table:
-        heading, *rows = table
-        laid = plain_table()
-        for name in heading:
-            number = name in ("nodes", "price of each", "fits up to", "never above")
-            laid.add_column(name, justify="right" if number else "left")
-        for row in rows:
-            laid.add_row(*map(escaped, row))
-        parts.append(laid)
-    parts += [marked_line(f"[dim]{escaped(note)}[/]") for note in notes]
+        heads, *rows = table
+        figures = ("nodes", "price of each", "fits up to", "never above")
+        columns = zip(*rows, strict=True) if rows else ((),) * len(heads)
+        parts.append(
+            Table(
+                [
+                    Column(name, values, str if name in figures else None)
+                    for name, values in zip(heads, columns, strict=True)
+                ]
+            )
+        )
+    parts += [Line(note, "dim") for note in notes]
     return rendered(parts, **page()).lstrip("\n")

@@ -1,6 +1,7 @@
 """``evenkeel sweep``: what is lost with each node or domain, and what would repair it."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import (
     Commands,
@@ -16,10 +17,12 @@ from evenkeel.cli.commands.plan import throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import BROKEN, DONE, INTERRUPTED
 from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import check_outputs, check_report, tell, told_files
+from evenkeel.cli.output import check_outputs, check_report, page, tell, told_files
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.studies.legends import legend
 from evenkeel.cli.waiting import Waiting
+
+if TYPE_CHECKING:
+    from evenkeel.studies.swept import Sweep
 
 
 def add(commands: Commands) -> None:
@@ -57,7 +60,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.studies.outlook import HEADING, TIMED
     from evenkeel.studies.sweep import sweep
 
     check_report(arguments.report)
@@ -79,13 +81,32 @@ def run(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
         waiting.doing("writing")
         written = [] if arguments.report is None else [found.report(arguments.report)]
-    heads = [*HEADING, *(TIMED if arguments.throttle else ())]
     code = DONE if found.fits.all() else BROKEN
     return tell(
         arguments, INTERRUPTED if stopping.asked else code,
         figures=lambda: {
             "scenarios": [row._asdict() for row in found.rows()], "written": [*map(str, written)],
         },
-        text=lambda: f"{found}\n\n{legend(heads)}{told_files(written)}",
-        verdict=str(found).partition("\n")[0],
+        text=lambda: f"{_lines(found)}{told_files(written)}",
+        verdict=found.summary,
     )  # fmt: skip
+
+
+def _lines(found: "Sweep") -> str:
+    """Return the worst scenarios as a table, and what its columns are."""
+    from evenkeel.model.runtime.table import Table
+    from evenkeel.view.studies import SWEPT, scenario_table
+    from evenkeel.view.terminal import Line, rendered
+
+    if not found.outlooks:
+        return f"{found.summary}\n"
+    table = scenario_table(found)
+    heads = {one.short or one.name for one in table.columns}
+    legend = [f"  {head:<10} {said}" for head, said in SWEPT.items() if head in heads]
+    parts: list[Line | Table] = [
+        Line(found.summary),
+        table,
+        Line(""),
+        *(Line(one, "dim") for one in legend),
+    ]
+    return rendered(parts, **page())

@@ -62,6 +62,12 @@ class Flows:
     targets: tuple[str, ...]
     count: NDArray[np.int64]
 
+    @property
+    def inside(self) -> int:
+        """Moves that stay in their domain."""
+        same = np.array(self.sources, object)[:, None] == np.array(self.targets, object)
+        return int(self.count[same].sum())
+
 
 def flows_between(
     cluster: Cluster, before: Placement, after: Placement, domains: str | None = None
@@ -167,13 +173,7 @@ def flows(
     ax.set_axis_off()
     total = int(found.count.sum())
     name = named([*cluster.topology.tiers, NODE_TIER][level_at(cluster, domains)])
-    inside = sum(
-        int(every.count[i, j])
-        for i, source in enumerate(every.sources)
-        for j, target in enumerate(every.targets)
-        if source == target
-    )
-    said = f"{total:,} moves, {inside:,} of them within their {name}"
+    said = f"{total:,} moves, {every.inside:,} of them within their {name}"
     ax.set_title(plain(title) or said, loc="left", fontsize="medium")
     if total == 0:
         return ax

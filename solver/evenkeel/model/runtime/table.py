@@ -1,0 +1,125 @@
+"""Tables: named columns of values, and how each value is written for people.
+
+One table has many forms: CSV and JSON here, frames in ``model.reading.frames``, text for terminals
+and HTML in the view.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+NAME_LETTERS = 48
+"""Letters of a name in a page, whose lines do not break."""
+
+
+class Pair(NamedTuple):
+    """A value before and after."""
+
+    before: Any
+    after: Any
+
+
+class Spread(NamedTuple):
+    """Values that are drawn as a histogram from 0 to ``top``."""
+
+    values: NDArray[np.float64]
+    top: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: words on the left if it has no ``form``, else figures on the right.
+
+    Texts among the values stay as they are, and None is empty. ``short`` is the head where room is
+    short, ``bars`` are shares of a whole that are drawn beside the values, ``shades`` shares that
+    colour them, ``letters`` the longest word in a page (0: any). ``faint`` columns explain, and
+    ``spare`` ones are in pages only.
+    """
+
+    name: str
+    values: Sequence[Any] | NDArray[Any]
+    form: Callable[[Any], str] | None = None
+    short: str = ""
+    bars: Sequence[float | Pair] | None = None
+    shades: Sequence[float] | None = None
+    letters: int = NAME_LETTERS
+    faint: bool = False
+    spare: bool = False
+
+    @property
+    def words(self) -> bool:
+        """Whether it stands on the left."""
+        return self.form is None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether its values are histograms."""
+        return any(isinstance(_after(value), Spread) for value in self.values)
+
+    def written(self, value: Any) -> str:
+        """Write one value, or one side of a pair."""
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            return value
+        return str(value) if self.form is None else self.form(value)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of the same length, a caption, and how many more rows of a kind were left out.
+
+    In a page, what has a ``title`` is folded away under it.
+    """
+
+    columns: Sequence[Column]
+    caption: str = ""
+    title: str = ""
+    left: int = 0
+    what: str = "rows"
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values) if self.columns else 0
+
+    @classmethod
+    def of(cls, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
+        """Make a table of rows of plain values."""
+        listed = [*rows]
+        columns = zip(*listed, strict=True) if listed else ([] for _ in names)
+        return cls([*map(Column, names, columns)])
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return the values row by row."""
+        return [*zip(*(_plain(one.values) for one in self.columns), strict=True)]
+
+    def csv(self) -> str:
+        """Write the values as CSV; None is empty."""
+        out = io.StringIO()
+        lines = csv.writer(out, lineterminator="\n")
+        lines.writerow([one.name for one in self.columns])
+        lines.writerows(self.rows())
+        return out.getvalue()
+
+    def json(self) -> str:
+        """Write the values as a list of JSON objects, null for None."""
+        names = [one.name for one in self.columns]
+        lines = (json.dumps(dict(zip(names, row, strict=True))) for row in self.rows())
+        return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+WRITTEN: dict[str, Callable[[Table], str]] = {".csv": Table.csv, ".json": Table.json}
+"""How a table is written, by the suffix of its file."""
+
+
+def _plain(values: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+def _after(value: Any) -> Any:
+    return value.after if isinstance(value, Pair) else value

@@ -1,1 +1,0 @@
-"""The page of a result: one file of HTML that needs nothing beside it."""

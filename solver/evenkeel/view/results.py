@@ -1,0 +1,827 @@
+"""What is shown of a result: its tables, and from them a report, a piece of HTML and a page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit import Audit
+from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.levelness import Levelness, below_mean_said
+from evenkeel.measure.loads import utilisation
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import told_stranded
+from evenkeel.model.runtime.figures import amount, data, duration, number, percent, quantity
+from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.model.runtime.table import Column, Pair, Spread, Table
+from evenkeel.model.topology import NODE_TIER
+from evenkeel.result_rows import (
+    bytes_of,
+    down_nodes,
+    held_back,
+    leader_changes_of,
+    led_elsewhere,
+    lost_said,
+    moves_of,
+    unplaced_of,
+    waiting_replicas,
+)
+from evenkeel.view.charts import (
+    Lineup,
+    Panel,
+    axis_of_counts,
+    axis_of_shares,
+    node_chart,
+    widest_domains,
+)
+from evenkeel.view.html import (
+    Raw,
+    Section,
+    cards,
+    dim,
+    heading,
+    notebook,
+    page,
+    shortened,
+    subheading,
+    verdict,
+)
+from evenkeel.view.plots.moves import Flows, few, flows_between
+from evenkeel.view.terminal import SHOWN_ROWS, WIDTH, Line, rendered
+
+SHOWN_DIMENSIONS = 12
+SHOWN_NODES = 400
+SHOWN_DOMAINS = 60
+SHOWN_MOVES = 500
+SHOWN_CHANGES = 300
+SHOWN_VIOLATIONS = 100
+SHOWN_UNPLACED = 50
+"""Rows of a page."""
+
+FEW_DOMAINS = 24
+"""Domains up to which their figures have strips."""
+
+LONGEST_NAME = 24
+
+NAMED_NODES = 5
+"""Nodes that are named where they are not alive; the rest is counted."""
+
+STATUS_STYLE = {
+    "optimal": "green", "feasible": "green", "missed": "yellow", "partial": "yellow",
+    "infeasible": "red",
+}  # fmt: skip
+
+
+def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
+    """Report what a solve came to.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6
+    ... )
+    >>> print(report(ek.solve(cluster, goals=ek.Goals(level=0.0))))
+    Evenkeel · balance · ✓ optimal...
+    """
+    cluster = result.cluster
+    states = (result.levelness_before, result.levelness)
+    style = f"bold {STATUS_STYLE[result.status]}"
+    parts: list[Line | Table] = [
+        Line(f"Evenkeel · {result.method} · {_sign(result)} {result.status}", style),
+        Line(f"{result.message} Stopped by: {result.stop_reason}."),
+        Line(_size(cluster, result.levelness), "dim"),
+        *(Line(f"! {said}") for said in [lost_said(cluster)] if said),
+        *(Line(f"! {warning}") for warning in result.warnings),
+        dimension_table(cluster, states, result),
+        *(Line(said, "dim") for said in [below_mean_said(states)] if said),
+        *(Line(f"goal: {said}", "dim") for said in result.targets),
+        *([proven_table(result, SHOWN_ROWS)] if result.proven else []),
+        movement_table(result),
+        *_rules([result.audit_before, result.audit]),
+        *(_violations(result.audit, SHOWN_ROWS) if result.audit.hard else ()),
+        *_unplaced(result, SHOWN_ROWS),
+        *_times(result.timings),
+    ]
+    return rendered(parts, width, styled)
+
+
+def report_state(
+    cluster: Cluster,
+    audited: Audit,
+    level: Levelness,
+    *,
+    width: int = WIDTH,
+    styled: bool = False,
+) -> str:
+    """Report how a placement is as it stands: what it breaks, and how level it is.
+
+    Examples
+    --------
+    >>> from evenkeel.measure.audit import audit
+    >>> from evenkeel.measure.levelness import levelness
+    >>> c = Cluster.from_arrays(capacity=[[1.0], [9.0]], load=[[2.0]] * 2, placement=[[0], [1]])
+    >>> text = report_state(c, audit(c, c.placement), levelness(c, c.placement))
+    >>> "nodes over capacity" in text
+    True
+    """
+    said = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
+    waiting = waiting_replicas(cluster, cluster.placement)
+    if audited.ok and waiting:
+        said += f", but nodes that are down hold {counted(waiting, 'replica')}"
+    sign = "✓" if audited.ok and not waiting else "✗"
+    parts: list[Line | Table] = [
+        Line(f"{sign} {said}", "bold"),
+        Line(_size(cluster, level), "dim"),
+        *(
+            Line(f"! {told}")
+            for told in (_not_alive(cluster), lost_said(cluster), told_stranded(cluster))
+            if told
+        ),
+        dimension_table(cluster, (level,)),
+        *(Line(told, "dim") for told in [below_mean_said([level])] if told),
+        *_rules([audited]),
+        *_violations(audited, SHOWN_ROWS),
+    ]
+    return rendered(parts, width, styled)
+
+
+def result_html(result: Any) -> str:
+    """Write what a solve came to, for a notebook.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> "optimal" in result_html(ek.solve(c, goals=ek.Goals(level=0.0)))
+    True
+    """
+    compared, cluster = result.comparison, result.cluster
+    states = (result.levelness_before, result.levelness)
+    moved = (
+        f"{counted(compared.moves, 'move')}; {counted(compared.forced, 'replica')} had to move · "
+        f"{counted(compared.leader_changes, 'leader change')}"
+    )
+    if cluster.bytes_dimension >= 0:
+        unit = shortened(cluster.dimensions[cluster.bytes_dimension])
+        moved += f" · {unit} moved: {data(compared.bytes_moved, unit)}"
+    return notebook(
+        [
+            Raw(
+                heading(
+                    f"{_sign(result)} {result.status}", f"· {result.method} · {result.message}"
+                )
+            ),
+            moved,
+            *_short_of_goals(result),
+            *(f"! {said}" for said in [lost_said(cluster), *result.warnings] if said),
+            dimension_table(cluster, states, result, SHOWN_DIMENSIONS),
+            *(said for said in [below_mean_said(states)] if said),
+            *([proven_table(result, SHOWN_DIMENSIONS)] if result.proven else []),
+            *(one.text if isinstance(one, Line) else one
+              for one in _rules([result.audit_before, result.audit])),
+            *_without_node(len(result.unplaced_replicas)),
+        ]
+    )  # fmt: skip
+
+
+def result_page(result: Any) -> str:
+    """Write what came of a solve as a page of HTML.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
+    >>> page = result_page(ek.solve(c, goals=ek.Goals(level=0.0)))
+    >>> page.startswith("<!DOCTYPE html>"), "2 moves" in page
+    (True, True)
+    """
+    lineup = Lineup.of(result.cluster)
+    return page(
+        f"Evenkeel: {result.status}, {counted(result.comparison.moves, 'move')}",
+        _lead(result),
+        [
+            Section("level", "How level", [*_levels(result, lineup), *_domains(result)]),
+            Section("bounds", "How far from the best", _bounds(result)),
+            Section("changes", "What moves", _changes(result)),
+            Section("rules", "What was broken", _broken(result)),
+            Section("rows", "Row by row", [*_rows(result)]),
+        ],
+    )
+
+
+def moves_table(result: Any) -> Table:
+    """Return every move, then every other leader change, as the table that is written to files.
+
+    A replica that had no node comes from nowhere; a leader change has no slot and moves no data.
+    Bytes are in the unit of the dimension that moves.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[-1]])
+    >>> print(moves_table(ek.solve(cluster)).csv())
+    kind,partition,slot,from,to,bytes
+    move,p0,0,,n0,
+    leader,p0,,,n0,
+    """
+    names = ("kind", "partition", "slot", "from", "to", "bytes")
+    rows = [
+        ("move", one.partition, one.slot, one.source, one.target, one.bytes) for one in result.moves
+    ]
+    rows += [
+        ("leader", one.partition, None, one.source, one.target, None)
+        for one in result.leader_changes
+    ]
+    return Table.of(names, rows)
+
+
+def dimension_table(
+    cluster: Cluster, states: Sequence[Levelness], result: Any = None, most: int | None = None
+) -> Table:
+    """Lay out how full nodes are, a row per dimension and one of leaders.
+
+    ``states`` are what was and what is, or one alone.
+    """
+    paired = _both if len(states) > 1 else _alone
+    names = [shortened(name, LONGEST_NAME) for name in cluster.dimensions[:most]]
+    seen = [state.table[state.alive] for state in states]
+    finite = np.concatenate([table[np.isfinite(table)] for table in seen])
+    top = max(1.05, float(finite.max(initial=0.0)) * 1.02)
+    led = [state.leaders[state.leader_share > 0.0] for state in states]
+    leads = any(state.leaders.any() for state in states)
+    count = range(len(names))
+
+    def cells(of: Any, leaders: Any) -> list[Any]:
+        found = [paired([of(state, d) for state in states]) for d in count]
+        return found + ([paired([*map(leaders, states, led)])] if leads else [])
+
+    over = 1.0 + 1e-9
+    columns = [
+        Column("dimension", names + (["leaders"] if leads else []), short=" ", letters=0),
+        Column("fullest ÷ mean", cells(lambda s, d: s.ratio[d], lambda s, _: s.leader_ratio),
+               number, "max/mean"),
+    ]  # fmt: skip
+    if result is not None:
+        least = [*result.bounds.ratio[: len(names)]] + ([None] if leads else [])
+        columns.append(Column(_least_said(result), least, number))
+    columns += [
+        Column("fullest node", cells(lambda s, d: s.most[d], lambda _, n: f"{n.max(initial=0):,}"),
+               percent, "max"),
+        Column("emptiest node", cells(lambda s, d: s.least[d],
+               lambda _, n: f"{n.min(initial=int(n.max(initial=0))):,}"), percent, "min"),
+        Column("standard deviation", cells(lambda s, d: s.deviation[d],
+               lambda _, n: f"{n.std() if len(n) else 0.0:,.1f}"), percent, "std"),
+        Column("nodes over capacity", cells(lambda s, d: int((s.table[s.alive, d] > over).sum()),
+               lambda *_: ""), lambda n: f"{n:,}" if n else "-", "over"),
+        Column("", [paired([Spread(table[:, d], top) for table in seen]) for d in count]
+               + ([paired([""] * len(states))] if leads else [])),
+    ]  # fmt: skip
+    said = "Utilisation is load as a share of the node's capacity, before → after"
+    said = f"{'; '.join(filter(None, [said, below_mean_said(states)]))}."
+    return Table(columns, said, left=len(cluster.dimensions) - len(names), what="dimensions")
+
+
+def _both(values: Sequence[Any]) -> Any:
+    return Pair(*values)
+
+
+def _alone(values: Sequence[Any]) -> Any:
+    return values[0]
+
+
+def _least_said(result: Any) -> str:
+    """Return what heads bounds of levels: of a placement that lacks something they say nothing."""
+    return "at least" if result.audit.ok else "if complete"
+
+
+def proven_table(result: Any, most: int | None = None) -> Table:
+    """Lay out what was reached against what is proven, with the gap and the term that binds."""
+    shown = result.proven[:most]
+    reached, least, gap = (
+        zip(*(one.figures for one in shown), strict=True) if shown else ((), (), ())
+    )
+    return Table(
+        [
+            Column("proven", [one.name for one in shown]),
+            Column("reached", reached, str),
+            Column("at least", least, str),
+            Column("gap", gap, str),
+            Column("by", [one.reason for one in shown], letters=0, faint=True),
+        ],
+        "No placement that keeps all rules has less than the bound, but for leader changes: none "
+        "that leaves replicas there. The gap is how far above it the result is.",
+        left=len(result.proven) - len(shown), what="figures",
+    )  # fmt: skip
+
+
+def movement_table(result: Any) -> Table:
+    """Lay out the moves against the fewest that are proven to be needed."""
+    compared, bounds, cluster = result.comparison, result.bounds, result.cluster
+    proven = result.metrics["moves_at_least"]
+    wanted = max(1, int(cluster.partitions.replicas.sum(dtype=np.int64)))
+    to_reach = "at least" if result.audit.ok and result.goals_reached else "to the goals"
+    share = f"{compared.moves / wanted:.1%} of the replicas, {_standing(result)}"
+    rows = [
+        ("moves", compared.moves, share),
+        (to_reach, proven,
+         f"proven by {bounds.moves_term}: the goals cannot be reached with fewer"),
+        ("to mend", bounds.moves_feasible, "proven: rules cannot be kept with fewer"),
+        ("forced", compared.forced, "had no node, or one that may not keep them"),
+    ]  # fmt: skip
+    if result.cost is not None or not result.goals_asked:
+        del rows[1]  # no goals to reach
+    full = max(1, *(count for _, count, _ in rows))
+    bars = [count / full for _, count, _ in rows]
+    rows.append(("leader changes", compared.leader_changes, "they move no data"))
+    if compared.removed:
+        rows.append(("removed", compared.removed, "replicas without another in their place"))
+    names, counts, meanings = map(list, zip(*rows, strict=True))
+    shown: list[Any] = counts
+    if cluster.bytes_dimension >= 0:
+        name = cluster.dimensions[cluster.bytes_dimension]
+        part = float(compared.load_moved[cluster.bytes_dimension])
+        names.append("data moved")
+        shown.append(data(compared.bytes_moved, name))
+        meanings.append(f"{shortened(name)}, {part:.1%} of all of it")
+    bars += [0.0] * (len(names) - len(bars))
+    return Table(
+        [
+            Column("movement", names),
+            Column("count", shown, "{:,}".format, " ", bars),
+            Column("meaning", meanings, short=" ", letters=0, faint=True),
+        ],
+        "Counts of replicas.",
+    )
+
+
+def _standing(result: Any) -> str:
+    """Say how the moves of a result stand to the fewest that could reach the goals."""
+    if result.cost is not None:
+        return "priced, not counted"
+    if not result.audit.ok:
+        return "rules are still broken"
+    if not result.goals_asked:
+        return "no goals were asked for"
+    if not result.goals_reached:
+        return "the goals were not reached"
+    return "proven best" if result.gap.moves <= 0 else f"{result.gap.moves:.1%} above the bound"
+
+
+def _rules(audits: Sequence[Audit]) -> list[Line | Table]:
+    """Lay out how often each rule is broken; a line says so where none is."""
+    broken = [kind for kind in KINDS if any(one.counts[kind] for one in audits)]
+    if not broken:
+        return [Line("rules  none broken")]
+    signs = [
+        ("✗" if KINDS[kind].hard else "~") if audits[-1].counts[kind] else "✓" for kind in broken
+    ]
+    heads = ("before", "after") if len(audits) > 1 else ("broken",)
+    return [
+        Table(
+            [
+                Column("rules", [f"{s} {kind}" for s, kind in zip(signs, broken, strict=True)]),
+                *(
+                    Column(head, [one.counts[kind] or "-" for kind in broken], "{:,}".format)
+                    for head, one in zip(heads, audits, strict=True)
+                ),
+                Column("meaning", [KINDS[kind].meaning for kind in broken], short=" ", letters=0,
+                       faint=True),
+            ],
+            "How often each rule is broken.",
+        )
+    ]  # fmt: skip
+
+
+def _violations(audited: Audit, most: int, title: str = "") -> list[Table]:
+    """List what is broken, the largest amounts first, of each kind about as many."""
+    count = sum(len(found.amount) for found in audited.found)
+    if not count:
+        return []
+    by_kind = [np.argsort(-found.amount, kind="stable")[:most] for found in audited.found]
+    turns = sorted((turn, k) for k, rows in enumerate(by_kind) for turn in range(len(rows)))[:most]
+    taken = np.bincount([k for _, k in turns], minlength=len(by_kind))
+    rows = [
+        row
+        for found, largest, n in zip(audited.found, by_kind, taken.tolist(), strict=True)
+        for row in found.take(largest[:n]).rows(audited.cluster)
+    ]
+    places = [
+        {"partition": row.partition, "group": row.group, "node": row.node,
+         row.tier: row.domain, "dimension": row.dimension, "asked": row.expression}
+        for row in rows
+    ]  # fmt: skip
+    where = [
+        " · ".join(f"{name} {shortened(at)}" for name, at in place.items() if at)
+        for place in places
+    ]
+    return [
+        Table(
+            [
+                Column("worst", [row.kind for row in rows]),
+                Column("where", where, letters=0),
+                Column("amount", [row.amount for row in rows], quantity),
+            ],
+            "The largest amounts of each kind.", title and f"{title} ({count:,})",
+            count - len(rows), "violations",
+        )
+    ]  # fmt: skip
+
+
+def _unplaced(result: Any, most: int) -> Iterator[Table]:
+    """List replicas that found no node, and those that found none to leave theirs for.
+
+    With the rules that keep them off, the commonest first.
+    """
+    for title, replicas in (
+        ("unplaced", result.unplaced_replicas),
+        ("to leave their nodes", held_back(result.cluster, result.placement)),
+    ):
+        if not len(replicas):
+            continue
+        shown = unplaced_of(
+            result.cluster, result.placement, replicas[:most], result.levelness.loads, result.spent
+        )
+        blocked = (sorted(one.blocked.items(), key=lambda item: -item[1]) for one in shown)
+        said = [", ".join(f"{n:,} {reason}" for reason, n in reasons) for reasons in blocked]
+        name = f"{title} ({len(replicas):,})"
+        yield Table(
+            [
+                Column(name, [one.partition for one in shown]),
+                Column("slot", [one.slot for one in shown], str),
+                Column("kept off others by", said, letters=0),
+            ],
+            "What keeps each off how many nodes.", name.capitalize(), len(replicas) - len(shown),
+            "replicas",
+        )  # fmt: skip
+
+
+def _times(timings: Mapping[str, float]) -> list[Table]:
+    """Lay out the seconds per stage; stages within a stage stand below it, indented."""
+    outer = [name for name in timings if "." not in name]
+    whole = sum(timings[name] for name in outer)
+    if not timings:
+        return []
+    stages = [
+        stage
+        for name in outer
+        for stage in (name, *(one for one in timings if one.startswith(f"{name}.")))
+    ]
+    labels = [f"  {one.partition('.')[2]}" if "." in one else one for one in stages]
+    seconds = [timings[one] for one in stages]
+    bars = [one / whole if whole > 0.0 else 0.0 for one in seconds]
+    return [Table([Column("time", labels), Column(duration(whole), seconds, duration, "", bars)])]
+
+
+def _size(cluster: Cluster, level: Levelness) -> str:
+    wanted = int(cluster.partitions.replicas.sum(dtype=np.int64))
+    alive = int(level.alive.sum())
+    return (
+        f"{len(cluster.nodes):,} nodes, {alive:,} alive · {len(cluster.partitions):,} partitions · "
+        f"{wanted:,} replicas wanted"
+    )
+
+
+def _not_alive(cluster: Cluster) -> str:
+    """Name the nodes that are not alive, those with most replicas first, and what is on them."""
+    down = down_nodes(cluster, cluster.placement)
+    if not down:
+        return ""
+    named = some_of(down, lambda one: one.node, NAMED_NODES)
+    held = sum(one.replicas for one in down)
+    waiting = sum(one.replicas for one in down if one.waits)
+    waits = f", {waiting:,} of which wait there until it is back" if waiting else ""
+    return f"not alive: {named} · {held:,} replicas on them{waits}"
+
+
+def _sign(result: Any) -> str:
+    return "✓" if result.success else "✗"
+
+
+def _short_of_goals(result: Any) -> list[str]:
+    if result.cost is not None or (result.goals_reached and result.audit.ok):
+        return []
+    if not result.goals_asked:
+        return [] if result.audit.ok else ["Rules are still broken"]
+    least, term = result.bounds.moves_level, result.bounds.moves_term
+    short = "The goals were not reached" if result.audit.ok else "Rules are still broken"
+    takes = f"; the goals take at least {counted(least, 'move')}, by {term}" if least else ""
+    return [short + takes]
+
+
+def _without_node(count: int) -> list[str]:
+    have = "has" if count == 1 else "have"
+    return [f"{counted(count, 'replica')} {have} no node: see result.unplaced"] if count else []
+
+
+def _lead(result: Any) -> list[str | Table]:
+    """Write the verdict in a sentence, and the figures that people look for first."""
+    cluster, compared = result.cluster, result.comparison
+    wanted = int(cluster.partitions.replicas.sum(dtype=np.int64))
+    return [
+        verdict("Evenkeel:", f"{_sign(result)} {result.status}"),
+        result.message,
+        _sentence(result),
+        *(f"Warning: {warning}" for warning in [*filter(None, [lost_said(cluster)]),
+                                                *result.warnings]),
+        cards(_figures(result, wanted)),
+        dim(f"Method {result.method}, seed {result.seed}, stopped by: {result.stop_reason}. "
+            f"{_size(cluster, result.levelness)}; {counted(compared.forced, 'replica')} had to "
+            "move."),
+    ]  # fmt: skip
+
+
+def _sentence(result: Any) -> str:
+    """Say in a sentence how level the cluster has become, and at what price."""
+    compared, was, now = result.comparison, result.levelness_before.ratio, result.levelness.ratio
+    price = (
+        f"{counted(compared.moves, 'move')} and {counted(compared.leader_changes, 'leader change')}"
+    )
+    if not len(now):
+        return f"{price}."
+    d = int(np.argmax(now))
+    name = shortened(result.cluster.dimensions[d])
+    return (
+        f"With {price}, the fullest node has {_times_said(now[d])} the mean in {name}, "
+        f"where it was {_times_said(was[d])}; no other dimension is less level."
+    )
+
+
+def _times_said(value: float) -> str:
+    return f"{value:.3f} times" if np.isfinite(value) else "infinitely many times"
+
+
+def _figures(result: Any, wanted: int) -> list[tuple[str, str, str]]:
+    """Return the figures that stand out, with what to compare each with."""
+    cluster, compared = result.cluster, result.comparison
+    goals = (
+        "goals", "reached" if result.goals_reached else "missed",
+        f"the goals take at least {result.bounds.moves_level:,}",
+    )  # fmt: skip
+    if not result.goals_asked:
+        goals = ("goals", "none", "none were asked for")
+    if result.cost is not None:
+        goals = ("cost", f"{result.cost.total:,.0f}", "what was to be least")
+    found = [
+        ("moves", f"{compared.moves:,}", f"{compared.moves / max(1, wanted):.1%} of the replicas"),
+        ("leader changes", f"{compared.leader_changes:,}", "they move no data"),
+        goals,
+        ("hard violations", f"{result.audit_before.hard:,} → {result.audit.hard:,}",
+         "before → after"),
+        ("unplaced", f"{len(result.unplaced_replicas):,}", "replicas without a node"),
+    ]  # fmt: skip
+    if cluster.bytes_dimension >= 0:
+        name = shortened(cluster.dimensions[cluster.bytes_dimension])
+        share = float(compared.load_moved[cluster.bytes_dimension])
+        found.insert(
+            1, ("data moved", data(compared.bytes_moved, name), f"{name}, {share:.1%} of all of it")
+        )
+    return found
+
+
+def _levels(result: Any, lineup: Lineup) -> Iterator[str | Table]:
+    """Write the table of dimensions, and draw every node in each of them, before and after."""
+    cluster, was, now = result.cluster, result.levelness_before, result.levelness
+    states = (("before", "was", was), ("after", "now", now))
+    yield from (f"Goal: {said}." for said in result.targets)
+    yield dimension_table(cluster, (was, now), result, SHOWN_DIMENSIONS)
+    for d, name in enumerate(map(shortened, cluster.dimensions[:SHOWN_DIMENSIONS])):
+        seen = np.concatenate([state.table[state.alive, d] for _, _, state in states])
+        axis = axis_of_shares(float(seen[np.isfinite(seen)].max(initial=0.0)))
+        least = float(result.bounds.level[d])
+        capacity = [("capacity", 1.0)] if axis.top > 1.0 else []
+        panels = [
+            Panel(f"d{d}-{when}", f"{name} {when}, % of capacity", look, state.table[:, d],
+                  state.alive, [("mean", float(state.fair[d])), *capacity, *bound])
+            for (when, look, state), bound in zip(states, ([], [("least", least)]), strict=True)
+        ]  # fmt: skip
+        told = [
+            _order(cluster, lineup),
+            f"dashed: the mean, {percent(was.fair[d])} before and {percent(now.fair[d])} after",
+            f"dotted: the fullest node of any placement has at least {percent(least)}",
+        ]
+        told += ["full line: capacity"] if capacity else []
+        if seen.max(initial=0.0) > axis.top * (1 + 1e-9):
+            told.append("cut at the top of the axis")
+        yield subheading(f"{name} by node")
+        yield node_chart(cluster, lineup, axis, panels, "; ".join(told) + ".")
+    if was.leaders.any() or now.leaders.any():
+        axis = axis_of_counts(float(max(was.leaders.max(), now.leaders.max())))
+        panels = [
+            Panel(f"l-{when}", f"leaders {when}, partitions led", look,
+                  state.leaders.astype(np.float64), state.alive)
+            for when, look, state in states
+        ]  # fmt: skip
+        said = (
+            f"{_order(cluster, lineup)}; most on a node: {was.leaders.max():,} before, "
+            f"{now.leaders.max():,} after, at least {result.bounds.leaders:,}."
+        )
+        yield subheading("Leaders by node")
+        yield node_chart(cluster, lineup, axis, panels, said)
+
+
+def _order(cluster: Cluster, lineup: Lineup) -> str:
+    """Say what stands side by side."""
+    tiers = cluster.topology.tiers
+    by = f", by {shortened(tiers[0])}" if tiers else ""
+    if lineup.shared:
+        return (
+            f"{len(lineup.order):,} nodes in {len(lineup.bar):,} bars{by}: full colour up to the "
+            "emptiest node of a bar, pale up to its fullest; dead nodes are left out"
+        )
+    return f"A bar for each node{by}; outlined: dead"
+
+
+def _domains(result: Any) -> Iterator[str | Table]:
+    """Lay out how full the domains of the widest tier are on the whole."""
+    cluster, was, now = result.cluster, result.levelness_before, result.levelness
+    if not len(cluster.topology):
+        return
+    names, domain = widest_domains(cluster)
+
+    def summed(values: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(domain, weights=values, minlength=len(names)).astype(np.float64)
+
+    shares = [_shares(cluster, state, domain, len(names)) for state in (was, now)]
+    drawn = len(names) <= FEW_DOMAINS
+    top = max(1.0, float(np.concatenate(shares).max(initial=0.0)))
+    shown = np.argsort(-shares[1].max(1, initial=0.0), kind="stable")[:SHOWN_DOMAINS]
+    tier = shortened(cluster.topology.tiers[0])
+    columns = [
+        Column(tier, [names[z] for z in shown.tolist()]),
+        Column("nodes alive", summed(now.alive)[shown], "{:,.0f}".format),
+    ]
+    for d, name in enumerate(map(shortened, cluster.dimensions[:SHOWN_DIMENSIONS])):
+        pairs = _pairs(shares[0][shown, d], shares[1][shown, d])
+        bars = [Pair(a / top, b / top) for a, b in pairs] if drawn else None
+        columns.append(Column(f"{name}, % of capacity", pairs, percent, bars=bars))
+    led = _pairs(summed(was.leaders)[shown], summed(now.leaders)[shown])
+    columns.append(Column("leaders", led, "{:,.0f}".format))
+    for name, values in (
+        ("replicas in", result.comparison.node_in), ("replicas out", result.comparison.node_out),
+    ):  # fmt: skip
+        columns.append(Column(name, summed(values)[shown], "{:,.0f}".format))
+    said = "Load of the nodes alive as a share of their capacity, before → after."
+    said += " Upper strip: before; lower strip: after." if drawn else ""
+    yield subheading(f"By {tier}")
+    yield Table(columns, said, left=len(names) - len(shown), what="domains")
+
+
+def _pairs(before: NDArray[Any], after: NDArray[Any]) -> list[Pair]:
+    return [*map(Pair, before.tolist(), after.tolist())]
+
+
+def _shares(
+    cluster: Cluster, state: Levelness, domain: NDArray[np.int64], count: int
+) -> NDArray[np.float64]:
+    """Return load over capacity of the live nodes of each domain, (Z, D)."""
+    load = np.zeros((count, state.loads.shape[1]))
+    room = np.zeros_like(load)
+    np.add.at(load, domain, state.loads * state.alive.astype(np.float64)[:, None])
+    np.add.at(room, domain, np.where(state.alive[:, None], cluster.nodes.capacity, 0.0))
+    return utilisation(load, room)
+
+
+def _bounds(result: Any) -> list[str | Table]:
+    """Lay out what was reached beside what no placement can beat."""
+    if not result.audit.ok:
+        return ["Rules are still broken; bounds are proven of placements that keep them all."]
+    parts: list[str | Table] = [proven_table(result)]
+    if result.cost is not None:
+        names = [one.name for one in fields(result.cost)]
+        costs = [float(np.sum(getattr(result.cost, name))) for name in names]
+        named = Column("part", [name.replace("_", " ") for name in names])
+        parts.append(Table([named, Column("cost", costs, quantity)], "What the placement costs."))
+    return parts
+
+
+def _changes(result: Any) -> list[str | Table]:
+    """Write how many moves there are beside what is proven of them, and between which domains."""
+    cluster, compared = result.cluster, result.comparison
+    if not compared.moves:
+        return ["No replica moves.", movement_table(result)]
+    tiers = cluster.topology.tiers
+    if not tiers:
+        return [movement_table(result), "The cluster has no tiers to sum the moves up by."]
+    flows = flows_between(cluster, cluster.placement, result.placement)
+    tier = shortened(tiers[0])
+    return [
+        movement_table(result),
+        subheading(f"From {tier} to {tier}"),
+        f"{counted(compared.moves, 'move')}, {flows.inside:,} of them within their {tier}.",
+        _matrix(few(flows), tier),
+    ]
+
+
+def _matrix(flows: Flows, tier: str) -> Table:
+    """Lay out moves by source and target, deeper where there are more."""
+    most = max(1, int(flows.count.max(initial=0)))
+    columns = [Column("from \\ to", [*flows.sources, "all"])]
+    for name, counts in zip(flows.targets, flows.count.T, strict=True):
+        values = [*counts.tolist(), int(counts.sum())]
+        shades = [*(counts / most).tolist(), 0.0]
+        columns.append(Column(shortened(name), values, "{:,}".format, shades=shades))
+    totals = [*flows.count.sum(1).tolist(), int(flows.count.sum())]
+    columns.append(Column("all", totals, "{:,}".format))
+    return Table(columns, f"Moves from the {tier} of the row to the {tier} of the column.")
+
+
+def _broken(result: Any) -> list[str | Table]:
+    """Write what was broken and what is, with the reasons that are known."""
+    shown = _rules([result.audit_before, result.audit])
+    if not isinstance(shown[0], Table):
+        return ["No rule was broken before, and none is now."]
+    rules = shown[0]
+    pairs = [*zip(rules.columns[1].values, rules.columns[2].values, strict=True)]
+    kinds = [name.partition(" ")[2] for name in rules.columns[0].values]
+    columns = [
+        Column("rule", kinds),
+        Column("strength", ["hard" if KINDS[kind].hard else "wish" for kind in kinds]),
+        *rules.columns[1:3],
+        Column("outcome", [_outcome(*(0 if n == "-" else n for n in one)) for one in pairs]),
+        rules.columns[3],
+    ]
+    regressions = ", ".join(f"{n:,} {kind}" for kind, n in result.regressions.items() if n)
+    parts: list[str | Table] = [replace(rules, columns=columns)]
+    parts += [f"Broken now, and not before: {regressions}."] if regressions else []
+    if unplaced := [*_unplaced(result, SHOWN_UNPLACED)]:
+        parts += [subheading("Replicas without a node"), *unplaced]
+    if worst := _violations(result.audit, SHOWN_VIOLATIONS, "Violations"):
+        parts += [subheading("Still broken"), *worst]
+    return parts
+
+
+def _outcome(before: int, after: int) -> str:
+    """Say what became of a kind, with a sign and in words."""
+    if after == 0:
+        return "✓ mended"
+    return "✗ left" if after == before else "~ in part" if after < before else "✗ more than before"
+
+
+def _rows(result: Any) -> Iterator[Table]:
+    """Lay out nodes, moves and changes of leaders, folded away."""
+    cluster, after = result.cluster, result.placement
+    yield _node_table(result)
+    moved = np.flatnonzero(result.comparison.joined)
+    sized = cluster.bytes_dimension >= 0
+    if sized:
+        size = np.array(bytes_of(cluster, after, moved))
+        moved = moved[np.argsort(-size, kind="stable")]
+    if len(moved):
+        rows = moves_of(cluster, after, moved[:SHOWN_MOVES])
+        columns = [
+            Column("partition", [one.partition for one in rows]),
+            Column("slot", [one.slot for one in rows], str),
+            Column("from", [one.source or "nowhere" for one in rows]),
+            Column("to", [one.target for one in rows]),
+        ]
+        if sized:
+            unit = shortened(cluster.dimensions[cluster.bytes_dimension])
+            columns.append(Column(unit, [one.bytes for one in rows], amount))
+        order = "The largest first." if sized else "In order of partition and slot."
+        left = len(moved) - len(rows)
+        yield Table(columns, order, f"Moves ({len(moved):,})", left, "moves")
+    changed = led_elsewhere(cluster, after)
+    if len(changed):
+        led = leader_changes_of(cluster, after, changed[:SHOWN_CHANGES])
+        yield Table(
+            [
+                Column("partition", [one.partition for one in led]),
+                Column("from", [one.source or "nowhere" for one in led]),
+                Column("to", [one.target or "nowhere" for one in led]),
+            ],
+            "In order of partition; those that nobody alive led are listed, too.",
+            f"Partitions led by another {NODE_TIER} ({len(changed):,})",
+            len(changed) - len(led), "partitions",
+        )  # fmt: skip
+
+
+def _node_table(result: Any) -> Table:
+    """Lay out the nodes, those first that were or are the fullest."""
+    cluster, was, now = result.cluster, result.levelness_before, result.levelness
+    nodes, topology = cluster.nodes, cluster.topology
+    fullest = np.maximum(was.table.max(1, initial=0.0), now.table.max(1, initial=0.0))
+    shown = np.argsort(-fullest, kind="stable")[:SHOWN_NODES]
+    state = np.where(~now.alive, "dead", np.where(nodes.may_receive, "up", "takes none"))
+    tiers = topology.tiers
+    at = topology.domain[-1, shown].tolist() if tiers else [-1] * len(shown)
+    domains = [topology.domain_name(len(tiers) - 1, z) if z >= 0 else "" for z in at]
+    columns = [
+        Column("node", [nodes.names[n] for n in shown.tolist()]),
+        Column(shortened(tiers[-1]) if tiers else "domain", domains),
+        Column("state", state[shown].tolist()),
+    ]
+    for d, name in enumerate(map(shortened, cluster.dimensions[:SHOWN_DIMENSIONS])):
+        columns.append(Column(name, _pairs(was.table[shown, d], now.table[shown, d]), percent))
+    led = _pairs(was.leaders[shown], now.leaders[shown])
+    columns += [
+        Column("leaders", led, "{:,}".format),
+        Column("replicas in", result.comparison.node_in[shown], "{:,}".format),
+        Column("replicas out", result.comparison.node_out[shown], "{:,}".format),
+    ]
+    return Table(
+        columns, "The fullest first, be it before or after; % of capacity, before → after.",
+        f"Nodes ({len(nodes):,})", len(nodes) - len(shown), "nodes",
+    )  # fmt: skip
