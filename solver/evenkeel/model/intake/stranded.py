@@ -118,7 +118,9 @@ def told_pinned(cluster: "Cluster") -> list[str]:
     """
     held, nodes = cluster.placement, cluster.nodes
     pinned = ((held.flags & Flag.PINNED) != 0) & (held.node >= 0) & ~unchanged(held)[held.owner]
-    down, leaves = pinned & ~nodes.serves[held.node], pinned & ~nodes.may_hold[held.node]
+    down, leaves = (
+        pinned & ~np.append(state, True)[held.node] for state in (nodes.serves, nodes.may_hold)
+    )
     banned = np.zeros(len(held.node), np.bool_)
     if pinned.any() and len(cluster.forbidden):
         pairs = {(int(p), int(n)) for p, n in cluster.forbidden.tolist()}
