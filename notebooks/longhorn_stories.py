@@ -36,8 +36,7 @@ from evenkeel.systems.longhorn.auto_balance.settings import Settings
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from evenkeel.view import plots
 from evenkeel.view.html import Raw, table
-from evenkeel.view.plots.canvas import canvas, legend
-from evenkeel.view.plots.palette import BOUND, STYLES
+from evenkeel.view.plots.canvas import BOUND, STYLES, canvas, legend
 
 sys.path.insert(0, "..")  # the experiments lie beside the notebooks, in bench
 from bench.experiments.longhorn_stories import played

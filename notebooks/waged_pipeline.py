@@ -37,8 +37,7 @@ from evenkeel.control.engines.engine import Answer, Scope
 from evenkeel.control.engines.registry import engine_of
 from evenkeel.view import plots
 from evenkeel.view.html import Raw, table
-from evenkeel.view.plots.canvas import canvas, legend
-from evenkeel.view.plots.palette import INK, STYLES
+from evenkeel.view.plots.canvas import INK, STYLES, canvas, legend
 
 # %% [markdown]
 # ## What one step does

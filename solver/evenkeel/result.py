@@ -404,7 +404,7 @@ class Result(Reported, Shown):
         >>> ek.solve(c, goals=ek.Goals(level=0.0)).to_frame("nodes", "pandas").load_d0.tolist()
         [2.0, 2.0]
         """
-        from evenkeel.result_frames import result_frame
+        from evenkeel.result_rows import result_frame
 
         return result_frame(self, table, backend)
 

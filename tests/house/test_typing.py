@@ -13,7 +13,7 @@ import evenkeel as ek
 import evenkeel_kernels
 from evenkeel.methods.registry import METHODS, MethodName
 from evenkeel.result import ResultTable
-from evenkeel.result_frames import TABLES
+from evenkeel.result_rows import TABLES
 from tests.house import sample_program
 from tests.support import places
 

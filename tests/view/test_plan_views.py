@@ -11,7 +11,7 @@ from matplotlib.collections import PolyCollection
 import evenkeel as ek
 from evenkeel.view import plots
 from evenkeel.view.plans import report_plan, steps_table
-from evenkeel.view.plots.timeline import MOST_ROWS
+from evenkeel.view.plots.plans import MOST_ROWS
 from tests.planning.test_plan import drawn, full, swapped
 
 

@@ -18,9 +18,9 @@ from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.errors import InvalidInput
 from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel.view import plots
+from evenkeel.view.plots.canvas import STYLES
 from evenkeel.view.plots.moves import DEAD, NOWHERE, OTHERS
 from evenkeel.view.plots.nodes import MOST_BARS
-from evenkeel.view.plots.palette import STYLES
 from tests.support.clusters import clusters
 
 

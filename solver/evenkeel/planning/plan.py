@@ -20,8 +20,6 @@ from evenkeel.model.reading.frames import (
     Frame,
     PandasFrame,
     PolarsFrame,
-    columns_of,
-    frame_of,
 )
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
@@ -29,6 +27,7 @@ from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.figures import data_of
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
+from evenkeel.model.runtime.table import Table
 from evenkeel.planning.account.broken import told_losses
 from evenkeel.planning.account.progress import Progress, progress_of
 from evenkeel.planning.account.recovery import short_until
@@ -456,7 +455,7 @@ class Plan(Reported, Shown):
         InvalidInput
             If there is no such library, or narwhals is missing, which makes frames.
         """
-        return frame_of(columns_of(PlanRow, self.rows_of(np.arange(len(self)))), backend)
+        return Table.of_records(PlanRow, self.rows()).frame(backend)
 
     def rows_of(self, which: NDArray[np.integer]) -> list[PlanRow]:
         """Return some steps with names.

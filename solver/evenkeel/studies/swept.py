@@ -16,12 +16,11 @@ from evenkeel.model.reading.frames import (
     Frame,
     PandasFrame,
     PolarsFrame,
-    columns_of,
-    frame_of,
 )
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
+from evenkeel.model.runtime.table import Table
 from evenkeel.result import Result
 from evenkeel.session.held import HeldCluster
 from evenkeel.studies.outlook import (
@@ -272,7 +271,7 @@ class Sweep(Reported, Shown):
         InvalidInput
             If there is no such library, or narwhals is missing, which makes frames.
         """
-        return frame_of(columns_of(Row, self.rows()), backend)
+        return Table.of_records(Row, self.rows()).frame(backend)
 
     @property
     def summary(self) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.printable import counted
 from evenkeel.view.html import Raw, shortened, text
-from evenkeel.view.plots.domains import domain_names
+from evenkeel.view.plots.nodes import domain_names
 
 MOST_BARS = 300
 """Nodes up to which each has a bar; of more, some that stand side by side share one."""

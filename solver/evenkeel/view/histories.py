@@ -76,15 +76,7 @@ def _meaning(figure: str, unit: str) -> str:
 
 
 def history_html(history: Any) -> str:
-    """Write what came of a simulated run, for a notebook.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
-    >>> "2 moves" in history_html(ek.simulate.play(c, until=60.0))
-    True
-    """
+    """Write what came of a simulated run, for a notebook."""
     total = history.total
     moved = [
         counted(int(total(name)), what)
@@ -108,16 +100,7 @@ def history_html(history: Any) -> str:
 
 
 def history_page(history: Any) -> str:
-    """Write what came of a simulated run as a page of HTML.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
-    >>> page = history_page(ek.simulate.play(c, until=60.0))
-    >>> page.startswith("<!DOCTYPE html>"), "whole at the end" in page
-    (True, True)
-    """
+    """Write what came of a simulated run as a page of HTML."""
     columns = history.table()
     return page(
         f"Evenkeel: {shortened(history.scenario.name)}, {duration(_end(history))}",

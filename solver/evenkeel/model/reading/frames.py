@@ -1,7 +1,7 @@
 """Frames: tables of pandas, polars or pyarrow, in and out, through narwhals."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,25 +75,6 @@ def frame_of(
             continue
     message = f"is not installed: pip install {backend or BACKENDS[0]}"
     raise InvalidInput([Fault("backend", backend, message)])
-
-
-def columns_of(kind: type, rows: Sequence[Any]) -> dict[str, NDArray[Any] | list[Any]]:
-    """Return rows of one kind by column, of the types that its fields say; NaN for no number.
-
-    Examples
-    --------
-    >>> from typing import NamedTuple
-    >>> Pair = NamedTuple("Pair", [("name", str), ("size", float | None)])
-    >>> columns_of(Pair, [Pair("a", None)])
-    {'name': ['a'], 'size': array([nan])}
-    """
-    found: dict[str, NDArray[Any] | list[Any]] = {}
-    for name, shape in get_type_hints(kind).items():
-        values = [getattr(row, name) for row in rows]
-        plain = {*get_args(shape)} - {type(None)} or {shape}
-        number = next((one for one in (float, int, bool) if one in plain), None)
-        found[name] = values if number is None else np.array(values, number)
-    return found
 
 
 def numbers_of(column: Any) -> NDArray[np.float64] | None:

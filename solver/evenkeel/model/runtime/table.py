@@ -1,18 +1,19 @@
 """Tables: named columns of values, and how each value is written for people.
 
-One table has many forms: CSV and JSON here, frames in ``model.reading.frames``, text for terminals
-and HTML in the view.
+One table has many forms: CSV, JSON and frames here, text for terminals and HTML in the view.
 """
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+
+from evenkeel.model.reading.frames import Backend, Frame, frame_of
 
 NAME_LETTERS = 48
 """Letters of a name in a page, whose lines do not break."""
@@ -94,6 +95,30 @@ class Table:
         columns = zip(*listed, strict=True) if listed else ([] for _ in names)
         return cls([*map(Column, names, columns)])
 
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> "Table":
+        """Make a table of plain values by column."""
+        return cls([Column(name, values) for name, values in columns.items()])
+
+    @classmethod
+    def of_records(cls, kind: type, rows: Sequence[Any]) -> "Table":
+        """Make a table of rows of one kind, of the types that its fields say; NaN for no number.
+
+        Examples
+        --------
+        >>> from typing import NamedTuple
+        >>> Size = NamedTuple("Size", [("name", str), ("size", float | None)])
+        >>> [one.values for one in Table.of_records(Size, [Size("a", None)]).columns]
+        [['a'], array([nan])]
+        """
+        found = []
+        for name, shape in get_type_hints(kind).items():
+            values = [getattr(row, name) for row in rows]
+            plain = {*get_args(shape)} - {type(None)} or {shape}
+            number = next((one for one in (float, int, bool) if one in plain), None)
+            found.append(Column(name, values if number is None else np.array(values, number)))
+        return cls(found)
+
     def rows(self) -> list[tuple[Any, ...]]:
         """Return the values row by row."""
         return [*zip(*(_plain(one.values) for one in self.columns), strict=True)]
@@ -111,6 +136,10 @@ class Table:
         names = [one.name for one in self.columns]
         lines = (json.dumps(dict(zip(names, row, strict=True))) for row in self.rows())
         return "[\n" + ",\n".join(lines) + "\n]\n"
+
+    def frame(self, backend: Backend | None = None) -> Frame:
+        """Make a frame of the values: arrays of numbers, and lists of texts."""
+        return frame_of({one.name: one.values for one in self.columns}, backend)
 
 
 WRITTEN: dict[str, Callable[[Table], str]] = {".csv": Table.csv, ".json": Table.json}

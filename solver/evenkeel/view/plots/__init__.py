@@ -10,14 +10,10 @@ and whatever colour says a hatch, a marker or a line style says too.
 'node'
 """
 
-from evenkeel.view.plots.domains import heat_map
-from evenkeel.view.plots.methods import bars, ranges
 from evenkeel.view.plots.moves import Flows, flows, flows_between
-from evenkeel.view.plots.nodes import leaders, utilisation
-from evenkeel.view.plots.over_time import compared, course, evenness
-from evenkeel.view.plots.search import trace
-from evenkeel.view.plots.timeline import gantt
-from evenkeel.view.plots.tradeoff import frontier
+from evenkeel.view.plots.nodes import heat_map, leaders, utilisation
+from evenkeel.view.plots.plans import frontier, gantt
+from evenkeel.view.plots.series import bars, compared, course, evenness, ranges, trace
 
 __all__ = [
     "Flows",

@@ -1,13 +1,61 @@
-"""The axes that a plot draws on, and what they look like."""
+"""What plots draw on, and what tells series apart: never colour alone, so that grey prints do too.
+
+The colours are those of Okabe and Ito, which colour-blind people can tell apart, in an order in
+which neighbours differ in brightness too.
+
+References
+----------
+Okabe and Ito, Color universal design: how to make figures that are colour-blind friendly.
+"""
 
 import math
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.view.plots.palette import FAINT, PALE
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one series is drawn."""
+
+    colour: str
+    line: Any
+    marker: str
+    hatch: str
+
+
+STYLES = (
+    Style("#0072B2", "-", "o", ""),
+    Style("#E69F00", "--", "s", "////"),
+    Style("#202020", "-.", "^", "xxxx"),
+    Style("#56B4E9", ":", "D", "...."),
+    Style("#D55E00", (0, (5, 1, 1, 1, 1, 1)), "v", "\\\\\\\\"),
+    Style("#CC79A7", (0, (1, 1)), "P", "++++"),
+    Style("#009E73", (0, (8, 2)), "X", "oooo"),
+)
+"""For series without a meaning of their own, in turn."""
+
+BEFORE = Style("#E69F00", "--", "s", "////")
+AFTER = Style("#0072B2", "-", "o", "")
+"""What was, and what is now: the same in every picture."""
+
+BOUND = Style("#202020", ":", "|", "")
+"""What is proven."""
+
+INK = "#202020"
+FAINT = "#8C8C8C"
+PALE = "#D9D9D9"
+RAMP = "cividis"
+"""Values as brightness, dark for low; it rises evenly in grey."""
+
+
+def style(number: int) -> Style:
+    """Return how the series of a number is drawn."""
+    return STYLES[number % len(STYLES)]
+
 
 PER_LETTER, PER_ENTRY = 0.068, 0.65
 """Inches that a letter takes in a legend, and the rest of an entry."""
@@ -29,13 +77,7 @@ WIDTH, HEIGHT = 6.4, 3.6
 
 
 def canvas(ax: "Axes | None", width: float = WIDTH, height: float = HEIGHT) -> "Axes":
-    """Return the axes to draw on.
-
-    Examples
-    --------
-    >>> canvas(None, 4.0, 3.0).figure.get_size_inches().tolist()
-    [4.0, 3.0]
-    """
+    """Return the axes to draw on."""
     if ax is None:
         from matplotlib.figure import Figure
 
@@ -49,36 +91,18 @@ def canvas(ax: "Axes | None", width: float = WIDTH, height: float = HEIGHT) -> "
 
 
 def plain(text: str) -> str:
-    """Return a text such that no dollar in it begins a formula.
-
-    Examples
-    --------
-    >>> plain("cost in $") == "cost in " + chr(92) + "$"
-    True
-    """
+    """Return a text such that no dollar in it begins a formula."""
     return text.replace("$", r"\$")
 
 
 def named(name: str, letters: int = LONGEST_NAME) -> str:
-    """Return a name that stands on one line and leaves room for the picture.
-
-    Examples
-    --------
-    >>> named("eu-west, room 7, rack 12", 8)
-    '…rack 12'
-    """
+    """Return a name that stands on one line and leaves room for the picture."""
     line = " ".join(name.split())
     return plain(line if len(line) <= letters else f"…{line[1 - letters :]}")
 
 
 def cased(width: float) -> list[Any]:
-    """Return what draws a line on white, so that it stands out from areas and hatches behind it.
-
-    Examples
-    --------
-    >>> len(cased(1.0))
-    2
-    """
+    """Return what draws a line on white, so that it stands out from areas and hatches behind it."""
     from matplotlib.patheffects import Normal, Stroke
 
     return [Stroke(linewidth=width + 1.8, foreground="white"), Normal()]
@@ -111,13 +135,7 @@ def legend(ax: "Axes") -> None:
 
 
 def letters_across(ax: "Axes") -> int:
-    """Return how many letters of a line below the axes are as wide as they are.
-
-    Examples
-    --------
-    >>> letters_across(canvas(None, 6.4, 3.6)) > letters_across(canvas(None, 3.2, 3.6)) >= 20
-    True
-    """
+    """Return how many letters of a line below the axes are as wide as they are."""
     return max(20, int(_inches_across(ax) / LABEL_LETTER))
 
 
@@ -136,15 +154,7 @@ def _across(wide: list[float], columns: int) -> float:
 
 
 def titled(ax: "Axes", title: str) -> None:
-    """Write a title above the axes and above their legend.
-
-    Examples
-    --------
-    >>> ax = canvas(None)
-    >>> titled(ax, "before")
-    >>> ax.get_title(loc="left")
-    'before'
-    """
+    """Write a title above the axes and above their legend."""
     if not title:
         return
     found = ax.get_legend()

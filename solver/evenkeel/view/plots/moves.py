@@ -10,9 +10,8 @@ from evenkeel.measure.compare import joined, sources
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.topology import NODE_TIER
-from evenkeel.view.plots.canvas import canvas, named, plain
-from evenkeel.view.plots.domains import domain_names, level_at
-from evenkeel.view.plots.palette import AFTER, FAINT, INK
+from evenkeel.view.plots.canvas import AFTER, FAINT, INK, canvas, named, plain
+from evenkeel.view.plots.nodes import domain_names, level_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
