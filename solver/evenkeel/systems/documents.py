@@ -231,3 +231,10 @@ def the_only(documents: Sequence[Document], name: str) -> Document:
         given = [document.name for document in documents]
         raise InvalidInput([Fault("source", given, f"format {name!r} is read from one file")])
     return documents[0]
+
+
+def largest(documents: Sequence[Document]) -> Document:
+    """Return the largest document, which stands for all in messages and limits of size."""
+    if not documents:
+        raise InvalidInput([Fault("source", [], "names no file")])
+    return max(documents, key=lambda one: len(one.data))

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import quoted
-from evenkeel.systems.elasticsearch.columns import Row
-from evenkeel.systems.elasticsearch.documents import MOST, Findings, amount
+from evenkeel.systems.elasticsearch.documents import MOST, Findings, Row, amount
 from evenkeel.systems.elasticsearch.settings import DataNode, is_true
 from evenkeel.systems.elasticsearch.shards import Shard, ends
 

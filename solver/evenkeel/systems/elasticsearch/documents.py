@@ -1,17 +1,261 @@
 """Which answer of an API a file is, and what it says: rows of tables, nodes, and flat settings."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from evenkeel.model.errors import FaultList
+from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.systems.documents import Document, quoted
-from evenkeel.systems.elasticsearch.cat_text import kind_of_text, read_text
-from evenkeel.systems.elasticsearch.columns import Row
 from evenkeel.systems.json_text import decode_json
+
+Row = dict[str, str | None]
+
+SIZE = r"[0-9]+(?:\.[0-9]+)?[kmgtp]?b?"
+STATES = "STARTED|RELOCATING|INITIALIZING|UNASSIGNED"
+
+LOOKS: Mapping[str, re.Pattern[str]] = {
+    "index": re.compile(r"\S+"),
+    "shard": re.compile("[0-9]{1,9}"),
+    "prirep": re.compile("[prs]"),
+    "state": re.compile(STATES),
+    "docs": re.compile("[0-9]+|-"),
+    **{
+        name: re.compile(f"{SIZE}|-")
+        for name in ("store", "dataset", "disk.indices", "disk.used", "disk.avail", "disk.total")
+    },
+    "disk.percent": re.compile("[0-9]+%?|-"),
+    "shards": re.compile("[0-9]+"),
+    "host": re.compile(r"\S+"),
+    "ip": re.compile(r"\S*[.:]\S*|-"),
+}
+"""What a cell looks like, by the title of its column; others hold anything."""
+
+
+def borders(header: str, lines: Sequence[str]) -> list[int] | None:
+    """Return where each column but the last ends; None for a table that is not padded.
+
+    Columns are padded to their widest cells, text behind and numbers before. Between two titles
+    the last place that is blank in all lines parts them: a number has no blanks, and before a
+    column of text that place is right before its title, whatever blanks there are in names.
+
+    Examples
+    --------
+    >>> borders("node  docs id", ["es 1 10000 a", "es-2     7 b"])
+    [4, 10]
+    >>> borders("node docs", ["es-number-1 7"]) is None
+    True
+    """
+    found = []
+    for here, there in pairwise(re.finditer(r"\S+", header)):
+        blank = (
+            at
+            for at in range(there.start() - 1, here.end() - 1, -1)
+            if all(line[at : at + 1] in ("", " ") for line in lines)
+        )
+        at = next(blank, -1)
+        if at < 0:
+            return None
+        found.append(at)
+    return found
+
+
+def cut(titles: Sequence[str], ends: Sequence[int], line: str) -> Row | None:
+    """Return the cells of a line of a padded table; None where one does not look like its title."""
+    cells = [line[begin:end].strip() for begin, end in pairwise([0, *ends, len(line)])]
+    return _row(titles, cells)
+
+
+def split(titles: Sequence[str], line: str) -> Row | None:
+    """Return the cells of a line that is not padded, a word each; the last may be more."""
+    cells = line.split(None, len(titles) - 1)
+    return _row(titles, [cell.rstrip() for cell in cells]) if len(cells) == len(titles) else None
+
+
+def _row(titles: Sequence[str], cells: Sequence[str]) -> Row | None:
+    """Return cells by their titles if all that are filled look like it."""
+    row = {title: cell or None for title, cell in zip(titles, cells, strict=True)}
+    for title, cell in row.items():
+        if cell is not None and title in LOOKS and not LOOKS[title].fullmatch(cell):
+            return None
+    return row
+
+
+Table = Literal["shards", "allocation"]
+CatKind = Literal[Table, ""]
+
+LINES = 4
+"""Lines of which one shows what they all are."""
+
+ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|x(?:\.x){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
+SHARD = re.compile(
+    r"(?P<index>\S+) +(?P<shard>[0-9]{1,9}) +(?P<prirep>[prs]) +"
+    rf"(?P<state>{STATES})"
+    rf"(?: +(?P<docs>[0-9]+))?(?: +(?P<store>{SIZE}))?(?: +{SIZE})?"
+    rf"(?: +(?P<ip>{ADDRESS}) +(?P<node>\S.*))?"
+)
+ALLOCATION = re.compile(
+    r"(?P<counts>(?:[0-9.]+[kmgtp]?b? +){1,5}?)"
+    rf"(?:(?P<indices>{SIZE}) +(?P<used>{SIZE}) +(?P<avail>{SIZE}) +(?P<total>{SIZE}) +[0-9]+%? +)?"
+    rf"(?P<host>(?!{SIZE} )\S+) +(?P<ip>{ADDRESS}) +(?P<node>\S.*)"
+)
+NOWHERE = re.compile(r"[0-9]+(?: +[0-9.]+[kmgtp]?b?)* +UNASSIGNED(?: +\S+)?")
+ROLE = re.compile(r" +[a-z-]+$")
+"""Behind a node, the letters of what it is for."""
+
+USUAL: Mapping[Table, Sequence[str]] = {
+    "shards": ("index", "shard", "prirep", "state", "docs", "store", "dataset", "ip", "node"),
+    "allocation": (
+        "shards", "shards.undesired", "write_load.forecast", "disk.indices.forecast",
+        "disk.indices", "disk.used", "disk.avail", "disk.total", "disk.percent", "host", "ip",
+        "node", "node.role",
+    ),
+}  # fmt: skip
+"""The columns that are printed where nobody asked for others, in their order."""
+
+KEYS = frozenset({"index", "shard", "prirep"})
+"""Columns that tell which shard a row is about."""
+
+DISK = frozenset({"disk.used", "disk.avail", "disk.total"})
+"""Columns of which two tell how full a disk is."""
+
+SHORT: Mapping[Table, Mapping[str, str]] = {
+    "shards": {
+        "i": "index", "idx": "index", "s": "shard", "sh": "shard", "p": "prirep", "pr": "prirep",
+        "primaryorreplica": "prirep", "st": "state", "sto": "store", "d": "docs", "dc": "docs",
+        "n": "node",
+    },
+    "allocation": {
+        "s": "shards", "di": "disk.indices", "diskindices": "disk.indices", "du": "disk.used",
+        "diskused": "disk.used", "da": "disk.avail", "diskavail": "disk.avail",
+        "dt": "disk.total", "disktotal": "disk.total", "dp": "disk.percent",
+        "diskpercent": "disk.percent", "h": "host", "n": "node",
+    },
+}  # fmt: skip
+"""Columns by the other names that they may be asked for by."""
+
+
+class Rows(NamedTuple):
+    """Rows of a table, and the line of each."""
+
+    rows: list[Row]
+    lines: list[int]
+
+
+def kind_of_text(head: str) -> CatKind:
+    """Tell what the beginning of a text is of.
+
+    Examples
+    --------
+    >>> kind_of_text("wiki 0 p STARTED 3014 31.1mb 192.168.56.10 Frankie Raye"), kind_of_text("a b")
+    ('shards', '')
+    """
+    for line in [line.strip() for line in head.lstrip().split("\n", LINES)[:LINES]]:
+        if _heads("shards", _titles("shards", line)) or SHARD.fullmatch(line):
+            return "shards"
+        told = ALLOCATION.fullmatch(line)
+        if _heads("allocation", _titles("allocation", line)) or (told and told["total"]):
+            return "allocation"
+    return ""
+
+
+def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
+    """Return the rows of a table, noting what is none."""
+    lines = [line.rstrip("\r") for line in document.text(faults).split("\n")]
+    filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    titles = _titles(kind, filled[0][1]) if filled else []
+    usual: Callable[[str], Row | None] = _shard if kind == "shards" else _allocation
+    known = usual
+    if _heads(kind, titles):
+        (number, header), *filled = filled
+        if missing := _missing(kind, titles):
+            faults.add(f"{document.name}:{number}", quoted(header[:80]), missing)
+            return Rows([], [])
+        ends = borders(header, [line for _, line in filled])
+        # where titles are apart, so were cells, and words are none of them
+        ways: list[Callable[[str], Row | None]] = []
+        if ends is not None:
+            ways.append(partial(cut, titles, ends))
+        if "  " not in header.strip():
+            ways.append(partial(split, titles))
+        if _is_usual(kind, titles):
+            ways.append(usual)
+        known = partial(_headed, titles, ways)
+    found, wrong = Rows([], []), 0
+    for number, line in filled:
+        row = known(line)
+        if row is not None:
+            found.rows.append(row)
+            found.lines.append(number)
+            continue
+        wrong += 1
+        if wrong <= LISTED_FAULTS:
+            message = f"is no row of _cat/{kind}: ask for it with ?v, or with ?format=json"
+            faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
+    return found
+
+
+def _titles(kind: Table, line: str) -> list[str]:
+    """Return the words of a line as the titles of columns that they would be."""
+    return [SHORT[kind].get(name, name) for name in line.lower().split()]
+
+
+def _heads(kind: Table, titles: Sequence[str]) -> bool:
+    """Whether titles are the header of a table."""
+    if kind == "shards":
+        return {*titles} >= KEYS
+    disks = [title for title in titles if title.startswith("disk.")]
+    return len(disks) > 1 and "node" in titles
+
+
+def _missing(kind: Table, titles: Sequence[str]) -> str:
+    """Return what a header lacks without which the table tells nothing."""
+    if "node" not in titles:
+        return "has no column node: nothing tells where shards are"
+    if kind == "allocation" and len(DISK & {*titles}) < 2:
+        return f"needs two of the columns {', '.join(sorted(DISK))}"
+    return ""
+
+
+def _is_usual(kind: Table, titles: Sequence[str]) -> bool:
+    """Whether columns stand in the usual order, so that cells tell by their looks what they are."""
+    return [*titles] == [title for title in USUAL[kind] if title in titles]
+
+
+def _headed(
+    titles: Sequence[str], ways: Sequence[Callable[[str], Row | None]], line: str
+) -> Row | None:
+    """Return the cells of a line as the first of the ways to part them finds them."""
+    row = next((row for way in ways if (row := way(line))), None)
+    if row is None or any(title in titles and not row.get(title) for title in KEYS):
+        return None
+    return row
+
+
+def _shard(line: str) -> Row | None:
+    told = SHARD.fullmatch(line.strip())
+    return None if told is None else dict(told.groupdict())
+
+
+def _allocation(line: str) -> Row | None:
+    if NOWHERE.fullmatch(line.strip()):
+        return {"node": "UNASSIGNED"}
+    told = ALLOCATION.fullmatch(line.strip())
+    if told is None:
+        return None
+    row = {name: told[name] for name in ("host", "ip", "node")}
+    row["shards"] = told["counts"].split()[0]
+    row |= {f"disk.{name}": told[name] for name in ("indices", "used", "avail", "total")}
+    # releases that count more than shards also tell what nodes are for
+    if len(told["counts"].split()) > 1 and told["total"]:
+        row["node"] = ROLE.sub("", row["node"] or "")
+    return row
+
 
 Kind = Literal[
     "shards", "allocation", "nodes", "shutdown", "cluster settings", "index settings", ""

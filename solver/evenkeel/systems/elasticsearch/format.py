@@ -6,12 +6,163 @@ Elasticsearch, ``_cat/shards``, ``_cat/allocation``, ``_nodes``, cluster and ind
 ``_cluster/reroute``; OpenSearch has the same.
 """
 
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Placement
 from evenkeel.systems.elasticsearch.cluster import read
 from evenkeel.systems.elasticsearch.documents import hint, recognises
+from evenkeel.systems.elasticsearch.exchanges import Command, exchanges, orders, under_way
 from evenkeel.systems.elasticsearch.notices import left_out
-from evenkeel.systems.elasticsearch.output import encode
 from evenkeel.systems.elasticsearch.waves import CARRIER
 from evenkeel.systems.registry import Format
+
+SCRIPT = """#!/bin/sh
+# Moves shards. ES is the address of the cluster; curl takes passwords from ~/.netrc (-n).
+# First a dry run, which changes nothing; then, with the word go behind it, the moves.
+# The balancer is held, or it would take moves back; afterwards let it go on as it was before:
+#   curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
+#     -d '{"persistent":{"cluster.routing.rebalance.enable":null}}'
+set -eu
+: "${ES:=http://localhost:9200}"
+reroute() {
+  curl -fsSn -X POST "$ES/_cluster/reroute?$1" -H 'Content-Type: application/json' \\
+    --data-binary @"$2"
+}
+reroute 'dry_run=true&explain=true&metric=none' FILE
+[ "${1-}" = go ] || exit 0
+curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
+  -d '{"persistent":{"cluster.routing.rebalance.enable":"none"}}'
+reroute 'metric=none' FILE
+"""
+LATER = """# What needs room that others leave: once all have arrived, and disks are read again.
+curl -fsSn "$ES/_cluster/health?wait_for_no_relocating_shards=true&timeout=24h"
+sleep 60
+reroute 'metric=none' FILE
+"""
+
+
+def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
+    """Return the commands of a reroute, the way back, and a script; unsolved, the table of shards.
+
+    Commands that need room which others leave stand in files of their own, to be given later.
+
+    Which copy is the primary is not changed: only Elasticsearch chooses it, when one fails.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster was not read from Elasticsearch, a partition is not named index/number, or a
+        copy would be given up.
+    """
+    native = cluster.native
+    if not (isinstance(native, dict) and isinstance(native.get("shards"), list)):
+        message = "was not read from Elasticsearch: there are no shards to write"
+        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    if placement is None:
+        return {path: _lines(native["shards"])}
+    there, back = _commands(cluster, placement)
+    first, *later = _rounds(cluster, there)
+    files = {path: _formatted(first), path.with_suffix(".undo.json"): _formatted(back)}
+    script = SCRIPT.replace("FILE", shlex.quote(f"./{path.name}"))
+    for i, commands in enumerate(later, start=2):
+        file = path.with_suffix(f".{i}.json")
+        files[file] = _formatted(commands)
+        script += LATER.replace("FILE", shlex.quote(f"./{file.name}"))
+    return files | {path.with_suffix(".sh"): script.encode()}
+
+
+def _formatted(commands: Sequence[Command]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode({"commands": commands}), indent=1) + b"\n"
+
+
+def _rounds(cluster: Cluster, commands: Sequence[Command]) -> list[list[Command]]:
+    """Return commands in rounds: none needs room in its own that only leaves in it.
+
+    Elasticsearch counts what leaves a node until it has left. What never finds room so is last.
+    """
+    if "disk" not in cluster.dimensions:
+        return [[*commands]]
+    d = cluster.dimensions.index("disk")
+    place = {name: n for n, name in enumerate(cluster.nodes.names)}
+    row = {name: p for p, name in enumerate(cluster.partitions.names)}
+    before, sizes = cluster.placement, cluster.partitions.load.voter[:, d]
+    held = before.node >= 0
+    used = np.zeros(len(place))
+    np.add.at(used, before.node[held], sizes[before.owner[held]])
+    rounds: list[list[Command]] = []
+    waiting = [*commands]
+    while waiting:
+        given, left = list[Command](), list[Command]()
+        leaves = np.zeros(len(place))
+        for command in waiting:
+            [(kind, of)] = command.items()
+            size = sizes[row[f"{of['index']}/{of['shard']}"]]
+            if kind == "cancel":
+                given.append(command)
+                continue
+            n = place[of.get("to_node") or of["node"]]
+            if used[n] + size > cluster.nodes.capacity[n, d]:
+                left.append(command)
+                continue
+            given.append(command)
+            used[n] += size
+            if kind == "move":
+                leaves[place[of["from_node"]]] += size
+        if not given:
+            given, left = left, []
+        rounds.append(given)
+        used -= leaves
+        waiting = left
+    return rounds or [[]]
+
+
+def _lines(rows: Sequence[Any]) -> bytes:
+    """Return a table with a row per line, for people to read and compare."""
+    try:
+        return b"[\n" + b",\n".join(map(msgspec.json.encode, rows)) + b"\n]\n"
+    except UnicodeEncodeError as error:
+        raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
+
+
+def _commands(cluster: Cluster, after: Placement) -> tuple[list[Command], list[Command]]:
+    """Return the commands there and back: cancelled copies first, then moves, then new copies."""
+    faults = FaultList()
+    before, names = cluster.placement, cluster.nodes.names
+    there: list[list[Command]] = [[], [], []]
+    coming = under_way(cluster.native)
+    changed = np.unique(before.owner[before.node != after.node])
+    for p in changed.tolist():
+        name = cluster.partitions.names[p]
+        index, _, number = name.rpartition("/")
+        if not (index and number.isdecimal()):
+            faults.add(f"partition_names[{p}]", name, "must be index/number")
+            continue
+        own: dict[str, Any] = {"index": index, "shard": int(number)}
+        slots = slice(int(before.first[p]), int(before.first[p + 1]))
+        ours = before.node[slots].tolist()
+        told = exchanges(before.role[slots].tolist(), ours, after.node[slots].tolist())
+        if any(len(one.joins) < len(one.leaves) for one in told):
+            new = [names[n] for n in after.node[slots].tolist() if n >= 0]
+            message = f"would give up copies: it has {sum(n >= 0 for n in ours)}"
+            faults.add(name, new, message)
+            continue
+        for all_, more in zip(there, orders(own, told, names, coming.get(name, {})), strict=True):
+            all_ += more
+    faults.raise_if_any()
+    undo = [
+        {"move": one | {"from_node": one["to_node"], "to_node": one["from_node"]}}
+        for one in (command["move"] for command in reversed(there[1]))
+    ]
+    return [command for part in there for command in part], undo
+
 
 FORMAT = Format(
     name="elasticsearch",

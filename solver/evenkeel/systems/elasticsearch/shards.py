@@ -4,8 +4,7 @@ import re
 from typing import NamedTuple
 
 from evenkeel.systems.documents import quoted
-from evenkeel.systems.elasticsearch.columns import Row
-from evenkeel.systems.elasticsearch.documents import Findings
+from evenkeel.systems.elasticsearch.documents import Findings, Row
 
 RELOCATING = re.compile(r"(.*) -> (\S*) (\S*) (.*)", re.DOTALL)
 KINDS = frozenset("prs")

@@ -13,7 +13,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
-from evenkeel.systems.documents import Document
+from evenkeel.systems.documents import Document, largest
 from evenkeel.systems.expressions import word
 from evenkeel.systems.helix import amounts, instances
 from evenkeel.systems.helix.instances import ALL_RESOURCES, DISABLED
@@ -29,7 +29,6 @@ from evenkeel.systems.helix.resources import (
 )
 from evenkeel.systems.native.arguments import build, check_slots
 from evenkeel.systems.notes import noted
-from evenkeel.systems.sources import largest
 
 NAME = "helix"
 MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER_INSTANCE")

@@ -1,6 +1,15 @@
-"""Which of Kafka's documents a file is, and what its JSON ones say."""
+"""Which of Kafka's documents a file is, and what its JSON ones say.
+
+Of each broker there is a line that names it. Behind it stands what it understands, in parentheses,
+or why it did not answer: ``-> ERROR: ...DisconnectException``.
+
+One header line per topic; one line per partition, which starts with a tab. Fields are
+``Name: value``, divided by tabs (by spaces in what people paste), and releases differ in which ones
+there are; Confluent's name observers, too.
+"""
 
 import re
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -8,11 +17,8 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int32, Int64, decode_json, note_cut_off
-from evenkeel.systems.kafka.answers import is_answers, read_answers
-from evenkeel.systems.kafka.description import read_description
-from evenkeel.systems.kafka.findings import Findings, Replicas, TopicPartition, whole
+from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import LogDirs, listed_in
-from evenkeel.systems.kafka.rack_lines import are_rack_lines, read_rack_lines
 from evenkeel.systems.kafka.reassigned import is_list_of_reassigned, read_reassigned
 from evenkeel.systems.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.systems.kafka.tables import is_broker_table, is_load_table, read_broker_table
@@ -279,3 +285,206 @@ def _read_racks(findings: Findings, document: Document) -> None:
 def _check_whole(findings: Findings, at: str, number: int) -> None:
     if number < 0:
         findings.faults.add(at, number, "must be 0 or more")
+
+
+ANSWER = re.compile(
+    rb"^\S+:[0-9]{1,5} \(id: ([0-9]{1,10}) rack: ([^\n]*?)(?: isFenced: (true|false))?\) ->"
+    rb"[ \t]*(\(?)",
+    re.MULTILINE,
+)
+"""The first line of what is printed of a broker: id, rack, whether it is fenced, what it said."""
+
+
+def is_answers(head: bytes) -> bool:
+    """Whether this begins as ``kafka-broker-api-versions`` prints it."""
+    return ANSWER.search(head) is not None
+
+
+def read_answers(findings: Findings, document: Document) -> None:
+    """Take in which brokers answered, and the racks of all that are named.
+
+    A broker that is fenced is out of the cluster for the controller, though it may answer: it
+    leads nothing and is in sync with nobody.
+    """
+    tells_racks = False
+    for found in ANSWER.finditer(document.data):
+        at = f"{document.name}:{document.line_at(found.start())}"
+        broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
+        if broker is None:
+            findings.faults.add(at, quoted(found[1]), "must be a broker id")
+            continue
+        findings.add_answer(at, broker, up=found[4] == b"(" and found[3] != b"true")
+        tells_racks |= rack != "null"
+        findings.add_rack(at, broker, None if rack == "null" else rack)
+    if tells_racks:
+        findings.rack_files.append(document.name)
+
+
+LINE = re.compile(r"([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
+PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
+DONE = "done"
+"""Stands for the roles of a controller whose number is known: a rack that follows is its own."""
+
+IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+
+
+def are_rack_lines(head: bytes) -> bool:
+    """Whether this begins with a rack, or has a property that tells one."""
+    lines = [line for line in head.decode("utf-8", "replace").split("\n") if _says(line)]
+    return bool(lines) and bool(LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines)))
+
+
+def _says(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def read_rack_lines(findings: Findings, document: Document) -> None:
+    """Take in the rack of one broker after the other."""
+    findings.rack_files.append(document.name)
+    broker: int | None = None
+    broker_at = f"{document.name}:1"
+    rack: tuple[str, str] | None = None
+    roles = ""
+    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
+        at = f"{document.name}:{number}"
+        line = line.strip()
+        known = PROPERTY.fullmatch(line)
+        found = None if known else LINE.fullmatch(line)
+        if known and known[1] == "broker.rack":
+            rack = None if roles == DONE else (known[2].strip(), at)
+        elif known and known[1] == "process.roles":
+            roles = known[2].replace(" ", "")
+        elif known and (own := whole(known[2].strip())) is not None:
+            if broker is not None:
+                findings.faults.add(broker_at, broker, "has no broker.rack")
+            broker, broker_at, roles = own, at, roles if roles != DONE else ""
+        elif known:
+            findings.faults.add(at, quoted(known[2]), f"{known[1]} must be a broker id")
+        elif found and (own := whole(found[1])) is not None:
+            _add_line(findings, at, own, found[2].strip(), found[3].strip())
+        elif _says(line) and "=" not in line:
+            findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
+        if broker is not None and roles == "controller":
+            findings.controllers.add(broker)
+            broker, rack, roles = None, None, DONE
+        if broker is not None and rack is not None:
+            findings.add_rack(rack[1], broker, rack[0])
+            broker, rack, roles = None, None, ""
+    if broker is not None:
+        findings.faults.add(broker_at, broker, "has no broker.rack")
+    if rack is not None:
+        findings.faults.add(rack[1], quoted(rack[0]), "has no broker.id or node.id")
+
+
+def _add_line(findings: Findings, at: str, broker: int, divider: str, text: str) -> None:
+    """Take in a rack, of which quotes are no part, unless more than one cell is left of the line.
+
+    Cells end at a comma, and at blanks where these divide the first one from the second.
+    """
+    inside = IN_QUOTES.fullmatch(text)
+    if inside is not None:
+        findings.add_rack(at, broker, inside[1] or inside[2])
+    elif "," in text or (not divider and len(text.split()) > 1):
+        message = "is more than one cell: a line has a broker and its rack; else put it in quotes"
+        findings.faults.add(at, quoted(text), message)
+    elif text[0] in "\"'" or text[-1] in "\"'":
+        findings.faults.add(at, quoted(text), "has a quote without the other one")
+    else:
+        findings.add_rack(at, broker, text)
+
+
+FIELDS = (
+    "Topic", "TopicId", "PartitionCount", "ReplicationFactor", "Configs", "MarkedForDeletion",
+    "Partition", "Leader", "Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Elr",
+    "LastKnownElr", "Offline", "Observers", "LiveObservers",
+)  # fmt: skip
+FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(FIELDS)}):[ \t]?")
+NO_LEADER = ("none", "-1", "n/a", "")
+OBSERVERS = ("Observers", "LiveObservers")
+"""Fields of Confluent's: replicas that are out of sync on purpose, and those of them that live."""
+
+WANTED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
+
+
+def read_description(findings: Findings, document: Document) -> None:
+    """Take in what ``kafka-topics --describe`` printed; lines without a topic are passed over."""
+    findings.documents += 1
+    announced: dict[str, tuple[int, str]] = {}
+    seen: dict[str, int] = {}
+    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
+        fields = _fields(line)
+        at = f"{document.name}:{number}"
+        if "Topic" not in fields:
+            continue
+        topic = fields["Topic"]
+        if "Partition" not in fields:
+            count = _whole(findings, at, "PartitionCount", fields.get("PartitionCount", ""))
+            announced[topic] = (count, at)
+            if "ReplicationFactor" in fields:
+                factor = _whole(findings, at, "ReplicationFactor", fields["ReplicationFactor"])
+                findings.factor[topic] = factor
+            _read_configs(findings, at, topic, fields.get("Configs", ""))
+            continue
+        seen[topic] = seen.get(topic, 0) + 1
+        missing = sorted(WANTED - fields.keys())
+        if missing:
+            findings.faults.add(
+                at, quoted(line.strip()), f"is cut off: it has no {', '.join(missing)}"
+            )
+            continue
+        _read_partition(findings, at, fields)
+    for topic, (count, at) in announced.items():
+        # a description that was filtered (--under-replicated-partitions) has no header lines
+        if count != seen.get(topic, 0):
+            found = f"announces {count} partitions, {seen.get(topic, 0)} follow"
+            findings.faults.add(at, quoted(topic), f"{found}: the file is truncated or filtered")
+
+
+def _fields(line: str) -> dict[str, str]:
+    """Divide a line at the names of its fields."""
+    parts = FIELD.split(line)
+    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _read_configs(findings: Findings, at: str, topic: str, configs: str) -> None:
+    for config in configs.split(","):
+        name, _, value = config.partition("=")
+        if name.strip() == "min.insync.replicas":
+            findings.min_in_sync[topic] = _whole(findings, at, "min.insync.replicas", value)
+
+
+def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> None:
+    before = len(findings.faults.faults)
+    number = _whole(findings, at, "Partition", fields["Partition"])
+    leader = -1
+    if fields["Leader"].lower() not in NO_LEADER:
+        leader = _whole(findings, at, "Leader", fields["Leader"])
+    observers = [_brokers(findings, at, name, fields.get(name, "")) for name in OBSERVERS]
+    findings.observing.update(observers[-1])
+    said = Replicas(
+        _brokers(findings, at, "Replicas", fields["Replicas"]),
+        at,
+        findings.documents,
+        leader=leader,
+        in_sync=_brokers(findings, at, "Isr", fields["Isr"]),
+        adding=_brokers(findings, at, "Adding Replicas", fields.get("Adding Replicas", "")),
+        removing=_brokers(findings, at, "Removing Replicas", fields.get("Removing Replicas", "")),
+        observing=tuple(dict.fromkeys(chain(*observers))),
+    )
+    if len(findings.faults.faults) == before:  # a line that cannot be read contradicts no other
+        findings.add_partition(TopicPartition(fields["Topic"], number), said)
+
+
+def _brokers(findings: Findings, at: str, name: str, text: str) -> tuple[int, ...]:
+    return tuple(
+        _whole(findings, at, name, part)
+        for part in text.split(",")
+        if part.strip() not in ("", "N/A")
+    )
+
+
+def _whole(findings: Findings, at: str, name: str, text: str) -> int:
+    number = whole(text.strip())
+    if number is None:
+        findings.faults.add(at, quoted(text), f"{name} must be a whole number, at most {MOST}")
+    return number or 0

@@ -1,6 +1,7 @@
 """Spread constraints, anti-affinity and eligible nodes of workloads as rules."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -9,14 +10,327 @@ from numpy.typing import NDArray
 
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.systems.expressions import word
-from evenkeel.systems.kubernetes.apart import Apart, chosen_by
-from evenkeel.systems.kubernetes.conditions import selects
-from evenkeel.systems.kubernetes.eligible import Eligible
+from evenkeel.systems.kubernetes.conditions import (
+    CORDONED,
+    near,
+    ready,
+    selects,
+    tolerated,
+    tolerates,
+)
 from evenkeel.systems.kubernetes.objects import Objects
-from evenkeel.systems.kubernetes.resources import Node, SpreadConstraint
-from evenkeel.systems.kubernetes.selected import Selected
-from evenkeel.systems.kubernetes.terms import terms_of, with_own
+from evenkeel.systems.kubernetes.resources import (
+    Node,
+    PodSpec,
+    PodTerm,
+    Requirement,
+    Selector,
+    SpreadConstraint,
+    Taint,
+)
 from evenkeel.systems.kubernetes.workloads import Workload
+
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+NAMED = "kubernetes.io/metadata.name"
+"""The label that every namespace has: its name. Others of namespaces are not read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """Pods that a workload's should be apart from, in the domains of a label.
+
+    Parameters
+    ----------
+    key : str
+        Label that names the domains.
+    weight : int or None
+        What it is worth; None for a term that must hold.
+    selector : Selector or None
+        Which pods; none selects nothing.
+    listed : list of str
+        Namespaces by name.
+    spaces : Selector or None
+        Namespaces by their labels.
+    """
+
+    key: str
+    weight: int | None
+    selector: Selector | None
+    listed: Sequence[str]
+    spaces: Selector | None
+
+    @property
+    def guesses(self) -> bool:
+        """Whether it selects namespaces by labels that are not read."""
+        if self.spaces is None:
+            return False
+        keys = {*(self.spaces.matchLabels or ())}
+        return bool((keys | {one.key for one in self.spaces.matchExpressions or ()}) - {NAMED})
+
+    def namespaces(self, own: str, known: Iterable[str]) -> set[str]:
+        """Return the namespaces that it looks into; without any named, that of its pod."""
+        if self.spaces is None:
+            return {*self.listed} or {own}
+        return {*self.listed} | {name for name in known if selects(self.spaces, {NAMED: name})}
+
+
+def terms_of(one: Workload) -> list[Term]:
+    """Return the anti-affinity terms of a workload, those that must hold first."""
+    affinity = one.first.spec.affinity
+    apart = affinity.podAntiAffinity if affinity else None
+    if apart is None:
+        return []
+    hard = apart.requiredDuringSchedulingIgnoredDuringExecution or []
+    soft = apart.preferredDuringSchedulingIgnoredDuringExecution or []
+    return [
+        *(_term(each, None, one.labels) for each in hard),
+        *(_term(each.podAffinityTerm, each.weight, one.labels) for each in soft),
+    ]
+
+
+def _term(given: PodTerm, weight: int | None, labels: Mapping[str, str]) -> Term:
+    """Return a term with what it takes from the labels of its own pod."""
+    selector = with_own(
+        given.labelSelector, labels, given.matchLabelKeys or (), given.mismatchLabelKeys or ()
+    )
+    return Term(
+        given.topologyKey, weight, selector, given.namespaces or (), given.namespaceSelector
+    )
+
+
+def with_own(
+    selector: Selector | None,
+    labels: Mapping[str, str],
+    same: Sequence[str],
+    other: Sequence[str] = (),
+) -> Selector | None:
+    """Return a selector that wants some labels to be as a pod has them, and some to differ."""
+    if selector is None:
+        return None
+    more = [Requirement(key, "In", [labels[key]]) for key in same if key in labels]
+    more += [Requirement(key, "NotIn", [labels[key]]) for key in other if key in labels]
+    return Selector(selector.matchLabels, [*(selector.matchExpressions or ()), *more])
+
+
+CORDON = Taint(CORDONED, "NoSchedule")
+
+
+class Eligible:
+    """Looks nodes up for what pods ask for, the same only once."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._labels = [node.metadata.labels or {} for node in nodes]
+        self._masks: dict[bytes, Mask] = {}
+        self._codes: dict[str, NDArray[np.int64]] = {}
+        self.ready: Mask = np.array([ready(node) for node in nodes], np.bool_)
+        self.cordoned: Mask = np.array([node.spec.unschedulable for node in nodes], np.bool_)
+
+    def codes(self, key: str) -> NDArray[np.int64]:
+        """Return the domain of each node by a label, (N,); -1 for none."""
+        if key not in self._codes:
+            numbers: dict[str, int] = {}
+            told = [own.get(key) for own in self._labels]
+            self._codes[key] = np.array(
+                [-1 if one is None else numbers.setdefault(one, len(numbers)) for one in told],
+                np.int64,
+            )
+        return self._codes[key]
+
+    def open(self, spec: PodSpec) -> Mask:
+        """Return the nodes that a pod may come to, (N,)."""
+        return self._near(spec) & self._tolerated(spec) & self._labelled(spec)
+
+    def counted(self, spec: PodSpec, each: SpreadConstraint) -> Mask:
+        """Return the nodes whose domains a spread looks at, (N,)."""
+        mask = self._labelled(spec)
+        if each.nodeAffinityPolicy != "Ignore":
+            mask = mask & self._near(spec)
+        if each.nodeTaintsPolicy == "Honor":
+            # a node that is not ready has a taint that says so
+            mask = mask & self._tolerated(spec) & self.ready
+        return mask
+
+    def domains(self, spec: PodSpec, each: SpreadConstraint) -> int:
+        """Return how many domains a spread looks at."""
+        return len(np.unique(self.codes(each.topologyKey)[self.counted(spec, each)]))
+
+    def closed(self, spec: PodSpec, each: SpreadConstraint) -> Mask:
+        """Return the nodes of domains that a spread looks at and no pod may come to, (N,)."""
+        codes = self.codes(each.topologyKey)
+        return self.counted(spec, each) & ~np.isin(codes, codes[self.open(spec) & self.ready])
+
+    def cordons(self, spec: PodSpec, each: SpreadConstraint) -> bool:
+        """Whether a spread does not look at a domain because all that it has is cordoned."""
+        if each.nodeTaintsPolicy != "Honor" or not self.cordoned.any():
+            return False
+        codes, mask = self.codes(each.topologyKey), self.counted(spec, each)
+        rest = codes[mask & ~self.cordoned]
+        return not tolerates(spec, CORDON) and not np.isin(codes[mask], rest).all()
+
+    def _near(self, spec: PodSpec) -> Mask:
+        """Return the nodes that a pod asks for, (N,)."""
+        affinity = spec.affinity.nodeAffinity if spec.affinity else None
+        needed = affinity.requiredDuringSchedulingIgnoredDuringExecution if affinity else None
+        key = b"near" + msgspec.json.encode([spec.nodeSelector, needed])
+        if key not in self._masks:
+            self._masks[key] = near(spec, self._nodes)
+        return self._masks[key]
+
+    def _tolerated(self, spec: PodSpec) -> Mask:
+        """Return the nodes whose taints a pod tolerates, (N,)."""
+        key = b"taints" + msgspec.json.encode(spec.tolerations)
+        if key not in self._masks:
+            self._masks[key] = tolerated(spec, self._nodes)
+        return self._masks[key]
+
+    def _labelled(self, spec: PodSpec) -> Mask:
+        """Return the nodes that are in a domain of each spread that must hold, (N,)."""
+        mask = np.ones(len(self._nodes), np.bool_)
+        for each in spec.topologySpreadConstraints or ():
+            if each.whenUnsatisfiable == "DoNotSchedule":
+                mask &= self.codes(each.topologyKey) >= 0
+        return mask
+
+
+class Selected:
+    """Looks selectors up among workloads, each selector once."""
+
+    def __init__(self, workloads: Sequence[Workload]) -> None:
+        self._workloads = workloads
+        self._by_label: dict[tuple[str, str, str], set[int]] = {}
+        self._inside: dict[str, set[int]] = {}
+        self._found: dict[bytes, frozenset[int]] = {}
+        for w, one in enumerate(workloads):
+            self._inside.setdefault(one.namespace, set()).add(w)
+            for key, value in one.labels.items():
+                self._by_label.setdefault((one.namespace, key, value), set()).add(w)
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces that have pods."""
+        return [*self._inside]
+
+    def by(self, namespace: str, selector: Selector | None) -> frozenset[int]:
+        """Return the workloads of a namespace that a selector selects; none selects nothing."""
+        if selector is None:
+            return frozenset()
+        key = msgspec.json.encode([namespace, selector])
+        if key not in self._found:
+            near = self._near(namespace, selector)
+            self._found[key] = frozenset(
+                w for w in near if selects(selector, self._workloads[w].labels)
+            )
+        return self._found[key]
+
+    def _near(self, namespace: str, selector: Selector) -> set[int]:
+        """Return no fewer than a selector selects: those with the rarest label that it wants."""
+        wanted = [[pair] for pair in (selector.matchLabels or {}).items()]
+        wanted += [
+            [(one.key, value) for value in one.values or ()]
+            for one in selector.matchExpressions or ()
+            if one.operator == "In"
+        ]
+        near = self._inside.get(namespace, set())
+        for pairs in wanted:
+            own = [self._by_label.get((namespace, *pair), set()) for pair in pairs]
+            if sum(map(len, own)) < len(near):
+                near = set().union(*own)
+        return near
+
+
+class Apart:
+    """Closes domains: neither may a term's pods come to those it selects, nor they to them.
+
+    Parameters
+    ----------
+    workloads : sequence of Workload
+        Those that may move first, then the others.
+    movable : int
+        How many may move.
+    selected : Selected
+        Finds them.
+    stands : sequence of ndarray of int64
+        The nodes where the pods of each stand.
+    codes : callable
+        The domain of each node by a label, (N,); -1 for none.
+    """
+
+    def __init__(
+        self,
+        workloads: Sequence[Workload],
+        movable: int,
+        selected: Selected,
+        stands: Sequence[Numbers],
+        codes: Callable[[str], Numbers],
+    ) -> None:
+        self._movable = movable
+        self._stands = stands
+        self.closed: dict[int, Mask] = {}
+        """Nodes that are closed, by number of the workload, (N,) bool each."""
+
+        self.loose: set[tuple[int, str]] = set()
+        """Workload and label of each term that selects others which may move, too."""
+
+        askers: dict[tuple[str, frozenset[int]], list[int]] = {}
+        for w, one in enumerate(workloads):
+            for term in terms_of(one):
+                if term.weight is None:
+                    chosen = chosen_by(one, term, selected)
+                    askers.setdefault((term.key, chosen), []).append(w)
+        for (key, chosen), asking in askers.items():
+            asks = frozenset(asking)
+            others = sum(w < movable for w in chosen)
+            self.loose |= {(w, key) for w in asks if w < movable and others > (w in chosen)}
+            self._part(codes(key), asks, chosen)
+
+    def _part(self, codes: Numbers, asks: frozenset[int], chosen: frozenset[int]) -> None:
+        """Close domains for workloads with the same term, and for those that it selects."""
+        # of those that want each other away, the last may stay where they stand together:
+        # those that do not move come last
+        stays = np.full(int(codes.max(initial=-1)) + 2, -1)
+        for w in sorted(asks & chosen):
+            stays[codes[self._stands[w]]] = w
+        taken = self._taken(codes, chosen)
+        silent = self._taken(codes, chosen - asks)
+        for w in asks:
+            shut = taken.copy()
+            if w in chosen:
+                own = codes[self._stands[w]]
+                own = own[own >= 0]
+                shut[own] = silent[own] | (stays[own] != w)
+            self._close(w, shut[codes])
+        asked = self._taken(codes, asks)[codes]
+        unselected = self._taken(codes, asks - chosen)[codes]
+        for w in chosen:
+            # who asks keeps away from all that are selected by that alone
+            shut = (unselected if w in asks else asked).copy()
+            # who does not ask is not sent away
+            shut[self._stands[w]] = False
+            self._close(w, shut)
+
+    def _taken(self, codes: Numbers, which: Iterable[int]) -> Mask:
+        """Return the domains where pods of some workloads stand; the last, of no domain, is not."""
+        taken = np.zeros(int(codes.max(initial=-1)) + 2, np.bool_)
+        for w in which:
+            taken[codes[self._stands[w]]] = True
+        taken[-1] = False
+        return taken
+
+    def _close(self, w: int, shut: Mask) -> None:
+        """Close nodes for a workload, if it moves at all."""
+        if w < self._movable and shut.any():
+            mask = self.closed.setdefault(w, np.zeros(len(shut), np.bool_))
+            mask |= shut
+
+
+def chosen_by(one: Workload, term: Term, selected: Selected) -> frozenset[int]:
+    """Return the workloads that a term selects, its own among them."""
+    spaces = term.namespaces(one.namespace, selected.namespaces)
+    found = [selected.by(space, term.selector) for space in sorted(spaces)]
+    return found[0] if len(found) == 1 else frozenset().union(*found)
+
 
 HOST = "kubernetes.io/hostname"
 SHORT = {"topology.kubernetes.io/region": "region", "topology.kubernetes.io/zone": "zone"}

@@ -14,8 +14,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import as_array
 from evenkeel.systems.documents import Document, the_only
-from evenkeel.systems.native.archive import ZIP_MAGIC, read_members
 from evenkeel.systems.native.arguments import build
+from evenkeel.systems.native.npz import ZIP_MAGIC, read_members
 from evenkeel.systems.registry import Format
 
 REQUIRED = (

@@ -21,7 +21,7 @@ from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import Throttle
 from evenkeel.systems.native.npz import encode as encode_arrays
-from evenkeel.systems.native.rows_encoding import encode, flags_listed
+from evenkeel.systems.native.rows import encode, flags_listed
 from evenkeel.systems.plans.documents import (
     NAME,
     BlockedDocument,
@@ -32,8 +32,8 @@ from evenkeel.systems.plans.documents import (
     TargetDocument,
     ThrottleDocument,
     WindowsDocument,
+    fingerprint,
 )
-from evenkeel.systems.plans.fingerprint import fingerprint
 
 Encode = Callable[[Cluster, Placement | None, Path], Mapping[Path, bytes]]
 """What writes a cluster in one of our own formats."""

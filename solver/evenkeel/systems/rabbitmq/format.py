@@ -6,11 +6,373 @@ RabbitMQ, ``rabbitmqctl list_queues`` and ``cluster_status``, ``rabbitmq-queues 
 ``delete_member``, the management API ``/api/queues`` and ``/api/nodes``.
 """
 
-from evenkeel.systems.rabbitmq.cluster import left_out, read
-from evenkeel.systems.rabbitmq.documents import hint, recognises
-from evenkeel.systems.rabbitmq.output import encode
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.intake.stranded import MARKS
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.runtime.printable import counted, printable, some_of
+from evenkeel.systems.documents import Document, largest, quoted
+from evenkeel.systems.native.arguments import build
+from evenkeel.systems.notes import noted
+from evenkeel.systems.rabbitmq.calls import FUNCTIONS, QueueChange, check_texts, lines_of
+from evenkeel.systems.rabbitmq.documents import (
+    MOST_NAMED,
+    Findings,
+    Queue,
+    gather,
+    hint,
+    recognises,
+)
 from evenkeel.systems.rabbitmq.waves import CARRIER
 from evenkeel.systems.registry import Format
+
+HEAD = """#!/bin/sh
+# Changes the members and leaders of quorum queues, one queue after the other. Run it with sh on any
+# node of the cluster; it stops at the first call that fails, and may be run again: what is done
+# already is not done twice.
+set -u
+"""
+
+
+def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
+    """Return queues as they will be, the script that gets there, and the one that goes back.
+
+    A path that ends in ``.sh`` is that of the script; the queues are left out then. Unsolved, the
+    queues are as they were read.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster was not read from RabbitMQ, a queue would be left without members, or a name
+        cannot stand in a command.
+    """
+    native = cluster.native
+    if not (isinstance(native, dict) and {"queues", "keys"} <= native.keys()):
+        message = "was not read from RabbitMQ: there are no queues to write"
+        raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
+    if placement is None:
+        return {path: _rows(native["queues"])}
+    there, back, after = _changes(cluster, placement, native)
+    script = path if path.suffix == ".sh" else path.with_suffix(".sh")
+    files = {} if path == script else {path: _rows(after)}
+    return files | {
+        script: _script(there),
+        script.with_suffix(".undo.sh"): _script(back),
+    }
+
+
+def _rows(rows: Sequence[Any]) -> bytes:
+    """Return queues with one on each line, for people to read and compare."""
+    try:
+        return b"[\n" + b",\n".join(map(msgspec.json.encode, rows)) + b"\n]\n"
+    except (UnicodeEncodeError, OverflowError) as error:
+        message = f"cannot be written: {error}"
+        raise InvalidInput([Fault("cluster.native", "queues", message)]) from None
+
+
+def _changes(
+    cluster: Cluster, after: Placement, native: Mapping[str, Any]
+) -> tuple[list[QueueChange], list[QueueChange], list[dict[str, Any]]]:
+    """Return the changes there and back, and the queues as they are then."""
+    faults = FaultList()
+    before, names = cluster.placement, cluster.nodes.names
+    usual = native.get("vhost", "/")
+    rows = {(row.get("vhost") or usual, row["name"]): i for i, row in enumerate(native["queues"])}
+    queues = list(native["queues"])
+    there: list[QueueChange] = []
+    back: list[QueueChange] = []
+    down = {names[n] for n in np.flatnonzero(~cluster.nodes.alive).tolist()}
+    moved = np.unique(before.owner[before.node != after.node])
+    led = np.flatnonzero(before.leader_node != after.leader_node)
+    for p in np.union1d(moved, led).tolist():
+        vhost, queue = native["keys"][cluster.partitions.names[p]]
+        slots = slice(int(before.first[p]), int(before.first[p + 1]))
+        old = [names[n] for n in before.node[slots].tolist() if n >= 0]
+        new = [names[n] for n in after.node[slots].tolist() if n >= 0]
+        if not new:
+            faults.add(cluster.partitions.names[p], [], "would be left without members")
+        was, leads = (int(one.leader_node[p]) for one in (before, after))
+        joins = [one for one in new if one not in old]
+        leaves = [one for one in old if one not in new]
+        then = names[leads] if leads >= 0 and leads != was else ""
+        first = names[was] if was >= 0 and leads != was else ""
+        if not (joins or leaves or then):
+            continue
+        check_texts(faults, cluster.partitions.names[p], [vhost, queue, *joins, *leaves, then])
+        lost = [one for one in leaves if one in down]
+        there.append(QueueChange(vhost, queue, joins, leaves, then, lost))
+        if not lost:  # nobody joins a node that is down: what was mended stays as it is then
+            back.append(QueueChange(vhost, queue, leaves, joins, first))
+        i = rows[vhost, queue]
+        queues[i] = queues[i] | {"members": new, "leader": then or queues[i].get("leader")}
+        if isinstance(queues[i].get("online"), list):
+            gone = {*leaves}
+            stay = [one for one in queues[i]["online"] if one not in gone]
+            queues[i]["online"] = stay + joins
+    faults.raise_if_any()
+    return there, back[::-1], queues
+
+
+def _script(changes: Sequence[QueueChange]) -> bytes:
+    return (HEAD + FUNCTIONS + "".join(map(lines_of, changes))).encode()
+
+
+NAME = "rabbitmq"
+HEALTHY = int(Flag.HEALTHY)
+NOBODY = ("undefined", "none", "null")
+"""What is printed for a leader that there is not."""
+
+LOST = ("minority", "down", "stopped", "crashed")
+"""States of queues that have no majority, or do not run."""
+
+MOST_DIGITS = 18
+"""Of a number of bytes that is told as text."""
+
+COUNT = "members"
+"""The dimension that counts members; what waits in a queue is ``bytes``."""
+
+
+def read(
+    documents: Sequence[Document],
+    *,
+    vhost: str = "/",
+    spread: Mapping[str, Amount] | None = None,
+) -> Cluster:
+    """Read a cluster from what ``rabbitmqctl`` and the management API print as JSON.
+
+    Where no file says of which type queues are, all that have members count as quorum queues.
+    Members on nodes that are no longer of the cluster count as down for good.
+    A file that maps nodes to zones, ``{"rabbit@a": "zone-1"}``, keeps the members of a queue apart;
+    ``spread`` replaces that rule. ``vhost`` is the virtual host of queues that do not say theirs.
+
+    Raises
+    ------
+    InvalidInput
+        Naming every problem with file, place and value: truncated files, queues that come twice.
+    """
+    faults = FaultList()
+    found = gather(faults, documents, vhost)
+    if not (found.rows or faults or any(one.data.strip() == b"[]" for one in documents)):
+        message = "needs list_queues name type leader members online --formatter json"
+        faults.add("source", [document.name for document in documents], message)
+    keys = sorted(found.queues)
+    queues = [found.queues[key][1] for key in keys]
+    nodes = _nodes(found)
+    hosts = sorted({host for host, _ in keys})
+    names = _names(keys)
+    place = {name: n for n, name in enumerate(nodes)}
+    given: dict[str, Any] = {
+        "node_names": nodes,
+        "partition_names": names,
+        "group": np.array([hosts.index(host) for host, _ in keys], np.int64),
+        "group_names": hosts,
+        "native_format": NAME,
+        "native": {
+            "queues": found.rows,
+            "vhost": vhost,
+            "keys": {name: [*key] for name, key in zip(names, keys, strict=True)},
+        },
+    }
+    gone = _gone(found, queues)
+    given["gone"] = np.array([name in gone for name in nodes], np.bool_)
+    given |= _states(found, queues, nodes)
+    alive = dict(zip(nodes, given["alive"].tolist(), strict=True))
+    given |= _placement(found, keys, place, alive)
+    given |= _amounts(found, keys, queues, nodes)
+    given |= _zones(found, queues, nodes, given["alive"], spread)
+    given["native"]["notes"] = [*found.notes, *_beside(found)]
+    source = largest(documents)
+    return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what no listing told, what comes of that, and what would tell it."""
+    native = cluster.native
+    rows = native.get("queues", ()) if isinstance(native, dict) else ()
+    yield from noted(native)
+    if any(isinstance(row.get("members"), list) and not row.get("type") for row in rows):
+        yield "no types of queues: streams, too, count as quorum queues; list them with type"
+
+
+def _names(keys: Sequence[tuple[str, str]]) -> list[str]:
+    """Return queues by their names, with the virtual host in front where there are several."""
+    if len({host for host, _ in keys}) <= 1:
+        return [name for _, name in keys]
+    # no two are the same, whatever stands in them
+    return [f"{host.replace('%', '%25').replace('/', '%2F')}/{name}" for host, name in keys]
+
+
+def members_of(queue: Queue) -> list[str]:
+    """Return the nodes that hold a queue, in the order of the listing."""
+    return queue.members if isinstance(queue.members, list) else []
+
+
+def _nodes(found: Findings) -> list[str]:
+    """Return the nodes there are: those that are listed, and those that queues name."""
+    members = {name for _, queue in found.queues.values() for name in members_of(queue)}
+    return sorted(members | {*(found.nodes or found.zones)})
+
+
+def _gone(found: Findings, queues: Sequence[Queue]) -> set[str]:
+    """Return members that are no nodes of the cluster any more, and note them and their zones."""
+    if not found.nodes:
+        return set()
+    held = Counter(name for queue in queues for name in members_of(queue))
+    ghosts = sorted(held.keys() - found.nodes.keys())
+    if ghosts:
+        named = some_of(ghosts, lambda one: f"{printable(one)} in {counted(held[one], 'queue')}")
+        found.notes.append(f"members on nodes that are not of the cluster ({named}): they are gone")
+    strays = sorted(found.zones.keys() - found.nodes.keys() - held.keys())
+    if strays:
+        named = some_of(strays, printable, MOST_NAMED)
+        found.notes.append(f"zones of nodes that are not of the cluster ({named}): passed over")
+    return {*ghosts}
+
+
+def _beside(found: Findings) -> Iterator[str]:
+    """Say what is there and not placed, and which nodes take nothing for now."""
+    if found.others:
+        told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.others.items()))
+        yield f"of queues that are no quorum queues ({told}): these stay where they are, uncounted"
+    if found.alarmed:
+        named = some_of(sorted(found.alarmed), printable, MOST_NAMED)
+        yield f"alarms of memory or disk on {named}: no member comes there"
+    if found.apart:
+        named = some_of(sorted(found.apart), printable, MOST_NAMED)
+        yield f"a partition of the network ({named}): queues with members there are left alone"
+
+
+def _states(found: Findings, queues: Sequence[Queue], nodes: Sequence[str]) -> dict[str, Any]:
+    """Return who is up and who is in maintenance; without a status, who is online somewhere is."""
+    up = {*found.running}
+    if not found.nodes:
+        members: set[str] = set()
+        for queue in queues:
+            up |= {*queue.online} if isinstance(queue.online, list) else {*members_of(queue)}
+            up |= {queue.leader or ""}
+            members |= {*members_of(queue)}
+        up |= {*nodes} - members
+        if down := sorted({*nodes} - up):
+            found.notes.append(
+                f"no status of the cluster: {some_of(down, printable, MOST_NAMED)}, online for no "
+                "queue, counts as down"
+            )
+    alive = np.array([name in up for name in nodes], np.bool_)
+    drained = np.array([name in found.drained for name in nodes], np.bool_)
+    alarmed = np.array([name in found.alarmed for name in nodes], np.bool_)
+    return {"alive": alive, "accepts": alive & ~drained & ~alarmed, "leads": alive & ~drained}
+
+
+def _placement(
+    found: Findings,
+    keys: Sequence[tuple[str, str]],
+    place: Mapping[str, int],
+    alive: Mapping[str, bool],
+) -> dict[str, Any]:
+    """Return the members of each queue, and who leads; those without a majority stay."""
+    strange: dict[str, list[str]] = {}
+    node: list[int] = []
+    flags: list[int] = []
+    leader, width = [], []
+    for key in keys:
+        at, queue = found.queues[key]
+        members = members_of(queue)
+        online = {*queue.online} if isinstance(queue.online, list) else set()
+        own = [place.get(name, -1) for name in members]
+        if len({*own}) != len(own):
+            for i, name in enumerate(members):
+                if name in members[:i]:
+                    found.faults.add(f"{at}.members[{i}]", quoted(name), "is a member twice")
+        leads = queue.leader not in (None, "", *NOBODY)
+        if online.difference(members) or (leads and queue.leader not in members):
+            others = online.difference(members) | ({queue.leader or ""} - {*members})
+            strange.setdefault(key[1], sorted(others - {""}))
+        leader.append(members.index(queue.leader) if queue.leader in members else -1)
+        node += own
+        # a node may be up and what it holds of the queue not
+        listed = online if isinstance(queue.online, list) else {*members}
+        there = sum(alive.get(name, False) and name in listed for name in members)
+        lost = 2 * there <= len(members) or (queue.state or "").lower() in LOST
+        known = int(MARKS) if lost else 0
+        if found.apart & {*members}:
+            known |= int(Flag.LEFT_ALONE | Flag.PINNED)
+        flags += [known | HEALTHY if name in online else known for name in members]
+        width.append(len(members))
+    if strange:
+        named = some_of([*strange], lambda one: f"{printable(one)}: {', '.join(strange[one])}")
+        found.notes.append(f"leaders or online nodes that are no members ({named}): passed over")
+    return {
+        "placement": np.array(node, np.int64),
+        "first": np.concatenate([[0], np.cumsum(width)]).astype(np.int64),
+        "leader": np.array(leader, np.int64),
+        "flags": np.array(flags, np.int64),
+        "replicas": np.array(width, np.int64),
+        "min_active": np.array([count // 2 + 1 for count in width], np.int64),
+    }
+
+
+def _amounts(
+    found: Findings,
+    keys: Sequence[tuple[str, str]],
+    queues: Sequence[Queue],
+    nodes: Sequence[str],
+) -> dict[str, Any]:
+    """Return the number of members and the bytes that wait; nothing limits them."""
+    size = np.zeros(len(queues))
+    for p, queue in enumerate(queues):
+        told = str(queue.message_bytes or 0)
+        if told.isdecimal() and len(told) <= MOST_DIGITS:
+            size[p] = int(told)
+        else:
+            at = f"{found.queues[keys[p]][0]}.message_bytes"
+            found.faults.add(at, quoted(queue.message_bytes), "must be a number of bytes")
+    measured = bool(size.any())
+    load = np.column_stack([np.ones(len(queues)), size])[:, : 1 + measured]
+    width = np.array([len(members_of(queue)) for queue in queues], np.float64)
+    # a node can be level only against some capacity
+    everything = np.maximum(width @ load, 1.0)
+    return {
+        "dimensions": [COUNT, "bytes"][: 1 + measured],
+        "load": load,
+        "capacity": np.tile(everything, (len(nodes), 1)),
+        "bytes": "bytes" if measured else None,
+    }
+
+
+def _zones(
+    found: Findings,
+    queues: Sequence[Queue],
+    nodes: Sequence[str],
+    alive: NDArray[np.bool_],
+    spread: Mapping[str, Amount] | None,
+) -> dict[str, Any]:
+    """Return zones as a tier, and a rule for each number of members."""
+    if not found.zones:
+        return {} if spread is None else {"spread": spread}
+    labels = [found.zones.get(name, ("", ""))[1] for name in nodes]
+    strays = [name for name, zone, up in zip(nodes, labels, alive, strict=True) if up and not zone]
+    if strays and spread is None:
+        at = next(iter(found.zones.values()))[0].partition(": ")[0]
+        found.faults.add(at, strays[:8], "have no zone: name it, or ask for another spread")
+    given: dict[str, Any] = {"domains": {"zone": labels}}
+    if spread is not None:
+        return given | {"spread": spread}
+    count = max(len({*labels} - {""}), 1)
+    numbers = sorted({len(members_of(queue)) for queue in queues})
+    given["rules"] = [Rule(spread={"zone": -(-number // count)}) for number in numbers]
+    own = [numbers.index(len(members_of(queue))) for queue in queues]
+    return given | {"rule": np.array(own, np.int64)}
+
 
 FORMAT = Format(
     name="rabbitmq",

@@ -16,13 +16,257 @@ neither binds all partitions that no other binds. ``bytes`` and ``transient`` na
 and so does ``uncapped`` those whose capacities nobody knows: what the table has of them is made up.
 """
 
+import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from evenkeel.systems.documents import Document
-from evenkeel.systems.registry import Format
-from evenkeel.systems.tables.headings import left_out, read, uncapped
-from evenkeel.systems.tables.reading import NAME, kind_of
-from evenkeel.systems.tables.writing import encode
+import msgspec
+import numpy as np
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.systems.csv_text import SPECIAL, encode_table
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
+from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
+from evenkeel.systems.registry import Format, uncapped_in
+from evenkeel.systems.tables.headings import Headings, headings_of, left_out, read, titled, uncapped
+from evenkeel.systems.tables.reading import (
+    COUNTS,
+    LOADS,
+    NAME,
+    OF_NODES,
+    UNGROUPED,
+    kind_of,
+    likely_column,
+)
+
+KEPT = {
+    "dimensions", "capacity", "watermark", "node_names", "domains", "tags", "weight",
+    "max_replicas", "alive", "accepts", "keeps", "leads", "load", "leader_load", "non_voter_load",
+    "partition_names", "group", "group_names", "rules", "rule", "placement", "first", "leader",
+    "role", "flags", "replicas", "voters", "min_active", "transient", "bytes", "native_format",
+}  # fmt: skip
+"""What tables can hold of the arguments that build a cluster."""
+
+NUMBERED = re.compile(r"(0|[1-9][0-9]{0,17})")
+
+
+def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
+    """Return a table of replicas, one of nodes beside it, and rules if there are any.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster has what tables cannot hold, each part by its name.
+    """
+    faults = FaultList()
+    given = arguments_of(cluster)
+    for name in sorted(given.keys() - KEPT - {"native"}):
+        faults.add(f"cluster.{name}", type(given[name]).__name__, "cannot be held by tables")
+    _check_cells(faults, "node_names", cluster.nodes.names)
+    _check_cells(faults, "partition_names", cluster.partitions.names)
+    _check_cells(faults, "group_names", cluster.partitions.group_names)
+    told = headings_of(cluster)
+    nodes = _nodes(faults, cluster, given, told.nodes)
+    placed = cluster.placement if placement is None else placement
+    replicas = _replicas(faults, cluster, placed, told.replicas)
+    groups = _by_group(cluster, told.replicas)
+    if groups is None and ("rule" in given or cluster.rules or "rule" in told.replicas):
+        names = [f"r{r}" for r in range(len(cluster.rules))]
+        bound = [names[r] if r >= 0 else "" for r in cluster.partitions.rule.tolist()]
+        replicas["rule"] = [bound[p] for p in cluster.placement.owner.tolist()]
+    faults.raise_if_any()
+    files = {
+        path: encode_table(titled(replicas, told.replicas)),
+        path.with_suffix(".nodes.csv"): encode_table(titled(nodes, told.nodes)),
+    }
+    rules = _rules(cluster, given, groups or {})
+    if rules:
+        files[path.with_suffix(".rules.toml")] = rules
+    return files
+
+
+def _by_group(cluster: Cluster, told: Headings) -> dict[int, list[str]] | None:
+    """Return the groups that each rule binds, if the tables had no column of rules nor need one."""
+    partitions = cluster.partitions
+    if not told or "rule" in told or not cluster.rules or not len(partitions):
+        return None
+    count = len(partitions.group_names)
+    rule = np.full(count, -1, np.int64)
+    rule[partitions.group] = partitions.rule
+    if (rule[partitions.group] != partitions.rule).any():
+        return None
+    bound: dict[int, list[str]] = {}
+    for name, r in zip(partitions.group_names, rule.tolist(), strict=True):
+        if r >= 0:
+            bound.setdefault(r, []).append(name)
+    return bound
+
+
+def _check_cells(faults: FaultList, path: str, texts: Iterable[str]) -> None:
+    """Note what would not come back as it is: cells are stripped, and # starts a comment."""
+    for i, text in enumerate(texts):
+        if not text or text != text.strip() or text.startswith("#") or "\0" in text:
+            faults.add(f"{path}[{i}]", text, "cannot be a cell of a table")
+
+
+def _nodes(
+    faults: FaultList, cluster: Cluster, given: Arguments, told: Headings
+) -> dict[str, Sequence[Any]]:
+    """Return the columns of nodes: what is not usual, and whatever the headings ``told`` name."""
+    nodes, topology = cluster.nodes, cluster.topology
+    columns: dict[str, Sequence[Any]] = {"node": list(nodes.names)}
+    for i, tier in enumerate(topology.tiers):
+        names = topology.label_names[i]
+        if tier.lower() in OF_NODES or tier.lower().startswith(("cap_", "watermark_")):
+            faults.add(f"domains[{tier!r}]", tier, "is the name of another column")
+        _check_cells(faults, f"domains[{tier!r}]", [tier, *names])
+        columns[tier] = [names[code] if code >= 0 else "" for code in topology.label[i].tolist()]
+    states = names_of(nodes)
+    for n, name in enumerate(states):
+        flags = (nodes.alive[n], nodes.accepts[n], nodes.keeps[n], nodes.leads[n])
+        if NodeState(*map(bool, flags)) != NODE_STATES[name]:
+            faults.add(f"nodes[{n}]", [bool(one) for one in flags], "is none of the known states")
+    if not told or "state" in told or {*states} != {"up"}:
+        columns["state"] = states
+    for d, dimension in enumerate(cluster.dimensions):
+        columns[f"cap_{dimension}"] = nodes.capacity[:, d].tolist()
+        if "watermark" in given or f"watermark_{dimension}" in told:
+            columns[f"watermark_{dimension}"] = nodes.watermark[:, d].tolist()
+    _check_cells(faults, "dimensions", cluster.dimensions)
+    for name in ("weight", "max_replicas"):
+        if name in given or name in told:
+            columns[name] = getattr(nodes, name).tolist()
+    if nodes.tags or "tags" in told:
+        for tag in nodes.tags:
+            if len(tag.split()) != 1:
+                faults.add("tags", tag, "has a blank in it")
+        columns["tags"] = [
+            " ".join(tag for tag, own in nodes.tags.items() if own[n]) for n in range(len(nodes))
+        ]
+    for title in columns:
+        if SPECIAL.search(title):
+            faults.add("nodes", title, "cannot be the name of a column")
+        alike = [one for one in columns if one.lower() == title.lower()]
+        if len(alike) > 1 and alike[0] == title:
+            faults.add("nodes", alike, "would be two columns of the same name")
+    return columns
+
+
+def _replicas(
+    faults: FaultList, cluster: Cluster, placement: Placement, told: Headings
+) -> dict[str, Sequence[Any]]:
+    """Return the columns of replicas: what is not usual, and whatever the headings name."""
+    partitions = cluster.partitions
+    owner = placement.owner
+    for p in np.flatnonzero(np.diff(placement.first) == 0).tolist()[:10]:
+        faults.add(partitions.names[p], [], "has no slot and so no row")
+    at = owner.tolist()
+    columns = _named(cluster, at, told)
+    nodes = list(cluster.nodes.names)
+    columns["node"] = [nodes[n] if n >= 0 else "" for n in placement.node.tolist()]
+    roles = [Role(code).name.lower() for code in placement.role.tolist()]
+    led = placement.first[:-1] + placement.leader
+    for k in led[placement.leader >= 0].tolist():
+        if roles[k] != "voter":
+            faults.add("role", roles[k], f"leads {partitions.names[at[k]]}: only voters do here")
+        roles[k] = "leader"
+    first_leads = (placement.leader == 0).all() and (placement.role == Role.VOTER).all()
+    if not told or "role" in told or not first_leads:
+        columns["role"] = roles
+    columns |= _flags(placement, told)
+    load = partitions.load
+    for argument, rows in zip(LOADS, (load.voter, load.leader, load.non_voter), strict=True):
+        for d, dimension in enumerate(cluster.dimensions):
+            title = f"{argument}_{dimension}"
+            apart = not np.array_equal(rows[:, d], load.voter[:, d])
+            needed = bool(rows[:, d].any()) or not told if argument == "load" else apart
+            if needed or title in told:
+                columns[title] = rows[owner, d].tolist()
+    width = np.diff(placement.first)
+    counts = dict(zip(COUNTS, (width, partitions.replicas, 0), strict=True))
+    for name, default in counts.items():
+        wanted = getattr(partitions, name)
+        if name in told or not np.all(wanted == default):
+            columns[name] = wanted[owner].tolist()
+    slots = np.bincount(owner[placement.role == Role.VOTER], minlength=len(partitions))
+    if told and "voters" not in told and np.array_equal(partitions.voters, slots):
+        columns.pop("voters", None)
+    elif "voters" not in columns and (placement.role != Role.VOTER).any():
+        columns["voters"] = partitions.voters[owner].tolist()
+    return columns
+
+
+def _flags(placement: Placement, told: Headings) -> dict[str, Sequence[Any]]:
+    """Return the flags of replicas; that they are pinned in a column of its own where one was."""
+    flags = placement.flags
+    columns: dict[str, Sequence[Any]] = {}
+    if "pinned" in told:
+        columns["pinned"] = ["yes" if one & Flag.PINNED else "" for one in flags.tolist()]
+        flags = np.where(flags & Flag.PINNED != 0, flags ^ np.uint16(Flag.PINNED), flags)
+    if flags.any() or "flags" in told:
+        columns["flags"] = [
+            " ".join(one.name.lower() for one in Flag if code & one and one.name)
+            for code in flags.tolist()
+        ]
+    return columns
+
+
+def _named(cluster: Cluster, at: Sequence[int], told: Headings) -> dict[str, Sequence[Any]]:
+    """Return the columns that name partitions; as group and index where names are made of them."""
+    names, group = cluster.partitions.names, cluster.partitions.group.tolist()
+    groups = [cluster.partitions.group_names[g] for g in group]
+    index = [
+        name[len(own) + 1 :] if name.startswith(f"{own}-") else ""
+        for name, own in zip(names, groups, strict=True)
+    ]
+    columns: dict[str, Sequence[Any]] = {}
+    if "partition" not in told or "group" in told or {*groups} != {UNGROUPED}:
+        columns["group"] = [groups[p] for p in at]
+    made = all(map(NUMBERED.fullmatch, index))
+    if made and ("partition" not in told or "index" in told):
+        columns["index"] = [index[p] for p in at]
+    if not made or "partition" in told:
+        columns["partition"] = [names[p] for p in at]
+    return columns
+
+
+def _rules(cluster: Cluster, given: Arguments, groups: Mapping[int, Sequence[str]]) -> bytes:
+    """Return the rules in TOML, each by the groups that it binds, or else by a name.
+
+    Texts are quoted as JSON does, which TOML reads alike.
+    """
+    lines = [f"{name} = {_toml(given[name])}" for name in ("bytes", "transient") if name in given]
+    if unknown := uncapped_in(cluster):
+        lines.append(f"uncapped = {_toml([*unknown])}")
+    if any(likely_column(tier, cluster.dimensions) for tier in cluster.topology.tiers):
+        lines.append(f"tiers = {_toml(cluster.topology.tiers)}")
+    for r, rule in enumerate(cluster.rules):
+        told: Mapping[str, Any] = msgspec.to_builtins(RuleDocument.of(rule))
+        lines.append("[[rule]]")
+        lines.append(f"groups = {_toml(groups[r])}" if r in groups else f'name = "r{r}"')
+        lines += [f"{name} = {_toml(value)}" for name, value in told.items()]
+    try:
+        return ("\n".join(lines) + "\n").encode() if lines else b""
+    except UnicodeEncodeError as error:
+        text = quoted(error.object)
+        raise InvalidInput([Fault("rules", text, "cannot be written as UTF-8")]) from None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
 
 CHANGES = re.compile(rb'kind,partition,slot,from,to,|\[\s*\{"kind": "(move|leader)", "partition"|'
                      rb"step,wave,kind,partition,slot,from,to,")  # fmt: skip

@@ -11,9 +11,8 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.csv_text import Table
-from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.documents import Document, largest, quoted
 from evenkeel.systems.node_states import NodeState
-from evenkeel.systems.sources import largest
 from evenkeel.systems.tables.reading import (
     CAPACITY,
     LOADS,
