@@ -6,8 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.runtime.frames import read_frames_by
+from evenkeel.model.cluster import Cluster, read_frames_by
 from evenkeel.model.runtime.shown import report_as, show_as
 
 HTML = {

@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
-from evenkeel.methods.exact.twins import in_order, same_partitions
+from evenkeel.methods.exact.seats import in_order, same_partitions
 from tests.naive.exact import brute_force as naive
 from tests.support.effort import mostly_long
 

@@ -14,7 +14,7 @@ from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.survival import survival
-from evenkeel.methods.levelling.losses.standing import Standing, standing
+from evenkeel.methods.levelling.losses import Standing, standing
 from evenkeel.session.session import ResultOfLoss
 from tests.session.ready_clusters import cluster_to_the_brim, ready_cluster
 from tests.support.clusters import assert_equal
@@ -180,7 +180,7 @@ def test_after_new_loads_the_answer_is_that_of_a_session_begun_anew(monkeypatch)
         session.apply(ek.Changes(load=load))
         begun = ek.Session(cluster.replace(load=load)).apply(ek.Changes(down=5))
         with monkeypatch.context() as patch:
-            patch.setattr("evenkeel.methods.levelling.losses.standing.compile_state", None)
+            patch.setattr("evenkeel.methods.levelling.losses.compile_state", None)
             result = session.fork().apply(ek.Changes(down=5)).solve(goals=goals)  # compiles nothing
         assert isinstance(result, ResultOfLoss)
         for name in ("node", "leader"):

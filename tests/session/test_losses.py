@@ -15,7 +15,7 @@ from evenkeel.measure.bounds import bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.survival import survival
-from evenkeel.methods.levelling.losses.standing import standing
+from evenkeel.methods.levelling.losses import standing
 from evenkeel.model.placement import Role
 from evenkeel_kernels.levelling.losses.play import play_losses
 from evenkeel_kernels.levelling.losses.series import play_series

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import bounds
-from evenkeel.methods.levelling.losses.standing import Standing
+from evenkeel.methods.levelling.losses import Standing
 from evenkeel.methods.registry import METHODS
 from tests.session.ready_clusters import ready_cluster
 from tests.support.clusters import assert_equal, clusters

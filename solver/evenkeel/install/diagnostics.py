@@ -85,7 +85,7 @@ def warmup(
     from evenkeel.install.warmup_cases import WORK, rehearsals
     from evenkeel.methods.registry import METHODS, find
     from evenkeel.model.goals import Goals
-    from evenkeel.session.held import HeldCluster
+    from evenkeel.session.session import HeldCluster
     from evenkeel.solving import solve
     from evenkeel_kernels.build.inventory import Compiled, on_compile
 

@@ -132,7 +132,7 @@ register(
             minimises=True,
             goals=("level", "floor", "leaders", "soft_yield"),
             never_worse=True,
-            ready="evenkeel.methods.levelling.losses.standing:standing",
+            ready="evenkeel.methods.levelling.losses:standing",
             begins=3e-7,
             warmup="any",
         ),

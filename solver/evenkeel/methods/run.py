@@ -1,7 +1,11 @@
-"""The one way into a method: check what is asked, run it, and see that nothing became worse.
+"""Validate a request, run its method, and repair what became worse.
 
-``solve``, sweeps, pipelines and simulations all come through here, so that what one of them does is
-what all of them do.
+Every caller of a method (``solve``, sweeps, pipelines, simulations) enters here, so all of them get
+the same checks.
+
+Loads are scaled by powers of two to ordinary size first: methods compare loads only with one
+another, but need absolute numbers for zero and for unlimited. A power of two changes no digit, so
+the answer does not depend on the unit.
 """
 
 import operator
@@ -20,14 +24,14 @@ from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.methods.contract import Outcome, Request, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
-from evenkeel.methods.shared.units import in_ordinary_units
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
 from evenkeel.model.intake.stranded import told_pinned, told_stranded, unchanged
 from evenkeel.model.limits import Limits, check_limits
+from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
 from evenkeel_kernels.build.compile_ahead import compiled_ahead
 from evenkeel_kernels.build.inventory import told_of_preparing
@@ -377,3 +381,63 @@ def _check_running(
         faults.add("seed", seed, "must be at least -2**62, and below 2**62")
     if watch.callback is not None and not callable(watch.callback):
         faults.add("callback", watch.callback, "must be callable")
+
+
+SMALLEST, LARGEST = -30, 60
+"""Powers of two between which the greatest load of a dimension is of ordinary size."""
+
+FARTHEST = 500
+"""Power of two beyond which loads are left as they are: capacities might overflow."""
+
+
+def in_ordinary_units(request: Request) -> Request:
+    """Return a request in units in which loads are of ordinary size; the same one if they are.
+
+    Left alone are costs, which are prices of a unit, and what a system has in units of its own.
+    """
+    cluster = request.cluster
+    if not isinstance(request.goals, Goals) or cluster.native is not None:
+        return request
+    power = -_powers(cluster.partitions.load)
+    if not power.any():
+        return request
+    limits = request.limits
+    if limits.bytes is not None:
+        limits = replace(
+            limits, bytes=float(np.ldexp(limits.bytes, int(power[cluster.bytes_dimension])))
+        )
+    return replace(request, cluster=_scaled(cluster, power), limits=limits, proven=None)
+
+
+def _powers(load: Loads) -> NDArray[np.int64]:
+    """Return the power of two of the greatest load of each dimension, (D,); 0 if it is ordinary."""
+    roles = {id(by): by for by in (load.leader, load.voter, load.non_voter)}.values()
+    most = np.max([by.max(axis=0, initial=0.0) for by in roles], axis=0)
+    power = np.frexp(most)[1].astype(np.int64)
+    is_far = (power < SMALLEST) | (power > LARGEST)
+    return np.where(is_far & (np.abs(power) <= FARTHEST), power, 0)
+
+
+def _scaled(cluster: Cluster, power: NDArray[np.int64]) -> Cluster:
+    """Return a cluster with all loads and capacities times a power of two, by dimension (D,)."""
+    nodes, topology, partitions = cluster.nodes, cluster.topology, cluster.partitions
+    load = partitions.load
+
+    def scale(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return read_only(np.ldexp(values, power))
+
+    new = {id(by): scale(by) for by in (load.leader, load.voter, load.non_voter)}
+    shared = {tier: scale(amount) for tier, amount in topology.tier_capacity.items()}
+    return replace(
+        cluster,
+        nodes=replace(nodes, capacity=scale(nodes.capacity), watermark=scale(nodes.watermark)),
+        topology=replace(topology, tier_capacity=shared),
+        partitions=replace(
+            partitions,
+            load=Loads(
+                leader=new[id(load.leader)],
+                voter=new[id(load.voter)],
+                non_voter=new[id(load.non_voter)],
+            ),
+        ),
+    )

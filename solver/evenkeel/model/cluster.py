@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, Unpack
 
@@ -21,7 +21,6 @@ from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.keywords import check_keywords, known_arguments
 from evenkeel.model.reading.selection import Which
 from evenkeel.model.rules import Amount, Rule
-from evenkeel.model.runtime.frames import frame_reader
 from evenkeel.model.runtime.shown import Shown
 from evenkeel.model.topology import Topology
 
@@ -478,3 +477,16 @@ def require_cluster(given: object) -> None:
     """Raise ``InvalidInput`` for what is no cluster."""
     if not isinstance(given, Cluster):
         raise InvalidInput([Fault("cluster", type(given).__name__, "must be a Cluster")])
+
+
+_readers: list[Callable[..., Any]] = []
+
+
+def read_frames_by(reader: Callable[..., Any]) -> None:
+    """Say who reads frames."""
+    _readers[:] = [reader]
+
+
+def frame_reader() -> Callable[..., Any]:
+    """Return who reads frames."""
+    return _readers[0]

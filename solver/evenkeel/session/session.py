@@ -1,12 +1,12 @@
-"""Session: a cluster held ready between changes, and solved again at the cost of what changed."""
+"""Session: a cluster kept compiled between changes and solved again at the cost of the change."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from evenkeel.measure.bounds import bounds, bounds_of_levels
 from evenkeel.measure.compare import compare_losses
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.methods.contract import Loss, Request
+from evenkeel.methods.contract import Loss, LossSeries, ReadyCluster, Request
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, MethodName, find
 from evenkeel.methods.run import checked
@@ -32,7 +32,6 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.result import Result
 from evenkeel.session.changes import COLUMNS, Changes, changed, lost_nodes, with_lost
-from evenkeel.session.held import HeldCluster
 from evenkeel.solving import Stopwatch, solve, tell_solved
 from evenkeel.verdict import (
     FEWEST_MOVES,
@@ -41,6 +40,59 @@ from evenkeel.verdict import (
     budgets_used_up,
     still_broken,
 )
+
+
+class HeldCluster:
+    """A cluster, and how each method that can holds it ready; threads may ask side by side."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._ready: dict[str, ReadyCluster | None] = {}
+        self._compiling = Lock()
+
+    def changed(self, cluster: Cluster) -> HeldCluster:
+        """Return another cluster, held ready by the methods that were asked about this one."""
+        made = HeldCluster(cluster)
+        for method in [*self._ready]:
+            made.prepare(method)
+        return made
+
+    def prepare(self, method: str) -> None:
+        """Compile now what is else compiled when a loss is first asked about."""
+        self._held_ready(method)
+
+    def is_prepared(self, method: str) -> bool:
+        """Whether a loss, of no node even, is answered without compiling anything."""
+        return self._ready.get(method) is not None
+
+    def lose(
+        self,
+        method: str,
+        nodes: NDArray[np.int32],
+        goals: Goals | Cost,
+        limits: Limits | None = None,
+    ) -> Loss | None:
+        """Lose nodes, each named once; None if the method has to solve the snapshot."""
+        ready = self._held_ready(method)
+        return None if ready is None else ready.lose(nodes, goals, limits)
+
+    def lose_each(
+        self, method: str, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
+    ) -> LossSeries | None:
+        """Find how the first of several losses end, as ``ReadyCluster.lose_each`` does."""
+        ready = self._held_ready(method)
+        return None if ready is None else ready.lose_each(losses, goals)
+
+    def _held_ready(self, method: str) -> ReadyCluster | None:
+        if method not in self._ready:
+            with self._compiling:  # once, though several threads ask
+                if method not in self._ready:
+                    hold = find(method).holder()
+                    self._ready[method] = None if hold is None else hold(self.cluster)
+        return self._ready[method]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HeldCluster, (self.cluster,)
 
 
 class Session:

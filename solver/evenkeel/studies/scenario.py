@@ -21,8 +21,7 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
 from evenkeel.result import Result
 from evenkeel.session.changes import Changes
-from evenkeel.session.held import HeldCluster
-from evenkeel.session.session import session_on
+from evenkeel.session.session import HeldCluster, session_on
 from evenkeel.solving import solve
 from evenkeel.studies.outlook import NOBODY, Outlook
 from evenkeel.studies.what_if import Change, changed

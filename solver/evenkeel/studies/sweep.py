@@ -13,7 +13,7 @@ from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
-from evenkeel.session.held import HeldCluster
+from evenkeel.session.session import HeldCluster
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.outlook import Outlook, unknown_outlook
 from evenkeel.studies.scenario import Asked, Study, loss_outlooks, outlook_now, outlook_of

@@ -22,7 +22,7 @@ from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
 from evenkeel.result import Result
-from evenkeel.session.held import HeldCluster
+from evenkeel.session.session import HeldCluster
 from evenkeel.studies.outlook import (
     HEADING,
     TIMED,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.methods.shared.takeover import ready
+from evenkeel.methods.shared.compile import ready
 from evenkeel.systems import registry
 from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
 from evenkeel_kernels.levelling.penalty import new_targets

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.methods.levelling.refine import in_their_slots
+from evenkeel.methods.levelling.run import in_their_slots
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
 

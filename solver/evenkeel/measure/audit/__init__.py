@@ -6,12 +6,15 @@ Shares no code with the methods or the kernels, so that it can judge them.
 from dataclasses import dataclass
 from functools import cached_property
 
-from evenkeel.measure.audit.groups import missing_neighbours
-from evenkeel.measure.audit.limits import broken_limits
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit.limits import broken_limits, count_by_domain, domain_of
 from evenkeel.measure.audit.nodes import overloads
 from evenkeel.measure.audit.replicas import misplaced_leaders, misplaced_replicas
 from evenkeel.measure.audit.terms import broken_terms
-from evenkeel.measure.audit.violations import KINDS, Violation, Violations
+from evenkeel.measure.audit.violations import KINDS, Violation, Violations, violations
+from evenkeel.measure.binding import Scope, group_scope, partition_scope
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
@@ -142,3 +145,72 @@ def audit(cluster: Cluster, placement: Placement, before: Placement | None = Non
     if len(cluster.depends):
         found += missing_neighbours(placed)
     return Audit(cluster, tuple(found))
+
+
+def missing_neighbours(placed: PlacementCounts) -> list[Violations]:
+    """Find domains that hold a replica of a group, but none of a group that it needs there."""
+    found: list[Violations] = []
+    cluster, placement = placed.cluster, placed.placement
+    group = cluster.partitions.group.take(placement.owner)
+    for row in np.unique(cluster.depends[:, 2]).tolist():
+        pairs = np.unique(cluster.depends[cluster.depends[:, 2] == row, :2], axis=0)
+        tied = np.unique(pairs)
+        number = np.full(len(cluster.partitions.group_names), -1)
+        number[tied] = np.arange(len(tied))
+        where = domain_of(cluster.topology.domain_with_nodes[row], placement.node)
+        counted = (number[group] >= 0) & (where >= 0)
+        domains = int(cluster.topology.domain_count[row])
+        who, at, _ = count_by_domain(number[group[counted]], where[counted], len(tied), domains)
+        # for every pair, the domains that its first group is in
+        one, other = number[pairs].T
+        start, end = np.searchsorted(who, one), np.searchsorted(who, one, side="right")
+        which = np.repeat(np.arange(len(pairs)), end - start)
+        laid = np.cumsum(end - start) - (end - start)
+        domain = at[np.arange(len(which)) + (start - laid)[which]]
+        lacks = ~np.isin(other[which] * domains + domain, who * domains + at)
+        found += violations(
+            "depends",
+            np.ones(int(lacks.sum())),
+            group=pairs[which[lacks], 0],
+            tier=row,
+            domain=domain[lacks],
+        )
+    return found
+
+
+def soft_cost(cluster: Cluster, audited: Audit) -> float:
+    """Add up weight x amount of all soft limits that are broken, and 1 for each worse leader.
+
+    Examples
+    --------
+    >>> from evenkeel.measure.audit import audit
+    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]],
+    ...                         domains={"zone": [0, 0, 0]}, spread={"zone": (1, "soft", 5.0)})
+    >>> soft_cost(c, audit(c, c.placement))
+    10.0
+    """
+    limits = [limit for rule in cluster.rules for limit in rule.limits()]
+    if all(limit.hard or limit.weight == 1.0 for limit in limits):
+        return float(audited.soft)
+    cost = float(audited.counts["lead"])
+    for one in audited.found:
+        if KINDS[one.kind].hard or not KINDS[one.kind].summed or not len(one.amount):
+            continue
+        tiers = (*cluster.topology.tiers, "node")
+        tier = tiers[one.tier[0]]  # each broken limit is of one
+        for scope, member in (
+            (partition_scope(cluster), one.partition),
+            (group_scope(cluster), one.group),
+        ):
+            whose = np.flatnonzero(member >= 0)
+            weight = _weights(scope, one.kind, tier)[member[whose]]
+            cost += float((weight * one.amount[whose]).sum())
+    return cost
+
+
+def _weights(scope: Scope, kind: str, tier: str) -> NDArray[np.float64]:
+    """Return the weight of each member's soft limit of a kind on a tier, (E,)."""
+    for binding in scope.bindings:
+        if (binding.violation, binding.tier) == (kind, tier):
+            return binding.weight
+    return np.zeros(len(scope.rule))

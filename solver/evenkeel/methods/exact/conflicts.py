@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.methods.exact.leeway import Leeway
 from evenkeel.methods.exact.loads import weigh
 from evenkeel.methods.exact.rules import bind
-from evenkeel.methods.exact.seats import Reasons, seat
+from evenkeel.methods.exact.seats import Leeway, Reasons, seat
 from evenkeel.methods.options import Exact
 from evenkeel.methods.shared.size import check_size
 from evenkeel.model.cluster import Cluster, require_cluster

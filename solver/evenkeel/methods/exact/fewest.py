@@ -15,9 +15,8 @@ from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.exact.ills import Ills, endangered, harms, worth
-from evenkeel.methods.exact.proof import Proof
 from evenkeel.methods.exact.seats import CutShort
-from evenkeel.methods.exact.stages import FULL, SOME, Found, Search, Stages
+from evenkeel.methods.exact.stages import FULL, SOME, Found, Proof, Search, Stages
 from evenkeel.methods.levelling.run import levelled, well_led
 from evenkeel.methods.shared.leading_slots import leading_slots
 from evenkeel.methods.shared.replica_counts import kept

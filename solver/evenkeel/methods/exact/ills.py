@@ -1,12 +1,11 @@
-"""What is wrong with an answer, and which of two leaves less undone."""
+"""Compare two answers of a model by the violations that they leave."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.audit.soft_cost import soft_cost
+from evenkeel.measure.audit import Audit, audit, soft_cost
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import Levelness, levelness

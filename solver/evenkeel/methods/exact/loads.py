@@ -17,7 +17,7 @@ from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.methods.exact.seats import Seats, class_names
-from evenkeel.methods.shared.takeover import led_from, ready
+from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 

@@ -14,10 +14,8 @@ from evenkeel.measure.regressions import spread_excess_before
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.exact.ills import Ills, audited_answer, harms, is_better, missing, worth
 from evenkeel.methods.exact.last_steps import with_last_steps
-from evenkeel.methods.exact.leeway import Leeway
-from evenkeel.methods.exact.proof import Proof, within_limits
-from evenkeel.methods.exact.seats import CutShort
-from evenkeel.methods.exact.stages import FULL, SOME, Found, Search, Stages
+from evenkeel.methods.exact.seats import CutShort, Leeway
+from evenkeel.methods.exact.stages import FULL, SOME, Found, Proof, Search, Stages, within_limits
 from evenkeel.methods.levelling.run import placed_and_led, searched, well_led
 from evenkeel.methods.shared.leading_slots import leading_slots
 from evenkeel.methods.shared.replica_counts import kept, missing_places

@@ -1,25 +1,115 @@
-"""The unknowns: how many voters and other replicas of a partition a node holds, and who leads."""
+"""Variables of the CP-SAT model: replicas of each partition on each node, and leaders.
+
+Slack variables leave broken what came broken, so a model is feasible even where not everything can
+be repaired, and none of its answers is worse than the initial placement. Symmetric partitions
+(same loads, rules, slots and nodes) are ordered: the sum of the node numbers rises from each to the
+next, which excludes permutations of one answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit import Audit
+from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.regressions import baselines_of
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.methods.exact.leeway import Leeway
-from evenkeel.methods.exact.twins import same_partitions
 from evenkeel.methods.shared.scope import partition_scope
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Role
+from evenkeel.model.placement import Flag, Placement, Role
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
+
+
+Place = tuple[str, str, int, str | int]
+"""A kind of violation, whose it is, its number, and the expression, tier or dimension."""
+
+
+@dataclass
+class Leeway:
+    """What was broken as things came, and what of it a model leaves broken.
+
+    ``stays (N,)`` are nodes on which a replica that is there may stay though rules bar it.
+    """
+
+    model: CpModel
+    came: Mapping[Place, int]
+    stays: NDArray[np.bool_]
+    broken: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def none(cls, cluster: Cluster, model: CpModel) -> Leeway:
+        """Let nothing be broken."""
+        return cls(model, {}, np.zeros(len(cluster.nodes), bool))
+
+    @classmethod
+    def of(cls, cluster: Cluster, model: CpModel) -> Leeway:
+        """Let be broken what came broken, with or without the replicas that do not live."""
+        came: Counter[Place] = Counter()
+        for audited in baselines_of(cluster):
+            came |= _amounts(audited)
+        return cls(model, came, cluster.nodes.serves)
+
+    @property
+    def mends(self) -> bool:
+        """Whether what came broken may be mended in part."""
+        return bool(self.stays.any())
+
+    def slack(self, kind: str, whose: str, member: int, about: str | int) -> Any:
+        """Return by how much a rule may be broken; all of it counts."""
+        most = self.came.get((kind, whose, member, about), 0)
+        if not most:
+            return 0
+        found = self.model.new_int_var(0, most, "")
+        self.broken.append(found)
+        return found
+
+    def surplus(self, most: int) -> Any:
+        """Return how many replicas beyond those wanted may stay, each of which counts."""
+        if most <= 0 or not self.mends:
+            return 0
+        found = self.model.new_int_var(0, most, "")
+        self.broken.append(found)
+        return found
+
+    def above(self, kind: str, whose: str, member: int, about: int) -> Any:
+        """Return whether a node or domain stays above its room, if it came so; it counts."""
+        if not self.came.get((kind, whose, member, about)):
+            return 0
+        found = self.model.new_bool_var("")
+        self.broken.append(found)
+        return found
+
+
+def _amounts(audited: Audit) -> Counter[Place]:
+    """Add up what is broken of each hard rule at each place."""
+    found: Counter[Place] = Counter()
+    for one in audited.found:
+        if not KINDS[one.kind].hard:
+            continue
+        columns = one.partition, one.group, one.node, one.tier, one.domain, one.dimension
+        rows = zip(*(column.tolist() for column in columns), one.amount.tolist(), strict=True)
+        for partition, group, node, tier, domain, dimension, amount in rows:
+            if partition >= 0 or group >= 0:
+                whose, member = ("partition", partition) if partition >= 0 else ("group", group)
+                place = one.kind, whose, member, one.expression or tier
+            elif node >= 0:
+                place = one.kind, "node", node, dimension
+            else:
+                place = one.kind, f"tier {tier}", domain, dimension
+            # what is overloaded may stay so or not, by however much
+            found[place] += 1 if dimension >= 0 else max(int(amount), 1)
+    return found
 
 
 DEEPEST = 3
@@ -357,3 +447,69 @@ def stuck(cluster: Cluster, k: int) -> bool:
 def class_names(cluster: Cluster) -> NDArray[np.object_]:
     """Name the class of every node: its domain of the widest tier, or itself."""
     return np.array([_class_of(cluster, n) for n in range(len(cluster.nodes))], object)
+
+
+def same_partitions(cluster: Cluster) -> list[list[int]]:
+    """Put the partitions together that nothing tells apart.
+
+    Examples
+    --------
+    >>> load = [[1.0], [2.0], [1.0]]
+    >>> same_partitions(Cluster.from_arrays(capacity=[[9.0]] * 2, load=load, replicas=1))
+    [[0, 2], [1]]
+    """
+    placement, partitions = cluster.placement, cluster.partitions
+    banned: dict[int, list[int]] = {}
+    for p, n in cluster.forbidden.tolist():
+        banned.setdefault(p, []).append(n)
+    found: dict[Any, list[int]] = {}
+    for p in range(len(partitions)):
+        rows = slice(placement.first[p], placement.first[p + 1])
+        slots = zip(placement.node[rows], placement.role[rows], placement.flags[rows], strict=True)
+        load = [
+            part[p].tobytes()
+            for part in (partitions.load.leader, partitions.load.voter, partitions.load.non_voter)
+        ]
+        columns = (partitions.replicas, partitions.voters, partitions.rule, partitions.group)
+        key = (
+            *load,
+            *(int(column[p]) for column in columns),
+            int(placement.leader_node[p]),
+            tuple(sorted((int(n), int(role), int(flags)) for n, role, flags in slots)),
+            tuple(banned.get(p, [])),
+        )
+        found.setdefault(key, []).append(p)
+    return list(found.values())
+
+
+def twins(seats: Seats) -> list[list[int]]:
+    """Find the sets of two partitions or more that nothing tells apart."""
+    return [alike for alike in seats.alike if len(alike) > 1]
+
+
+def order_twins(seats: Seats) -> None:
+    """Look at one order of each set of twins only."""
+    for alike in twins(seats):
+        seats.reasons.look()
+        sums = [sum((n + 1) * seats.count(p, n) for n in seats.nodes(p)) for p in alike]
+        for one, other in pairwise(sums):
+            if not isinstance(one, int) and not isinstance(other, int):
+                seats.model.add(one <= other)
+
+
+def in_order(seats: Seats, hint: Placement) -> Placement:
+    """Give twins each other's places, so that a hint keeps the order that was chosen."""
+    node, leader, first = hint.node.copy(), hint.leader.copy(), hint.first
+    for alike in twins(seats):
+        size = int(first[alike[0] + 1] - first[alike[0]])
+        role = [tuple(hint.role[first[p] : first[p] + size].tolist()) for p in alike]
+        if len(set(role)) > 1:  # their slots stand in another order: leave the hint as it is
+            continue
+        rows = np.array([hint.node[first[p] : first[p] + size] for p in alike]).reshape(
+            len(alike), size
+        )
+        order = np.argsort((rows + 1).sum(axis=1), kind="stable")
+        for p, other in zip(alike, order.tolist(), strict=True):
+            node[first[p] : first[p] + size] = rows[other]
+            leader[p] = hint.leader[alike[other]]
+    return hint.replaced(node, leader)

@@ -1,6 +1,7 @@
-"""One stage after another: place all, then level, then move little, each fixed for the next.
+"""Stages of the CP-SAT model: place all, then balance, then move little.
 
-Where the goals are out of reach, the worst node comes first, and then all that are above theirs.
+The result of each stage is fixed for the next. Where the goals are out of reach, the worst node
+comes first, then the sum of all excesses.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import Bounds
-from evenkeel.methods.exact.leeway import Leeway
+from evenkeel.methods.contract import Request
 from evenkeel.methods.exact.loads import (
     SNUG,
     Floor,
@@ -25,10 +26,19 @@ from evenkeel.methods.exact.loads import (
     moved,
     weigh,
 )
-from evenkeel.methods.exact.proof import Certainty, Proof, Stage
 from evenkeel.methods.exact.rules import bind
-from evenkeel.methods.exact.seats import CutShort, Reasons, Seats, Wish, in_parts, seat, stuck
-from evenkeel.methods.exact.twins import in_order, order_twins
+from evenkeel.methods.exact.seats import (
+    CutShort,
+    Leeway,
+    Reasons,
+    Seats,
+    Wish,
+    in_order,
+    in_parts,
+    order_twins,
+    seat,
+    stuck,
+)
 from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits, node_counts
@@ -36,6 +46,39 @@ from evenkeel.model.placement import Placement, Role
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
+
+
+Certainty = Literal["optimal", "feasible", "infeasible", "unknown"]
+"""*optimal*: every stage is proven; *feasible*: some stage was cut short; *infeasible*: proven that
+no placement exists; *unknown*: nothing was found in the time given."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One thing that was made as small as it can be, after those before it."""
+
+    name: str
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How much less might be possible; 0 where it is proven that nothing is."""
+        return self.value - self.bound
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is known of the answer of an exact solve."""
+
+    status: Certainty
+    stages: tuple[Stage, ...] = ()
+    effort: float = 0.0
+
+
+def within_limits(request: Request) -> str:
+    """Say that a proof is of what limits admit, where any are set; "" where none are."""
+    return "" if request.limits == Limits() else " within the limits"
 
 
 Join = tuple[Any, int, int]

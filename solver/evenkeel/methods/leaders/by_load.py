@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import node_loads
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.leaders.changes import Handed
 from evenkeel.methods.leaders.flow import Arcs, arcs_of, least_within, stays
+from evenkeel.methods.leaders.method import Handed
 from evenkeel.methods.leaders.room import (
     lead_loads,
     left_as_they_came,

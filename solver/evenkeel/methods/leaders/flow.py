@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.methods.contract import Outcome
+from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.methods.shared.stopping import Clock, StopReason
-from evenkeel.methods.shared.takeover import led_from, ready
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role

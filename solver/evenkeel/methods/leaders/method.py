@@ -1,21 +1,21 @@
-"""The ``leaders`` method: the fewest leaders on the fullest node, replicas staying where they are.
+"""The ``leaders`` method: minimise the most leaders on any node; replicas stay where they are.
 
 By load instead of number where asked for (`evenkeel.methods.leaders.by_load`).
 
-Who leads what is a flow: a unit from every partition to one of its voters' nodes, and from there
-through as many units as a node may lead. The least such number is found by halving; among the flows
-that keep to it, the one that changes the fewest leaders is taken. Leaders may weigh more than
-followers: where nodes have no room for those of the flow, a search takes over.
+Leaders by partition are a flow: a unit from every partition to the node of one of its voters, and
+from there up to the number of leaders that a node may have. Bisection finds the least such number;
+among the flows within it, the one with the fewest leader changes is taken. Leaders may weigh more
+than followers: where nodes have no capacity for the leaders of the flow, a search takes over.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.leaders.changes import Handed
 from evenkeel.methods.leaders.flow import Arcs, arcs_of, least_within, stays
 from evenkeel.methods.leaders.room import left_as_they_came, overflows, room_of, seated
 from evenkeel.methods.leaders.search import OUT_OF_REACH, Bound, Levels, Search
@@ -24,6 +24,7 @@ from evenkeel.methods.shared.stopping import Clock, OutOfTime, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.figures import quantity
+from evenkeel.model.runtime.printable import counted
 
 
 @dataclass(frozen=True)
@@ -175,3 +176,33 @@ def _ratios(share: NDArray[np.float64], arcs: Arcs) -> NDArray[np.float64]:
 def _most(share: NDArray[np.float64], ratio: float) -> NDArray[np.int64]:
     """Leaders that each node may have at a ratio to its share."""
     return np.floor(share * ratio * (1.0 + 1e-12) + 1e-9).astype(np.int64)
+
+
+class Handed(NamedTuple):
+    """How many partitions are led by another node than where the search began.
+
+    Attributes
+    ----------
+    on : int
+        Those whose leader lived: what results and limits count as changes.
+    over : int
+        Those whose leader is lost, or that had none, so that somebody took over.
+    """
+
+    on: int
+    over: int
+
+    @classmethod
+    def of(cls, request: Request, leader: NDArray[np.int16]) -> "Handed":
+        """Count them for ``leader`` (P,), slots that lead, replicas staying where they are."""
+        start = request.start
+        was, led = start.leader_node, start.replaced(start.node, leader).leader_node
+        lived = np.append(request.cluster.nodes.alive, False)[was]
+        other = led != was
+        return cls(int((other & lived).sum()), int((other & ~lived & (led >= 0)).sum()))
+
+    def said_over(self) -> str:
+        """Say how many had to be taken over, as a sentence after another; "" for none."""
+        if not self.over:
+            return ""
+        return f" {counted(self.over, 'partition')} had no leader that lives."

@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.methods.levelling.budgets import is_spent, moves_spent
 from evenkeel.methods.levelling.make_room import make_room
-from evenkeel.methods.levelling.pair_moves import move_pairs
+from evenkeel.methods.levelling.mending import move_pairs
 from evenkeel.methods.levelling.rest import (
     Height,
     at_rest,
@@ -234,3 +233,52 @@ def _let_be_the_highest(run: Run) -> None:
     )
     run.problem = run.problem._replace(nodes=nodes)
     run.most_leaders = np.where(led_high, state.leaders, run.most_leaders)
+
+
+def is_spent(run: Run) -> bool:
+    """Whether some budget leaves no room for one more of what it counts."""
+    budgets, state = run.problem.budgets, run.state
+    if not budgets.binds:
+        return False
+    moves, data, changes = state.spent.tolist()
+    domains = (state.came >= budgets.into) | (state.went >= budgets.out_of)
+    return bool(
+        moves >= budgets.moves
+        or changes >= budgets.leader_changes
+        or (state.moved_of >= budgets.of_partition).any()
+        or domains.any()
+        or data + _largest(run) > budgets.data
+    )
+
+
+def moves_spent(run: Run) -> bool:
+    """Whether no replica may move any more."""
+    budgets, state = run.problem.budgets, run.state
+    return budgets.binds and bool(
+        state.spent[0] >= budgets.moves
+        or state.spent[1] >= budgets.data
+        or budgets.of_partition == 0
+        or _all_closed(run)
+    )
+
+
+def _all_closed(run: Run) -> bool:
+    """Whether no node that accepts replicas may take one more."""
+    budgets, state, nodes = run.problem.budgets, run.state, run.problem.nodes
+    for tier in budgets.tiers.tolist():
+        where = run.problem.domains.domain[tier][nodes.accepts]
+        if (where >= 0).all() and (state.came[where] >= budgets.into[where]).all():
+            return True
+    return False
+
+
+def _largest(run: Run) -> float:
+    """What the largest replica weighs in the dimension that moves."""
+    dimension = run.problem.budgets.data_dimension
+    if dimension < 0:
+        return 0.0
+    load = run.problem.partitions
+    return max(
+        float(table[:, dimension].max(initial=0.0))
+        for table in (load.leader_load, load.voter_load, load.non_voter_load)
+    )

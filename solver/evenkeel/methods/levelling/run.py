@@ -27,14 +27,19 @@ Budgets bind all of it: they are among the rules that admit a move.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit import Audit, audit
+from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.regressions import regressions
+from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.levelling.floors import fill_to_floors, floors_met, lowest_of
 from evenkeel.methods.levelling.level import (
+    is_spent,
     level_pairs,
     level_the_others,
     level_within_budgets,
@@ -49,24 +54,48 @@ from evenkeel.methods.levelling.mending import (
     rules_broken,
     some_mended,
 )
-from evenkeel.methods.levelling.outcome import outcome_of
-from evenkeel.methods.levelling.prepare import Restraint, prepare
-from evenkeel.methods.levelling.refine import refine_small
-from evenkeel.methods.levelling.repair import look_once_more, place_what_fits, repair
-from evenkeel.methods.levelling.rest import count_misled, excess, is_worth_it, nothing_due
+from evenkeel.methods.levelling.repair import (
+    Restraint,
+    look_once_more,
+    place_what_fits,
+    prepare,
+    repair,
+)
+from evenkeel.methods.levelling.rest import (
+    count_misled,
+    excess,
+    height_of,
+    is_worth_it,
+    nothing_due,
+)
 from evenkeel.methods.levelling.run_state import Run, seated
-from evenkeel.methods.levelling.soft_rules import level_past_soft_rules, place_past_soft_rules
+from evenkeel.methods.levelling.soft_rules import (
+    ignore_soft_rules,
+    level_past_soft_rules,
+    place_past_soft_rules,
+    soft_weights,
+)
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.leading_slots import leading_slots
+from evenkeel.methods.shared.replica_counts import kept, waits_in_place_of_another
 from evenkeel.methods.shared.size import SMALL, size_of
+from evenkeel.methods.shared.stopping import LIMITS_REACHED
+from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import writable
+from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.node_scan import new_scan
+from evenkeel_kernels.core.problem import UNLIMITED, Problem
+from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.descent import send_home
+from evenkeel_kernels.levelling.floors.exchange import exchange
+from evenkeel_kernels.levelling.floors.fill import DONORS, ROUNDING, fill
 from evenkeel_kernels.levelling.leaders.exchange import spare_leaders
 from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
 from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.slices import at_once
+from evenkeel_kernels.levelling.repair import leave_out_ghosts, must_relocate
+from evenkeel_kernels.levelling.slices import at_once, looks_in_slice
 
 
 def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
@@ -214,4 +243,241 @@ def spare_some(run: Run, floor: NDArray[np.float64]) -> None:
     small, stays = size_of(run.request.cluster) <= SMALL, run.due | run.dropped
     for _ in spare_leaders(run.problem, run.state, run.targets, floor, stays, small):
         if not run.look("leaders"):
+            break
+
+
+def outcome_of(run: Run) -> Outcome:
+    """Hand out what was found; what has no node stays where it was, dead nodes included."""
+    node = _node(run)
+    done = run.ratio <= 1.0 and floors_met(run) and not run.waiting.any()
+    message = ""
+    stop = run.stop
+    if stop is None:
+        stop = "tolerance" if done else "exhausted"
+        if not done and is_spent(run):
+            stop = "limits"
+            message = LIMITS_REACHED
+    return Outcome(
+        node=node,
+        leader=leading_slots(run.request.cluster, node, run.state.leader),
+        stop_reason=stop,
+        message=message,
+        work=run.work,
+        timings=run.timings,
+    )
+
+
+def _node(run: Run) -> NDArray[np.int32]:
+    """Nodes to hand out: a lost replica stays on its dead node unless a rule breaks by it.
+
+    One that is alive and found no other node stays in any case, unless the search began without it.
+    """
+    node = run.state.node
+    stays = kept(run.request.cluster, node)
+    waiting = np.flatnonzero((node < 0) & (stays >= 0) & ~run.dropped)
+    lives = run.request.cluster.nodes.alive[stays[waiting]]
+    stood = run.request.start.node[waiting] >= 0
+    waiting, lives = waiting[stood | ~lives], lives[stood | ~lives]
+    if lives.any():
+        relocate(run.problem, run.state, waiting[lives], stays[waiting[lives]])
+    _put_back(run, waiting[~lives])
+    if run.dropped.any():
+        _put_back(run, waits_in_place_of_another(run.request.cluster, run.state.node, run.dropped))
+    return run.state.node.copy()
+
+
+def _put_back(run: Run, ghosts: NDArray[np.int64]) -> None:
+    """Put replicas back on their dead nodes unless a hard rule breaks by it."""
+    if len(ghosts) == 0:
+        return
+    weights = soft_weights(run)
+    if weights:
+        ignore_soft_rules(run, weights[-1])
+    leave_out_ghosts(run.problem, run.state, ghosts, np.zeros(len(run.state.node), bool))
+
+
+def refine_small(run: Run) -> bool:
+    """Refine what was found on a small cluster; whether what stands now comes from that.
+
+    They count more of the budgets than the way from before takes: that is what is asked in the end.
+    """
+    request, cluster = run.request, run.request.cluster
+    binds = run.problem.budgets.binds
+    if run.stop is not None or size_of(cluster) > SMALL or (binds and run.waiting.any()):
+        return False
+    from evenkeel.methods.levelling.small_clusters import (
+        BRIEF_PATIENCE,
+        BRIEF_STEPS,
+        BRIEF_STEPS_PER_PLACE,
+        BRIEF_WAYS,
+        Refining,
+    )
+
+    before, was = run.work, _audited(run, run.placement)
+    harmed = bool(regressions(cluster, run.placement, was))
+
+    def is_sound(node: NDArray[np.int32], leader: NDArray[np.int16]) -> bool:
+        placement = cluster.placement.replaced(node, leader)
+        found = _audited(run, placement)
+        if any(n > was.counts[kind] for kind, n in found.counts.items()):
+            return False
+        return harmed or not regressions(cluster, placement, found)
+
+    steps, patience, ways = UNLIMITED, UNLIMITED, UNLIMITED
+    if not run.has_limit:
+        steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster))
+        patience, ways = BRIEF_PATIENCE, BRIEF_WAYS
+    refining = Refining(
+        cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
+        (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), _forced(run),
+        run.dropped, run.most_leaders, floors_of(run), int(request.bounds.moves_level),
+        request.seed, steps, patience, ways, is_sound,
+        lambda done, level: run.tell("refine", before + done, level),
+    )  # fmt: skip
+    if not refining.found():
+        return False
+    better, dropped = in_their_slots(
+        cluster.placement, refining.best.node, refining.best.leader, run.dropped
+    )
+    if not is_sound(better.node, better.leader) or exceeded(cluster, better, request.limits):
+        return False
+    height, stood = height_of(run), (run.state.node, run.state.leader, run.dropped)
+    run.dropped = dropped
+    run.restart_from(better.node, better.leader)
+    if binds and height_of(run)[:2] > height[:2]:
+        run.dropped = stood[2]
+        run.restart_from(*stood[:2])
+        return False
+    return True
+
+
+def _forced(run: Run) -> NDArray[np.bool_]:
+    """Return what must not be where it came from, (K,), wherever the search began."""
+    request, cluster = run.request, run.request.cluster
+    if request.start is cluster.placement:
+        return run.due
+    came = seated(cluster, run.problem, cluster.placement, run.dropped)
+    homeless = must_relocate(run.problem, came, cluster.nodes.may_hold)
+    return run.due | (homeless & (request.start.node >= 0) & ~run.dropped)
+
+
+def in_their_slots(
+    before: Placement,
+    node: NDArray[np.int32],
+    leader: NDArray[np.int16],
+    dropped: NDArray[np.bool_],
+) -> tuple[Placement, NDArray[np.bool_]]:
+    """Return a placement in which who stays on a node in its role stays in its slot.
+
+    And which replicas are ``dropped (K,)`` then: where another took its place, it is that one.
+    """
+    node, leader, dropped = node.copy(), leader.copy(), dropped.copy()
+    for p in np.unique(before.owner[(node != before.node) & (before.node >= 0)]).tolist():
+        first, end = int(before.first[p]), int(before.first[p + 1])
+        for k in range(first, end):
+            here = before.node[k]
+            for i in range(first, end) if node[k] != here >= 0 else ():
+                if node[i] == here != before.node[i] and before.role[i] == before.role[k]:
+                    node[i], node[k] = node[k], node[i]
+                    dropped[i], dropped[k] = dropped[k], dropped[i]
+                    if leader[p] in (i - first, k - first):
+                        leader[p] = i + k - 2 * first - leader[p]
+    return before.replaced(node, leader), dropped
+
+
+def _audited(run: Run, placement: Placement) -> Audit:
+    """Audit a placement with the leaders that it would be handed out with."""
+    leader = leading_slots(run.request.cluster, placement.node, placement.leader)
+    return audit(run.request.cluster, placement.replaced(placement.node, leader))
+
+
+ROUNDS = 8
+"""How often nodes are filled and then trade replicas."""
+
+PAIRS = 50_000_000
+"""Pairs of replicas looked at for exchanges, unless the caller says how long they may take."""
+
+
+def fill_to_floors(run: Run) -> None:
+    """Let nodes below their floor take replicas that others can spare, or trade them for others."""
+    if run.stop is not None or floors_met(run):
+        return
+    tally = np.array([0, UNLIMITED if run.has_limit else PAIRS], np.int64)
+    with run.timed("floors"):
+        for _ in range(ROUNDS):
+            before = int(tally[0])
+            _fill(run)
+            if run.stop is None and not floors_met(run):
+                _exchange(run, tally)
+            if run.stop is not None or tally[0] == before:
+                break
+
+
+def floors_met(run: Run) -> bool:
+    """Whether every node holds its floor; true where none is asked for."""
+    floor = floors_of(run)
+    # what leaves a node may leave a rounding below nothing there
+    return bool(((run.state.load >= floor) | (floor <= 0.0)).all())
+
+
+def floors_of(run: Run) -> NDArray[np.float64]:
+    """Return what each node is to hold at least, up to a rounding, (D, N)."""
+    return np.ascontiguousarray(run.request.bounds.floor.T) * (1.0 - ROUNDING)
+
+
+def lowest_of(bounds: Bounds, problem: Problem) -> NDArray[np.float64]:
+    """Return what nodes may be brought down to, (D, N): their floors, where any is asked for.
+
+    What only keeps is brought down to the mean of all: floors are counted from it, and would rise
+    with what leaves it beyond that.
+    """
+    floor = np.array(bounds.floor.T, order="C")  # not a view that is read only
+    if not floor.any():
+        return floor
+    even, capacity = bounds.even.T, problem.nodes.capacity
+    even = np.where((even > 0.0) & (capacity < np.inf), even, np.inf) * np.maximum(capacity, 1e-300)
+    even = np.minimum(even, problem.nodes.watermark)
+    return np.where(problem.nodes.accepts, floor, even)
+
+
+class _Asked(NamedTuple):
+    """What is asked of the nodes, and what stands on them, as the kernels take both."""
+
+    lowest: NDArray[np.float64]  # (D, N)
+    first: NDArray[np.int64]  # (N + 1,)
+    member: NDArray[np.int64]  # (K,)
+    stuck: NDArray[np.bool_]  # (N,) none at first
+    most_leaders: NDArray[np.float64]  # (N,)
+    donor: NDArray[np.int64]  # (DONORS,) room to work in, as the next
+    surplus: NDArray[np.float64]  # (DONORS,)
+
+    @classmethod
+    def of(cls, run: Run) -> "_Asked":
+        """Take it from where a run stands."""
+        nodes = run.state.load.shape[1]
+        return cls(
+            lowest_of(run.request.bounds, run.problem),
+            *scattered_by_node(run.problem.partitions, run.state.node, run.state.leader, nodes),
+            np.zeros(nodes, np.bool_),
+            writable(run.most_leaders),
+            np.zeros(DONORS, np.int64),
+            np.zeros(DONORS),
+        )
+
+
+def _fill(run: Run) -> None:
+    """Let nodes take replicas, one at a time, until that fills none any further."""
+    asked, made = _Asked.of(run), np.zeros(1, np.int64)
+    turns = max(1, looks_in_slice(run.problem) // DONORS)
+    while not fill(run.problem, run.state, *asked, made, UNLIMITED, turns):
+        if not run.look("floors"):
+            break
+
+
+def _exchange(run: Run, tally: NDArray[np.int64]) -> None:
+    """Let nodes trade replicas until that brings none nearer; ``tally`` is that of `exchange`."""
+    asked = _Asked.of(run)
+    size = np.zeros((1 + int(np.diff(asked.first).max(initial=0)), len(asked.lowest)))
+    while not exchange(run.problem, run.state, *asked, size, tally, 1):
+        if not run.look("floors"):
             break

@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.methods.shared.takeover import led_from, ready
 from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, judged_by, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
@@ -479,3 +478,28 @@ def _moves(cluster: Cluster, cost: Cost) -> kernel.MoveArrays:
         tier_distance=writable(by_level),
         distance=writable(matrix),
     )
+
+
+def led_from(cluster: Cluster) -> NDArray[np.int32]:
+    """Node that led each partition where it lives, else -1; (P,)."""
+    led = cluster.placement.leader_node
+    lives = np.append(cluster.nodes.alive, False).take(led)
+    return np.where(lives, led, -1).astype(np.int32)
+
+
+def ready(cluster: Cluster) -> NDArray[np.bool_]:
+    """Whether each replica, where it came from, could lead at once; (K,).
+
+    It lives; and where it is told of some that live that they are in sync, it is one of these.
+    """
+    placement = cluster.placement
+    lives = np.append(cluster.nodes.alive, False).take(placement.node)
+    if not placement.flags.any():
+        return lives
+    synced = lives & ((placement.flags & Flag.CAUGHT_UP) != 0)
+    if not synced.any():
+        return lives
+    told = np.zeros(len(placement), bool)
+    told[placement.owner[synced]] = True
+    found: NDArray[np.bool_] = np.where(told[placement.owner], synced, lives)
+    return found

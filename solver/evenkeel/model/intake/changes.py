@@ -1,4 +1,7 @@
-"""Changes to a cluster as a person names them, as arguments that make another cluster."""
+"""Changes to a cluster, named by a user, as arguments of ``Cluster.replace``.
+
+A node without a domain of a tier is outside all domains: no limit of that tier counts its replicas.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,20 +12,19 @@ from numpy.typing import NDArray
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.arguments import Arguments
-from evenkeel.model.intake.limited_tiers import check_domains_given
 from evenkeel.model.intake.nodes import COLUMNS, check_nodes, read_nodes
-from evenkeel.model.intake.rules import check_rules
+from evenkeel.model.intake.parts import check_rules, labels_by_tier
 from evenkeel.model.intake.sizes import Given, Sizes, length
-from evenkeel.model.intake.topology import labels_by_tier
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only, shape_of
 from evenkeel.model.reading.containers import entries_of, items_of
-from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.keywords import did_you_mean, known_keywords
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.reading.selection import Which, find_nodes, find_partitions, read_groups
+from evenkeel.model.rules import Rule
 from evenkeel.model.topology import Topology, read_labels
 
 STATES: Mapping[str, Mapping[str, bool]] = {
@@ -445,3 +447,49 @@ def _with_sizes(faults: FaultList, old: Topology, new: Topology) -> Topology:
         message = "is between the old nodes only: give distances by tier, by Cluster.replace, first"
         faults.add("tier_distance", old.tier_distance.shape, message)
     return replace(new, tier_capacity=shared, tier_distance=distance)
+
+
+LISTED = 10
+"""Nodes without a domain that are listed; the others are counted."""
+
+
+def limited_tiers(rules: Sequence[Rule], topology: Topology) -> list[str]:
+    """List the tiers that rules set limits on and that every node has a domain of.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 2, load=[], domains={"zone": ["a", "b"], "rack": ["x", None]},
+    ...     rules=[Rule(spread={"zone": 1, "rack": 1})])
+    >>> limited_tiers(c.rules, c.topology)
+    ['zone']
+    """
+    limited = {limit.tier for rule in rules for limit in rule.limits()}
+    return [
+        tier
+        for row, tier in enumerate(topology.tiers)
+        if tier in limited and len(topology.label[row]) and (topology.label[row] >= 0).all()
+    ]
+
+
+def check_domains_given(
+    faults: FaultList, parts: Mapping[str, Any], given: Given, more: int
+) -> None:
+    """Note tiers that the cluster does not have, and new nodes that rules would not count."""
+    topology: Topology = parts["topology"]
+    told = given.get("domains")
+    told = told if isinstance(told, Mapping) else {}
+    for tier in told:
+        if isinstance(tier, str) and tier not in topology.tiers:
+            known = list(topology.tiers)
+            message = f"unknown tier; known: {known}{did_you_mean(tier, known)}"
+            faults.add(f"domains[{tier!r}]", tier, message)
+    for tier in limited_tiers(parts["rules"], topology):
+        inside = FaultList()
+        codes, _ = read_labels(inside, "", told.get(tier, [None] * more), more)
+        strays = [] if inside else np.flatnonzero(codes < 0).tolist()
+        if strays:
+            told_of = strays if len(strays) <= LISTED else [*strays[:LISTED], "..."]
+            message = f"new nodes have none, and rules count replicas by {tier}: give each its own"
+            faults.add(f"domains[{tier!r}]", told_of, message)

@@ -15,12 +15,11 @@ import numpy as np
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.nodes import check_nodes
 from evenkeel.model.intake.partitions import check_partitions
+from evenkeel.model.intake.parts import check_rule, check_topology
 from evenkeel.model.intake.placement import check_placement
-from evenkeel.model.intake.topology import check_topology
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Loads, Partitions
 from evenkeel.model.placement import Placement
-from evenkeel.model.rule_checks import check_rule
 from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.topology import Topology

@@ -29,7 +29,7 @@ FREE_GROUPS = 1_000
 
 LOADS = ("load", "leader_load", "non_voter_load")
 
-COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {
+PARTITION_COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {
     "min_active": (np.int32, 0),
     "attached": (np.int32, -1),
     "move_cost": (np.float64, 1.0),
@@ -60,7 +60,7 @@ def read_partitions(
         read["names"] = Names.read(faults, "partition_names", names, count, "p")
     if base is None or any(name in given for name in LOADS):
         read["load"] = _loads(faults, given, sizes, None if base is None else base.load)
-    for name, (dtype, default) in COLUMNS.items():
+    for name, (dtype, default) in PARTITION_COLUMNS.items():
         if base is None or name in given:
             read[name] = column(faults, count, name, given.get(name), dtype, default)
     if base is None or "group" in given or "group_names" in given:

@@ -1,6 +1,11 @@
-"""Arrays in, parts of a cluster out: read once, and everything wrong with them noted together."""
+"""Read the arguments of ``Cluster.from_arrays`` into the parts of a cluster.
 
-from collections.abc import Mapping, Sequence
+Everything is read once, and all validation errors are collected together. A rule is checked by
+itself, then against the partitions and groups that it binds.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +15,14 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.nodes import check_nodes, read_nodes
 from evenkeel.model.intake.partitions import check_partitions, read_partitions
 from evenkeel.model.intake.placement import Wanted, read_placement
-from evenkeel.model.intake.rules import check_rules, read_rules
 from evenkeel.model.intake.sizes import Given, Sizes
-from evenkeel.model.intake.topology import check_topology, read_topology
 from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
-from evenkeel.model.reading.arrays import as_array, check_range, read_only
-from evenkeel.model.reading.containers import items_of
-from evenkeel.model.reading.quantities import is_whole
+from evenkeel.model.reading.arrays import as_array, check_amounts, check_range, read_only, shape_of
+from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.quantities import is_real, is_whole
+from evenkeel.model.rules import Condition, Rule, mask_of, parse_expression
 from evenkeel.model.topology import NODE_TIER, Topology
 
 Parts = dict[str, Any]
@@ -167,3 +172,304 @@ def _depends(
         elif not faults.about("domains"):
             faults.add(path, tier, f"unknown tier; known: {known}")
     return read_only(np.array([] if faults.about("depends") else rows, np.int32).reshape(-1, 3))
+
+
+COUNTED_BY = ("rule", "group", "group_rule", "replicas", "voters", "placement", "first", "role")
+"""Arguments without which nobody can say how many replicas a rule binds."""
+
+
+def read_rules(faults: FaultList, given: Given) -> dict[str, Rule]:
+    """Return the rules by where they stand; a plain one stands in for what is no rule."""
+    listed = given.get("rules")
+    bound = {
+        f"rules[{i}]": one
+        for i, one in enumerate(items_of(faults, "rules", () if listed is None else listed))
+    }
+    for path, one in bound.items():
+        if not isinstance(one, Rule):
+            faults.add(path, one, "must be a Rule")
+            bound[path] = Rule()
+    spread = given.get("spread")
+    if spread is None:
+        return bound
+    if bound:
+        faults.add("spread", spread, "give either spread or rules, not both")
+        return bound
+    return {"": Rule(spread=spread)}
+
+
+def check_rules(
+    faults: FaultList,
+    rules: Mapping[str, Rule],
+    nodes: Nodes,
+    topology: Topology,
+    partitions: Partitions,
+) -> None:
+    """Check rules by themselves, then against the partitions and groups that they bind."""
+    sized = not faults.about(*COUNTED_BY)
+    of_group = [
+        np.bincount(partitions.group, wanted, len(partitions.group_names)).astype(np.int64)
+        for wanted in (partitions.replicas, partitions.voters)
+        if sized and (partitions.group_rule >= 0).any()
+    ]
+    for i, (path, one) in enumerate(rules.items()):
+        if not check_rule(faults, path, one, nodes, topology) or not sized:
+            continue
+        mine = partitions.rule == i
+        check_counts(
+            faults, path, one, "partition", partitions.replicas[mine], partitions.voters[mine],
+            nodes, topology,
+        )  # fmt: skip
+        if of_group:
+            ours = partitions.group_rule == i
+            replicas, voters = of_group
+            check_counts(faults, path, one, "group", replicas[ours], voters[ours], nodes, topology)
+
+
+LABELS = ("domains", "attributes", "node_names")
+"""Arguments that say which labels there are; expressions are not judged by broken ones."""
+
+TAGS = ("tags",)
+
+NEVER_MET_BY_NONE = ("spread", "max_domains")
+"""Limits that no replica at all would meet if their amount were 0."""
+
+
+def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology) -> bool:
+    """Note everything wrong with a rule by itself: parsing, unknown names, contradictions."""
+    before = len(faults.faults)
+    path = f"{path}." if path else ""
+    for name in ("require", "voters_require"):
+        met: list[Condition] = []
+        for i, text in enumerate(items_of(faults, f"{path}{name}", getattr(rule, name))):
+            met += _conditions(faults, f"{path}{name}[{i}]", text, nodes, topology)
+        _check_contradiction(faults, f"{path}{name}", met)
+    for name in ("place", "voters_place"):
+        for text, count in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
+            at = f"{path}{name}[{text!r}]"
+            conditions = _conditions(faults, at, text, nodes, topology)
+            _check_contradiction(faults, at, conditions)
+            if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+                faults.add(at, count, "must be a whole number, 0 or more")
+    for i, text in enumerate(items_of(faults, f"{path}lead", rule.lead)):
+        at = f"{path}lead[{i}]"
+        _check_contradiction(faults, at, _conditions(faults, at, text, nodes, topology))
+    for name in ("spread", "min_domains", "max_domains", "skew"):
+        for tier, amount in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
+            at = f"{path}{name}[{tier!r}]"
+            _check_tier(faults, at, tier, topology)
+            _check_amount(faults, at, amount, 1 if name in NEVER_MET_BY_NONE else 0)
+    if len(faults.faults) == before:
+        _check_domain_counts(faults, path, rule)
+        if not faults.about(*LABELS, *TAGS):
+            _check_reach(faults, path, rule, nodes, topology)
+    return len(faults.faults) == before
+
+
+def check_counts(
+    faults: FaultList,
+    path: str,
+    rule: Rule,
+    bound: str,
+    replicas: NDArray[np.integer[Any]],
+    voters: NDArray[np.integer[Any]],
+    nodes: Nodes,
+    topology: Topology,
+) -> None:
+    """Note counts above the number of replicas or voters of a partition or group that is bound."""
+    path = f"{path}." if path else ""
+    asked = replicas > 0
+    if not asked.any():
+        return
+    least, least_voters = int(replicas[asked].min()), int(voters[asked].min())
+    for name, counts, there, whose in (
+        ("place", rule.place, least, "replicas"),
+        ("voters_place", rule.voters_place, least_voters, "voters"),
+    ):
+        message = f"asks for more than the {there} {whose} of a {bound} it binds"
+        beyond = {text: count for text, count in counts.items() if count > there}
+        for text, count in beyond.items():
+            faults.add(f"{path}{name}[{text!r}]", count, message)
+        apart = _apart(counts, nodes, topology)
+        if not beyond and sum(apart.values()) > there:
+            faults.add(f"{path}{name}", apart, f"{message}: no node counts twice here")
+    for limit in rule.limits(per_node=False):
+        if limit.kind == "min_domains" and limit.hard and limit.amount > least:
+            faults.add(
+                f"{path}min_domains[{limit.tier!r}]", limit.amount,
+                f"asks for more than the {least} replicas of a {bound} it binds",
+            )  # fmt: skip
+
+
+def _conditions(
+    faults: FaultList, path: str, text: object, nodes: Nodes, topology: Topology
+) -> list[Condition]:
+    """Read an expression, noting what does not parse and what no node knows."""
+    parsed = parse_expression(faults, path, text)
+    known = [one for one in parsed if not faults.about(*(TAGS if one.value is None else LABELS))]
+    mask_of(known, nodes, topology, faults, path)
+    return list(parsed)
+
+
+def _check_tier(faults: FaultList, path: str, tier: str, topology: Topology) -> None:
+    known = [*topology.tiers, NODE_TIER]
+    if tier not in known and not faults.about("domains"):
+        faults.add(path, tier, f"unknown tier; known: {known}")
+
+
+def _check_amount(faults: FaultList, path: str, amount: object, least: int) -> None:
+    """Note what is no amount."""
+    number = amount
+    if isinstance(amount, tuple):
+        if len(amount) not in (2, 3) or amount[0] is None or amount[1] not in ("hard", "soft"):
+            faults.add(path, amount, 'must be a number or (number, "hard" or "soft")')
+            return
+        number = amount[0]
+        _check_weight(faults, path, amount)
+    if number is not None and not (is_whole(number) and number >= least):  # type: ignore[operator]
+        faults.add(path, number, f"must be a whole number, {least} or more")
+
+
+def _check_weight(faults: FaultList, path: str, amount: tuple[object, ...]) -> None:
+    """Note a weight that is none, and one of a hard limit."""
+    if len(amount) == 2:
+        return
+    weight = amount[2]
+    if amount[1] == "hard":
+        faults.add(path, amount, "only a soft limit has a weight")
+    elif not is_real(weight) or not 0.0 < weight < np.inf:  # type: ignore[operator]
+        faults.add(path, weight, "must be a weight, above 0 and finite")
+
+
+def _check_contradiction(faults: FaultList, path: str, conditions: list[Condition]) -> None:
+    """Note the first condition of a conjunction that no node can meet together with others."""
+    met: set[Condition] = set()
+    label: dict[str, Condition] = {}
+    for one in conditions:
+        other: Condition | None = replace(one, wanted=not one.wanted)
+        if other not in met:
+            wanted = label.setdefault(one.key, one) if one.wanted and one.value is not None else one
+            other = None if wanted.value == one.value else wanted
+        if other is not None:
+            faults.add(path, f"{other}, {one}", "contradict each other: no node meets both")
+            return
+        met.add(one)
+
+
+def _check_domain_counts(faults: FaultList, path: str, rule: Rule) -> None:
+    """Note a least number of domains above the greatest."""
+    amounts = {(limit.kind, limit.tier): limit for limit in rule.limits() if limit.hard}
+    for (kind, tier), limit in amounts.items():
+        most = amounts.get(("max_domains", tier))
+        if kind == "min_domains" and most is not None and limit.amount > most.amount:
+            faults.add(
+                f"{path}min_domains[{tier!r}]",
+                limit.amount,
+                f"contradicts max_domains[{tier!r}] = {most.amount}",
+            )
+
+
+def _check_reach(
+    faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology: Topology
+) -> None:
+    """Note requirements, and places to fill, that some nodes meet one by one but none together."""
+
+    def hopeless(texts: Iterable[str]) -> bool:
+        silent = FaultList()
+        conditions = [one for text in texts for one in parse_expression(silent, "", text)]
+        masks = [mask_of([one], nodes, topology, silent, "") for one in conditions]
+        met = np.ones(len(nodes), bool)
+        for mask in masks:
+            met &= mask
+        return not met.any() and all(mask.any() for mask in masks)
+
+    required: list[str] = []
+    for kind in ("", "voters_"):
+        own = list(getattr(rule, f"{kind}require"))
+        required += own
+        if own and hopeless(required):
+            faults.add(f"{path}{kind}require", required, "no node meets all of these together")
+            return
+        for text, count in getattr(rule, f"{kind}place").items():
+            if count > 0 and hopeless([*required, text]):
+                together = " together with what is required" if required else ""
+                faults.add(
+                    f"{path}{kind}place[{text!r}]", [*required, text],
+                    f"no node meets it{together}",
+                )  # fmt: skip
+
+
+def _apart(counts: Mapping[str, int], nodes: Nodes, topology: Topology) -> dict[str, int]:
+    """Return demands, the greatest first, whose nodes do not overlap: their counts add up."""
+    taken = np.zeros(len(nodes), bool)
+    found: dict[str, int] = {}
+    silent = FaultList()
+    for text in sorted(counts, key=lambda text: -counts[text]):
+        mask = mask_of(parse_expression(silent, "", text), nodes, topology, silent, "")
+        if mask.any() and not (mask & taken).any():
+            taken |= mask
+            found[text] = counts[text]
+    return found
+
+
+SHAPE = ("domains", "crossing")
+
+
+def read_topology(faults: FaultList, given: Given, sizes: Sizes, base: Topology | None) -> Topology:
+    """Read what is given of the topology; the rest is the base's, or else by default."""
+    topology = base
+    if topology is None or any(name in given for name in SHAPE):
+        domains, crossing = given.get("domains"), given.get("crossing")
+        if base is not None:
+            domains = given.get("domains", labels_by_tier(base))
+            crossing = given.get("crossing", list(base.crossing))
+        topology = Topology.read(faults, domains, sizes.nodes, () if crossing is None else crossing)
+        if base is not None and base.tier_capacity and "tier_capacity" not in given:
+            faults.add("tier_capacity", list(base.tier_capacity), "must be given for new domains")
+    if base is None or "tier_capacity" in given:
+        shared = _shared(faults, given.get("tier_capacity"), topology, sizes.dimensions)
+        topology = replace(topology, tier_capacity=shared)
+    if given.get("tier_distance") is not None:
+        topology = replace(topology, tier_distance=_distance(faults, given, topology))
+    return topology
+
+
+def check_topology(faults: FaultList, topology: Topology) -> None:
+    """Note capacities and distances that no domain can have."""
+    for tier, amounts in topology.tier_capacity.items():
+        check_amounts(faults, f"tier_capacity[{tier!r}]", amounts, infinite=True)
+    check_amounts(faults, "tier_distance", topology.tier_distance, infinite=False)
+
+
+def labels_by_tier(topology: Topology) -> dict[str, list[str | None]]:
+    """Return the label of each node on each tier, None where it has none."""
+    return {
+        tier: [topology.label_names[i][code] if code >= 0 else None for code in row.tolist()]
+        for i, (tier, row) in enumerate(zip(topology.tiers, topology.label, strict=True))
+    }
+
+
+def _shared(
+    faults: FaultList, given: Any, topology: Topology, dimensions: int
+) -> dict[str, NDArray[np.float64]]:
+    """Return what the nodes of a domain hold together."""
+    shared = {}
+    labelled = not faults.about("domains")
+    listed = {} if given is None else entries_of(faults, "tier_capacity", given)
+    for tier, amounts in listed.items():
+        path = f"tier_capacity[{tier!r}]"
+        if tier in topology.tiers:
+            domains = int(topology.domain_count[topology.tier_index(tier)])
+            shape = (domains if labelled else None, dimensions)
+            shared[tier] = read_only(as_array(faults, path, amounts, np.float64, shape))
+        elif labelled:
+            faults.add(path, tier, f"unknown tier; known: {list(topology.tiers)}")
+    return shared
+
+
+def _distance(faults: FaultList, given: Given, topology: Topology) -> NDArray[np.float64]:
+    told = given["tier_distance"]
+    nodes = topology.domain.shape[1]
+    pairs = len(shape_of(told)) == 2
+    wanted = (nodes, nodes) if pairs else (len(topology) + 1,)
+    return read_only(as_array(faults, "tier_distance", told, np.float64, wanted))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds.needs import Case
-from evenkeel.methods.exact.proof import Proof
+from evenkeel.methods.exact.stages import Proof
 from evenkeel.methods.options import Exact
 from evenkeel.methods.registry import MethodName
 from evenkeel.methods.shared.size import size_of

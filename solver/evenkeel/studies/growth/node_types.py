@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.intake.limited_tiers import limited_tiers
+from evenkeel.model.intake.changes import limited_tiers
 from evenkeel.model.newcomers import with_unknown_domains
 from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields

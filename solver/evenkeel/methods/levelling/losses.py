@@ -1,0 +1,358 @@
+"""Answers to node losses from state that was compiled in advance.
+
+A cluster without violations loses nodes: only the replicas of these nodes must move. An answer that
+places all of them, breaks no rule and keeps every node within its target makes as many moves as
+replicas were lost, which is proven to be the fewest. One move more is also optimal where a replica
+is proven to fit nowhere unless another one moves. Where budgets do not let all of them move, the
+most endangered partitions come first and the others wait. In any other case there is no answer
+here, and the search runs.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.bounds import bounds_of_levels, leader_shares
+from evenkeel.measure.bounds.share import ample_room
+from evenkeel.measure.node_states import usable
+from evenkeel.measure.row_demands import RowDemands, row_demands
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders, wanted_load
+from evenkeel.methods.contract import Loss, LossSeries
+from evenkeel.methods.shared.compile import budget_arrays, compile_problem, compile_state
+from evenkeel.methods.shared.size import SMALL, size_of
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.intake.stranded import unchanged
+from evenkeel.model.limits import Limits
+from evenkeel.model.placement import Role
+from evenkeel_kernels.core.by_node import by_node
+from evenkeel_kernels.core.node_scan import Scan, new_scan
+from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.levelling.best_fit import share_of_room
+from evenkeel_kernels.levelling.losses.play import play_losses
+from evenkeel_kernels.levelling.losses.records import (
+    DANGERS,
+    Asked,
+    Demanded,
+    Figures,
+    Kept,
+    Stock,
+    Told,
+)
+from evenkeel_kernels.levelling.losses.series import play_series
+
+
+@dataclass(frozen=True, eq=False)
+class Desk:
+    """Arrays that nobody else may use while a loss is played."""
+
+    problem: Problem
+    state: State
+    scan: Scan
+    forced: NDArray[np.bool_]
+    led: NDArray[np.bool_]
+    every: NDArray[np.bool_]
+    most_leaders: NDArray[np.float64]
+    told: Told
+    endangered: NDArray[np.int32]
+
+    def figures(self, losses: int) -> Figures:
+        """Return where so many losses are told of; partitions in danger are the desk's."""
+        dimensions = len(self.state.load)
+        most, fair, moved = np.zeros((3, losses, dimensions))
+        return Figures(
+            np.zeros(losses, np.int64), np.zeros(losses, np.int64), most, fair, moved,
+            np.zeros((losses, DANGERS), np.int64), self.endangered,
+        )  # fmt: skip
+
+
+class Desks:
+    """Desks on one cluster, each made of what was compiled once.
+
+    Parameters
+    ----------
+    problem, state : Problem, State
+        The cluster compiled; neither is ever written to.
+    """
+
+    def __init__(self, problem: Problem, state: State) -> None:
+        self._problem, self._state = problem, state
+        closed = new_scan(problem, np.zeros(len(state.load))).closed
+        self.kept = Kept(  # copies of what may be frozen, which would compile kernels once more
+            state.load, state.held, state.domain_load, problem.nodes.accepts.copy(),
+            problem.nodes.leads.copy(), problem.rules.allowed.copy(), closed,
+        )  # fmt: skip
+        self._free: list[Desk] = []
+
+    @contextmanager
+    def one(self) -> Iterator[Desk]:
+        """Lend a desk; as many are made as are used side by side."""
+        try:
+            desk = self._free.pop()  # atomic, as giving back is
+        except IndexError:
+            desk = self.new()
+        try:
+            yield desk
+        finally:
+            self._free.append(desk)
+
+    def new(self) -> Desk:
+        """Make one more, of which no array that changes is shared."""
+        nodes, rules, partitions = (
+            self._problem.nodes, self._problem.rules, self._problem.partitions
+        )  # fmt: skip
+        problem = self._problem._replace(
+            nodes=nodes._replace(
+                accepts=nodes.accepts.copy(),
+                leads=nodes.leads.copy(),
+                watermark=nodes.watermark.copy(),
+            ),
+            partitions=partitions._replace(led_from=partitions.led_from.copy()),
+            rules=rules._replace(allowed=rules.allowed.copy()),
+        )
+        domains = len(problem.domains.member_first) - 1
+        state = State._make(array.copy() for array in self._state)._replace(
+            moved_of=np.zeros(len(self._state.leader), np.int64),
+            came=np.zeros(domains, np.int64),
+            went=np.zeros(domains, np.int64),
+        )
+        return Desk(
+            problem, state, new_scan(problem, np.zeros(len(state.load))),
+            np.zeros(len(state.node), bool), np.ones(len(state.leader), bool),
+            np.ones(len(state.leader), bool),
+            np.zeros(len(nodes.accepts)), _new_told(state),
+            np.empty(DANGERS * len(state.node), np.int32),
+        )  # fmt: skip
+
+
+def _new_told(state: State) -> Told:
+    dimensions, nodes = state.load.shape
+    replicas = len(state.node)
+    return Told(
+        replica=np.empty(replicas, np.int64),
+        urgency=np.empty(replicas, np.int64),
+        size=np.empty(replicas),
+        node=np.empty(replicas, np.int32),
+        slot=np.empty(replicas, np.int16),
+        endangered=np.empty((DANGERS, replicas), np.int32),
+        endangered_count=np.zeros(DANGERS, np.int64),
+        load=np.zeros((dimensions, nodes)),
+        replicas=np.zeros(nodes, np.int64),
+        leaders=np.zeros(nodes, np.int64),
+        most=np.zeros(dimensions),
+        fair=np.zeros(dimensions),
+        moved=np.zeros(dimensions),
+        gave_way=np.zeros(1, np.int64),
+        waits=np.zeros(3, np.int64),
+        lost=np.zeros(nodes, bool),
+        hosts=np.zeros(nodes, bool),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A cluster in which all is well, with all that the loss of nodes asks for.
+
+    Several threads may ask at once: each takes a desk of its own. An answer depends on the cluster,
+    the nodes and the goals alone, bit by bit, not on what was asked before.
+    """
+
+    cluster: Cluster
+    stock: Stock
+    demanded: Demanded
+    desks: Desks
+    unchanged: NDArray[np.bool_]  # (N,) nodes with a replica of a partition that stays as it is
+
+    def lose(
+        self, nodes: NDArray[np.int32], goals: Goals | Cost, limits: Limits | None = None
+    ) -> Loss | None:
+        """Lose nodes, each named once; None if that takes a search."""
+        asked = _asked(self.cluster, goals)
+        if asked is None or self.unchanged[nodes].any():
+            return None
+        with self.desks.one() as desk:
+            # a copy, since a frozen array would compile the kernel a second time
+            return self._lose(desk, np.array(nodes, np.int32), asked, limits)
+
+    def lose_each(
+        self, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
+    ) -> LossSeries | None:
+        """Lose nodes, find how that ends, and have them back; None if every loss takes a search."""
+        asked = _asked(self.cluster, goals)
+        if asked is None:
+            return None
+        first = np.zeros(len(losses) + 1, np.int64)
+        np.cumsum([len(nodes) for nodes in losses], out=first[1:])
+        nodes = np.concatenate([np.zeros(0, np.int32), *losses])
+        if self.unchanged[nodes].any():
+            return None
+        with self.desks.one() as desk:
+            figures = desk.figures(len(losses))
+            played = play_series(
+                desk.problem, desk.state, desk.scan, self.stock, self.demanded, asked,
+                self.desks.kept, first, nodes, desk.forced, desk.led, desk.every, desk.most_leaders,
+                desk.told, figures,
+            )  # fmt: skip
+            ends = np.cumsum(figures.endangered_count[:played]).reshape(-1, DANGERS)
+            return LossSeries(
+                moves=figures.moves[:played],
+                gave_way=figures.gave_way[:played],
+                most=figures.most[:played],
+                fair=figures.fair[:played],
+                moved=figures.moved[:played],
+                endangered=figures.endangered[: ends[-1, -1] if played else 0].copy(),
+                ends=ends,
+            )
+
+    def _lose(
+        self, desk: Desk, nodes: NDArray[np.int32], asked: Asked, limits: Limits | None
+    ) -> Loss | None:
+        told, budgeted = desk.told, desk.problem
+        if limits not in (None, Limits()):
+            assert limits is not None
+            budgets = budget_arrays(self.cluster, limits)
+            source = budgets.source.copy()
+            source[nodes] = False  # what stands on a lost node does not leave it
+            budgeted = desk.problem._replace(budgets=budgets._replace(source=source))
+        count = play_losses(
+            desk.problem, budgeted, desk.state, desk.scan, self.stock, self.demanded, asked,
+            self.desks.kept, nodes, desk.forced, desk.led, desk.every, desk.most_leaders, told,
+        )  # fmt: skip
+        # where little waits on a small cluster, CP-SAT looks for better before it is left undone
+        if count < 0 or (told.waits[0] and size_of(self.cluster) <= SMALL):
+            return None
+        lost, short, stuck = (
+            np.sort(told.endangered[i, :n]) for i, n in enumerate(told.endangered_count)
+        )
+        return Loss(
+            replica=told.replica[:count].copy(),
+            node=told.node[:count].copy(),
+            slot=told.slot[:count].copy(),
+            lost=lost,
+            under_min_active=short,
+            without_quorum=stuck,
+            loads=np.ascontiguousarray(told.load.T),
+            replicas=told.replicas.copy(),
+            leaders=told.leaders.copy(),
+            most=told.most.copy(),
+            fair=told.fair.copy(),
+            moved=told.moved.copy(),
+            gave_way=int(told.gave_way[0]),
+            waits=int(told.waits[0]),
+            fits=bool(told.waits[1]),
+        )
+
+
+def standing(cluster: Cluster) -> Standing | None:
+    """Hold a cluster ready for the loss of nodes; None if something is wrong with it before."""
+    if len(cluster.placement.node) == 0:
+        return None
+    rows = row_demands(cluster)
+    if rows is None or not roles_fit(cluster):
+        return None
+    capacity = np.ascontiguousarray(cluster.nodes.capacity.T)
+    problem = compile_problem(cluster, capacity, np.ones(len(capacity)))
+    state = compile_state(cluster, problem)
+    stock, demanded = stock_and_demands(cluster, rows, share_of_room(problem))
+    stays = unchanged(cluster.placement)[cluster.placement.owner]
+    problem.partitions.movable[stays] = False
+    nodes = np.zeros(len(cluster.nodes) + 1, np.bool_)  # and one for nowhere
+    nodes[cluster.placement.node[stays]] = True
+    return Standing(cluster, stock, demanded, Desks(problem, state), nodes[:-1])
+
+
+def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:
+    """Return goals as numbers; None if they are of a kind that takes a search."""
+    if isinstance(goals, Cost):
+        return None
+    names = cluster.dimensions
+    if any(goals.floor_tolerance(name) is not None for name in names):
+        return None
+    given = [goals.tolerance(name) for name in names]
+    tolerance = np.array([-1.0 if one is None else one for one in given])
+    return Asked(tolerance, -1.0 if goals.leaders is None else float(goals.leaders))
+
+
+def roles_fit(cluster: Cluster) -> bool:
+    """Whether as many replicas of each partition vote as are wanted to."""
+    placement, partitions = cluster.placement, cluster.partitions
+    votes = (placement.role == Role.VOTER) & (placement.node >= 0)
+    if not placement.role.any() and np.array_equal(partitions.voters, partitions.replicas):
+        return True
+    return np.array_equal(
+        np.bincount(placement.owner[votes], minlength=len(partitions)), partitions.voters
+    )
+
+
+def stock_and_demands(
+    cluster: Cluster, rows: RowDemands, share: NDArray[np.float64]
+) -> tuple[Stock, Demanded]:
+    """Count what there is, sizes being by ``share (D,)``, and say what is demanded of it."""
+    nodes, partitions, placement = cluster.nodes, cluster.partitions, cluster.placement
+    placed = PlacementCounts.of(cluster, placement)
+    first, member = by_node(np.array(placement.node), len(nodes))
+    banned = cluster.forbidden
+    leads = has_leaders(cluster)
+    able = usable(cluster)
+    even, leading = bounds_of_levels(cluster, Goals(level=None)), leader_shares(cluster)
+    roomy = ample_room(placed, able)
+    if leads and not np.array_equal(able, able & nodes.may_lead):
+        roomy = np.full(len(roomy), np.inf)  # leaders are forced into those that may lead
+    stock = Stock(
+        first=first,
+        member=member,
+        share=share,
+        leader=np.array(placement.leader),
+        load=np.array(placed.loads.T, order="C"),
+        wanted=np.array(wanted_load(cluster)),
+        unit=np.array(partitions.load.unit),
+        alike=np.array(partitions.load.alike),
+        even=np.array(even.even.T, order="C"),
+        least=np.array(_stays_least(even.even, even.least).T, order="C"),
+        roomy=roomy,
+        lead_even=leading.level,
+        lead_least=_stays_least(leading.level, leading.least),
+        leads_alike=bool((roomy < np.inf).all()),
+        lead_weight=np.where(nodes.may_lead & able, nodes.lead_weight, 0.0),
+        led=int((partitions.replicas > 0).sum()) if leads else 0,
+        bytes_dimension=cluster.bytes_dimension,
+    )
+    return stock, Demanded(
+        first=np.array(placement.first),
+        role=np.array(placement.role),
+        replicas=np.array(partitions.replicas),
+        min_active=np.array(partitions.min_active),
+        rule=np.array(rows.rule),
+        is_open=np.array(rows.is_open),
+        limit_first=rows.limit_first,
+        limit=rows.limit,
+        domain=np.array(cluster.topology.domain_with_nodes, order="C"),
+        forbidden_first=_starts(np.bincount(banned[:, 0], minlength=len(partitions))),
+        forbidden=np.array(banned[:, 1], order="C"),
+        capacity=np.array(nodes.capacity.T, order="C"),
+        max_replicas=np.array(nodes.max_replicas),
+        replicas_on=np.array(placed.replicas),
+        leaders_on=np.array(placed.leaders),
+        serves=nodes.serves,
+        holds=nodes.may_hold,
+        receives=nodes.may_receive,
+        leads=nodes.may_lead,
+    )
+
+
+def _stays_least(level: NDArray[np.float64], least: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the least in whole units, (N,) or (N, D), that no loss of nodes makes smaller.
+
+    What is rounded up in one part is room for the others, and more so once a node of it is lost.
+    """
+    apart = level.max(0, initial=0.0) > np.where(level > 0.0, level, np.inf).min(0, initial=np.inf)
+    return np.where(apart, 0.0, least)
+
+
+def _starts(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return where rows of these lengths start, and the end."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
