@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.measure.audit import audit
-from evenkeel.measure.audit import soft_cost
+from evenkeel.measure.audit import audit, soft_cost
 from tests.support.effort import mostly_long
 
 TIERS = ("zone", "row")
