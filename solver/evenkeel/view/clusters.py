@@ -64,7 +64,7 @@ def cluster_html(cluster: Cluster) -> str:
     more = len(cluster.rules) - SHOWN_ROWS
     return notebook(
         [
-            Raw(heading("Cluster", " · ".join(told))),
+            heading("Cluster", " · ".join(told)),
             *(["tiers: " + ", ".join(tiers)] if tiers else []),
             *([f"{closed:,} more nodes accept nothing"] if closed else []),
             dimensions,
@@ -107,9 +107,7 @@ def placement_html(placement: Placement) -> str:
     )
     return notebook(
         [
-            Raw(
-                heading("Placement", told + (f", {counted(empty, 'slot')} empty" if empty else ""))
-            ),
+            heading("Placement", told + (f", {counted(empty, 'slot')} empty" if empty else "")),
             f"{counted(led, 'partition')} with a leader · {_spread(placement)}",
             shown,
         ]

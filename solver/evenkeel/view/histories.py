@@ -11,7 +11,6 @@ from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Table
 from evenkeel.view.charts import WIDTH, Axis, area, axis_of, axis_of_counts, figure, panel, uprights
 from evenkeel.view.html import (
-    Raw,
     Section,
     cards,
     dim,
@@ -89,8 +88,8 @@ def history_html(history: Any) -> str:
     said += [f"and {more:,} more"] if more else []
     return notebook(
         [
-            Raw(heading("History", f"{history.scenario.name}: {duration(_end(history))}, decided "
-                        f"by {history.method}")),
+            heading("History", f"{history.scenario.name}: {duration(_end(history))}, decided "
+                        f"by {history.method}"),
             figure_table(history),
             " · ".join(moved),
             *([" · ".join(said)] if said else []),

@@ -79,9 +79,9 @@ def shortened(name: str, letters: int = NAME_LETTERS) -> str:
     return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
-def heading(first: str, rest: str) -> str:
+def heading(first: str, rest: str) -> Raw:
     """Write the line above everything in a notebook."""
-    return f"<div><strong>{text(first)}</strong> {text(rest)}</div>"
+    return Raw(f"<div><strong>{text(first)}</strong> {text(rest)}</div>")
 
 
 def line(said: str | Raw) -> str:
@@ -286,6 +286,8 @@ def _marked(column: Column, row: int, sides: Sequence[str | Raw]) -> str:
     if column.bars is None:
         return cell
     share = column.bars[row]
+    if not share:
+        return cell
     both = [("was", share.before), ("now", share.after)] if isinstance(share, Pair) else None
     return cell + strips(both or [("now", float(_last(share)))])
 

@@ -100,7 +100,7 @@ def plan_html(plan: Plan) -> str:
     """Write what a plan is, for a notebook."""
     return notebook(
         [
-            Raw(heading("Plan", summary(plan))),
+            heading("Plan", summary(plan)),
             held_to(plan),
             *([_waves(plan, SHOWN_ROWS)] if len(plan) else []),
             *([_blocked(plan, SHOWN_ROWS)] if plan.blocked else []),
@@ -254,8 +254,9 @@ def _tightest(plan: Plan, certificate: Certificate, most: int) -> Table:
             Column("reached", [one.value for one in shown], quantity),
             Column("limit", [one.limit for one in shown], quantity),
             Column("at", [one.time for one in shown], _clock),
-            Column("where", [one.where + _loosened(plan, one) for one in shown], letters=120,
+            Column("where", [one.where + _loosened(plan, one) for one in shown], letters=0,
                    faint=True),
+            Column("counts", [BREACHES[one.kind] for one in shown], letters=0, spare=True),
         ],
         "Where the plan comes closest to each limit.",
     )  # fmt: skip

@@ -37,7 +37,6 @@ from evenkeel.view.charts import (
     widest_domains,
 )
 from evenkeel.view.html import (
-    Raw,
     Section,
     cards,
     dim,
@@ -141,11 +140,9 @@ def result_html(result: Any) -> str:
         moved += f" · {unit} moved: {data(compared.bytes_moved, unit)}"
     return notebook(
         [
-            Raw(
-                heading(
+            heading(
                     f"{_sign(result)} {result.status}", f"· {result.method} · {result.message}"
-                )
-            ),
+                ),
             moved,
             *_short_of_goals(result),
             *(f"! {said}" for said in [lost_said(cluster), *result.warnings] if said),

@@ -22,7 +22,6 @@ from evenkeel.view.charts import (
     stairs,
 )
 from evenkeel.view.html import (
-    Raw,
     Section,
     cards,
     dim,
@@ -131,13 +130,13 @@ def frontier_table(found: Any) -> Table:
 
 def sweep_html(found: Any) -> str:
     """Write what a sweep came to, for a notebook."""
-    return notebook([Raw(heading("Sweep", found.summary)), scenario_table(found)])
+    return notebook([heading("Sweep", found.summary), scenario_table(found)])
 
 
 def frontier_html(found: Any) -> str:
     """Write the points of a frontier, for a notebook."""
     plans = counted(len(found.results), "plan")
-    return notebook([Raw(heading("Frontier", plans)), frontier_table(found)])
+    return notebook([heading("Frontier", plans), frontier_table(found)])
 
 
 def sweep_page(found: Any) -> str:

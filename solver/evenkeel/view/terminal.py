@@ -28,6 +28,9 @@ SHOWN_ROWS = 8
 CHART = (10, 44)
 """Characters of the narrowest chart and of the widest."""
 
+MOST_NAMED, MOST_WRAPPED = 40, 20
+"""Characters of a name and of an explanation that are kept on a line."""
+
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 MARK = "│"
@@ -44,26 +47,42 @@ class Line(NamedTuple):
 
 
 def rendered(parts: Sequence[Line | Table], width: int, styled: bool) -> str:
-    """Write the parts one below the other, a blank line before each table."""
+    """Write the parts one below the other, a blank line before each table.
+
+    A table whose names and figures take more than the width is wider; what explains them wraps.
+    """
     import io
 
     from rich.console import Console
 
     width = max(width, NARROWEST)
+    widest = max([width, *(_least(part) for part in parts if isinstance(part, Table))])
     out = io.StringIO()
     console = Console(
-        file=out, width=width, force_terminal=styled, color_system="standard" if styled else None,
+        file=out, width=widest, force_terminal=styled, color_system="standard" if styled else None,
         highlight=False, emoji=False, legacy_windows=False,
     )  # fmt: skip
     for part in parts:
         if isinstance(part, Table):
+            room = max(width, _least(part))
             console.print()
-            console.print(_grid(part, width))
+            console.print(_grid(part, room), width=room)
             if part.left > 0:
-                console.print(_styled(f"... and {part.left:,} more", "dim"))
+                console.print(_styled(f"... and {part.left:,} more", "dim"), width=width)
         else:
-            console.print(_styled(part.text, part.style))
+            console.print(_styled(part.text, part.style), width=width)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def _least(table: Table) -> int:
+    """Return how many characters a table takes if whatever explains is wrapped, charts apart."""
+    least = 0
+    for one in table.columns:
+        if not (one.spare or one.drawn):
+            sides = [side for v in one.values for side in (v if isinstance(v, Pair) else (v,))]
+            widest = max(map(len, [one.short or one.name, *map(one.written, sides)]))
+            least += 2 + min(widest, MOST_WRAPPED if one.words and not one.letters else MOST_NAMED)
+    return least
 
 
 def _styled(text: str, style: str = "") -> "Text":
