@@ -278,7 +278,7 @@ def test_a_standard_input_that_is_closed_is_told(command, monkeypatch, capsys):
     assert "FILE: is the standard input, which is closed (got '-')" in capsys.readouterr().err
 
 
-def test_a_guard_tells_that_its_standard_input_is_closed(tmp_path, monkeypatch, capsys):
+def test_a_run_tells_that_its_standard_input_is_closed(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", None)
-    assert main(["guard", str(tmp_path), "-"]) == 2
+    assert main(["run", str(tmp_path), "--dry-run", "--dump", "-"]) == 2
     assert "which is closed" in capsys.readouterr().err

@@ -129,10 +129,10 @@ class TestCommandLine:
         assert main(["slove", "cluster.npz"]) == 2
         assert "did you mean 'solve'?" in capsys.readouterr().err
 
-    def test_a_guard_wants_the_folder_of_a_plan(self, tmp_path, capsys):
+    def test_a_run_wants_the_folder_of_a_plan(self, tmp_path, capsys):
         file = tmp_path / "plan.json"
         file.write_text("{}")
-        assert main(["guard", str(file), str(file)]) == 2
+        assert main(["run", str(file)]) == 2
         assert "must be a folder that a plan was written to" in capsys.readouterr().err
 
     def test_a_folder_stands_for_the_plan_in_it(self, tmp_path, capsys):

@@ -24,7 +24,7 @@ def plan(files: Sequence[Path], folder: Path, *words: object) -> Path:
 
 
 def run(folder: Path, env: Mapping[str, str], timeout: float = 500.0) -> str:
-    """Run a folder's script; what it told."""
+    """Carry a folder out by its script; what it told."""
     command = str(program(folder.parent))
     own = {"EVENKEEL": command, "PAUSE": "2", "TRIES": "40"}
     return call(["sh", folder / "run.sh"], env={**env, **own}, timeout=timeout)

@@ -16,7 +16,8 @@ from evenkeel.measure.audit.violations import KINDS
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import METHODS
 from evenkeel.planning.protocols import PRESETS
-from evenkeel.systems.registry import ROOMS
+from evenkeel.systems.folders import form
+from evenkeel.systems.registry import ROOMS, find
 from evenkeel.verdict import STATUS_MEANING
 from tests.house import doors
 from tests.house.parsed import parsed
@@ -103,6 +104,18 @@ def test_rules_goals_limits_and_protocols_are_on_their_pages():
     missing += [name for name in PRESETS if not written(name, "tasks/carry_out.md")]
     missing += [status for status in STATUS_MEANING if not written(status, "concepts/verdict.md")]
     assert not missing, missing
+
+
+def test_the_form_of_folders_is_on_its_page():
+    names = [
+        field
+        for kind in (form.Form, form.Setting, form.Command, form.Hold, form.WaveForm)
+        for field in kind.__struct_fields__
+    ]
+    for room in ROOMS:
+        carrier = find(room).carrier
+        names += [] if carrier is None else [*carrier.checks]
+    assert not [name for name in names if not written(name, "reference/folders.md")]
 
 
 def test_exit_codes_are_told():

@@ -14,9 +14,9 @@ from evenkeel.cli.commands import (
     demo,
     explain,
     generate,
-    guard,
     plan,
     resume,
+    run,
     solve,
     versions,
     warmup,
@@ -30,7 +30,7 @@ from evenkeel.cli.studies import frontier, simulate, size, sweep
 from evenkeel.model.errors import InvalidInput, fault_lines
 
 COMMANDS = (
-    solve, plan, guard, resume, check, explain, diff, convert, sweep, frontier, size, simulate,
+    solve, plan, run, resume, check, explain, diff, convert, sweep, frontier, size, simulate,
     generate, demo, warmup, completion, versions,
 )  # fmt: skip
 """The commands, in the order in which help lists them; each module adds its own."""

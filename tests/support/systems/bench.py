@@ -61,7 +61,7 @@ class System:
         return inherited | own | {"PATH": f"{self.bin}:/usr/bin:/bin"} | more
 
     def run(self, folder, *words, **more):
-        """Run the script of a folder to its end."""
+        """Run a folder to its end."""
         return subprocess.run(
             ["/bin/sh", str(folder / "run.sh"), *words], env=self.environment(**more),
             capture_output=True, text=True, timeout=600, check=False,

@@ -1,6 +1,6 @@
-"""``cockroach``, as far as ``run.sh`` calls it: ``cockroach.py cockroach ARGUMENT...``."""
+"""``cockroach``, as far as a run calls it: ``cockroach.py cockroach ARGUMENT...``."""
 
-# ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
+# ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 
 import re
 import sys
@@ -81,8 +81,9 @@ if ARGUMENTS == ["node", "status", "--all", "--format=csv"]:
         print(f'{store},x,"region=r{store % 2}",{live},{live},false,active,false')
 elif ARGUMENTS[:2] == ["sql", "--format=csv"] and ARGUMENTS[2:3] == ["-e"]:
     execute(" ".join(ARGUMENTS[3].split()))
-elif ARGUMENTS == ["sql", "--format=csv"]:
-    for line in sys.stdin.read().splitlines():
-        execute(line)
+elif ARGUMENTS[:3] == ["sql", "--format=csv", "-f"]:
+    with open(ARGUMENTS[3]) as opened:
+        for line in opened.read().splitlines():
+            execute(line)
 else:
     sys.exit(f"unknown: {ARGUMENTS}")

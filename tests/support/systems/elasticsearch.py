@@ -1,4 +1,4 @@
-"""Elasticsearch behind ``curl``, as far as ``run.sh`` asks it: ``elasticsearch.py curl ...``."""
+"""Elasticsearch behind ``curl``, as far as a run asks it: ``elasticsearch.py curl ...``."""
 
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 
@@ -25,7 +25,7 @@ def answer(body, code=200):
     else:
         print(text, end="")
     if "-w" in ARGUMENTS:
-        print(code, end="")
+        print(f"\n{code}", end="")
     elif "-f" in ARGUMENTS and code >= 400:
         sys.exit(22)
 

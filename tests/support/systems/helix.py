@@ -1,4 +1,4 @@
-"""Helix behind ``curl`` and ``helix-admin.sh``, as far as ``run.sh`` calls it."""
+"""Helix behind ``curl`` and ``helix-admin.sh``, as far as a run calls it."""
 
 # ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 

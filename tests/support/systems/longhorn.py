@@ -1,6 +1,6 @@
-"""``kubectl`` of Longhorn, as far as ``run.sh`` calls it: ``longhorn.py kubectl ARGUMENT...``."""
+"""``kubectl`` of Longhorn, as far as a run calls it: ``longhorn.py kubectl ARGUMENT...``."""
 
-# ruff: noqa: T201 (its output is its answer; it starts without the site, and in a hurry)
+# ruff: noqa: T201, PTH123 (its output is its answer; it starts without the site, and in a hurry)
 
 import json
 import re
@@ -28,6 +28,15 @@ def field(one, path):
     return one
 
 
+def on(labels):
+    """The replicas with such labels."""
+    wanted = dict(pair.split("=") for pair in labels.split(","))
+    return [
+        x for x in items
+        if x["kind"] == "Replica" and wanted.items() <= x["metadata"]["labels"].items()
+    ]  # fmt: skip
+
+
 assert ARGUMENTS[:2] == ["-n", state["namespace"]], ARGUMENTS
 verb, *rest = ARGUMENTS[2:]
 for one in items:
@@ -44,16 +53,16 @@ if verb == "get" and rest[:2] == ["-o", "json"]:
     shown = [{k: v for k, v in one.items() if k != "looks"} for one in items]
     print(json.dumps({"apiVersion": "v1", "kind": "List", "items": shown}))
     save()
-elif verb == "get" and rest[:3] == ["replicas.longhorn.io", "-o", "name"]:
-    wanted = dict(pair.split("=") for pair in rest[4].split(","))
-    for one in items:
-        if one["kind"] == "Replica" and wanted.items() <= one["metadata"]["labels"].items():
-            print(f"replica.longhorn.io/{one['metadata']['name']}")
 elif verb == "get":
-    resource, name = rest[:2] if rest[0] == "volumes.longhorn.io" else rest[0].split("/")
-    kind = "Volume" if resource.startswith("volume") else "Replica"
-    template = rest[-1].removeprefix("jsonpath=")
-    print(re.sub(r"\{([^}]*)\}", lambda x: field(named(kind, name), x[1]), template), end="")
+    labelled = rest[0] == "replicas.longhorn.io"
+    found = on(rest[2]) if labelled else [named("Volume", rest[1])]
+    if rest[-1] == "name":
+        print("".join(f"replica.longhorn.io/{one['metadata']['name']}\n" for one in found), end="")
+    else:
+        template = rest[-1].removeprefix("jsonpath=").replace(".items[*]", "")
+        print(re.sub(r"\{([^}]*)\}", lambda x: " ".join(
+            field(one, x[1]) for one in found
+        ), template), end="")  # fmt: skip
     save()
 elif verb == "patch":
     assert rest[0] == "volumes.longhorn.io"
@@ -63,14 +72,19 @@ elif verb == "patch":
         spec.pop(key, None) if value is None else spec.update({key: value})
     changed()
 elif verb == "create":
-    one = json.loads(sys.stdin.read())
+    with open(rest[1]) as opened:
+        one = json.load(opened)
     volume = named("Volume", one["spec"]["volumeName"])
     assert volume["spec"]["replicaAutoBalance"] in ("disabled", "ignored")
     assert all(x["metadata"]["name"] != one["metadata"]["name"] for x in items)
     items.append(one | {"status": {"currentState": "stopped"}, "looks": state["pace"]})
     changed()
 elif verb == "delete":
-    one = named("Replica", rest[0].removeprefix("replica.longhorn.io/"))
+    assert rest[:2] == ["replicas.longhorn.io", "-l"]
+    one = next(iter(on(rest[2])), None)
+    if one is None:
+        print("No resources found")
+        sys.exit(0)
     left = [
         x
         for x in items

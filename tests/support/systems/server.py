@@ -1,7 +1,6 @@
 """Runs the command ``evenkeel`` for those who call, each in a fork of a process that has it loaded.
 
-A script of a folder asks dozens of times what to do next, and starting Python with all that the
-answer needs takes ten times as long as the answer.
+Starting Python with all that a run needs takes longer than most runs.
 """
 
 import json
@@ -16,11 +15,11 @@ from functools import cache
 from pathlib import Path
 
 from evenkeel.cli import main
-from evenkeel.systems.folders import guarding
+from evenkeel.systems.folders import running
 from evenkeel.systems.registry import find
 from tests.support import places
 
-LOADED = (guarding, *map(find, ("ceph", "cockroach", "elasticsearch", "helix", "kafka")),
+LOADED = (running, *map(find, ("ceph", "cockroach", "elasticsearch", "helix", "kafka")),
           *map(find, ("longhorn", "rabbitmq", "swift")))  # fmt: skip
 AT_ONCE = 1 << 16
 

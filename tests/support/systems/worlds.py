@@ -10,6 +10,7 @@ from hashlib import sha256
 import numpy as np
 
 import evenkeel as ek
+from evenkeel.systems.folders.form import filled, settings_of, values_of
 from evenkeel.systems.registry import find
 from tests.support.systems.bench import System
 
@@ -20,7 +21,7 @@ HOSTILE = ["; rm -rf x", "'q' \"w\"", "a\nb", "* ?", "&& |", "#", "ü", " ", "$(
 
 @dataclass
 class World:
-    """A stand-in, what tells it to ``run.sh``, and where it says that partitions are."""
+    """A stand-in, what tells it to a run, and where it says that partitions are."""
 
     system: System
     environment: dict
@@ -35,16 +36,24 @@ class World:
         return self.system.run(folder, *words, **(self.environment | more))
 
     def read(self):
-        """The cluster, from the dump that ``run.sh`` takes."""
-        script = self.system.folder / "take.sh"
+        """The cluster, from the dump that a run takes."""
         dump = self.system.folder / "read"
         dump.mkdir(exist_ok=True)
-        here = self.system.folder / "asked"
-        here.mkdir(exist_ok=True)
-        shell = find(self.system.format).carrier.shell
-        script.write_text(f"dump={dump} here={here} PAUSE=0\n{shell}\ntake\n")
+        carrier = find(self.system.format).carrier
         environment = self.system.environment(**self.environment)
-        subprocess.run(["/bin/sh", script], env=environment, check=True)
+        values = values_of(settings_of(carrier.settings), environment)
+
+        def save(command):
+            called = subprocess.run(
+                filled(command, values), env=environment, stdout=subprocess.PIPE, check=False
+            )
+            if called.returncode:
+                save(command.otherwise)
+            else:
+                (dump / command.save).write_bytes(called.stdout)
+
+        for command in carrier.look(None):
+            save(command)
         return ek.read(dump)
 
     def plan(self, cluster=None, **throttle):

@@ -115,13 +115,13 @@ def test_the_last_word_tells_of_it_too(system):
 def test_what_a_dead_broker_never_ends_is_cancelled_before_the_rest(system, capsys):
     _, folder = moved(system, t_0=["4", "2"], t_1=["2", "5"])
     system.state = system.state | {"dies": "4", "pace": 1000}
-    assert system.run(folder, PATIENCE="2").returncode == 1  # it waits for a broker that is gone
+    assert system.run(folder, PATIENCE="0.5").returncode == 1  # it waits for a broker that is gone
     system.state = system.state | {"pace": 1}
-    assert system.run(folder, PATIENCE="2").returncode == 3
+    assert system.run(folder, PATIENCE="0.5").returncode == 3
     rest = system.folder / "rest"
     assert main(["resume", str(folder / "plan.json"), str(folder / "dump"), "-o", str(rest)]) == 3
     told = (rest / "README.md").read_text()
-    assert "lead nowhere any more, to be dropped first: t-0 to 4. `run.sh` cancels these" in told
+    assert "lead nowhere any more, to be dropped first: t-0 to 4. A run cancels these" in told
     assert json.loads((rest / "cancel.json").read_text())["partitions"] == [
         {"topic": "t", "partition": 0, "replicas": [1, 2]}
     ]

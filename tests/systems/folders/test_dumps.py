@@ -1,4 +1,4 @@
-"""The dumps that ``run.sh`` takes say all that a plan was made from, so that a resume reads it."""
+"""The dumps that runs take say all that a plan was made from, so that a resume reads it."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,6 @@
 """Folders of all systems that have worlds, carried out, broken off, killed, and undone."""
 
+import fcntl
 import json
 import re
 import signal
@@ -12,6 +13,8 @@ import evenkeel as ek
 from evenkeel.cli import main
 from tests.support.effort import mostly_long
 from tests.support.systems.worlds import WORLDS, ends
+
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
 
 
 @pytest.fixture(params=mostly_long(WORLDS, ["cockroach"]))
@@ -39,11 +42,10 @@ def test_it_is_carried_out_and_undone(name, tmp_path):
     assert len(plan.waves) > 1
     folder = ek.write_plan_folder(plan, world.system.folder / "move")
     told = (folder / "undo" / "README.md").read_text()
-    ways_back = {one.name.partition(".")[0] for one in (folder / "undo" / "waves").iterdir()}
+    ways_back = json.loads((folder / "undo" / "waves.json").read_text())["waves"]
     assert f"in {len(ways_back)} wave" in told
     assert f"- **{len(ways_back)}**: " in told
-    for script in folder.rglob("*.sh"):
-        subprocess.run(["sh", "-n", script], check=True)
+    assert [len(one.read_text().splitlines()) for one in folder.rglob("*.sh")] == [2, 2]
     before, settings = world.seen(), held_settings(world)
     done = world.run(folder)
     assert done.returncode == 0, done.stderr
@@ -94,38 +96,33 @@ def test_what_broke_off_is_undone_from_there(world, planned, call):
         undo = folder / "undo"
         told = ["resume", str(undo / "plan.json"), str(undo / "dump"), "-o", str(rest), "-q"]
         assert main(told) == 0
-        world.run(undo, "release")
+        world.run(undo, "--release")
         back = world.run(rest)
     assert back.returncode == 0, back.stderr
     assert world.seen() == before
     assert held_settings(world) == settings
 
 
-@pytest.mark.parametrize("sent", mostly_long([signal.SIGTERM, signal.SIGINT], [signal.SIGTERM]))
+@pytest.mark.parametrize("sent", mostly_long(SIGNALS, SIGNALS[:1]))
 def test_it_goes_on_after_it_was_ended_by_a_signal(world, planned, sent):
     plan, folder = planned
+    settings = held_settings(world)
+    alone = world.environment | {"EVENKEEL": str(world.system.bin / "evenkeel-alone")}
     running = subprocess.Popen(
-        ["/bin/sh", folder / "run.sh"], env=world.system.environment(**world.environment),
+        ["/bin/sh", folder / "run.sh"], env=world.system.environment(**alone),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     while len(world.system.calls) < 2 and running.poll() is None:
         time.sleep(0.01)
     running.send_signal(sent)
-    running.communicate(timeout=120)
-    assert running.returncode == 128 + sent
-    assert not (folder / "running").exists()
-    done = world.run(folder)
-    assert done.returncode == 0, done.stderr
-    assert world.seen() == ends(plan)
-
-
-@pytest.mark.parametrize("line", ["json = true", "quiet = true", "level = none and not TOML"])
-def test_what_one_repeats_does_not_change_how_it_reads_the_guard(tmp_path, monkeypatch, line):
-    world = WORLDS["cockroach"](tmp_path)
-    plan = world.plan()
-    folder = ek.write_plan_folder(plan, world.system.folder / "move")
-    (tmp_path / "evenkeel.toml").write_text(f"{line}\n")
-    monkeypatch.chdir(tmp_path)
+    told = running.communicate(timeout=120)[1]
+    if sent == signal.SIGKILL:
+        assert running.returncode == -sent
+    else:
+        assert running.returncode == 128 + sent
+        assert f"`evenkeel run {folder}` goes on from here".encode() in told
+        assert not (folder / "running").exists()
+        assert held_settings(world) == settings
     done = world.run(folder)
     assert done.returncode == 0, done.stderr
     assert world.seen() == ends(plan)
@@ -136,7 +133,7 @@ def test_its_page_says_what_is_done(planned):
     page = (folder / "README.md").read_text()
     assert f"{plan.copies:,} replicas are copied" in page
     assert not re.search(r"\| (nan|inf)", page)
-    assert json.loads((folder / "guard.json").read_text())["format"] == plan.cluster.native_format
+    assert json.loads((folder / "waves.json").read_text())["format"] == plan.cluster.native_format
 
 
 @pytest.mark.parametrize("name", mostly_long(["elasticsearch", "cockroach"], ["cockroach"]))
@@ -147,6 +144,40 @@ def test_what_is_held_is_given_back_on_demand(tmp_path, name):
     world.system.state = world.system.state | {"breaks": 5}
     assert world.run(folder).returncode == 1
     assert held_settings(world) != settings
-    assert world.run(folder, "release").returncode == 0
+    assert world.run(folder, "--release").returncode == 0
     assert held_settings(world) == settings
-    assert world.run(folder, "something").returncode == 1
+    assert world.run(folder, "something").returncode == 2
+    assert world.run(folder, "--until", "0").returncode == 2
+    assert world.run(folder, PAUSE="soon").returncode == 2
+
+
+def test_it_pauses_after_a_wave_and_shows_what_is_left(world, planned):
+    plan, folder = planned
+    settings, before = held_settings(world), world.seen()
+    shown = world.run(folder, "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    waves = json.loads((folder / "waves.json").read_text())["waves"]
+    assert shown.stdout.count("# wave ") == len(waves)
+    assert (world.seen(), world.system.calls) == (before, [])
+    paused = world.run(folder, "--until", "1")
+    assert paused.returncode == 0, paused.stderr
+    assert f"paused: wave 1 of {len(waves)} is done" in paused.stdout
+    assert held_settings(world) == settings
+    assert json.loads((folder / "state.json").read_text())["done"] == 1
+    assert "# wave 1\n" not in world.run(folder, "--dry-run").stdout
+    done = world.run(folder)
+    assert done.returncode == 0, done.stderr
+    assert world.seen() == ends(plan)
+
+
+def test_a_second_run_beside_it_does_not_begin(tmp_path):
+    world = WORLDS["swift"](tmp_path, parts=4)
+    folder = ek.write_plan_folder(world.plan(), world.system.folder / "move")
+    with (folder / "running").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for way in (folder, folder / "undo"):
+            done = world.run(way)
+            assert done.returncode == 1
+            assert "it runs already" in done.stderr
+    assert world.system.calls == []
+    assert world.run(folder).returncode == 0

@@ -45,8 +45,7 @@ def stopped(request, tmp_path):
 
 def look(world, folder):
     """Take a dump into a folder as a run does that orders nothing."""
-    done = world.run(folder, EVENKEEL="false", TRIES="1")
-    assert done.returncode == 1
+    assert world.run(folder, "--dry-run").returncode in (0, 3)
 
 
 def resumed(folder, rest, *more):
@@ -58,7 +57,7 @@ def test_the_rest_gives_back_what_was_there_at_first(stopped, capsys):
     look(world, folder)
     rest = folder.parent / "rest"
     assert resumed(folder, rest) == 0
-    assert f"{rest}/run.sh gives it back at its end" in capsys.readouterr().err
+    assert f"the run of {rest} gives it back at its end" in capsys.readouterr().err
     done = world.run(rest)
     assert done.returncode == 0, done.stderr
     assert world.seen() == ends(plan)
@@ -95,9 +94,9 @@ def test_who_tries_the_way_back_and_then_goes_on_gives_it_back(stopped):
 
 def test_who_stops_is_told_what_is_held_and_how_to_give_it_back(stopped):
     world, _, folder, before, run = stopped
-    assert 'and "sh run.sh release" in' in run.stderr
+    assert f"`evenkeel run {folder} --release` at once" in run.stderr
     assert "still" in run.stderr
-    done = world.run(folder, "release")
+    done = world.run(folder, "--release")
     assert done.returncode == 0
     assert "still" not in done.stderr
     assert settings(world) == before
@@ -105,9 +104,9 @@ def test_who_stops_is_told_what_is_held_and_how_to_give_it_back(stopped):
 
 def test_a_folder_that_still_holds_something_is_not_replaced(stopped):
     world, plan, folder, before, _ = stopped
-    with pytest.raises(ek.InvalidInput, match=r"still holds a setting.*run\.sh release"):
+    with pytest.raises(ek.InvalidInput, match=r"still holds a setting.*run\.sh --release"):
         ek.write_plan_folder(plan, folder, overwrite=True)
-    assert world.run(folder, "release").returncode == 0
+    assert world.run(folder, "--release").returncode == 0
     assert settings(world) == before
     ek.write_plan_folder(plan, folder, overwrite=True)
 

@@ -1,4 +1,4 @@
-"""What a folder leaves out: its script says so, and does not end well where it does nothing."""
+"""What a folder leaves out: its run says so, and does not end well where it does nothing."""
 
 import json
 

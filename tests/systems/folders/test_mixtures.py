@@ -59,7 +59,7 @@ def plan():
 
 def test_from_wherever_the_plan_was_stopped_the_way_back_goes_on(plan, tmp_path):
     folder = ek.write_plan_folder(plan, tmp_path / "move")
-    assert not json.loads((folder / "undo" / "guard.json").read_text())["in_any_order"]
+    assert not json.loads((folder / "undo" / "waves.json").read_text())["in_any_order"]
     names = plan.cluster.nodes.names
     for wave in range(len(plan.waves)):
         end = after_wave(plan, wave)

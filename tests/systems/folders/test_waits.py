@@ -1,6 +1,7 @@
-"""Waits of ``run.sh``: it says what it waits for, why it gives up, and what can be done then."""
+"""Waits of a run: it says what it waits for, why it gives up, and what can be done then."""
 
 import json
+import re
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.systems.folders.test_rabbitmq_folder import plan, system
 __all__ = ["plan", "system"]
 
 FOREVER = 10**6
-IMPATIENT = {"PATIENCE": "4", "REPORT": "2"}
+IMPATIENT = {"PATIENCE": "0.6", "REPORT": "0.3"}
 
 
 @pytest.fixture
@@ -33,12 +34,10 @@ def test_kafka_says_what_it_waits_for_and_what_to_do(kafka):
     assert done.returncode == 1
     count = len(first_of(folder))
     said = f"--verify says of {count} partitions that they are in progress"
-    assert f"waiting: {said}" in done.stdout
-    assert f"given up after 4 s: {said}" in done.stderr
+    assert re.search(f"waiting: Kafka copies .*{said}", done.stdout)
+    assert re.search(f"given up after 0.6 s: Kafka copies .*--cancel.*{said}", done.stderr)
     for name, _ in first_of(folder):
         assert f"Reassignment of partition {name} is still in progress." in done.stderr
-    assert "resume the plan" in done.stderr
-    assert "kafka-reassign-partitions --cancel with" in done.stderr
 
 
 def test_a_broker_that_dies_meanwhile_ends_the_wait_by_its_name(kafka):
@@ -47,8 +46,8 @@ def test_a_broker_that_dies_meanwhile_ends_the_wait_by_its_name(kafka):
     name, nodes = first_of(folder)[0]
     dies = next(str(b) for b in nodes if b not in before[name]["replicas"])
     kafka.state = kafka.state | {"dies": dies}
-    done = kafka.run(folder, REPORT="2", PATIENCE="500")
-    assert done.returncode == 1
+    done = kafka.run(folder, REPORT="0.1", PATIENCE="500")
+    assert done.returncode == 3
     assert f"{dies}: is dead, and the plan needs it" in done.stderr
 
 
@@ -69,9 +68,9 @@ def test_rabbitmq_names_queue_and_member(system, plan):
     done = system.run(folder, **IMPATIENT)
     assert done.returncode == 1
     assert "has not caught up" in done.stdout
-    assert "does not catch up in 4 s: stopped" in done.stderr
+    assert "given up after 0.6 s: queue" in done.stderr
     waited = done.stdout.partition("waiting: queue ")[2].partition(" has not caught up")[0]
-    assert waited and f"queue {waited} does not catch up" in done.stderr
+    assert waited and f"queue {waited} has not caught up" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["elasticsearch", "longhorn"])
@@ -81,4 +80,4 @@ def test_others_say_what_they_wait_for(name, tmp_path):
     done = world.run(folder, **IMPATIENT)
     assert done.returncode == 1
     assert "waiting: " in done.stdout
-    assert "given up after 4 s: " in done.stderr
+    assert "given up after 0.6 s: " in done.stderr

@@ -363,15 +363,15 @@ def check_carrier(cluster: "Cluster", out: str | None) -> None:
 
 def note_held(arguments: argparse.Namespace, read: Sequence[str], written: Sequence[Path]) -> None:
     """Say that the run of a folder that files were read of holds a setting of the system."""
-    from evenkeel.systems.folders.held import HELD, holding
+    from evenkeel.systems.folders.held import files, holding
 
     if arguments.quiet or (holder := holding(read)) is None:
         return
-    heirs = [one for one in written if (one / HELD).exists()]
+    heirs = [one for one in written if files(one)]
     if heirs:
-        end = f"{heirs[0]}/run.sh gives it back at its end"
+        end = f"the run of {heirs[0]} gives it back at its end"
     else:
-        end = f"`sh {holder}/run.sh release` gives it back"
+        end = f"`evenkeel run {holder} --release` gives it back"
     complain(f"note: the run of {holder} still holds a setting of the system: {end}")
 
 

@@ -1,6 +1,7 @@
 """Waves as Ceph's monitors take them: ``pg-upmap-items`` commands, a placement group each."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,44 +14,13 @@ from evenkeel.systems.ceph.crush.placement import Pool, Rows, upmapped
 from evenkeel.systems.ceph.crush.upmap import pairs_between
 from evenkeel.systems.ceph.documents import OsdMap, PgStat, kind_of, plain, read_stats
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import (
-    Carrier,
-    Change,
-    Setting,
-    Wave,
-    all_nodes,
-    anybody,
-)
+from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, all_nodes, anybody
+from evenkeel.systems.folders.form import Command, Setting
 from evenkeel.systems.folders.observing import Observed, Standing
 from evenkeel.systems.json_text import decode_json
 
-SHELL = r"""
-ask() {
-  if [ -n "$CLUSTER" ]; then set -- --conf "$CLUSTER" "$@"; fi
-  ceph "$@"
-}
-
-take() {
-  ask osd dump -f json >"$dump/osd_dump.json" &&
-    ask osd crush dump -f json >"$dump/crush.json" &&
-    ask pg dump -f json >"$dump/pg_dump.json" 2>"$dump/errors.txt" &&
-    rm "$dump/errors.txt"
-}
-
-# a command that breaks a rule is dropped without a word: what came of them, the next look shows
-apply() {
-  while read -r line; do
-    case $line in
-    "ceph osd "*)
-      # shellcheck disable=SC2086 # numbers and plain words
-      ask ${line#ceph } </dev/null || return 1
-      ;;
-    esac
-  done <"$1.commands.txt"
-}
-
-settle() { :; }
-"""
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 
 SETTINGS = (Setting("CLUSTER", "", "configuration file of the cluster, Ceph's own by default"),)
 
@@ -59,7 +29,7 @@ NOTES = (
     "`ceph osd set-require-min-compat-client luminous`: older clients know no `pg-upmap-items`.",
     "A wave has ended when its placement groups are where they should be and are active and clean. "
     "How fast they are copied is Ceph's affair: `osd_max_backfills`.",
-    "Ceph drops a command that breaks a rule of CRUSH without a word; `run.sh` looks whether every "
+    "Ceph drops a command that breaks a rule of CRUSH without a word; a run looks whether every "
     "one was heeded, and stops where one was not.",
 )
 
@@ -71,8 +41,10 @@ COPYING = frozenset(
 """States of a placement group that still copies, or is about to."""
 
 
-def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
-    """Return the commands of each wave, a placement group per line.
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
+    """Return the commands of each wave, one for each placement group.
+
+    One that breaks a rule is dropped by Ceph without an error: the next look shows that.
 
     Raises
     ------
@@ -84,7 +56,7 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         kind = type(native).__name__
         raise InvalidInput([Fault("cluster.native", kind, "must be a Ceph map: read the dumps")])
     faults = FaultList()
-    lines: list[list[bytes]] = [[] for _ in waves]
+    found: list[list[Command]] = [[] for _ in waves]
     begin = 0
     for pool in native.pools:
         end = begin + pool.pg_num
@@ -93,13 +65,13 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         ]
         if own:
             mapped = native.rows(pool, native.reweight, upmaps=False)
-            found = _pairs(faults, native, pool, mapped, own, begin)
-            for (w, one), pairs in zip(own, found, strict=True):
+            items = _pairs(faults, native, pool, mapped, own, begin)
+            for (w, one), pairs in zip(own, items, strict=True):
                 if {*one.before} != {*one.after}:
-                    lines[w].append(_command(pool, one.partition - begin, pairs))
+                    found[w].append(_command(pool, one.partition - begin, pairs))
         begin = end
     faults.raise_if_any()
-    return [{"commands.txt": b"".join(each)} for each in lines]
+    return [Orders(each) for each in found]
 
 
 def _pairs(
@@ -130,10 +102,23 @@ def _pairs(
     return [*items.values()]
 
 
-def _command(pool: Pool, group: int, pairs: Sequence[tuple[int, int]]) -> bytes:
-    osds = "".join(f" {source} {target}" for source, target in pairs)
+def _command(pool: Pool, group: int, pairs: Sequence[tuple[int, int]]) -> Command:
     word = "pg-upmap-items" if pairs else "rm-pg-upmap-items"
-    return f"ceph osd {word} {pool.id}.{group:x}{osds}\n".encode()
+    osds = [f"{osd}" for pair in pairs for osd in pair]
+    return _ask("osd", word, f"{pool.id}.{group:x}", *osds)
+
+
+def _ask(*words: str, save: str = "") -> Command:
+    return Command(["ceph", ["--conf", "${CLUSTER}"], *words], save=save)
+
+
+def look(plan: "Plan") -> list[Command]:
+    """Return what dumps the map and the placement groups."""
+    return [
+        _ask("osd", "dump", "-f", "json", save="osd_dump.json"),
+        _ask("osd", "crush", "dump", "-f", "json", save="crush.json"),
+        _ask("pg", "dump", "-f", "json", save="pg_dump.json"),
+    ]
 
 
 def observe(documents: Sequence[Document]) -> Observed:
@@ -171,4 +156,7 @@ def _standing(one: PgStat) -> Standing:
     return Standing(devices, f"osd.{one.up_primary}", copying)
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, observe, all_nodes, lists_down=False)
+CARRIER = Carrier(
+    orders, look, settings=SETTINGS, notes=NOTES, leader=anybody, observe=observe,
+    lists_nodes=all_nodes, lists_down=False,
+)  # fmt: skip

@@ -1,6 +1,8 @@
 """Waves as CockroachDB takes them: statements that exchange stores of a range, and move leases."""
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -10,67 +12,16 @@ from evenkeel.systems.cockroach.cluster import read
 from evenkeel.systems.cockroach.documents import kind_of
 from evenkeel.systems.cockroach.statements import KINDS, check_numbers
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, stem
+from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.folders.observing import Observed, observed
 
-SHELL = r"""
-# cockroach_ NAME ARGUMENT...: a command of the tool, at the address that is told
-cockroach_() {
-  name=$1; shift
-  if [ -n "$URL" ]; then set -- --url "$URL" "$@"; fi
-  cockroach "$name" "$@"
-}
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 
-sql() { cockroach_ sql --format=csv "$@"; }
-
-HELD='range_id, replicas, voting_replicas, non_voting_replicas, learner_replicas, lease_holder'
-NAMES='database_name, schema_name, table_name, index_name'
-
-# ranges: later releases do not name tables in their internal table, earlier ones only there
-ranges() {
-  sql -e "SELECT $HELD, $NAMES FROM crdb_internal.ranges LEFT JOIN
-    (SELECT range_id, $NAMES FROM [SHOW CLUSTER RANGES WITH INDEXES]) AS named USING (range_id)" \
-    >"$dump/ranges.csv" 2>/dev/null </dev/null ||
-    sql -e "SELECT $HELD, $NAMES FROM crdb_internal.ranges" >"$dump/ranges.csv" </dev/null
-}
-
-# which ranges are of a partition nobody tells, and so its zone is none that could be kept
-take() {
-  ranges &&
-    sql -e "SELECT target, raw_config_sql FROM [SHOW ZONE CONFIGURATIONS]
-      WHERE target NOT LIKE 'PARTITION %'" >"$dump/zones.csv" </dev/null &&
-    sql -e 'SELECT node_id, store_id, attrs, capacity FROM crdb_internal.kv_store_status' \
-      >"$dump/stores.csv" </dev/null &&
-    cockroach_ node status --all --format=csv >"$dump/nodes.csv" </dev/null
-}
-
-LOAD=kv.allocator.load_based_rebalancing
-still="$LOAD is still off"
-
-# What is set is kept; what is kept already is not kept anew.
-hold() {
-  [ -e "$held" ] || {
-    sql -e "SHOW CLUSTER SETTING $LOAD" </dev/null | tail -n 1 >"$held.part"
-      grep -q . "$held.part" || return 1
-    ! grep -qx off "$held.part" || printf 'run.sh: note: %s, %s\n' \
-      "$LOAD is off already, and will be so at the end" \
-      'unless a run of another folder still holds it: "sh run.sh release" there first' >&2
-    mv "$held.part" "$held"
-  } || return 1
-  sql -e "SET CLUSTER SETTING $LOAD = 'off'" </dev/null >/dev/null
-}
-
-release() {
-  was=$(cat "$held")
-  case $was in ''|*[!a-z\ -]*) return 1 ;; esac
-  sql -e "SET CLUSTER SETTING $LOAD = '$was'" </dev/null >/dev/null
-}
-
-# a range says by itself what became of a statement: the next look shows it, too
-apply() { sql <"$1.statements.sql"; }
-
-settle() { :; }
-"""
+HELD = "range_id, replicas, voting_replicas, non_voting_replicas, learner_replicas, lease_holder"
+NAMES = "database_name, schema_name, table_name, index_name"
+LOAD = "kv.allocator.load_based_rebalancing"
 
 SETTINGS = (
     Setting("URL", "", "address as `cockroach sql --url` takes it, that of the tool by default"),
@@ -80,14 +31,14 @@ NOTES = (
     "The user must have the role `admin`: `ALTER RANGE ... RELOCATE` asks for it. CockroachDB "
     "has that statement since 22.1, and means it for those who know what they do.",
     "`kv.allocator.load_based_rebalancing` is `off` from the first statement to the last, and then "
-    "as it was. Who stops in between and does not go on gives it back by `sh run.sh release`.",
+    "as it was. A run that failed gives it back by `sh run.sh --release`.",
     "CockroachDB goes on to mend ranges and to keep zone configurations: what breaks these it "
-    "takes back, and `run.sh` stops there. What is to stay needs a zone configuration.",
-    "A range that is split or merged meanwhile is not there or is another: `run.sh` stops.",
+    "takes back, and a run stops there. What is to stay needs a zone configuration.",
+    "A range that is split or merged meanwhile is not there or is another: a run stops.",
 )
 
 
-def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the statements of each wave: voters, then non-voters, then the lease of each range.
 
     Raises
@@ -112,7 +63,53 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         told = [f"{name} ({' '.join(theirs)})" for name, theirs in unpaired.items()]
         faults.add(counted(len(told), "range"), some_of(told, str), message)
     faults.raise_if_any()
-    return [{"statements.sql": text.encode()} for text in found]
+    names = [f"{stem(number, len(waves))}statements.sql" for number in range(1, len(waves) + 1)]
+    return [
+        Orders([_sql("-f", "${FILE}", file=name)], {name: text.encode()})
+        for name, text in zip(names, found, strict=True)
+    ]
+
+
+def _sql(*words: str, save: str = "", file: str = "", check: str = "") -> Command:
+    run = ["cockroach", "sql", ["--url", "${URL}"], "--format=csv", *words]
+    return Command(run, file=file, save=save, check=check)
+
+
+def _held() -> Command:
+    """Return what takes moves by load away from CockroachDB, and how they are given back."""
+    read = _sql("-e", f"SHOW CLUSTER SETTING {LOAD}", check="setting")
+    back = _sql("-e", f"SET CLUSTER SETTING {LOAD} = '${{WAS}}'")
+    command = _sql("-e", f"SET CLUSTER SETTING {LOAD} = 'off'")
+    command.hold = Hold(LOAD, [back], read, "off")
+    return command
+
+
+def look(plan: "Plan") -> list[Command]:
+    """Return what lists ranges, zones, stores and nodes."""
+    ranges = _sql("-e", f"SELECT {HELD}, {NAMES} FROM crdb_internal.ranges LEFT JOIN (SELECT "
+                  f"range_id, {NAMES} FROM [SHOW CLUSTER RANGES WITH INDEXES]) AS named USING "
+                  "(range_id)", save="ranges.csv")  # fmt: skip
+    # later releases do not name tables in their internal table, earlier ones only there
+    ranges.otherwise = _sql(
+        "-e", f"SELECT {HELD}, {NAMES} FROM crdb_internal.ranges", save="ranges.csv"
+    )
+    # which ranges are of a partition nobody tells, and so its zone is none that could be kept
+    zones = ("SELECT target, raw_config_sql FROM [SHOW ZONE CONFIGURATIONS] "
+             "WHERE target NOT LIKE 'PARTITION %'")  # fmt: skip
+    stores = "SELECT node_id, store_id, attrs, capacity FROM crdb_internal.kv_store_status"
+    status = ["cockroach", "node", ["--url", "${URL}"], "status", "--all", "--format=csv"]
+    return [
+        ranges,
+        _sql("-e", zones, save="zones.csv"),
+        _sql("-e", stores, save="stores.csv"),
+        Command(status, save="nodes.csv"),
+    ]
+
+
+def setting(output: str) -> Answer:
+    """Return the value of a cluster setting."""
+    value = output.strip().rpartition("\n")[2]
+    return Answer(re.fullmatch(r"[a-z -]+", value) is not None, value)
 
 
 def _statements(
@@ -169,5 +166,6 @@ def lists_stores(documents: Sequence[Document]) -> bool:
 
 
 CARRIER = Carrier(
-    files, SHELL, SETTINGS, NOTES, leader, observe, lists_stores, gives_up=False, pace=PACE
-)
+    orders, look, {"setting": setting}, SETTINGS, NOTES, (_held(),), f"{LOAD} is still off",
+    leader, observe, lists_stores, gives_up=False, pace=PACE,
+)  # fmt: skip

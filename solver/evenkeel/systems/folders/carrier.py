@@ -1,10 +1,11 @@
-"""What a system's room says about carrying a plan out: its files, its commands, its words."""
+"""What a system says about carrying a plan out: its commands, its files, its checks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.systems.folders.form import Command, Setting
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
@@ -46,12 +47,60 @@ Wave = Sequence[Change]
 """What may be handed out together, once the wave before has finished."""
 
 
-class Setting(NamedTuple):
-    """A variable of the environment that ``run.sh`` heeds."""
+class Answer(NamedTuple):
+    """What a check finds in the output of a command."""
 
-    name: str
-    default: str
-    meaning: str
+    done: bool
+    said: str
+    """What is waited for or is wrong; of what is done a note, or the value of a hold."""
+
+
+Check = Callable[[str], Answer]
+"""``check(output)``: whether a command has reached what it is run for."""
+
+
+def equals(wanted: str) -> Check:
+    """Return the check for one answer."""
+
+    def check(output: str) -> Answer:
+        done = output.strip() == wanted
+        return Answer(done, "" if done else f"the answer is {output.strip()[:200]!r}")
+
+    return check
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What carries a wave out."""
+
+    commands: list[Command] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Files that commands name, by their paths in the folder."""
+
+    ends: list[Command] = field(default_factory=list)
+    """Commands that wait for what was ordered; they may be run at any time."""
+
+
+def stem(number: int, waves: int) -> str:
+    """Return how the files of a wave begin.
+
+    Examples
+    --------
+    >>> stem(3, 12)
+    'waves/03.'
+    """
+    return f"waves/{numbered(number, waves)}."
+
+
+def numbered(wave: int, waves: int) -> str:
+    """Return the number of a wave as its files begin.
+
+    Examples
+    --------
+    >>> numbered(3, 12)
+    '03'
+    """
+    return str(wave).zfill(len(str(waves)))
 
 
 def as_planned(change: Change) -> int:
@@ -89,30 +138,31 @@ def all_nodes(documents: "Sequence[Document]") -> bool:
     return True
 
 
-def nothing_beside(plan: "Plan") -> Mapping[str, bytes]:
-    """Return no files."""
-    return {}
+def nothing_before(plan: "Plan") -> Orders:
+    """Return no commands."""
+    return Orders()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Carrier:
     """How a system carries out a plan.
 
     Parameters
     ----------
-    files : callable
-        ``files(cluster, waves)``: of each wave its files, by what stands behind its number.
-    shell : str
-        Functions for ``run.sh``: ``take`` writes what guards read into the folder ``$dump``;
-        ``apply FILE`` orders a wave, whose files begin with ``FILE``, and may be called twice;
-        ``settle FILE`` waits until the system says that it has ended, where it says so; and where
-        something is to be held while a plan is carried out, ``hold`` keeps in ``$held`` what was
-        set, and ``release`` gives it back; ``still`` says what is held. What these change may be
-        changed twice, and ``$held`` may be copied into another folder.
+    orders : callable
+        ``orders(cluster, waves)``: what carries each wave out. A wave may be ordered twice.
+    look : callable
+        ``look(plan)``: the commands that write a dump.
+    checks : mapping
+        The checks that commands name.
     settings : tuple of Setting
-        What the functions ask of the environment.
+        What commands use of the environment.
     notes : tuple of str
         What a person has to know before it is run, a sentence or two each.
+    hold : tuple of Command
+        Run before the first wave; each records what gives back what it changes.
+    still : str
+        What the system is left with while something is held.
     leader : callable
         ``leader(change)``: the node that leads after it, where the system can be held to that.
     observe : callable, optional
@@ -127,10 +177,10 @@ class Carrier:
         ``given(plan)``: the values of settings that the plan knows.
     stages : callable
         ``stages(wave)``: the waves that the system needs for one wave of the plan.
-    beside : callable
-        ``beside(plan)``: files beside the waves, which the functions read.
+    first : callable
+        ``first(plan)``: what is run once, before anything is looked at.
     keeps_pace : callable
-        ``keeps_pace(plan)``: whether the functions hold copies to all the bytes per second that
+        ``keeps_pace(plan)``: whether the commands hold copies to all the bytes per second that
         the plan allows.
     pace : str
         Where they do not: what does, in a sentence.
@@ -142,17 +192,20 @@ class Carrier:
         before the plan stays as the plan leaves it, on the way back, too.
     """
 
-    files: Callable[[Cluster, Sequence[Wave]], Sequence[Mapping[str, bytes]]]
-    shell: str
+    orders: Callable[[Cluster, Sequence[Wave]], Sequence[Orders]]
+    look: "Callable[[Plan], Sequence[Command]]"
+    checks: Mapping[str, Check] = field(default_factory=dict)
     settings: tuple[Setting, ...] = ()
     notes: tuple[str, ...] = ()
+    hold: tuple[Command, ...] = ()
+    still: str = ""
     leader: Callable[[Change], int] = as_planned
     observe: "Observing | None" = None
     lists_nodes: "Callable[[Sequence[Document]], bool]" = some_nodes
     lists_down: bool = True
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
     stages: Callable[[Wave], "Sequence[Wave]"] = at_once
-    beside: "Callable[[Plan], Mapping[str, bytes]]" = nothing_beside
+    first: "Callable[[Plan], Orders]" = nothing_before
     keeps_pace: "Callable[[Plan], bool]" = own_pace
     pace: str = "The system copies at the pace that it is set to."
     drops: str = ""

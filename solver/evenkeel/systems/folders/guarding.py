@@ -11,16 +11,16 @@ import numpy as np
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.expectation import FILE, Expectation, Expected
+from evenkeel.systems.folders.carrier import numbered
+from evenkeel.systems.folders.form import FILE, Expected, Form, read_form
 from evenkeel.systems.folders.mixtures import Step, has_room
 from evenkeel.systems.folders.observing import Observed, Standing, names_all_nodes, observed
 from evenkeel.systems.folders.outside import digest_seen, elsewhere
-from evenkeel.systems.folders.state import read_state, record
+from evenkeel.systems.folders.state import read_state
 from evenkeel.systems.folders.words import shown
-from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.registry import find, taken_apart
 
-Word = Literal["ready", "partly", "begun", "done", "finished", "differs"]
+Word = Literal["ready", "partly", "begun", "finished", "differs"]
 
 PLAN = "plan.json"
 
@@ -43,8 +43,8 @@ class Verdict:
     ----------
     word : str
         ``ready``: the next wave can be ordered. ``partly``: some of it has been. ``begun``: all of
-        it has been, and some is under way. ``done``: of a wave that was asked for. ``finished``:
-        all waves are done. ``differs``: the system is not where the plan expects it.
+        it has been, and some is under way. ``finished``: all waves are done. ``differs``: the
+        system is not where the plan expects it.
     wave : int
         The wave that this is about, from 1 on.
     waves : int
@@ -80,17 +80,6 @@ class Verdict:
         )
 
 
-def numbered(wave: int, waves: int) -> str:
-    """Return the number of a wave as its files begin.
-
-    Examples
-    --------
-    >>> numbered(3, 12)
-    '03'
-    """
-    return str(wave).zfill(len(str(waves)))
-
-
 class Seen(NamedTuple):
     """What a dump shows of one partition; nodes by the plan's index, -1 for unknown ones."""
 
@@ -112,29 +101,36 @@ class _Way:
         return sum(one <= wave for one in self.waves)
 
 
-def guard(
-    folder: Path, documents: Sequence[Document], wave: int | None = None, *, recording: bool = False
-) -> Verdict:
-    """Compare what a system shows with what the plan of a folder expects of it.
-
-    Without ``wave``, that of the first wave which is not done; ``recording`` writes down how many
-    are.
+def form_of(faults: FaultList, folder: Path) -> Form:
+    """Return what a folder of a plan says; raise where it is none.
 
     Raises
     ------
     InvalidInput
-        If the folder holds no plan, there is no such wave, or the dumps cannot be read.
+        If the folder holds no plan, or its file is damaged.
     """
-    faults = FaultList()
     if not folder.is_dir():
         faults.add("folder", os.fspath(folder), "must be a folder that a plan was written to")
         faults.raise_if_any()
-    told = decode_json(faults, Document.load(os.fspath(folder / FILE)), Expectation)
+    form = read_form(faults, Document.load(os.fspath(folder / FILE)))
     faults.raise_if_any()
-    assert told is not None
+    assert form is not None
+    return form
+
+
+def guard(folder: Path, documents: Sequence[Document], form: Form | None = None) -> Verdict:
+    """Compare what a system shows with what the plan of a folder expects of it.
+
+    ``form`` is what the folder says, where that has been read.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds no plan, or the dumps cannot be read.
+    """
+    faults = FaultList()
+    told = form or form_of(faults, folder)
     waves = len(told.waves)
-    if wave is not None and not 1 <= wave <= waves:
-        faults.add("wave", wave, f"must be 1 to {waves}")
     recorded = read_state(faults, folder, waves).done
     faults.raise_if_any()
     system = find(told.format)
@@ -160,17 +156,14 @@ def guard(
     def admits(mixture: _Mixture) -> bool:
         return not others_moved and has_room(Document.load(os.fspath(plan)), *mixture)
 
-    verdict = _compared(told, live, recorded, wave, admits, unlisted)
+    verdict = _compared(told, live, recorded, admits, unlisted)
     if others_moved:
         verdict = _with_outside(plan, told, live, verdict, unlisted)
-    done = verdict.waves if verdict.word == "finished" else verdict.wave - 1
-    if recording and wave is None and verdict.word != "differs" and done != recorded:
-        record(folder, waves, done)
     return verdict
 
 
 def _with_outside(
-    plan: Path, told: Expectation, live: Observed, found: Verdict, unlisted: frozenset[int]
+    plan: Path, told: Form, live: Observed, found: Verdict, unlisted: frozenset[int]
 ) -> Verdict:
     """Return a verdict with what has become of the partitions that no wave changes."""
     joins = [
@@ -179,7 +172,7 @@ def _with_outside(
                 *(n for n in one.after if n not in one.before),
                 *(~n for n in one.before if n not in one.after),
             ]
-            for one in wave
+            for one in wave.expect
         }
         for wave in told.waves
     ]
@@ -191,10 +184,9 @@ def _with_outside(
 
 
 def _compared(
-    told: Expectation,
+    told: Form,
     live: Observed,
     recorded: int,
-    wave: int | None,
     admits: Callable[[_Mixture], bool],
     unlisted: frozenset[int],
 ) -> Verdict:
@@ -220,14 +212,13 @@ def _compared(
         else:
             places[name] = at
     after = {id(one): ways[one.partition].place_after(w) for w, one in _changes(told)}
-    if wave is None:
-        undone = [
-            w for w, one in _changes(told)
-            if places.get(one.partition, np.inf) < after[id(one)]
-        ]  # fmt: skip
-        wave = min(undone, default=waves + 1)
-        if wave <= recorded:
-            differences += _taken_back(told, places, after, recorded)
+    undone = [
+        w for w, one in _changes(told)
+        if places.get(one.partition, np.inf) < after[id(one)]
+    ]  # fmt: skip
+    wave = min(undone, default=waves + 1)
+    if wave <= recorded:
+        differences += _taken_back(told, places, after, recorded)
     if not told.in_any_order and not differences:
         early = _early(told, places, after, wave)
         if early and not admits(_mixture(told, ways, seen, places, wave)):
@@ -243,45 +234,21 @@ def _compared(
     ]
     if wave > waves:
         return Verdict("finished", waves, waves, notes=tuple(lost))
-    now = [(places[one.partition], after[id(one)]) for one in told.waves[wave - 1]]
+    now = [(places[one.partition], after[id(one)]) for one in told.waves[wave - 1].expect]
     done = sum(place >= then for place, then in now)
     to_do = sum(place <= then - 1 for place, then in now)
     under_way = len(now) - done - to_do
     word: Word = "ready" if to_do == len(now) else "partly" if to_do else "begun"
-    if done == len(now):
-        word = "done"
-    elif to_do and (missing := _undone(told, places, after, wave)):
-        return Verdict("differs", wave, waves, differences=(missing,))
     notes = _behind(told, live, wave) if to_do else ()
     return Verdict(word, wave, waves, (to_do, under_way, done), notes=(*notes, *lost))
 
 
-def _undone(
-    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], wave: int
-) -> str:
-    """Say which waves before one are not done, without which it cannot be ordered."""
-    numbers = sorted({
-        w for w, one in _changes(told) if w < wave and places[one.partition] < after[id(one)]
-    })  # fmt: skip
-    if not numbers:
-        return ""
-    first, last = numbers[0], numbers[-1]
-    if len(numbers) == 1:
-        return f"wave {first} is not done: wave {wave} cannot be ordered before it"
-    listed = (
-        f"{first} to {last}"
-        if len(numbers) == last - first + 1 and len(numbers) > 2
-        else ", ".join(map(str, numbers[:-1])) + f" and {last}"
-    )
-    return f"waves {listed} are not done: wave {wave} cannot be ordered before them"
-
-
-def _behind(told: Expectation, live: Observed, wave: int) -> tuple[str, ...]:
+def _behind(told: Form, live: Observed, wave: int) -> tuple[str, ...]:
     """Return a note of the replicas, on nodes that live, that are not in sync where a wave is.
 
     A plan may be what mends them, and systems drop nothing before what is new is in sync.
     """
-    names = [one.partition for one in told.waves[wave - 1]]
+    names = [one.partition for one in told.waves[wave - 1].expect]
     rows = [(name, live.standing[name]) for name in names if live.standing[name].behind]
     if not rows:
         return ()
@@ -295,7 +262,7 @@ def _behind(told: Expectation, live: Observed, wave: int) -> tuple[str, ...]:
 
 
 def _early(
-    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], wave: int
+    told: Form, places: Mapping[str, float], after: Mapping[int, int], wave: int
 ) -> list[str]:
     """Return what later waves do and is done, in part or as a whole."""
     return [
@@ -307,7 +274,7 @@ def _early(
 
 
 def _mixture(
-    told: Expectation,
+    told: Form,
     ways: Mapping[str, _Way],
     seen: Mapping[str, Seen],
     places: Mapping[str, float],
@@ -322,18 +289,18 @@ def _mixture(
     steps = [
         {
             one.partition: Step(ways[one.partition].place_after(w), one.after)
-            for one in told.waves[w - 1]
+            for one in told.waves[w - 1].expect
         }
         for w in range(wave, len(told.waves) + 1)
     ]
     return held, places, steps
 
 
-def _changes(told: Expectation) -> list[tuple[int, Expected]]:
-    return [(w, one) for w, wave in enumerate(told.waves, start=1) for one in wave]
+def _changes(told: Form) -> list[tuple[int, Expected]]:
+    return [(w, one) for w, wave in enumerate(told.waves, start=1) for one in wave.expect]
 
 
-def _ways(told: Expectation, unlisted: frozenset[int]) -> dict[str, _Way]:
+def _ways(told: Form, unlisted: frozenset[int]) -> dict[str, _Way]:
     """Return the way of each partition, as dumps show it that leave ``unlisted`` nodes out."""
     ways: dict[str, _Way] = {}
     for w, one in _changes(told):
@@ -365,7 +332,7 @@ def _place(way: _Way, seen: Seen, expected: int, dead: frozenset[int]) -> float 
     return None
 
 
-def _astray(told: Expectation, name: str, place: frozenset[int], seen: Standing | None) -> str:
+def _astray(told: Form, name: str, place: frozenset[int], seen: Standing | None) -> str:
     """Say where a partition is, and where the plan has it."""
     if seen is None:
         return f"{shown(name)}: is not there"
@@ -374,7 +341,7 @@ def _astray(told: Expectation, name: str, place: frozenset[int], seen: Standing 
 
 
 def _taken_back(
-    told: Expectation, places: Mapping[str, float], after: Mapping[int, int], recorded: int
+    told: Form, places: Mapping[str, float], after: Mapping[int, int], recorded: int
 ) -> list[str]:
     """Return what is no longer done, unless nothing is: then the plan begins anew."""
     if not any(places.values()):
@@ -387,7 +354,7 @@ def _taken_back(
     return [f"{shown(name)}: wave {w} was done there, and is not now" for name, w in back.items()]
 
 
-def _died(told: Expectation, live: Observed, wave: int) -> tuple[list[str], list[str]]:
+def _died(told: Form, live: Observed, wave: int) -> tuple[list[str], list[str]]:
     """Return the nodes that have died since: those that the waves left touch, and the others."""
     touched = {n for w, one in _changes(told) if w >= wave for n in (*one.before, *one.after)}
     died = [

@@ -2,15 +2,18 @@
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
+from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.systems.folders import state
-from evenkeel.systems.folders.expectation import FILE
+from evenkeel.systems.folders.form import FILE, Hold, literal
 from evenkeel.systems.folders.guarding import PLAN
 
 HELD = "held"
-"""What ``run.sh`` keeps, once for both ways, from the first wave to the last."""
+"""What is kept, once for both ways, from the first wave to the last: a file for each hold."""
 
 UNDO = "undo"
 
@@ -31,14 +34,52 @@ def holding(paths: Iterable[str | os.PathLike[str]]) -> Path | None:
     """
     for path in paths:
         for folder in [*Path(os.path.realpath(path)).parents][:DEEPEST]:
-            if (folder / HELD).exists() and holds_folder(folder):
+            if files(folder) and holds_folder(folder):
                 return folder
     return None
 
 
 def take_along(source: Path, target: Path) -> None:
     """Copy what the run of one folder holds into another."""
-    if (source / HELD).is_dir():
-        shutil.copytree(source / HELD, target / HELD)
-    else:
-        shutil.copy2(source / HELD, target / HELD)
+    shutil.copytree(source / HELD, target / HELD)
+
+
+def file_of(whole: Path, name: str) -> Path:
+    """Return the file of a hold."""
+    return whole / HELD / f"{name}.json"
+
+
+def files(whole: Path) -> list[Path]:
+    """Return the files of all that is held."""
+    return sorted((whole / HELD).glob("*.json"))
+
+
+def read(file: Path) -> Hold:
+    """Return what is held, and how it is given back."""
+    return msgspec.json.decode(file.read_bytes(), type=Hold)
+
+
+def keep(whole: Path, folder: Path, hold: Hold, was: str) -> None:
+    """Record how something is given back, with the files that this takes; ``was`` is its value."""
+    (whole / HELD).mkdir(exist_ok=True)
+    back = []
+    for command in hold.back:
+        if command.file:
+            shutil.copy2(folder / command.file, whole / HELD)
+        run = [_with_value(one, was) for one in command.run]
+        back.append(msgspec.structs.replace(command, run=run, file=Path(command.file).name))
+    record = Hold(hold.name, back, first=hold.first)
+    write_atomically(file_of(whole, hold.name), msgspec.json.encode(record))
+
+
+def _with_value(texts: str | Sequence[str], was: str) -> str | Sequence[str]:
+    if isinstance(texts, str):
+        return texts.replace("${WAS}", literal(was))
+    return [text.replace("${WAS}", literal(was)) for text in texts]
+
+
+def drop(file: Path) -> None:
+    """Forget what has been given back, and the folder of all that is held once it is empty."""
+    file.unlink()
+    if not files(file.parent.parent):
+        shutil.rmtree(file.parent)

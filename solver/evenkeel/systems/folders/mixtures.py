@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evenkeel.model.cluster import Cluster
 from evenkeel.systems.documents import Document
+from evenkeel.systems.folders.carrier import Wave
 from evenkeel.systems.folders.outside import load_of
 from evenkeel.systems.plans.reading import plan_of
 
@@ -66,3 +68,22 @@ def has_room(
             return False
         load += comes - goes
     return True
+
+
+def has_room_for_both(cluster: Cluster, waves: Sequence[Wave]) -> bool:
+    """Return whether every node has room for all that any wave puts there beside all that is there.
+
+    Any mixture of partitions before and after their waves then is within capacity.
+    """
+    if cluster.topology.tier_capacity:
+        return False
+    placement, most = cluster.placement, load_of(cluster)
+    joins = [(n, one.partition) for wave in waves for one in wave for n in one.joins]
+    held = np.flatnonzero(placement.node >= 0)
+    node, partition = np.array(joins, np.int64).reshape(-1, 2).T
+    node = np.concatenate([placement.node[held], node])
+    partition = np.concatenate([placement.owner[held], partition])
+    return all(
+        (np.bincount(node, most[partition, d], len(room)) <= room).all()
+        for d, room in enumerate(cluster.nodes.capacity.T)
+    )

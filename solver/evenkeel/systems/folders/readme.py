@@ -15,13 +15,13 @@ from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.systems.folders.carrier import Carrier, Wave
+from evenkeel.systems.folders.form import Form, lines_of
 from evenkeel.systems.folders.left_out import (
     MENDED,
     lacking,
     left_of_way_back,
 )
 from evenkeel.systems.folders.listing import change_list, seconds_of, wave_table
-from evenkeel.systems.folders.script import settings_of
 from evenkeel.systems.folders.words import plain, shown
 from evenkeel.systems.registry import find
 
@@ -51,11 +51,11 @@ TEXT = """\
 
 | file | holds |
 |---|---|
-| `run.sh` | orders wave after wave; before each it compares the system with the plan |
-| `waves/` | what each wave orders, in the system's own form |
+| `waves.json` | the commands of each wave, what it expects of the system and waits for |
+| `waves/` | the files that commands read, in the system's own form |
+| `run.sh` | calls `evenkeel run`, which carries `waves.json` out |
 | `plan.json` | the plan, step by step: `evenkeel check plan.json` replays it |
 | `cluster.npz` | the cluster that it begins with |
-| `guard.json` | what is expected of the system before each wave |
 | `state.json` | how many waves were seen to be done |
 | `undo/` | the way back, the same files |
 
@@ -69,9 +69,10 @@ TEXT = """\
 sh run.sh
 ```
 
-Where the tools of the system are, with `evenkeel` on the `PATH`. Exit code 0: all is done; 3: it
-stopped where something differs, or what is left out above is all that is left; it says which. What
-it heeds of the environment:
+Where the tools of the system are, with `evenkeel` on the `PATH`. `sh run.sh --dry-run` looks at the
+system and shows the commands that are left, `--until 3` pauses once wave 3 is done. Exit code 0:
+all is done, or it paused; 1: a command failed or a wait was given up; 3: the system is not where
+the plan expects it, or what is left out above is all that is left. Variables of the environment:
 
 | variable | by default | meaning |
 |---|---|---|
@@ -79,14 +80,15 @@ it heeds of the environment:
 
 ## Stop
 
-Interrupt it, at any time. What was ordered goes on by itself; nothing new is ordered. Where it
-still holds a setting of the system it says so: `sh run.sh release` gives that back at once.
+Interrupt it, at any time. What was ordered goes on by itself; nothing new is ordered, and a
+setting of the system that is held is given back. A run that failed or was killed leaves it held: a
+run that goes on gives it back at its end, and `sh run.sh --release` does so at once.
 
 ## Resume
 
 Run it again: it looks where the system is, and goes on from there. Where that is not where the
 plan expects it, it stops with exit code 3 and says what differs. Then plan the rest anew, from what
-the system shows now (`run.sh` leaves what it saw in `dump/`):
+the system shows now (a run leaves what it saw in `dump/`):
 
 ```sh
 evenkeel resume plan.json dump -o ../rest
@@ -94,14 +96,22 @@ evenkeel resume plan.json dump -o ../rest
 
 That is the rest of this plan and no more: what lies on a node that has died since, and was not to
 move, is not mended by it. Plan afresh then, after it or in its place, from what the system shows.
-A setting that is held goes along into the other folder, whose `run.sh` gives it back at its end.
+A setting that is held goes along into the other folder, whose run gives it back at its end.
 Of a node that dies and that no wave left touches a note tells, and the plan goes on.
 
 ## Undo
 
 {undo}
-"""
 
+## By hand
+
+{hand}"""
+
+HAND = """\
+Each command as a shell in this folder takes it, with the settings as variables. `evenkeel run .
+--dry-run --dump dump` compares a dump with the plan, and lists what is left.
+
+{commands}"""
 
 TEXT_BACK = """\
 # The way back of a plan for {system}
@@ -109,7 +119,7 @@ TEXT_BACK = """\
 {what}
 
 The plan is that of the folder above; its `README.md` says what has to be known before anything is
-run, what `run.sh` heeds of the environment, and how to stop and to go on. Let the plan end first:
+run, which settings there are, and how to stop and to go on. Let the plan end first:
 where it was carried out in part, this may stop with exit code 3 before it orders anything. Then
 plan the way back from there, in the folder above:
 
@@ -120,11 +130,19 @@ evenkeel resume undo/plan.json undo/dump -o ../back
 ## Waves
 
 {waves}
-"""
+
+## By hand
+
+{hand}"""
 
 
 def readme(
-    plan: Plan, carrier: Carrier, waves: Sequence[Wave], back: Plan, ways_back: Sequence[Wave]
+    plan: Plan,
+    carrier: Carrier,
+    waves: Sequence[Wave],
+    back: Plan,
+    ways_back: Sequence[Wave],
+    form: Form,
 ) -> bytes:
     """Return the page."""
     text = TEXT.format(
@@ -140,16 +158,17 @@ def readme(
         down=_down(plan),
         notes="\n".join(f"- {note}" for note in _notes(plan, carrier)) or "Nothing.",
         settings="\n".join(
-            f"| `{one.name}` | {f'`{one.default}`' if one.default else ''} | {one.meaning} |"
-            for one in settings_of(carrier, carrier.given(plan))
+            f"| `{one.name}` | {f'`{shown(one.default)}`' if one.default else ''} | {one.meaning} |"
+            for one in form.settings
         ),
         undo=_undo(plan, back, ways_back, gives_up=carrier.gives_up),
+        hand=_hand(form),
     )
-    return text.encode()
+    return text.encode("utf-8", "replace")
 
 
 def readme_of_way_back(
-    plan: Plan, carrier: Carrier, back: Plan, ways_back: Sequence[Wave]
+    plan: Plan, carrier: Carrier, back: Plan, ways_back: Sequence[Wave], form: Form
 ) -> bytes:
     """Return the page of the way back."""
     count = len(ways_back)
@@ -166,8 +185,23 @@ def readme_of_way_back(
         system=plan.cluster.native_format,
         what=what,
         waves="\n\n".join(waves) if count else "None.",
+        hand=_hand(form),
     )
-    return text.encode()
+    return text.encode("utf-8", "replace")
+
+
+def _hand(form: Form) -> str:
+    """Return all commands as a person enters them."""
+    parts = {"Before anything": form.first, "To look, into `dump/`": form.look}
+    parts["Before the first wave"] = form.hold
+    for number, wave in enumerate(form.waves, start=1):
+        parts[f"Wave {number}"] = [*wave.commands, *wave.ends]
+    blocks = [
+        f"{title}:\n\n~~~sh\n" + "\n".join(lines_of(commands)) + "\n~~~\n"
+        for title, commands in parts.items()
+        if commands
+    ]
+    return HAND.format(commands="\n".join(blocks))
 
 
 def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:

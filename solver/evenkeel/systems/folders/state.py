@@ -20,6 +20,8 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     waves: Int32
     done: Int32 = 0
     seen: str = ""
+    begun: bool = False
+    """Whether what is run once, before anything else, has been run."""
 
 
 def encoded(state: State) -> bytes:
@@ -41,7 +43,7 @@ def read_state(faults: FaultList, folder: Path, waves: int) -> State:
     return found
 
 
-def record(folder: Path, waves: int, done: int) -> None:
-    """Write down how many waves are done, unless that is what stands there."""
+def record(folder: Path, state: State) -> None:
+    """Write down how far a plan has been carried out, with the time."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    write_atomically(folder / FILE, encoded(State(waves, done, now)))
+    write_atomically(folder / FILE, encoded(msgspec.structs.replace(state, seen=now)))

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -18,17 +18,30 @@ from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
 from evenkeel.systems.folders import held, state
 from evenkeel.systems.folders.carrier import Carrier, Wave
-from evenkeel.systems.folders.expectation import FILE, expected
-from evenkeel.systems.folders.guarding import PLAN, numbered
+from evenkeel.systems.folders.form import (
+    FILE,
+    VERSION,
+    Expected,
+    Form,
+    WaveForm,
+    encoded,
+    settings_of,
+)
+from evenkeel.systems.folders.guarding import PLAN
 from evenkeel.systems.folders.left_out import left_of_plan, left_of_way_back
+from evenkeel.systems.folders.mixtures import has_room_for_both
+from evenkeel.systems.folders.outside import digest_of
 from evenkeel.systems.folders.readme import readme, readme_of_way_back
-from evenkeel.systems.folders.script import script
 from evenkeel.systems.folders.waves import waves_of
 from evenkeel.systems.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.systems.registry import find, is_known
 
 CLUSTER: Literal["cluster.npz"] = "cluster.npz"
 """The cluster, once for both ways."""
+
+RUN = b"""#!/bin/sh
+exec "${EVENKEEL:-evenkeel}" run "$(dirname -- "$0")" "$@"
+"""
 
 
 @known_keywords
@@ -41,8 +54,8 @@ def write_plan_folder(
 ) -> Path:
     r"""Write a plan as a folder that an operator reviews, and runs on the real system.
 
-    It holds ``README.md``; ``run.sh``, which orders wave after wave, compares the system with the
-    plan before each of them, and can be stopped and run again; what each wave orders, in ``waves``;
+    It holds ``README.md``; ``waves.json``, the commands of each wave and what they expect of the
+    system; the files that these name, in ``waves``; ``run.sh``, which calls ``evenkeel run``;
     ``plan.json``, and the cluster, ``cluster.npz``; and in ``undo`` the same for the way back.
 
     Parameters
@@ -82,7 +95,7 @@ def write_plan_folder(
     >>> plan = ek.solve(c, goals=ek.Goals(level=0.0)).plan(protocol="kafka")
     >>> with tempfile.TemporaryDirectory() as there:
     ...     sorted(file.name for file in write_plan_folder(plan, f"{there}/move").iterdir())
-    ['README.md', 'cluster.npz', 'guard.json', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves']
+    ['README.md', 'cluster.npz', 'plan.json', 'run.sh', 'state.json', 'undo', 'waves', 'waves.json']
     """
     target = Path(os.path.realpath(folder))
     holder = None if after is None else held.holding([Path(after, held.HELD)])
@@ -103,15 +116,17 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
         [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
         for way in (plan, back)
     )
-    files = _files(plan, carrier, waves, ".", left_of_plan(plan)) | {
+    files = {
         Path(CLUSTER): encoded_cluster(plan.cluster),
         Path(PLAN): encoded_beside(plan, CLUSTER, there),
+        Path(held.UNDO, PLAN): encoded_beside(back, "../cluster.npz", there),
     }
-    undo = _files(back, carrier, ways_back, "..", left_of_way_back(plan, back, ways_back))
+    undo, form = _files(back, carrier, ways_back, "..", left_of_way_back(plan, back, ways_back))
     files |= {Path(held.UNDO, name): data for name, data in undo.items()}
-    files[Path(held.UNDO, "README.md")] = readme_of_way_back(plan, carrier, back, ways_back)
-    files[Path(held.UNDO, PLAN)] = encoded_beside(back, "../cluster.npz", there)
-    files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back)
+    files[Path(held.UNDO, "README.md")] = readme_of_way_back(plan, carrier, back, ways_back, form)
+    own, form = _files(plan, carrier, waves, ".", left_of_plan(plan))
+    files |= own
+    files[Path("README.md")] = readme(plan, carrier, waves, back, ways_back, form)
     return files
 
 
@@ -150,9 +165,9 @@ def check_folder(
         elif any(target.iterdir()) and not overwrite:
             message = "is the folder of a plan already: choose another, or overwrite it"
             message += " (overwrite=True, --force)"
-        elif (target / held.HELD).exists() and target.resolve() != holder:
+        elif held.files(target) and target.resolve() != holder:
             message = "is the folder of a run that still holds a setting of its system: "
-            message += "`sh run.sh release` there gives it back"
+            message += "`sh run.sh --release` there gives it back"
     elif target.exists():
         message = "is a file: choose another"
     if message:
@@ -196,20 +211,51 @@ def _check_steps(plan: Plan) -> None:
 
 def _files(
     plan: Plan, carrier: Carrier, waves: Sequence[Wave], whole: str, left: str
-) -> dict[Path, bytes]:
+) -> tuple[dict[Path, bytes], Form]:
     """Return the files of one way, by their paths in its folder; ``whole`` is that of both."""
     cluster = plan.cluster
-    count = len(waves)
+    first = carrier.first(plan)
+    orders = carrier.orders(cluster, waves)
+    form = Form(
+        version=VERSION,
+        format=cluster.native_format,
+        nodes=[*cluster.nodes.names],
+        dead=np.flatnonzero(~cluster.nodes.alive).tolist(),
+        in_any_order=has_room_for_both(cluster, waves),
+        outside=digest_of(
+            cluster, [one.partition for wave in waves for one in wave],
+            lists_down=carrier.lists_down,
+        ),
+        left=left,
+        whole=whole,
+        still=carrier.still,
+        settings=settings_of(carrier.settings, carrier.given(plan)),
+        first=[*first.commands],
+        look=[*carrier.look(plan)],
+        hold=[*carrier.hold],
+        waves=[
+            WaveForm([*_expected(wave, carrier)], [*one.commands], [*one.ends])
+            for wave, one in zip(waves, orders, strict=True)
+        ],
+    )  # fmt: skip
     files = {
-        Path("run.sh"): script(carrier, carrier.given(plan), whole, count, left),
-        Path(FILE): expected(cluster, cluster.native_format, waves, carrier),
-        Path(state.FILE): state.encoded(state.State(count)),
+        Path("run.sh"): RUN,
+        Path(FILE): encoded(form),
+        Path(state.FILE): state.encoded(state.State(len(waves))),
     }
-    files |= {Path(name): data for name, data in carrier.beside(plan).items()}
-    for number, parts in enumerate(carrier.files(cluster, waves), start=1):
-        for ending, data in parts.items():
-            files[Path("waves", f"{numbered(number, count)}.{ending}")] = data
-    return files
+    files |= {Path(name): data for one in (first, *orders) for name, data in one.files.items()}
+    return files, form
+
+
+def _expected(wave: Wave, carrier: Carrier) -> Iterator[Expected]:
+    """Yield what is expected of each change that a look can see."""
+    for one in wave:
+        leads = carrier.leader(one)
+        # nobody sees whether a leader changed that the system chooses by itself, nor that a list
+        # has its order back in which who leads now came first
+        if leads not in (-1, one.led) or one.joins or {*one.before} != {*one.after}:
+            before, after = ([n for n in row if n >= 0] for row in (one.before, one.after))
+            yield Expected(one.name, before, after, one.led, leads)
 
 
 def _put_in_place(target: Path, files: Mapping[Path, bytes], holder: Path | None) -> None:

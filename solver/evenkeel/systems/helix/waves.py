@@ -1,6 +1,5 @@
 """Waves as Helix takes them: ideal states, in which who joins comes before who leaves goes."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,8 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, stem
+from evenkeel.systems.folders.form import Command, Setting, literal
 from evenkeel.systems.folders.observing import Observed, Standing
 from evenkeel.systems.helix.cluster import instances_in, leading_slot, partition_names
 from evenkeel.systems.helix.output import Writer, led_by_state, payload_of
@@ -29,36 +29,6 @@ from evenkeel.systems.helix.resources import resources
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
-
-SHELL = r"""
-# ideal RESOURCE LINE: what REST calls an update adds to lists, only the tool replaces a record
-ideal() {
-  record=$here/record.json
-  sed -n "$2{p;q;}" "$wave_file.records.jsonl" >"$record" || return 1
-  helix-admin.sh --zkSvr "$ZOOKEEPER" --addIdealState "$CLUSTER" "$1" "$record"
-}
-
-# answer PATH FILE: what REST says of the cluster at a path
-answer() { curl -fsSn --path-as-is "$REST/clusters/$CLUSTER/$1" >"$dump/$2" </dev/null; }
-
-take() {
-  [ -n "$CLUSTER" ] || { echo 'CLUSTER is not set' >&2; return 1; }
-  for kind in IDEALSTATES EXTERNALVIEW STATEMODELDEFS CLUSTER PARTICIPANT RESOURCE; do
-    mkdir "$dump/$kind" || return 1
-  done
-  # who is configured no more has no config that could be asked for
-  answer instances instances.json || return 1
-  while read -r path file name; do
-    [ -z "$name" ] || grep -qF -e "$name" "$dump/instances.json" || continue
-    answer "$path" "$file" || return 1
-  done <"$here/records.txt"
-}
-
-# shellcheck disable=SC1090 # each wave has a file of its own
-apply() { (set -e; wave_file=$1; . "$1.calls.sh") </dev/null; }
-
-settle() { :; }
-"""
 
 SETTINGS = (
     Setting("CLUSTER", "", "name of the cluster"),
@@ -95,8 +65,10 @@ def stages(wave: Wave) -> list[Wave]:
     return [part for part in (first, then) if part]
 
 
-def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
-    """Return the ideal states that each wave changes, a line each, and calls for them.
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
+    """Return the ideal states that each wave changes, a file each, and calls for them.
+
+    What REST calls an update adds to lists; only the tool replaces a record.
 
     Raises
     ------
@@ -125,19 +97,21 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
             writers[groups[group[p]]].hold(names[p], own, nodes[leader])
 
     hold(_begun(cluster, writers, lists))
-    found: list[dict[str, bytes]] = []
-    for wave in waves:
+    found: list[Orders] = []
+    for number, wave in enumerate(waves, start=1):
         for one in wave:
             if max(one.after, default=-1) < 0:
                 faults.add(one.name, [], "would be left without replicas")
         hold(_held_after(wave))
         changed = dict.fromkeys(groups[group[one.partition]] for one in wave)
-        calls, lines = [], []
+        commands, files = [], {}
         for i, name in enumerate(changed, start=1):
-            calls.append(f"ideal {shlex.quote(name)} {i}\n")
-            lines.append(_line(faults, name, _wide(writers[name])))
-        text = "".join(calls).encode("utf-8", "replace")
-        found.append({"calls.sh": text, "records.jsonl": b"".join(lines)})
+            file = f"{stem(number, len(waves))}{i}.record.json"
+            files[file] = _line(faults, name, _wide(writers[name]))
+            run: list[str | list[str]] = ["helix-admin.sh", "--zkSvr", "${ZOOKEEPER}"]
+            run += ["--addIdealState", "${CLUSTER}", literal(name), "${FILE}"]
+            commands.append(Command(run, file=file))
+        found.append(Orders(commands, files))
     faults.raise_if_any()
     return found
 
@@ -194,32 +168,36 @@ def _line(faults: FaultList, name: str, record: Mapping[str, Any]) -> bytes:
         return b""
 
 
-def beside(plan: "Plan") -> dict[str, bytes]:
-    """Return which records guards ask for: their addresses, and the files that they go to."""
+def look(plan: "Plan") -> list[Command]:
+    """Return what asks for the records that a plan was made from."""
     payload = payload_of(plan.cluster)
     views = payload.get("states", {})
-    lines = []
+    found = [_answer("instances", "instances.json")]
     for i, (name, record) in enumerate(payload["ideal_states"].items()):
         resource = f"resources/{_in_address(name)}"
         if name in views or record["simpleFields"]:
-            lines.append(f"{resource}/idealState IDEALSTATES/{i}.json\n")
+            found.append(_answer(f"{resource}/idealState", f"IDEALSTATES/{i}.json"))
         if name in views:
-            lines.append(f"{resource}/externalView EXTERNALVIEW/{i}.json\n")
+            found.append(_answer(f"{resource}/externalView", f"EXTERNALVIEW/{i}.json"))
     for i, name in enumerate(payload["state_models"]):
-        lines.append(f"statemodeldefs/{_in_address(name)} STATEMODELDEFS/{i}.json\n")
+        found.append(_answer(f"statemodeldefs/{_in_address(name)}", f"STATEMODELDEFS/{i}.json"))
     configs = payload.get("configs", {})
     if configs.get("cluster"):
-        lines.append("configs CLUSTER/0.json\n")
+        found.append(_answer("configs", "CLUSTER/0.json"))
     for kind, folder in (("instances", "PARTICIPANT"), ("resources", "RESOURCE")):
         for i, name in enumerate(configs.get(kind, ())):
-            told = f" {_quoted(name)}" if kind == "instances" else ""
-            lines.append(f"{kind}/{_in_address(name)}/configs {folder}/{i}.json{told}\n")
-    return {"records.txt": "".join(lines).encode()}
+            ask = _answer(f"{kind}/{_in_address(name)}/configs", f"{folder}/{i}.json")
+            if kind == "instances":
+                # one that is configured no more has no config that could be asked for
+                ask.where = ["instances.json", msgspec.json.encode(name).decode()]
+            found.append(ask)
+    return found
 
 
-def _quoted(name: str) -> str:
-    """Return a name as lists of JSON have it."""
-    return msgspec.json.encode(name).decode()
+def _answer(path: str, file: str) -> Command:
+    """Return what asks REST for something of the cluster."""
+    address = f"${{REST}}/clusters/${{CLUSTER}}/{path}"
+    return Command(["curl", "-fsSn", "--path-as-is", address], save=file)
 
 
 def _in_address(name: str) -> str:
@@ -256,5 +234,6 @@ def leader(change: Change) -> int:
 
 
 CARRIER = Carrier(
-    files, SHELL, SETTINGS, NOTES, leader, observe, lists_instances, stages=stages, beside=beside
-)
+    orders, look, settings=SETTINGS, notes=NOTES, leader=leader, observe=observe,
+    lists_nodes=lists_instances, stages=stages,
+)  # fmt: skip

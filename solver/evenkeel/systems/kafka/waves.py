@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import Carrier, Change, Setting, Wave
+from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, stem
+from evenkeel.systems.folders.form import Command, Setting
 from evenkeel.systems.kafka.cluster import observe
 from evenkeel.systems.kafka.documents import kind_of
 from evenkeel.systems.kafka.reassignment import (
@@ -25,78 +26,10 @@ from evenkeel.systems.kafka.reassignment import (
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
 
-SHELL = r"""
-# kafka NAME ARGUMENT...: a tool of Kafka's, by whichever name it is installed
-kafka() {
-  tool=$1; shift
-  if command -v "kafka-$tool.sh" >/dev/null; then tool=kafka-$tool.sh; else tool=kafka-$tool; fi
-  if [ -n "$ZOOKEEPER" ]; then set -- --zookeeper "$ZOOKEEPER" "$@"
-  else set -- --bootstrap-server "$BOOTSTRAP" "$@"; fi
-  "$tool" "$@"
-}
-
-has() { command -v "kafka-$1.sh" >/dev/null || command -v "kafka-$1" >/dev/null; }
-
-# secured NAME ARGUMENT...: the same, with the properties of a secured cluster
-secured() {
-  name=$1; shift
-  [ -z "$PROPERTIES" ] || set -- --command-config "$PROPERTIES" "$@"
-  kafka "$name" "$@"
-}
-
-# what leads nowhere any more is cancelled once, before anything is looked at or ordered
-drop() {
-  [ -e "$here/cancel.json" ] || return 0
-  secured reassign-partitions --reassignment-json-file "$here/cancel.json" --cancel &&
-    mv -- "$here/cancel.json" "$here/cancelled.json"
-}
-
-take() {
-  drop || return 1
-  secured topics --describe >"$dump/described.txt" || return 1
-  if [ -z "$ZOOKEEPER" ] && has broker-api-versions; then
-    secured broker-api-versions >"$dump/answers.txt" || return 1
-  fi
-}
-
-apply() {
-  [ -e "$1.reassignment.json" ] || return 0
-  set -- --reassignment-json-file "$1.reassignment.json" --execute
-  [ -z "$THROTTLE" ] || set -- "$@" --throttle "$THROTTLE"
-  secured reassign-partitions "$@"
-}
-
-settle() {
-  spent=0
-  while [ -e "$1.reassignment.json" ]; do
-    set -- "$1" --reassignment-json-file "$1.reassignment.json"
-    told=$(secured reassign-partitions "$2" "$3" --verify) || {
-      printf '%s\n' "$told" >&2
-      return 1
-    }
-    case $told in *"in progress"*) ;; *) break ;; esac
-    open=$(printf '%s\n' "$told" | grep -c 'in progress')
-    nap "--verify says of $open partitions that they are in progress" || {
-      printf '%s\n' "$told" | grep 'in progress' | head -n 20 >&2
-      printf 'run.sh: %s\n' \
-        'Kafka goes on with them: run it again to wait on, or resume the plan from there;' \
-        "to cancel them: kafka-reassign-partitions --cancel with $1.reassignment.json" >&2
-      return 1
-    }
-  done
-  [ -e "$1.election.json" ] || return 0
-  if has leader-election; then
-    set -- --election-type PREFERRED --path-to-json-file "$1.election.json"
-    [ -z "$PROPERTIES" ] || set -- --admin.config "$PROPERTIES" "$@"
-    kafka leader-election "$@"
-  else
-    kafka preferred-replica-election --path-to-json-file "$1.election.json"
-  fi
-}
-"""
+GOES_ON = "Kafka copies (--cancel in the place of --verify takes that back)"
 
 SETTINGS = (
-    Setting("BOOTSTRAP", "localhost:9092", "brokers to ask first"),
+    Setting("BOOTSTRAP", "localhost:9092", "brokers to ask first", unless="ZOOKEEPER"),
     Setting("PROPERTIES", "", "file of client properties, of a cluster that asks who one is"),
     Setting("THROTTLE", "", "bytes per second that a broker may spend on copies; any where empty"),
     Setting("ZOOKEEPER", "", "address of ZooKeeper, for releases before 2.5 in place of brokers"),
@@ -104,13 +37,15 @@ SETTINGS = (
 
 NOTES = (
     "No other reassignment may run beside it, nor Cruise Control.",
-    "A wave ends by `kafka-reassign-partitions --verify`, which also takes the throttle away. Who "
-    "interrupts a wave runs that, or `run.sh` again.",
+    "A wave ends by `kafka-reassign-partitions.sh --verify`, which also takes the throttle "
+    "away. After an interrupt run that, or `run.sh` again.",
+    "Distributions that install the tools without `.sh` need no change here, but in commands that "
+    "are entered by hand.",
     "Preferred leaders are elected after each wave; a broker that is not in sync cannot be.",
 )
 
 
-def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return a reassignment for each wave, and the election of those that are to lead.
 
     Raises
@@ -134,22 +69,70 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     faults.raise_if_any()
     returns = handed_back(cluster.placement)
     found = []
-    for wave, lists in zip(waves, told, strict=True):
-        parts = {}
+    for number, (wave, lists) in enumerate(zip(waves, told, strict=True), start=1):
+        own = Orders()
         for one in wave:
             # an election alone gives the lead back to the first of a list
             if returns[one.partition] and one.before == one.after and leader(one) == one.after[0]:
                 del lists[one.partition]
+        name = stem(number, len(waves))
         if lists:
-            parts["reassignment.json"] = document(rows(topics, brokers, cluster, lists), VERSION)
+            file = f"{name}reassignment.json"
+            own.files[file] = document(rows(topics, brokers, cluster, lists), VERSION)
+            own.commands.append(_reassign(file, "--execute", ["--throttle", "${THROTTLE}"]))
+            wait = _reassign(file, "--verify", about=GOES_ON, check="reassigned", waits=True)
+            own.ends.append(wait)
         elected = [
             topics[one.partition] for one in wave
             if one.leads >= 0 and lists.get(one.partition, one.after)[0] == leader(one)
         ]  # fmt: skip
         if elected:
-            parts["election.json"] = election(elected)
-        found.append(parts)
+            file = f"{name}election.json"
+            own.files[file] = election(elected)
+            own.ends.append(_election(file))
+        found.append(own)
     return found
+
+
+def _tool(
+    name: str, *words: str | Sequence[str], config: str = "--command-config"
+) -> Sequence[str | Sequence[str]]:
+    """Return a call of a tool, of a release that asks ZooKeeper, too, and of a secured cluster."""
+    where = [["--bootstrap-server", "${BOOTSTRAP}"], ["--zookeeper", "${ZOOKEEPER}"]]
+    return [f"kafka-{name}.sh", *where, [config, "${PROPERTIES}"], *words]
+
+
+def _reassign(
+    file: str, *words: str | Sequence[str], about: str = "", check: str = "", waits: bool = False
+) -> Command:
+    run = _tool("reassign-partitions", "--reassignment-json-file", "${FILE}", *words)
+    return Command(run, about, file, check=check, waits=waits)
+
+
+def _election(file: str) -> Command:
+    """Return the election of preferred leaders, by the tool of releases before 2.4 as well."""
+    path = ["--path-to-json-file", "${FILE}"]
+    run = _tool("leader-election", "--election-type", "PREFERRED", *path, config="--admin.config")
+    old = Command(_tool("preferred-replica-election", *path), file=file)
+    return Command(run, file=file, otherwise=old)
+
+
+def look(plan: "Plan") -> list[Command]:
+    """Return what describes topics, and asks which brokers answer."""
+    answers = ["kafka-broker-api-versions.sh", "--bootstrap-server", "${BOOTSTRAP}",
+               ["--command-config", "${PROPERTIES}"]]  # fmt: skip
+    return [
+        Command(_tool("topics", "--describe"), save="described.txt"),
+        Command(answers, save="answers.txt", optional=True),
+    ]
+
+
+def reassigned(output: str) -> Answer:
+    """Return whether ``--verify`` says of no partition that it is in progress."""
+    going = sum("in progress" in line for line in output.splitlines())
+    return Answer(
+        not going, f"--verify says of {going} partitions that they are in progress" if going else ""
+    )
 
 
 def preferred(change: Change, *, stays: bool = False) -> list[int]:
@@ -185,22 +168,23 @@ def keeps_pace(plan: "Plan") -> bool:
     return not others.paces
 
 
-def beside(plan: "Plan") -> Mapping[str, bytes]:
+def first(plan: "Plan") -> Orders:
     """Return the reassignments to be cancelled first, of which Kafka asks for the partitions."""
     names = dict.fromkeys(one.partition for one in plan.cancelled)
     if not names:
-        return {}
+        return Orders()
     faults = FaultList()
     cluster = plan.cluster
     place = {name: p for p, name in enumerate(cluster.partitions.names)}
-    first, node = cluster.placement.first.tolist(), cluster.placement.node.tolist()
+    begin, node = cluster.placement.first.tolist(), cluster.placement.node.tolist()
     held = {
-        p: [n for n in node[first[p] : first[p + 1]] if n >= 0] for p in map(place.get, names)
+        p: [n for n in node[begin[p] : begin[p + 1]] if n >= 0] for p in map(place.get, names)
         if p is not None
     }  # fmt: skip
     topics, brokers = topics_of(faults, cluster, held), broker_ids(faults, cluster)
     faults.raise_if_any()
-    return {"cancel.json": document(rows(topics, brokers, cluster, held), VERSION)}
+    files = {"cancel.json": document(rows(topics, brokers, cluster, held), VERSION)}
+    return Orders([_reassign("cancel.json", "--cancel")], files)
 
 
 def lists_brokers(documents: Sequence[Document]) -> bool:
@@ -209,8 +193,9 @@ def lists_brokers(documents: Sequence[Document]) -> bool:
 
 
 CARRIER = Carrier(
-    files, SHELL, SETTINGS, NOTES, leader, observe=observe, lists_nodes=lists_brokers, given=given,
-    beside=beside, keeps_pace=keeps_pace, pace="Kafka has a rate of each broker alone, `THROTTLE`.",
-    drops="`run.sh` cancels these reassignments before anything else, `kafka-reassign-partitions "
+    orders, look, {"reassigned": reassigned}, SETTINGS, NOTES, leader=leader, observe=observe,
+    lists_nodes=lists_brokers, given=given, first=first, keeps_pace=keeps_pace,
+    pace="Kafka has a rate of each broker alone, `THROTTLE`.",
+    drops="A run cancels these reassignments before anything else, `kafka-reassign-partitions.sh "
     "--cancel` with `cancel.json`; Kafka executes no others while they wait. It can since 2.6.",
 )  # fmt: skip

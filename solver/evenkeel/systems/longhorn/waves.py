@@ -6,7 +6,6 @@ there has built.
 """
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,17 @@ import msgspec
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.systems.folders.carrier import (
+    Answer,
     Carrier,
     Change,
-    Setting,
+    Orders,
     Wave,
     all_nodes,
     anybody,
+    equals,
+    stem,
 )
+from evenkeel.systems.folders.form import Command, Hold, Setting, literal
 from evenkeel.systems.longhorn.changes import Change as Exchange
 from evenkeel.systems.longhorn.changes import Seat, replica_name
 from evenkeel.systems.longhorn.cluster import Snapshot
@@ -35,94 +38,7 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
 """What Kubernetes takes as a name, and as the value of a label that is one."""
 
-SHELL = r"""
-still='replicaAutoBalance and dataLocality of some volumes are still disabled'
-
-failed() { printf '%s\n' "$1: stopped" >&2; exit 1; }
-
-# on VOLUME DISK: the replicas of a volume on a disk, by their labels
-on() {
-  kubectl -n "$NAMESPACE" get replicas.longhorn.io -o name \
-    -l "longhornvolume=$1,longhorndiskuuid=$2"
-}
-
-# set_volume VOLUME PATCH
-set_volume() {
-  kubectl -n "$NAMESPACE" patch volumes.longhorn.io "$1" --type=merge -p "$2" ||
-    failed "volume $1"
-}
-
-# hold_volume VOLUME PATCH BACK: what gives it back is kept; what is kept already is not kept anew
-hold_volume() {
-  [ -e "$held/$1" ] || {
-    mkdir -p "$held" && printf '%s\n' "$3" >"$held.part" && mv "$held.part" "$held/$1"
-  } || failed "what is held of $1 could not be kept"
-  set_volume "$1" "$2"
-}
-
-# give_volume VOLUME BACK
-give_volume() {
-  set_volume "$1" "$2"
-  rm -f "$held/$1"
-  rmdir "$held" 2>/dev/null || :
-}
-
-release() {
-  for file in "$held"/*; do
-    [ ! -e "$file" ] || (give_volume "${file##*/}" "$(cat "$file")") || return 1
-  done
-}
-
-# told VOLUME FIELD
-told() { kubectl -n "$NAMESPACE" get volumes.longhorn.io "$1" -o "jsonpath={.status.$2}"; }
-
-# await VOLUME FIELD VALUE
-await() {
-  spent=0
-  until [ "$(told "$1" "$2")" = "$3" ]; do
-    nap "volume $1: $2 is not $3" || failed "volume $1 is not $3"
-  done
-}
-
-# build VOLUME DISK MANIFEST
-build() {
-  there=$(on "$1" "$2") || failed "replicas of $1"
-  [ -z "$there" ] || return 0
-  await "$1" state attached
-  printf %s "$3" | kubectl -n "$NAMESPACE" create -f - || failed "replica of $1"
-}
-
-# healthy VOLUME DISK
-healthy() {
-  spent=0
-  while :; do
-    there=$(on "$1" "$2") || failed "replicas of $1"
-    [ -n "$there" ] || failed "replica of $1 is gone"
-    state=$(kubectl -n "$NAMESPACE" get "$there" \
-      -o 'jsonpath={.spec.healthyAt}/{.spec.failedAt}') || failed "$there"
-    case $state in ?*/) return 0 ;; esac
-    nap "volume $1: $there is not healthy" || failed "$there of volume $1 does not become healthy"
-  done
-}
-
-# drop VOLUME DISK
-drop() {
-  there=$(on "$1" "$2") || failed "replicas of $1"
-  [ -n "$there" ] || return 0
-  kubectl -n "$NAMESPACE" delete "$there" || failed "$there"
-}
-
-take() {
-  kubectl -n "$NAMESPACE" get -o json \
-    nodes.longhorn.io,volumes.longhorn.io,replicas.longhorn.io,settings.longhorn.io \
-    >"$dump/longhorn.json"
-}
-
-# shellcheck disable=SC1090 # each wave has a file of its own
-apply() { (. "$1.calls.sh") </dev/null; }
-
-settle() { :; }
-"""
+STILL = "replicaAutoBalance and dataLocality of some volumes are still disabled"
 
 SETTINGS = (Setting("NAMESPACE", "longhorn-system", "namespace of Longhorn"),)
 
@@ -132,13 +48,13 @@ NOTES = (
     "replaces is deleted only when it is healthy; `numberOfReplicas` is not changed. This was made "
     "from longhorn-manager's sources and not tried on a live cluster: try it on one volume first.",
     "While a wave is on its way its volumes have `replicaAutoBalance` and `dataLocality` disabled; "
-    "then they are as they were. Who stops in the middle of a wave and does not go on gives them "
-    "back by `sh run.sh release`.",
+    "then they are as they were. A run that failed in the middle of a wave gives them "
+    "back by `sh run.sh --release`.",
     "A volume that is detached is waited for: Longhorn copies data only while it is attached.",
 )
 
 
-def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the calls of each wave: all that is built, then, volume by volume, what goes.
 
     Raises
@@ -157,7 +73,53 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
         for one in wave:
             writer.check(one)
     faults.raise_if_any()
-    return [{"calls.sh": "".join(f"{x}\n" for x in writer.calls(wave)).encode()} for wave in waves]
+    return [
+        writer.orders(wave, stem(number, len(waves))) for number, wave in enumerate(waves, start=1)
+    ]
+
+
+def _kubectl(*words: str, about: str = "", file: str = "", check: str = "") -> Command:
+    run = ["kubectl", "-n", "${NAMESPACE}", *words]
+    return Command([*run], about, file, check=check)
+
+
+def _on(volume: str, disk: str) -> tuple[str, ...]:
+    """Return the replicas of a volume on a disk, by their labels."""
+    return "replicas.longhorn.io", "-l", f"longhornvolume={volume},longhorndiskuuid={disk}"
+
+
+def _set(volume: str, fields: Mapping[str, Any]) -> Command:
+    """Return what sets fields of a volume; those that are None are taken away."""
+    patch = msgspec.json.encode({"spec": fields}).decode()
+    return _kubectl("patch", "volumes.longhorn.io", volume, "--type=merge", "-p", literal(patch))
+
+
+def _awaited(volume: str, name: str, value: str) -> Command:
+    """Return what waits until a field of a volume has a value."""
+    path, about = f"jsonpath={{.status.{name}}}", f"volume {volume}: {name} is to be {value}"
+    told = _kubectl("get", "volumes.longhorn.io", volume, "-o", path, about=about, check=value)
+    told.waits = True
+    return told
+
+
+def look(plan: "Plan") -> list[Command]:
+    """Return what lists Longhorn's resources."""
+    kinds = ",".join(f"{kind}.longhorn.io" for kind in ("nodes", "volumes", "replicas", "settings"))
+    told = _kubectl("get", "-o", "json", kinds)
+    told.save = "longhorn.json"
+    return [told]
+
+
+def there(output: str) -> Answer:
+    """Return whether anything is listed."""
+    return Answer(bool(output.strip()), "")
+
+
+def built(output: str) -> Answer:
+    """Return whether a replica has ``healthyAt`` and no ``failedAt``."""
+    healthy, _, failed = output.strip().partition("/")
+    done = bool(healthy) and not failed
+    return Answer(done, "" if done else f"healthyAt/failedAt is {output.strip()!r}")
 
 
 class _Writer:
@@ -199,29 +161,49 @@ class _Writer:
         if own.namespace != _namespace(self.snapshot):
             self.faults.add(name, own.namespace, "is another namespace than that of the others")
 
-    def calls(self, wave: Wave) -> Iterator[str]:
+    def orders(self, wave: Wave, name: str) -> Orders:
+        """Return the calls of a wave, and the manifests of replicas, whose names begin alike."""
+        found = Orders([], {})
+        for command in self.calls(wave, name, found.files):
+            found.commands.append(command)
+        return found
+
+    def calls(self, wave: Wave, stem: str, files: dict[str, bytes]) -> Iterator[Command]:
         """Yield the calls of a wave."""
         volumes = self.snapshot.objects.volumes
         auto = self.snapshot.settings.replica_auto_balance
         held = {one.partition: held_fields(volumes[one.partition], auto) for one in wave}
         for one in wave:
             if held[one.partition]:
-                off = _spec({key: "disabled" for key, _ in held[one.partition]})
-                yield f"hold_volume {_quoted(one.name, off, _spec(dict(held[one.partition])))}"
+                off = _set(one.name, {key: "disabled" for key, _ in held[one.partition]})
+                off.hold = Hold(one.name, [_set(one.name, dict(held[one.partition]))])
+                yield off
             for n in one.joins:
-                yield f"build {_quoted(one.name, self.uuid[n], self._manifest(one, n))}"
+                file = f"{stem}{len(files) + 1}.replica.json"
+                files[file] = self._manifest(one, n)
+                on = _kubectl("get", *_on(one.name, self.uuid[n]), "-o", "name", check="there")
+                attached = _awaited(one.name, "state", "attached")
+                build = _kubectl("create", "-f", "${FILE}", file=file)
+                attached.unless = build.unless = on
+                yield from (attached, build)
         for one in wave:
             for n in one.joins:
-                yield f"healthy {_quoted(one.name, self.uuid[n])}"
+                told = _kubectl(
+                    "get", *_on(one.name, self.uuid[n]), "-o",
+                    "jsonpath={.items[*].spec.healthyAt}/{.items[*].spec.failedAt}",
+                    about=f"volume {one.name}: its replica on {self.uuid[n]} is to be healthy",
+                    check="built",
+                )  # fmt: skip
+                told.waits = True
+                yield told
             if len(one.leaves) > len(one.joins):
-                yield f"await {_quoted(one.name, 'robustness', 'healthy')}"
+                yield _awaited(one.name, "robustness", "healthy")
             for n in one.leaves:
-                yield f"drop {_quoted(one.name, self.uuid[n])}"
+                yield _kubectl("delete", *_on(one.name, self.uuid[n]))
             if held[one.partition]:
-                back = _spec(dict(held[one.partition]))
-                yield f"give_volume {_quoted(one.name, back)}"
+                yield Command(release=one.name)
 
-    def _manifest(self, change: Change, n: int) -> str:
+    def _manifest(self, change: Change, n: int) -> bytes:
         """Return the new replica of a volume on a disk as JSON."""
         p, first = change.partition, self.cluster.placement.first
         names = self.snapshot.replicas.names
@@ -230,16 +212,7 @@ class _Writer:
         name = next(one for one in drawn if one not in taken)
         exchange = Exchange(p, Seat(), Seat(name, n))
         body = manifest(self.cluster, self.snapshot, exchange, self.templates.get(change.name))
-        return msgspec.json.encode(body).decode()
-
-
-def _quoted(*texts: str) -> str:
-    return " ".join(map(shlex.quote, texts))
-
-
-def _spec(fields: Mapping[str, Any]) -> str:
-    """Return the patch that sets fields of a volume; those that are None are taken away."""
-    return msgspec.json.encode({"spec": fields}).decode()
+        return msgspec.json.encode(body)
 
 
 def _namespace(snapshot: Snapshot) -> str:
@@ -253,6 +226,11 @@ def given(plan: "Plan") -> Mapping[str, str]:
     return {"NAMESPACE": _namespace(plan.cluster.native)}
 
 
+CHECKS = {
+    "there": there, "built": built, "attached": equals("attached"), "healthy": equals("healthy"),
+}  # fmt: skip
+
 CARRIER = Carrier(
-    files, SHELL, SETTINGS, NOTES, anybody, lists_nodes=all_nodes, given=given, gives_up=False
-)
+    orders, look, CHECKS, SETTINGS, NOTES, still=STILL, leader=anybody, lists_nodes=all_nodes,
+    given=given, gives_up=False,
+)  # fmt: skip

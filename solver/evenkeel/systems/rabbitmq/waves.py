@@ -1,38 +1,19 @@
 """Waves as RabbitMQ's tools take them: calls that add and delete members, queue by queue."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import Carrier, Change, Setting, Wave
-from evenkeel.systems.rabbitmq.calls import FUNCTIONS, QueueChange, check_texts, lines_of
+from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, equals
+from evenkeel.systems.folders.form import Command, Setting, literal
+from evenkeel.systems.folders.words import shown
+from evenkeel.systems.rabbitmq.calls import caught_up, check_texts, has_member, transfer
 from evenkeel.systems.rabbitmq.documents import recognises
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
-
-SHELL = (
-    FUNCTIONS
-    + r"""
-waiting() {
-  tell "waiting: $1"
-  ! differs
-}
-
-take() {
-  rabbitmqctl -q list_queues --vhost "$VHOST" name type leader members online --formatter json \
-    >"$dump/queues.json" &&
-    rabbitmqctl -q cluster_status --formatter json >"$dump/status.json"
-}
-
-# shellcheck disable=SC1090 # each wave has a file of its own
-apply() { (. "$1.calls.sh"); }
-
-settle() { :; }
-"""
-)
 
 SETTINGS = (Setting("VHOST", "/", "virtual host of the queues"),)
 
@@ -45,7 +26,7 @@ NOTES = (
 )
 
 
-def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the calls of each wave.
 
     Raises
@@ -65,16 +46,55 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
                 faults.add(one.name, [], "would be left without members")
             check_texts(faults, one.name, [vhost, one.name, *joins, *leaves])
         faults.raise_if_any()
-        found.append({"calls.sh": "".join(_lines(cluster, vhost, one) for one in wave).encode()})
+        found.append(Orders([call for one in wave for call in _calls(cluster, vhost, one)]))
     return found
 
 
-def _lines(cluster: Cluster, vhost: str, change: Change) -> str:
-    names = cluster.nodes.names
-    leads = names[leader(change)] if leader(change) >= 0 else ""
-    down = [n for n in change.leaves if not cluster.nodes.alive[n]]
-    joins, leaves, lost = ([names[n] for n in some] for some in (change.joins, change.leaves, down))
-    return lines_of(QueueChange(vhost, change.name, joins, leaves, leads, lost))
+def _calls(cluster: Cluster, vhost: str, change: Change) -> Iterator[Command]:
+    """Yield the calls for a queue: what is lost goes first, since it counts for the majority."""
+    names, queue = cluster.nodes.names, change.name
+    lost = [n for n in change.leaves if not cluster.nodes.alive[n]]
+    for n in lost:
+        yield from _changed(vhost, queue, names[n], "delete_member", "false")
+    for n in change.joins:
+        yield from _changed(vhost, queue, names[n], "add_member", "true")
+        about = f"queue {shown(queue)}: {shown(names[n])} has not caught up"
+        waits = _told(caught_up(vhost, queue, names[n]), "true", about)
+        waits.waits = True
+        yield waits
+    if leader(change) >= 0:
+        leads = names[leader(change)]
+        about = f"queue {shown(queue)}: {shown(leads)} is to lead it"
+        yield _told(transfer(vhost, queue, leads), "ok", about)
+    for n in change.leaves:
+        if n not in lost:
+            yield from _changed(vhost, queue, names[n], "delete_member", "false")
+
+
+def _changed(vhost: str, queue: str, node: str, verb: str, then: str) -> Iterator[Command]:
+    """Yield what adds or deletes a member that is not there, or is, and sees that it was done."""
+    told = _told(
+        has_member(vhost, queue, node), then,
+        f"queue {shown(queue)}: after {verb} it is {then} that {shown(node)} is a member",
+    )  # fmt: skip
+    words = map(literal, ("--vhost", vhost, queue, node))
+    yield Command(["rabbitmq-queues", verb, *words], unless=told)
+    yield told
+
+
+def _told(expression: str, check: str, about: str) -> Command:
+    """Return what evaluates an expression of Erlang."""
+    return Command(["rabbitmqctl", "-q", "eval", literal(expression)], about, check=check)
+
+
+def look(plan: "Plan") -> list[Command]:
+    """Return what lists queues and nodes."""
+    columns = ("name", "type", "leader", "members", "online")
+    ctl, form = ("rabbitmqctl", "-q"), ("--formatter", "json")
+    return [
+        Command([*ctl, "list_queues", "--vhost", "${VHOST}", *columns, *form], save="queues.json"),
+        Command([*ctl, "cluster_status", *form], save="status.json"),
+    ]
 
 
 def _vhost(cluster: Cluster) -> str:
@@ -105,4 +125,8 @@ def lists_nodes(documents: Sequence[Document]) -> bool:
     return any(recognises(one) in ("cluster status", "nodes") for one in documents)
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, leader, lists_nodes=lists_nodes, given=given)
+CHECKS = {answer: equals(answer) for answer in ("true", "false", "ok")}
+
+CARRIER = Carrier(
+    orders, look, CHECKS, SETTINGS, NOTES, leader=leader, lists_nodes=lists_nodes, given=given
+)

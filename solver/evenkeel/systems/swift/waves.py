@@ -1,42 +1,18 @@
 """Waves as Swift takes them: rings, each of which moves at most one replica of a partition."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.systems.folders.carrier import Carrier, Setting, Wave, all_nodes, anybody
+from evenkeel.systems.folders.carrier import Carrier, Orders, Wave, all_nodes, anybody, stem
+from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.swift.output import packed_after
 
-SHELL = r"""
-still='a ring is on its way that not all nodes may have'
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 
-take() {
-  if [ -z "$DISTRIBUTE" ] || [ -z "$REPLICATED" ]; then
-    echo 'DISTRIBUTE and REPLICATED are not set: README.md says what they are' >&2
-    return 1
-  fi
-  release || return 1
-  cp -- "$RING" "$dump/now.ring.gz"
-}
-
-# A ring that some nodes may have goes to all, and replication passes, before anything else is done.
-release() {
-  [ -e "$held" ] || return 0
-  for ring in "$held"/*.ring.gz; do
-    "$DISTRIBUTE" "$ring" </dev/null || return 1
-    cp -- "$ring" "$RING.part" && mv -- "$RING.part" "$RING" || return 1
-    "$REPLICATED" "$RING" </dev/null || return 1
-  done
-  rm -rf "$held"
-}
-
-apply() {
-  rm -rf "$held.part" && mkdir "$held.part" && cp -- "$1.ring.gz" "$held.part" || return 1
-  mv "$held.part" "$held" && release
-}
-
-settle() { :; }
-"""
+STILL = "a ring is on its way that not all nodes may have"
 
 SETTINGS = (
     Setting("RING", "/etc/swift/object.ring.gz", "the ring that this machine goes by"),
@@ -51,7 +27,7 @@ SETTINGS = (
 
 NOTES = (
     "How rings reach the nodes, and how one sees that replication has passed, is a matter of your "
-    "installation: `run.sh` begins only with `DISTRIBUTE` and `REPLICATED` set. For the second, "
+    "installation: a run begins only with `DISTRIBUTE` and `REPLICATED` set. For the second, "
     "`swift-recon object -r` tells when each node has completed its last pass, and "
     "`swift-dispersion-report` whether what it looks for is on its devices.",
     "Each ring moves at most one replica of a partition, as Swift's own builder does, so that the "
@@ -63,8 +39,8 @@ NOTES = (
 )
 
 
-def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
-    """Return the ring after each wave.
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
+    """Return the ring after each wave, and what hands it out.
 
     Raises
     ------
@@ -87,8 +63,32 @@ def files(cluster: Cluster, waves: Sequence[Wave]) -> list[dict[str, bytes]]:
     for number, wave in enumerate(waves, start=1):
         for one in wave:
             node[first[one.partition] : first[one.partition + 1]] = one.after
-        found.append({"ring.gz": packed_after(cluster, node, number)})
+        file = f"{stem(number, len(waves))}ring.gz"
+        found.append(Orders(_handed_out(file), {file: packed_after(cluster, node, number)}))
     return found
 
 
-CARRIER = Carrier(files, SHELL, SETTINGS, NOTES, anybody, lists_nodes=all_nodes, gives_up=False)
+def _handed_out(file: str) -> list[Command]:
+    """Return what brings a ring to all nodes and waits for replication.
+
+    A ring that some nodes may have comes to all of them before anything else is done, which is why
+    all of it is recorded first.
+    """
+    steps = [
+        Command(["${DISTRIBUTE}", "${FILE}"], file=file),
+        Command(["cp", "--", "${FILE}", "${RING}.part"], file=file),
+        Command(["mv", "--", "${RING}.part", "${RING}"]),
+        Command(["${REPLICATED}", "${FILE}"], file=file),
+    ]
+    return [Command(hold=Hold("ring", steps, first=True)), Command(release="ring")]
+
+
+def look(plan: "Plan") -> list[Command]:
+    """Return what shows the ring of this machine."""
+    return [Command(["cat", "--", "${RING}"], save="now.ring.gz")]
+
+
+CARRIER = Carrier(
+    orders, look, settings=SETTINGS, notes=NOTES, still=STILL, leader=anybody,
+    lists_nodes=all_nodes, gives_up=False,
+)  # fmt: skip

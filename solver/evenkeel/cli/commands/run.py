@@ -1,0 +1,168 @@
+"""``evenkeel run``: carries out what the folder of a plan holds."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.commands.solve import STDIN, standard_input
+from evenkeel.cli.exits import BROKEN, DONE, FELL_SHORT
+from evenkeel.cli.output import complain, print_json, say
+from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.printable import counted, printable
+
+if TYPE_CHECKING:
+    from evenkeel.systems.documents import Document
+    from evenkeel.systems.folders.guarding import Verdict
+    from evenkeel.systems.folders.running import Run
+
+MOST_LISTED = 50
+"""Differences that are listed one by one."""
+
+ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Interrupted(BaseException):
+    """A signal that ends a run."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    summary = "carry out a plan's folder: order wave by wave, compare, wait, go on where it ended"
+    parser = add_command(commands, "run", summary, run)
+    parser.add_argument("folder", metavar="FOLDER", help="what plan -o FOLDER wrote, or its undo")
+    parser.add_argument(
+        "--dry-run", action="store_true",
+        help="look at the system, and print the commands that are left; order nothing",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dump", action="append", metavar="FILE",
+        help="with --dry-run: what the system's tools print now, in place of a look; - for the "
+        "standard input; may be given several times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--until", type=int, metavar="N", help="pause once wave N is done; run again to go on"
+    )
+    parser.add_argument(
+        "--release", action="store_true",
+        help="give back what an earlier run still holds of the system, and order nothing",
+    )  # fmt: skip
+    parser.examples = ("evenkeel run move --until 1", "evenkeel run move/undo")
+    add_output(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from evenkeel.systems.documents import Document
+    from evenkeel.systems.folders.running import Run, Stopped
+
+    faults = FaultList()
+    if arguments.until is not None and arguments.until < 1:
+        faults.add("--until", arguments.until, "must be 1 or more")
+    if arguments.dump and not arguments.dry_run:
+        faults.add("--dump", arguments.dump, "needs --dry-run: a run looks at the system itself")
+    faults.raise_if_any()
+    given = arguments.dump or ()
+    dumps = [Document.load(standard_input() if one == STDIN else one) for one in given]
+    with _shown(arguments) as tell, _signals():
+        runner = Run(Path(arguments.folder), os.environ, tell)
+        try:
+            with runner.alone():
+                return _carried_out(runner, arguments, dumps)
+        except Stopped as error:
+            for line in error.lines[:MOST_LISTED]:
+                complain(line)
+            if len(error.lines) > MOST_LISTED:
+                complain(f"and {counted(len(error.lines) - MOST_LISTED, 'more line')}")
+            if runner.holds:
+                complain(f"{runner.holds}; a run that goes on gives it back at its end, and "
+                         f"`evenkeel run {arguments.folder} --release` at once")  # fmt: skip
+            return FELL_SHORT if error.differs else BROKEN
+        except Interrupted as stop:
+            complain(f"interrupted; `evenkeel run {arguments.folder}` goes on from here")
+            return 128 + stop.number
+
+
+def _carried_out(runner: "Run", arguments: argparse.Namespace, dumps: "Sequence[Document]") -> int:
+    """Do what the arguments ask, and give back what is held where a signal ends that."""
+    verdict: Verdict | None = None
+    try:
+        if arguments.release:
+            runner.release()
+        elif arguments.dry_run:
+            verdict, lines = runner.ahead(arguments.until, dumps)
+            if not (arguments.json or arguments.quiet):
+                say("\n".join((str(verdict), *lines)))
+        else:
+            verdict = runner.carry_out(arguments.until)
+    except Interrupted:
+        runner.release(first=False)
+        if runner.holds:
+            complain(f"{runner.holds}; a run that goes on sees to that first")
+        raise
+    if arguments.json and verdict is not None:
+        names = ("word", "wave", "waves", "differences", "notes")
+        figures = {name: getattr(verdict, name) for name in names}
+        print_json(figures | dict(zip(("to_do", "under_way", "done"), verdict.counts, strict=True)))
+    return DONE
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Raise ``Interrupted`` where a signal asks the process to end."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    before = [signal.signal(number, handle) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _shown(arguments: argparse.Namespace) -> Iterator[Callable[[str, str], None]]:
+    """Show progress with the time; on a terminal also what is waited for, as one line."""
+    silent = arguments.quiet or arguments.json
+
+    def tell(kind: str, text: str) -> None:
+        if kind == "note":
+            complain(f"note: {text}")
+        elif not silent:
+            word = "waiting: " if kind == "waiting" else ""
+            say(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {word}{text}")
+
+    if silent or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        yield tell
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    with console.status("looking at the system") as status:
+
+        def show(kind: str, text: str) -> None:
+            if kind == "waiting":
+                status.update(Text(printable(text)))
+            elif kind == "note":
+                console.print(f"note: {printable(text)}", markup=False, highlight=False)
+            else:
+                status.update(Text(printable(text)))
+                line = f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {printable(text)}"
+                console.print(line, markup=False, highlight=False)
+
+        yield show
