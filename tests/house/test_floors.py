@@ -40,7 +40,8 @@ FLOORS = (
     {"evenkeel.systems"},
     {"evenkeel.control"},
     {"evenkeel.simulate"},
-    {"evenkeel.studies", "evenkeel.view", "evenkeel.options"},
+    {"evenkeel.studies", "evenkeel.options"},
+    {"evenkeel.view"},
     {"evenkeel.install", "evenkeel.showing"},
     {"evenkeel"},  # the face: what a user imports by name
     {"evenkeel.cli"},

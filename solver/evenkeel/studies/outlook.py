@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from evenkeel.measure.survival import Survival
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.runtime.figures import quantity
+from evenkeel.model.runtime.figures import amount, duration, number, percent
+from evenkeel.model.runtime.table import Column, Table
 from evenkeel.studies.flat import flat, unflat
 from evenkeel.studies.job import Failure
 from evenkeel.verdict import Status
@@ -173,19 +174,59 @@ def harmlessness(row: Row) -> tuple[float, ...]:
     )  # fmt: skip
 
 
-HEADING = ("scenario", "status", "broken", "lost", "quorum", "short", "level", "fullest", "moves")
-TIMED = ("seconds", "short for")
-"""Columns of the seconds that a repair takes, and for which something is short of replicas."""
+UNKNOWN = ("failed", "not run")
+
+SWEPT = {
+    "status": "of the repair, as of a solve",
+    "broken": "hard rules broken after it",
+    "lost": "partitions that the loss leaves without a live replica",
+    "quorum": "partitions that it leaves without a majority of voters",
+    "short": "partitions that it leaves with fewer live replicas than min-active",
+    "max/mean": "fullest node over the mean after the repair, in the dimension furthest from it",
+    "fullest": "share of its capacity that the fullest node carries then",
+    "moves": "replicas that the repair moves",
+    "recovery": "how long the plan of the repair takes",
+    "short for": "until no partition is short of live replicas",
+}
+"""What the columns of scenarios are, by their short heads."""
 
 
-def cells_of(row: Row, heads: Sequence[str] = HEADING) -> tuple[str, ...]:
-    """Write a row for people; nothing is known of a scenario that failed."""
-    if row.status in ("failed", "not run"):
-        return (row.scenario, row.status, *["-"] * (len(heads) - 2))
-    counts = (row.hard, row.lost, row.without_quorum, row.under_min_active)
-    return (
-        row.scenario, row.status, *(f"{count:,}" for count in counts),
-        f"{row.level:.4f}", f"{row.fullest:.1%}", f"{row.moves:,}",
-        *("-" if one is None else quantity(one)
-          for one in (row.recovery, row.under_replicated)[: len(heads) - len(HEADING)]),
+def scenario_table(cluster: Cluster, rows: Sequence[Row], count: int) -> Table:
+    """Lay out the worst of so many scenarios of a sweep; nothing is known of some."""
+    known = [row.status not in UNKNOWN for row in rows]
+
+    def values(name: str) -> list[Any]:
+        return [getattr(row, name) if k else "-" for row, k in zip(rows, known, strict=True)]
+
+    whole = "{:,}".format
+    columns = [
+        Column("scenario", [row.scenario for row in rows]),
+        Column("status", [row.status for row in rows]),
+        Column("fits", ["-" if not k else "✓" if row.fits else "✗"
+                        for row, k in zip(rows, known, strict=True)], spare=True),
+        Column("still broken", values("hard"), whole, "broken"),
+        Column("lost", values("lost"), whole),
+        Column("without quorum", values("without_quorum"), whole, "quorum"),
+        Column("short", values("under_min_active"), whole),
+        Column("fullest ÷ mean", values("level"), number, "max/mean"),
+        Column("fullest node", values("fullest"), percent, "fullest"),
+        Column("moves", values("moves"), whole),
+        Column("leader changes", values("leader_changes"), whole, spare=True),
+    ]  # fmt: skip
+    if cluster.bytes_dimension >= 0:
+        name = cluster.dimensions[cluster.bytes_dimension]
+        columns.append(Column(name, values("bytes_moved"), amount, spare=True))
+    if any(row.recovery is not None for row in rows):
+        columns += [
+            Column("recovery", values("recovery"), _time),
+            Column("all live after", values("under_replicated"), _time, "short for"),
+        ]
+    return Table(
+        columns,
+        "The worst first. Partitions in danger are counted before the repair, the rest after.",
+        f"Scenarios ({count:,})", count - len(rows), "scenarios, which are less bad,",
     )  # fmt: skip
+
+
+def _time(seconds: float) -> str:
+    return duration(seconds) if np.isfinite(seconds) else "never"

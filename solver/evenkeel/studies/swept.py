@@ -24,12 +24,10 @@ from evenkeel.model.runtime.table import Table
 from evenkeel.result import Result
 from evenkeel.session.session import HeldCluster
 from evenkeel.studies.outlook import (
-    HEADING,
-    TIMED,
     Outlook,
     Row,
-    cells_of,
     harmlessness,
+    scenario_table,
 )
 from evenkeel.studies.scenario import Asked, repaired
 from evenkeel.studies.what_if import Change
@@ -314,15 +312,8 @@ class Sweep(Reported, Shown):
         lines = [self.summary]
         if not worst:
             return lines[0]
-        timed = any(one.recovery is not None for one in worst)
-        heads = (*HEADING, *TIMED) if timed else HEADING
-        cells = [heads, *(cells_of(one, heads) for one in worst)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for first, *rest in cells:
-            numbers = (text.rjust(w) for text, w in zip(rest, widths[1:], strict=True))
-            lines.append("  ".join([f"  {first.ljust(widths[0])}", *numbers]))
-        left = len(self.outlooks) - len(worst)
-        return "\n".join([*lines, *([f"  ... and {left:,} more"] if left else [])])
+        table = str(scenario_table(self.cluster, worst, len(self.outlooks)))
+        return "\n".join([*lines, *(f"  {line}" for line in table.splitlines())])
 
     def _at(self, scenario: str | int) -> int:
         names = self.names

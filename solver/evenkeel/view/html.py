@@ -142,7 +142,7 @@ def _notebook_table(shown: Table) -> list[str]:
             columns += [*zip(*cells, strict=True)]
             left += [True] * len(cells[0])
             continue
-        heads.append(one.short or one.name)
+        heads.append(shortened(one.short or one.name))
         columns.append([_joined(cell) for cell in cells])
         left.append(one.words)
         if one.bars is not None:
@@ -258,7 +258,7 @@ def _page_table(shown: Table) -> str:
     shades = any(one.shades is not None for one in columns)
     look = [' class="w"' if i and one.words else "" for i, one in enumerate(columns)]
     top = "".join(
-        f'<th scope="col"{kind}>{text(one.name)}</th>'
+        f'<th scope="col"{kind}>{text(shortened(one.name))}</th>'
         for one, kind in zip(columns, look, strict=True)
     )
     cells = [[_marked(one, row, sides) for row, sides in enumerate(_cells(one))] for one in columns]

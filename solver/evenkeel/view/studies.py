@@ -10,6 +10,7 @@ from evenkeel.model.runtime.figures import amount, data, duration, number, perce
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.model.runtime.table import Column, Table
 from evenkeel.model.topology import NODE_TIER
+from evenkeel.studies.outlook import UNKNOWN, scenario_table
 from evenkeel.view.charts import (
     WIDTH,
     Axis,
@@ -45,65 +46,9 @@ MOST_BARS = 250
 MOST_DOMAINS = 24
 """Domains in a matrix of pairs."""
 
-UNKNOWN = ("failed", "not run")
 
-SWEPT = {
-    "status": "of the repair, as of a solve",
-    "broken": "hard rules broken after it",
-    "lost": "partitions that the loss leaves without a live replica",
-    "quorum": "partitions that it leaves without a majority of voters",
-    "short": "partitions that it leaves with fewer live replicas than min-active",
-    "max/mean": "fullest node over the mean after the repair, in the dimension furthest from it",
-    "fullest": "share of its capacity that the fullest node carries then",
-    "moves": "replicas that the repair moves",
-    "recovery": "how long the plan of the repair takes",
-    "short for": "until no partition is short of live replicas",
-}
-"""What the columns of scenarios are, by their short heads."""
-
-
-def scenario_table(found: Any, most: int = FEW_ROWS) -> Table:
-    """Lay out the scenarios of a sweep, the worst first; nothing is known of some."""
-    rows = found.worst(most)
-    cluster = found.cluster
-    known = [row.status not in UNKNOWN for row in rows]
-
-    def values(name: str) -> list[Any]:
-        return [getattr(row, name) if k else "-" for row, k in zip(rows, known, strict=True)]
-
-    count = "{:,}".format
-    columns = [
-        Column("scenario", [row.scenario for row in rows]),
-        Column("status", [row.status for row in rows]),
-        Column("fits", ["-" if not k else "✓" if row.fits else "✗"
-                        for row, k in zip(rows, known, strict=True)], spare=True),
-        Column("still broken", values("hard"), count, "broken"),
-        Column("lost", values("lost"), count),
-        Column("without quorum", values("without_quorum"), count, "quorum"),
-        Column("short", values("under_min_active"), count),
-        Column("fullest ÷ mean", values("level"), number, "max/mean"),
-        Column("fullest node", values("fullest"), percent, "fullest"),
-        Column("moves", values("moves"), count),
-        Column("leader changes", values("leader_changes"), count, spare=True),
-    ]  # fmt: skip
-    if cluster.bytes_dimension >= 0:
-        name = cluster.dimensions[cluster.bytes_dimension]
-        columns.append(Column(shortened(name), values("bytes_moved"), amount, spare=True))
-    if any(row.recovery is not None for row in rows):
-        columns += [
-            Column("recovery", values("recovery"), _time),
-            Column("all live after", values("under_replicated"), _time, "short for"),
-        ]
-    count_all = len(found.outlooks)
-    return Table(
-        columns,
-        "The worst first. Partitions in danger are counted before the repair, the rest after.",
-        f"Scenarios ({count_all:,})", count_all - len(rows), "scenarios, which are less bad,",
-    )  # fmt: skip
-
-
-def _time(seconds: float) -> str:
-    return duration(seconds) if np.isfinite(seconds) else "never"
+def _scenarios(found: Any, most: int = FEW_ROWS) -> Table:
+    return scenario_table(found.cluster, found.worst(most), len(found.outlooks))
 
 
 def frontier_table(found: Any) -> Table:
@@ -130,7 +75,7 @@ def frontier_table(found: Any) -> Table:
 
 def sweep_html(found: Any) -> str:
     """Write what a sweep came to, for a notebook."""
-    return notebook([heading("Sweep", found.summary), scenario_table(found)])
+    return notebook([heading("Sweep", found.summary), _scenarios(found)])
 
 
 def frontier_html(found: Any) -> str:
@@ -142,7 +87,7 @@ def frontier_html(found: Any) -> str:
 def sweep_page(found: Any) -> str:
     """Write a sweep as a page of HTML."""
     rows = found.worst(len(found.outlooks))
-    shown = [scenario_table(found, SHOWN_ROWS)] if rows else ["There is no scenario."]
+    shown = [_scenarios(found, SHOWN_ROWS)] if rows else ["There is no scenario."]
     return page(
         f"Evenkeel: sweep, {counted(len(rows), 'scenario')}",
         _sweep_lead(found, rows),

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from evenkeel.studies.swept import Sweep
 
 
+SHOWN = 10
+"""Scenarios that are spelled out, the worst first; the rest is counted."""
+
+
 def add(commands: Commands) -> None:
     """Add the command."""
     summary = "lose each node or domain in turn, and tell what is in danger and what repairs it"
@@ -95,12 +99,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _lines(found: "Sweep") -> str:
     """Return the worst scenarios as a table, and what its columns are."""
     from evenkeel.model.runtime.table import Table
-    from evenkeel.view.studies import SWEPT, scenario_table
+    from evenkeel.studies.outlook import SWEPT, scenario_table
     from evenkeel.view.terminal import Line, rendered
 
     if not found.outlooks:
         return f"{found.summary}\n"
-    table = scenario_table(found)
+    table = scenario_table(found.cluster, found.worst(SHOWN), len(found.outlooks))
     heads = {one.short or one.name for one in table.columns}
     legend = [f"  {head:<10} {said}" for head, said in SWEPT.items() if head in heads]
     parts: list[Line | Table] = [

@@ -76,7 +76,7 @@ class Column:
 class Table:
     """Columns of the same length, a caption, and how many more rows of a kind were left out.
 
-    In a page, what has a ``title`` is folded away under it.
+    In a page, what has a ``title`` is folded away under it. As a string it is plain text.
     """
 
     columns: Sequence[Column]
@@ -87,6 +87,24 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else 0
+
+    def __str__(self) -> str:
+        cells = [
+            [one.short or one.name, *map(one.written, one.values)]
+            for one in self.columns
+            if not one.spare
+        ]
+        widths = [max(map(len, column)) for column in cells]
+        left = [one.words for one in self.columns if not one.spare]
+        lines = (
+            "  ".join(
+                f"{cell:<{width}}" if words else f"{cell:>{width}}"
+                for cell, width, words in zip(row, widths, left, strict=True)
+            ).rstrip()
+            for row in zip(*cells, strict=True)
+        )
+        more = [f"... and {self.left:,} more"] if self.left > 0 else []
+        return "\n".join([*lines, *more])
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":

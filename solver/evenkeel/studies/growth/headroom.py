@@ -20,6 +20,7 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import number
 from evenkeel.model.runtime.logs import log_event
+from evenkeel.model.runtime.table import Column, Table
 from evenkeel.studies.growth.fitting import Terms, cases_of, fitted
 from evenkeel.studies.growth.forecast import Factor, grown_by
 from evenkeel.studies.growth.shortages import held_by, shortage_of
@@ -183,26 +184,27 @@ class Headroom:
         return f"<Headroom: loads may grow {number(least)} times, whatever grows and is lost>"
 
     def __str__(self) -> str:
-        heading = ("grows", "loses", "at least", "at most", "then full")
-        cells = [heading]
-        for one in self.reaches:
-            full = ", ".join(filter(None, (one.full, one.where)))
-            cells.append(
-                (
-                    one.grows,
-                    one.loss or "nothing",
-                    number(one.at_least) if one.at_most > 0.0 else "none",
-                    number(one.at_most) if one.at_most > 0.0 else "none",
-                    full,
-                )
+        reaches, none = self.reaches, "none"
+        return str(
+            Table(
+                [
+                    Column("grows", [one.grows for one in reaches]),
+                    Column("loses", [one.loss or "nothing" for one in reaches]),
+                    *(
+                        Column(
+                            name.replace("_", " "),
+                            [getattr(one, name) if one.at_most > 0.0 else none for one in reaches],
+                            number,
+                        )
+                        for name in ("at_least", "at_most")
+                    ),
+                    Column(
+                        "then full",
+                        [", ".join(filter(None, (one.full, one.where))) for one in reaches],
+                    ),
+                ]
             )
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]:>{widths[2]}}  "
-            f"{row[3]:>{widths[3]}}  {row[4]}".rstrip()
-            for row in cells
-        ]
-        return "\n".join(lines)
+        )
 
 
 @known_keywords
