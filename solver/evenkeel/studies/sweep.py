@@ -87,8 +87,8 @@ def sweep(
     >>> with ThreadPoolExecutor(2) as threads:
     ...     print(ek.sweep(cluster, ["node", ek.WhatIf("Monday", load=2.0)], threads))
     4 scenarios: 3 fit with nothing lost, 1 unfit with nothing lost
-      scenario      status  broken  lost  quorum  short   level  fullest  moves
-      Monday    infeasible       2     0       0      0  1.1250   150.0%      0
+      scenario  status      broken  lost  quorum  short  max/mean  fullest  moves
+      Monday    infeasible       2     0       0      0    1.1250   150.0%      0
       ...
     """
     require_cluster(cluster)
