@@ -258,7 +258,7 @@ class TestLeftOut:
 
     def test_what_no_file_tells_is_named(self):
         dead = "no sign of life of brokers 1001, which lead nothing and are in sync with no leader"
-        returns = "no lead of the first broker in the list of 1 partition (orders-1), though it is "
+        returns = "no lead of the preferred broker in 1 partition (orders-1), though it is "
         returns += "in sync"
         assert self.told("kafka_describe.txt") == [
             "no racks", returns, dead, "no sizes", "no capacities of replicas",

@@ -146,7 +146,7 @@ class TestGuesses:
         )
         assert up(cluster) == ["1", "2", "3", "4"]
         assert cluster.placement.node.tolist() == [0, 1, 2, 3]
-        assert "2 observe" in noted(cluster, "no difference between observers")
+        assert "there are 2:" in noted(cluster, "no difference between replicas and observers")
         assert any("3, 4, which" in one for one in notes(cluster)) == words.startswith(b"Obs")
 
 

@@ -1,4 +1,4 @@
-"""Kafka's documents put together: brokers are nodes, topics groups, racks a level."""
+"""Read a cluster from Kafka's documents: brokers are nodes, topics groups, racks a tier."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
@@ -22,11 +22,8 @@ from evenkeel.systems.kafka.documents import (
 )
 from evenkeel.systems.kafka.findings import Findings
 from evenkeel.systems.kafka.log_dirs import Held, held
-from evenkeel.systems.kafka.reassigned import Settled, mark_listed, settled
-from evenkeel.systems.kafka.rows import UNSAID, Rows, keys_of, rows_of, within
-from evenkeel.systems.kafka.tables import read_loads
-from evenkeel.systems.kafka.untold import (
-    Untold,
+from evenkeel.systems.kafka.missing import (
+    Missing,
     any_failed,
     as_native,
     expected_in_sync,
@@ -37,6 +34,9 @@ from evenkeel.systems.kafka.untold import (
     note_unreadable,
     signs_of_life,
 )
+from evenkeel.systems.kafka.ongoing import Settled, mark_listed, settled
+from evenkeel.systems.kafka.rows import UNKNOWN, Rows, keys_of, rows_of, within
+from evenkeel.systems.kafka.tables import read_loads
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.node_states import NODE_STATES, columns_of
 
@@ -48,7 +48,7 @@ COUNT = "replicas"
 """The dimension that counts replicas; sizes are ``disk``, in bytes."""
 
 STRETCH = 2**16
-"""Replicas that are looked up at a time: places are counted in numbers twice as wide as kept."""
+"""Replicas per lookup, which bounds the memory of its 64-bit indices."""
 
 MEASURED = ("disk", "cpu", "network_in", "network_out")
 
@@ -59,15 +59,15 @@ def read(
     offline: Collection[int] | None = None,
     spread: Mapping[str, Amount] | None = None,
 ) -> Cluster:
-    """Read a cluster from any of Kafka's documents that belong together.
+    """Read a cluster from documents of Kafka that belong together.
 
     Raises
     ------
     InvalidInput
-        Naming every problem with file, line or JSON path, and value: truncated files, files that
-        contradict each other, brokers or partitions that another file should know and does not, and
-        brokers that are up and have no rack where racks are to be kept apart: like Kafka itself,
-        which assigns by racks only if all brokers have one.
+        With every problem by file, line or JSON path, and value: truncated files, files that
+        contradict each other, brokers or partitions missing from a file that should list them, and
+        live brokers without a rack where replicas are spread over racks. Kafka, too, assigns by
+        racks only if all brokers have one.
     """
     found, rows = _gathered(documents)
     brokers = _brokers(found, rows, offline)
@@ -84,19 +84,20 @@ def read(
         ],
         "native_format": NAME,
     }
-    untold = Untold()
-    given |= _states(found, rows, brokers, offline, untold)
-    given |= _failed(found, rows, names, replicas, brokers, given, untold)
-    told = mark_listed(found, rows)
-    up = given["alive"][np.searchsorted(brokers, rows.broker)]
-    state = settled(rows, told, up)
-    note_reassigned(untold, state, rows, names, up)
-    given |= _placement(state, brokers, given["alive"], _without_source(rows, up))
-    given |= _amounts(found, state.rows, names, replicas, brokers, untold)
-    note_topics(untold, found)
+    missing = Missing()
+    given |= _states(found, rows, brokers, offline, missing)
+    given |= _failed(found, rows, names, replicas, brokers, given, missing)
+    listed = mark_listed(found, rows)
+    node = _nodes(brokers, rows)
+    up = given["alive"][node]
+    state = settled(rows, listed, up)
+    note_reassigned(missing, state, rows, names, up)
+    given |= _placement(state, node, given["alive"], _without_source(rows, up))
+    given |= _amounts(found, state.rows, names, replicas, brokers, missing)
+    note_topics(missing, found)
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
-    native = ({"log_dirs": folders} if folders else {}) | as_native(untold)
+    native = ({"log_dirs": folders} if folders else {}) | as_native(missing)
     if native:
         given["native"] = native
     del rows, state
@@ -104,31 +105,40 @@ def read(
 
 
 def observe(documents: Sequence[Document]) -> Observed:
-    """Return what is seen of partitions as they are listed, whoever joins and leaves them."""
+    """Return brokers and partitions as listed, with the replicas of running reassignments."""
     found, rows = _gathered(documents)
     brokers = _brokers(found, rows, None)
-    alive = _states(found, rows, brokers, None, Untold())["alive"]
+    alive = _states(found, rows, brokers, None, Missing())["alive"]
     found.faults.raise_if_any()
     copied = mark_listed(found, rows)
     copied[rows.owner[rows.adding]] = True
     lags = rows.described[rows.owner] & ~rows.in_sync & ~rows.adding
-    lags &= alive[np.searchsorted(brokers, rows.broker)]
+    lags &= alive[_nodes(brokers, rows)]
     first, held, behind = rows.first.tolist(), [*map(str, rows.broker.tolist())], lags.tolist()
     standing = {}
     for p, (name, leader) in enumerate(zip(rows.names(), rows.leader.tolist(), strict=True)):
         own = range(first[p], first[p + 1])
         nodes = [held[k] for k in own]
-        leads = nodes[0] if leader == UNSAID and nodes else str(leader) if leader >= 0 else ""
+        leads = nodes[0] if leader == UNKNOWN and nodes else str(leader) if leader >= 0 else ""
         standing[name] = Standing(
             nodes, leads, bool(copied[p]), [held[k] for k in own if behind[k]]
         )
     return Observed(dict(zip(map(str, brokers.tolist()), alive.tolist(), strict=True)), standing)
 
 
-def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which partitions have no replica on a broker that is ``up (K,)`` to copy from, (P,).
+def _nodes(brokers: NDArray[np.int32], rows: Rows) -> NDArray[np.int32]:
+    """Return the node of each replica, (K,)."""
+    node = np.empty(len(rows.broker), np.int32)
+    for begin in range(0, len(node), STRETCH):
+        some = slice(begin, begin + STRETCH)
+        node[some] = np.searchsorted(brokers, rows.broker[some])
+    return node
 
-    Followers fetch from the leader, and only who is in sync can be elected one.
+
+def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the partitions without an in-sync replica on a broker that is ``up (K,)``, (P,) bool.
+
+    Followers fetch from the leader, and only in-sync replicas can be elected.
     """
     width = np.diff(rows.first)
     source = up & (rows.in_sync | np.repeat(~rows.described, width))
@@ -139,7 +149,7 @@ def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
-    """Take in all documents; one that says where replicas are is read at once if it is regular."""
+    """Read all documents; a single regular placement is read column by column."""
     found = Findings()
     placing = [one for one in documents if kind_of(one) in ("assignment", "description")]
     rows = regular_rows(placing[0]) if len(placing) == 1 else None
@@ -153,7 +163,7 @@ def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
 
 
 def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> NDArray[np.int32]:
-    """Return all brokers by number; capacities only say more about those that others name."""
+    """Return all brokers by number; a file of capacities alone adds none."""
     placed = {*np.unique(rows.broker).tolist()}
     named = {*placed, *found.racks, *found.reporting, *found.states, *found.answers}
     named -= found.controllers - placed
@@ -168,11 +178,11 @@ def _check_references(
     names: Sequence[str],
     replicas: Held,
 ) -> None:
-    """Note what one file names and another one, which should know it, does not."""
+    """Report partitions without a size that the log directories of their brokers should list."""
     complete = found.reporting.keys() - found.unreadable.keys()
     if complete:
         counts = np.bincount(replicas.partition, minlength=len(names))
-        # a topic of which nothing is listed is younger than the list
+        # a topic without listed replicas was created after the listing
         listed = np.bincount(rows.topic, weights=counts, minlength=len(rows.topics)) > 0
         for p in np.flatnonzero((counts == 0) & listed[rows.topic]).tolist():
             own = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
@@ -187,27 +197,27 @@ def _states(
     rows: Rows,
     brokers: NDArray[np.int32],
     offline: Collection[int] | None,
-    untold: Untold,
+    missing: Missing,
 ) -> dict[str, NDArray[np.bool_]]:
-    """Return the states of brokers: as told, or by what shows it, which is remembered."""
+    """Return the states of brokers: as listed, or else as inferred, which is noted."""
     if offline is not None:
         return {"alive": ~np.isin(brokers, [*offline])}
     shown = _shown(found, rows, brokers)
-    note_guesses(untold, found, rows, brokers, shown)
+    note_guesses(missing, found, rows, brokers, shown)
     given = columns_of([NODE_STATES["up" if up else "down"] for up in shown])
     for n, broker in enumerate(brokers.tolist()):
-        told = found.states.get(broker, (None, ""))[0]
-        if told is not None:
-            for name, value in told._asdict().items():
+        listed = found.states.get(broker, (None, ""))[0]
+        if listed is not None:
+            for name, value in listed._asdict().items():
                 given[name][n] = value
     return given
 
 
 def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return which brokers are up by what shows it.
+    """Infer which brokers are up, (N,) bool.
 
-    Those that joined a partition just now, or observe, need not be in sync: who holds nothing else
-    is up, unless others told of their log directories and it did not.
+    Replicas that join or observe need not be in sync: a broker with no others counts as up, unless
+    only other brokers reported their log directories.
     """
     if found.answers:
         return np.isin(brokers, [broker for broker, (up, _) in found.answers.items() if up])
@@ -217,7 +227,7 @@ def _shown(found: Findings, rows: Rows, brokers: NDArray[np.int32]) -> NDArray[n
     if found.reporting:
         return shown
     if is_filtered(rows):
-        # of what nobody leads, who was in sync last is down; nobody else need be
+        # the last in-sync broker of a partition without a leader is down; others may be up
         unled = (rows.described & (rows.leader < 0))[rows.owner]
         last = (
             rows.in_sync
@@ -235,11 +245,11 @@ def _failed(
     replicas: Held,
     brokers: NDArray[np.int32],
     states: Mapping[str, NDArray[np.bool_]],
-    untold: Untold,
+    missing: Missing,
 ) -> dict[str, Any]:
-    """Return what log directories that failed take: their replicas, and room for more."""
+    """Close brokers with a failed log directory, and the replicas lost in it."""
     failed = [broker for broker, errors in found.unreadable.items() if any_failed(errors)]
-    note_unreadable(untold, found, failed)
+    note_unreadable(missing, found, failed)
     if not failed:
         return {}
     listed = within(
@@ -248,26 +258,22 @@ def _failed(
     lost = np.flatnonzero(np.isin(rows.broker, failed) & ~listed & ~rows.in_sync & ~rows.adding)
     node = np.searchsorted(brokers, rows.broker[lost])
     for p, broker in zip(rows.owner[lost].tolist(), rows.broker[lost].tolist(), strict=True):
-        untold.offline.setdefault(str(broker), []).append(names[p])
+        missing.offline.setdefault(str(broker), []).append(names[p])
     accepts = states.get("accepts", np.ones(len(brokers), np.bool_)) & ~np.isin(brokers, failed)
     return {"accepts": accepts, "forbidden": np.stack([rows.owner[lost], node], 1)}
 
 
 def _placement(
     state: Settled,
-    brokers: NDArray[np.int32],
+    node: NDArray[np.int32],
     alive: NDArray[np.bool_],
     lost: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """Return replicas in Kafka's order, with what a description says of each.
+    """Return replicas in Kafka's order, with their flags and leaders.
 
-    What is being reassigned stays as it will be, and what is ``lost (P,)`` as it is.
+    Partitions under reassignment are pinned at its target, ``lost (P,)`` ones where they are.
     """
-    rows = state.rows
-    node = np.empty(len(rows.broker), np.int32)
-    for begin in range(0, len(node), STRETCH):
-        some = slice(begin, begin + STRETCH)
-        node[some] = np.searchsorted(brokers, rows.broker[some])
+    rows, node = state.rows, node[state.stays]
     flags = np.zeros(len(rows.broker), np.uint16)
     for flag, marked in (
         (Flag.CAUGHT_UP, rows.in_sync),
@@ -293,9 +299,9 @@ def _placement(
 
 
 def _leading_slots(rows: Rows) -> NDArray[np.int32]:
-    """Return the slot that leads each partition, the first where nothing is said, -1 for none."""
+    """Return the leading slot of each partition: the first by default, -1 for none."""
     width = np.diff(rows.first).astype(np.int32)
-    leader = np.where((rows.leader == UNSAID) & (width > 0), np.int32(0), np.int32(-1))
+    leader = np.where((rows.leader == UNKNOWN) & (width > 0), np.int32(0), np.int32(-1))
     at = np.flatnonzero(rows.broker == np.repeat(rows.leader, width))
     led = _rows_at(rows, at)
     at -= rows.first[led]
@@ -314,7 +320,7 @@ def _amounts(
     names: Sequence[str],
     replicas: Held,
     brokers: NDArray[np.int32],
-    untold: Untold,
+    missing: Missing,
 ) -> dict[str, Any]:
     """Return loads and capacities of every dimension that some file measures."""
     every, leading = read_loads(found, rows, names)
@@ -323,29 +329,29 @@ def _amounts(
     order = [COUNT, *(name for name in MEASURED if name in measured)]
     load = np.zeros((len(names), len(order)))
     load[:, 0] = 1.0
-    told = np.zeros(load.shape, np.bool_)
+    measured_at = np.zeros(load.shape, np.bool_)
     if len(replicas.size):
-        # replicas that catch up are smaller for a while: the largest tells the size
+        # replicas that catch up are smaller for a while: the largest is the size
         np.maximum.at(load[:, order.index("disk")], replicas.partition, replicas.size)
-        told[replicas.partition, order.index("disk")] = True
+        measured_at[replicas.partition, order.index("disk")] = True
     for name, loads in every.items():
         d = order.index(name)
         load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
-        told[:, d] |= ~np.isnan(loads)
+        measured_at[:, d] |= ~np.isnan(loads)
     leader_load = load.copy() if leading else load
     for name, loads in leading.items():
         d = order.index(name)
         leader_load[:, d] = np.where(np.isnan(loads), load[:, d], loads)
-        told[:, d] |= ~np.isnan(loads)
-    missing = (~told).sum(axis=0).tolist()
-    for name, count in zip(order, missing, strict=True):
+        measured_at[:, d] |= ~np.isnan(loads)
+    lacking = (~measured_at).sum(axis=0).tolist()
+    for name, count in zip(order, lacking, strict=True):
         if 0 < count < len(names):
-            untold.unmeasured[name] = count
+            missing.unmeasured[name] = count
     room = room_for_all(rows.first, load, leader_load)
     given = {
         "dimensions": order,
         "load": load,
-        "capacity": _capacities(found, brokers, order, room, untold),
+        "capacity": _capacities(found, brokers, order, room, missing),
         "bytes": "disk" if "disk" in order else None,
     }
     return given | ({"leader_load": leader_load} if leading else {})
@@ -356,28 +362,29 @@ def _capacities(
     brokers: NDArray[np.int32],
     order: Sequence[str],
     room: NDArray[np.float64],
-    untold: Untold,
+    missing: Missing,
 ) -> NDArray[np.float64]:
-    """Return what is told of each broker, (N, D), and ``room`` (D,) where nothing is.
+    """Return the capacity of each broker, (N, D), ``room`` (D,) where none is given.
 
-    What else lies on its disks takes of that, since it stays there.
+    Bytes of topics that no file describes stay on the disks, and are subtracted.
     """
     limits = found.capacity
     for broker in sorted(limits.keys() - {*brokers.tolist(), DEFAULT_BROKER}):
-        untold.awaited[str(broker)] = limits[broker][0]
+        missing.awaited[str(broker)] = limits[broker][0]
     default = limits.get(DEFAULT_BROKER, ({}, ""))[0]
     own = [default | limits.get(broker, ({}, ""))[0] for broker in brokers.tolist()]
     capacity = np.tile(room, (len(own), 1))
     for d, name in enumerate(order):
-        told = [n for n, one in enumerate(own) if name in one]
-        capacity[told, d] = [own[n][name] for n in told]
-        if 0 < len(told) < len(own):
-            untold.uncapped[name] = [str(brokers[n]) for n in range(len(own)) if name not in own[n]]
+        limited = [n for n, one in enumerate(own) if name in one]
+        capacity[limited, d] = [own[n][name] for n in limited]
+        if 0 < len(limited) < len(own):
+            without = [n for n in range(len(own)) if name not in own[n]]
+            missing.uncapped[name] = [str(brokers[n]) for n in without]
     for n, broker in enumerate(brokers.tolist()):
         if others := found.elsewhere.get(broker, 0.0):
-            limited = "disk" in own[n]
-            (untold.taken_off if limited else untold.uncounted)[str(broker)] = others
-            if limited:
+            has_limit = "disk" in own[n]
+            (missing.taken_off if has_limit else missing.uncounted)[str(broker)] = others
+            if has_limit:
                 d = order.index("disk")
                 capacity[n, d] = max(capacity[n, d] - others, 0.0)
     return capacity
@@ -386,9 +393,9 @@ def _capacities(
 def room_for_all(
     first: NDArray[np.int64], load: NDArray[np.float64], leader_load: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the capacity, (D,), of a broker of which none is told: that of all replicas there are.
+    """Return the capacity, (D,), of a broker without a given one: the load of all replicas.
 
-    Nothing limits these, yet a node can be level only against some capacity.
+    Balance is measured against capacities, so an unlimited broker needs one, too.
     """
     slots = np.diff(first).astype(np.float64)
     room: NDArray[np.float64] = np.maximum(slots @ np.maximum(load, leader_load), 1.0)
@@ -428,7 +435,7 @@ def _racks(
 def _folders(
     rows: Rows, names: Sequence[str], replicas: Held, brokers: NDArray[np.int32]
 ) -> dict[str, dict[str, str]]:
-    """Return the log directory of each replica that any file tells, by partition and broker."""
+    """Return the known log directories of replicas, by partition and broker."""
     if not (len(replicas.size) or rows.log_dirs):
         return {}
     there = np.sort(keys_of(rows.owner, rows.broker))
@@ -438,9 +445,9 @@ def _folders(
     broker = text[np.searchsorted(brokers, replicas.broker[own])].tolist()
     pairs = zip(broker, replicas.folder[own].tolist(), strict=True)
     folders = {name: dict(islice(pairs, n)) for name, n in zip(names, counts, strict=True)}
-    for p, told in rows.log_dirs.items():
+    for p, dirs in rows.log_dirs.items():
         held = rows.broker[rows.first[p] : rows.first[p + 1]].tolist()
-        for one, where in zip(map(str, held), told, strict=False):
+        for one, where in zip(map(str, held), dirs, strict=False):
             if where != ANY or one not in folders[names[p]]:
                 folders[names[p]][one] = where
     return {name: own for name, own in folders.items() if own}

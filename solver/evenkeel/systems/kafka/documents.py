@@ -1,11 +1,12 @@
-"""Which of Kafka's documents a file is, and what its JSON ones say.
+"""Read Kafka's documents: JSON files, topic descriptions, broker API versions, racks as lines.
 
-Of each broker there is a line that names it. Behind it stands what it understands, in parentheses,
-or why it did not answer: ``-> ERROR: ...DisconnectException``.
+``kafka-topics --describe`` prints a header line per topic and a line per partition, which starts
+with a tab. Fields are ``Name: value``, separated by tabs (by spaces in pasted text); releases
+differ in their fields, and Confluent's name observers, too.
 
-One header line per topic; one line per partition, which starts with a tab. Fields are
-``Name: value``, divided by tabs (by spaces in what people paste), and releases differ in which ones
-there are; Confluent's name observers, too.
+``kafka-broker-api-versions`` prints a line per broker, followed by its API versions in parentheses
+or by an error: ``-> ERROR: ...DisconnectException``. Racks come as lines ``1 rack-a``, or as the
+properties files of brokers, one after the other.
 """
 
 import re
@@ -19,7 +20,7 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int32, Int64, decode_json, note_cut_off
 from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import LogDirs, listed_in
-from evenkeel.systems.kafka.reassigned import is_list_of_reassigned, read_reassigned
+from evenkeel.systems.kafka.ongoing import is_list_of_reassigned, read_reassigned
 from evenkeel.systems.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.systems.kafka.tables import is_broker_table, is_load_table, read_broker_table
 
@@ -29,10 +30,10 @@ Kind = Literal[
 ]  # fmt: skip
 
 HEAD = 65536
-"""Bytes that are looked at to tell which document a file is."""
+"""Bytes that identify a document."""
 
 DEFAULT_BROKER = -1
-"""Broker id under which a capacity file puts what holds for all the others."""
+"""Broker id of the default capacity in a capacity file."""
 
 RESOURCES = {
     "DISK": ("disk", 1024.0 * 1024.0),
@@ -43,19 +44,19 @@ RESOURCES = {
 """Dimension of each resource of a capacity file, and its unit in bytes, percent and bytes/s."""
 
 CORES, PERCENT_OF_A_CORE = "num.cores", 100.0
-"""The other way to write a capacity of cpu, and how much a core counts."""
+"""Key of a CPU capacity in cores, and the percent per core."""
 
 MOST_AMOUNT = 1e15
-"""Above every capacity, in MB, percent or KB/s."""
+"""Largest capacity that is accepted, in MB, percent or KB/s."""
 
 TOPIC = re.compile(
     rb"(?:^|\s)Topic: ?\S+\s(?:.*\s)?(?:PartitionCount: ?\d|Partition: ?\d+\s.*Replicas:)"
 )
-"""A line of a description, whatever a terminal or a log has put before it."""
+"""A line of a description, after any prefix of a terminal or log."""
 
 STRANGE = (
     "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
-    "no table of loads or brokers, nor what kafka-broker-api-versions prints"
+    "a table of loads or brokers, or output of kafka-broker-api-versions"
 )
 
 
@@ -89,23 +90,23 @@ class Capacities(msgspec.Struct):
 
 
 def recognises(document: Document) -> str:
-    """Tell which of Kafka's documents this is, if any."""
+    """Return the kind of a document, "" if it is none of Kafka's."""
     kind = kind_of(document)
-    # lines of bare integers are somebody else's, unless we are told that they are racks
+    # lines of bare integers are racks only where format="kafka" is given
     if kind == "rack-lines" and re.fullmatch(rb"[\d\s]*", document.data):
         return ""
     return kind or ""
 
 
 def hint(document: Document) -> str:
-    """Tell in which form racks are read, of JSON that seems to be meant as those."""
+    """Return how racks are read, for JSON that seems to hold racks; "" for other documents."""
     head = document.data[:HEAD]
     meant = head.lstrip().startswith((b"{", b"[")) and b"rack" in document.name.encode() + head
     return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""
 
 
 def kind_of(document: Document) -> Kind | None:
-    """Tell which of Kafka's documents this is by its beginning, if any.
+    """Return the kind of a document by its beginning, None if it is none of Kafka's.
 
     Examples
     --------
@@ -135,12 +136,12 @@ def kind_of(document: Document) -> Kind | None:
 
 
 def _is_topic(line: bytes) -> bool:
-    """Whether a line of a description says something of a topic or of a partition."""
+    """Return whether a line describes a topic or partition."""
     return TOPIC.search(line) is not None
 
 
 def read_document(findings: Findings, document: Document) -> None:
-    """Take in one document, or note that it is none of Kafka's."""
+    """Read one document, or report that it is none of Kafka's."""
     kind = kind_of(document)
     if kind == "assignment":
         _read_assignment(findings, document)
@@ -171,7 +172,7 @@ def read_document(findings: Findings, document: Document) -> None:
 
 
 def _json_part(document: Document) -> Document:
-    """Return the first JSON object among lines; tools print it on one line, files hold many."""
+    """Return the first JSON object of a document: one line as tools print it, or many."""
     found = re.search(rb"^[ \t]*\{.*$", document.data, re.MULTILINE)
     if found is None:
         return document
@@ -180,13 +181,13 @@ def _json_part(document: Document) -> Document:
 
 
 def _assignment_part(document: Document) -> Document:
-    """Return a reassignment; of what ``--generate`` prints, the part that says what is now."""
+    """Return the reassignment of a document; of ``--generate`` output, the current one."""
     now = re.search(rb"Current partition replica assignment", document.data)
     return _json_part(document.part(now.end(), len(document.data)) if now else document)
 
 
 def regular_rows(document: Document) -> Rows | None:
-    """Return what a regular reassignment or description says; None if line by line is needed."""
+    """Return the rows of a regular reassignment or description; None if it is irregular."""
     if kind_of(document) == "description":
         return rows_of_description(document)
     decoded = decode_json(FaultList(), _assignment_part(document), Assignment)
@@ -260,7 +261,7 @@ def _amounts(findings: Findings, at: str, given: Any) -> float:
 
 
 def _amount(findings: Findings, at: str, given: Any) -> float:
-    """Return a number that may be written as text."""
+    """Return a number, which may be quoted."""
     try:
         amount = float(given)
     except (TypeError, ValueError, OverflowError):
@@ -292,21 +293,21 @@ ANSWER = re.compile(
     rb"[ \t]*(\(?)",
     re.MULTILINE,
 )
-"""The first line of what is printed of a broker: id, rack, whether it is fenced, what it said."""
+"""The first line of a broker: its id, rack, whether it is fenced, and whether it answered."""
 
 
 def is_answers(head: bytes) -> bool:
-    """Whether this begins as ``kafka-broker-api-versions`` prints it."""
+    """Return whether a document begins like ``kafka-broker-api-versions`` output."""
     return ANSWER.search(head) is not None
 
 
 def read_answers(findings: Findings, document: Document) -> None:
-    """Take in which brokers answered, and the racks of all that are named.
+    """Read which brokers answered, and the racks of all.
 
-    A broker that is fenced is out of the cluster for the controller, though it may answer: it
-    leads nothing and is in sync with nobody.
+    A fenced broker may answer, but counts as down: the controller makes it neither leader nor
+    in-sync replica.
     """
-    tells_racks = False
+    any_rack = False
     for found in ANSWER.finditer(document.data):
         at = f"{document.name}:{document.line_at(found.start())}"
         broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
@@ -314,32 +315,32 @@ def read_answers(findings: Findings, document: Document) -> None:
             findings.faults.add(at, quoted(found[1]), "must be a broker id")
             continue
         findings.add_answer(at, broker, up=found[4] == b"(" and found[3] != b"true")
-        tells_racks |= rack != "null"
+        any_rack |= rack != "null"
         findings.add_rack(at, broker, None if rack == "null" else rack)
-    if tells_racks:
+    if any_rack:
         findings.rack_files.append(document.name)
 
 
 LINE = re.compile(r"([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
 PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
 DONE = "done"
-"""Stands for the roles of a controller whose number is known: a rack that follows is its own."""
+"""Marks a controller whose id was read: the rack that follows belongs to it."""
 
 IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 
 
 def are_rack_lines(head: bytes) -> bool:
-    """Whether this begins with a rack, or has a property that tells one."""
-    lines = [line for line in head.decode("utf-8", "replace").split("\n") if _says(line)]
+    """Return whether a document begins with a rack line, or holds a property about racks."""
+    lines = [line for line in head.decode("utf-8", "replace").split("\n") if _has_text(line)]
     return bool(lines) and bool(LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines)))
 
 
-def _says(line: str) -> bool:
+def _has_text(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def read_rack_lines(findings: Findings, document: Document) -> None:
-    """Take in the rack of one broker after the other."""
+    """Read the rack of each broker."""
     findings.rack_files.append(document.name)
     broker: int | None = None
     broker_at = f"{document.name}:1"
@@ -362,7 +363,7 @@ def read_rack_lines(findings: Findings, document: Document) -> None:
             findings.faults.add(at, quoted(known[2]), f"{known[1]} must be a broker id")
         elif found and (own := whole(found[1])) is not None:
             _add_line(findings, at, own, found[2].strip(), found[3].strip())
-        elif _says(line) and "=" not in line:
+        elif _has_text(line) and "=" not in line:
             findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
         if broker is not None and roles == "controller":
             findings.controllers.add(broker)
@@ -377,9 +378,9 @@ def read_rack_lines(findings: Findings, document: Document) -> None:
 
 
 def _add_line(findings: Findings, at: str, broker: int, divider: str, text: str) -> None:
-    """Take in a rack, of which quotes are no part, unless more than one cell is left of the line.
+    """Add a rack without its quotes, or report a line of more than two cells.
 
-    Cells end at a comma, and at blanks where these divide the first one from the second.
+    Cells end at a comma, and at blanks if these separate the first two.
     """
     inside = IN_QUOTES.fullmatch(text)
     if inside is not None:
@@ -401,13 +402,13 @@ FIELDS = (
 FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(FIELDS)}):[ \t]?")
 NO_LEADER = ("none", "-1", "n/a", "")
 OBSERVERS = ("Observers", "LiveObservers")
-"""Fields of Confluent's: replicas that are out of sync on purpose, and those of them that live."""
+"""Confluent's fields: replicas that never join the ISR, and the live ones among them."""
 
 WANTED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
 
 
 def read_description(findings: Findings, document: Document) -> None:
-    """Take in what ``kafka-topics --describe`` printed; lines without a topic are passed over."""
+    """Read the output of ``kafka-topics --describe``; lines without a topic are ignored."""
     findings.documents += 1
     announced: dict[str, tuple[int, str]] = {}
     seen: dict[str, int] = {}
@@ -434,14 +435,14 @@ def read_description(findings: Findings, document: Document) -> None:
             continue
         _read_partition(findings, at, fields)
     for topic, (count, at) in announced.items():
-        # a description that was filtered (--under-replicated-partitions) has no header lines
+        # a filtered description (--under-replicated-partitions) has no header lines
         if count != seen.get(topic, 0):
             found = f"announces {count} partitions, {seen.get(topic, 0)} follow"
             findings.faults.add(at, quoted(topic), f"{found}: the file is truncated or filtered")
 
 
 def _fields(line: str) -> dict[str, str]:
-    """Divide a line at the names of its fields."""
+    """Split a line at the names of its fields."""
     parts = FIELD.split(line)
     return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -461,7 +462,7 @@ def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> None
         leader = _whole(findings, at, "Leader", fields["Leader"])
     observers = [_brokers(findings, at, name, fields.get(name, "")) for name in OBSERVERS]
     findings.observing.update(observers[-1])
-    said = Replicas(
+    replicas = Replicas(
         _brokers(findings, at, "Replicas", fields["Replicas"]),
         at,
         findings.documents,
@@ -471,8 +472,8 @@ def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> None
         removing=_brokers(findings, at, "Removing Replicas", fields.get("Removing Replicas", "")),
         observing=tuple(dict.fromkeys(chain(*observers))),
     )
-    if len(findings.faults.faults) == before:  # a line that cannot be read contradicts no other
-        findings.add_partition(TopicPartition(fields["Topic"], number), said)
+    if len(findings.faults.faults) == before:  # do not compare an unreadable line with others
+        findings.add_partition(TopicPartition(fields["Topic"], number), replicas)
 
 
 def _brokers(findings: Findings, at: str, name: str, text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the files of a Kafka cluster say together, gathered before it becomes a cluster."""
+"""The contents of all files of a Kafka cluster, gathered before the cluster is built."""
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,11 +14,11 @@ Resource = str
 """``disk`` in bytes, ``cpu`` in percent, ``network_in`` and ``network_out`` in bytes per second."""
 
 MOST = 2**31 - 1
-"""The greatest number of a broker or partition, and of most else that Kafka counts."""
+"""The largest id of a broker or partition, and most other numbers of Kafka."""
 
 
 def whole(text: str) -> int | None:
-    """Return a number that Kafka can count to, or None."""
+    """Return a number from 0 to ``MOST``, or None."""
     plain = text.isascii() and text.isdecimal() and len(text) <= 10
     return int(text) if plain and int(text) <= MOST else None
 
@@ -35,7 +35,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True)
 class Replicas:
-    """What a file says of one partition; None where it says nothing."""
+    """One partition in one file; None for values that the file lacks."""
 
     brokers: tuple[int, ...]
     """In Kafka's order: the first is the preferred leader."""
@@ -46,24 +46,24 @@ class Replicas:
     """Folder of each replica, or ``any``."""
 
     leader: int | None = None
-    """Broker that leads; -1 for none."""
+    """The leader; -1 for none."""
 
     in_sync: tuple[int, ...] | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    """Brokers of a reassignment under way."""
+    """Brokers of a running reassignment."""
 
     observing: tuple[int, ...] = ()
-    """Brokers that copy and are never in sync, as Confluent's observers do."""
+    """Confluent's observers, which copy and never join the ISR."""
 
 
 @dataclass
 class Findings:
-    """Everything read so far with the place where it stands, and everything found wrong with it."""
+    """Everything read so far with its place in the files, and all problems."""
 
     faults: FaultList = field(default_factory=FaultList)
     documents: int = 0
-    """How many said where replicas are, so far."""
+    """Number of documents with placements so far."""
 
     partitions: dict[TopicPartition, Replicas] = field(default_factory=dict)
     min_in_sync: dict[str, int] = field(default_factory=dict)
@@ -73,16 +73,16 @@ class Findings:
     """Replication factor by topic."""
 
     reassigned: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
-    """Brokers that join and that leave, by the name of a partition that is being reassigned."""
+    """Joining and leaving brokers, by the name of a partition under reassignment."""
 
     listed_replicas: "list[Listed]" = field(default_factory=list)
-    """What log directories hold, a document each."""
+    """Contents of log directories, by document."""
 
     reporting: dict[int, str] = field(default_factory=dict)
     """Brokers whose log directories were read."""
 
     unreadable: dict[int, dict[str, str]] = field(default_factory=dict)
-    """Log directories that cannot be read, and why, by their broker."""
+    """Unreadable log directories and their errors, by broker."""
 
     elsewhere: dict[int, float] = field(default_factory=dict)
     """Bytes in log directories, by broker, of topics that no file describes."""
@@ -94,14 +94,14 @@ class Findings:
     """Topics in tables of loads that no file describes."""
 
     observing: set[int] = field(default_factory=set)
-    """Brokers with an observer that lives."""
+    """Brokers with a live observer."""
 
     racks: dict[int, tuple[str | None, str]] = field(default_factory=dict)
     rack_files: list[str] = field(default_factory=list)
     """The files about racks."""
 
     controllers: set[int] = field(default_factory=set)
-    """Nodes whose properties say that they are controllers and no brokers."""
+    """Nodes that are controllers and no brokers, by their properties."""
 
     capacity: dict[int, tuple[dict[Resource, float], str]] = field(default_factory=dict)
     """Capacities of each broker; -1 for the others."""
@@ -110,68 +110,68 @@ class Findings:
     """State of each broker that a table lists; None where it states none."""
 
     answers: dict[int, tuple[bool, str]] = field(default_factory=dict)
-    """Whether each broker answered and takes part, where a file tells that."""
+    """Whether each broker answered and is not fenced, by the files that list that."""
 
     load_tables: list[Document] = field(default_factory=list)
-    """Tables of loads; they are read once it is known which partitions there are."""
+    """Tables of loads, which are read when all partitions are known."""
 
     def add_answer(self, at: str, broker: int, *, up: bool) -> None:
-        """Take in whether a broker is up; files may agree on it, not differ."""
+        """Add whether a broker answered; report a contradiction between files."""
         before = self.answers.setdefault(broker, (up, at))
         if before[0] != up:
             words = ("did not answer, or is fenced", "answered")
             self.faults.add(at, broker, f"{words[up]}; at {before[1]} it {words[before[0]]}")
 
     def add_rack(self, at: str, broker: int, rack: str | None) -> None:
-        """Take in the rack of a broker; files may agree on it, not differ."""
+        """Add the rack of a broker; report a contradiction between files."""
         before = self.racks.setdefault(broker, (rack or None, at))
         if before[0] != (rack or None):
             self.faults.add(at, quoted(rack), f"{before[1]} has broker {broker} on {before[0]}")
 
     def add_capacity(self, at: str, broker: int, amounts: dict[Resource, float]) -> None:
-        """Take in the capacities of a broker, which stand in one place only."""
+        """Add the capacities of a broker; report a second entry."""
         if broker in self.capacity:
             first = self.capacity[broker][1]
             self.faults.add(at, broker, f"is already given at {first}")
         self.capacity[broker] = (amounts, at)
 
-    def add_partition(self, partition: TopicPartition, said: Replicas) -> None:
-        """Take in what a file says of a partition; two files may agree on it, not differ."""
-        own = set(said.brokers)
-        if len(own) != len(said.brokers):
-            self.faults.add(said.path, list(said.brokers), "names a broker twice")
+    def add_partition(self, partition: TopicPartition, given: Replicas) -> None:
+        """Add a partition of a file; report a contradiction between files."""
+        own = set(given.brokers)
+        if len(own) != len(given.brokers):
+            self.faults.add(given.path, list(given.brokers), "names a broker twice")
         for name in ("in_sync", "adding", "removing", "observing"):
-            strangers = sorted(set(getattr(said, name) or ()) - own)
+            strangers = sorted(set(getattr(given, name) or ()) - own)
             if strangers:
                 label = name.replace("_", "-")
-                self.faults.add(said.path, strangers, f"{label} brokers that hold no replica")
-        if said.leader is not None and said.leader >= 0 and said.leader not in own:
-            self.faults.add(said.path, said.leader, "leads but holds no replica")
+                self.faults.add(given.path, strangers, f"{label} brokers that hold no replica")
+        if given.leader is not None and given.leader >= 0 and given.leader not in own:
+            self.faults.add(given.path, given.leader, "leads but holds no replica")
         before = self.partitions.get(partition)
         if before is None:
-            self.partitions[partition] = said
-        elif before.brokers != said.brokers and (one := _reassigned(before, said)):
+            self.partitions[partition] = given
+        elif before.brokers != given.brokers and (one := _reassigned(before, given)):
             self.partitions[partition] = one
-        elif before.brokers != said.brokers:
-            value = list(said.brokers)
+        elif before.brokers != given.brokers:
+            value = list(given.brokers)
             there = f"{before.path} has {list(before.brokers)}"
-            self.faults.add(said.path, value, f"contradicts, on {partition}, {there}")
-        elif before.document == said.document:
-            self.faults.add(said.path, str(partition), f"is already given at {before.path}")
+            self.faults.add(given.path, value, f"contradicts, on {partition}, {there}")
+        elif before.document == given.document:
+            self.faults.add(given.path, str(partition), f"is already given at {before.path}")
         else:
             self.partitions[partition] = replace(
                 before,
-                log_dirs=before.log_dirs or said.log_dirs,
-                leader=said.leader if before.leader is None else before.leader,
-                in_sync=said.in_sync if before.in_sync is None else before.in_sync,
-                adding=before.adding or said.adding,
-                removing=before.removing or said.removing,
-                observing=before.observing or said.observing,
+                log_dirs=before.log_dirs or given.log_dirs,
+                leader=given.leader if before.leader is None else before.leader,
+                in_sync=given.in_sync if before.in_sync is None else before.in_sync,
+                adding=before.adding or given.adding,
+                removing=before.removing or given.removing,
+                observing=before.observing or given.observing,
             )
 
 
 def _reassigned(one: Replicas, other: Replicas) -> Replicas | None:
-    """Return which of two is being reassigned, if the other says from or to what; or None."""
+    """Return the one under reassignment if the other is its source or target; else None."""
     for now, order in ((one, other), (other, one)):
         if order.in_sync is None and now.adding + now.removing:
             ends = [{*now.brokers} - {*left} for left in (now.removing, now.adding)]

@@ -1,7 +1,7 @@
-"""Log directories: how large replicas are, and in which folder of its broker each lies.
+"""Log directories: the size of each replica, and its folder on the broker.
 
-This is the bulk of what a cluster prints, so replicas are columns here. Those of a document in
-which all names and sizes are as they should be are taken at once, others are looked at one by one.
+Most of the output of a cluster is this, so replicas are columns here. A document with regular
+names and sizes is read as a whole, others replica by replica.
 """
 
 import re
@@ -20,11 +20,11 @@ from evenkeel.systems.kafka.findings import Findings, whole
 from evenkeel.systems.kafka.rows import keys_of
 
 NAMES = re.compile(r"(?:[^\n]+-[0-9]{1,9}\n)*+")
-"""Names of partitions, a line each."""
+"""Names of partitions, one per line."""
 
 ASIDE = ("-delete", "-future", "-stray")
 LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|future|stray)\Z")
-"""Folders that a broker has put aside; they are no partitions."""
+"""Folders that a broker set aside, which are no partitions."""
 
 
 class HeldReplica(msgspec.Struct, gc=False):
@@ -36,7 +36,7 @@ class HeldReplica(msgspec.Struct, gc=False):
 
 
 class LogDir(msgspec.Struct):
-    """One log directory; ``error`` says why it cannot be read."""
+    """One log directory; ``error`` is set if it cannot be read."""
 
     logDir: str  # noqa: N815
     partitions: list[HeldReplica] = []
@@ -59,18 +59,18 @@ class LogDirs(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Listed:
-    """The replicas that one document lists and that count, a column each."""
+    """The replicas of one document, a column per property."""
 
     partition: list[str]
     broker: NDArray[np.int32]
     size: NDArray[np.int64]
     folder: NDArray[np.object_]
     path: Callable[[int], str]
-    """Where the name of a replica stands."""
+    """Return the place of a replica in the file."""
 
 
 def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> Listed:
-    """Return what the log directories of a document hold, and note what is wrong with it."""
+    """Return the replicas in the log directories of a document, and report problems."""
     folders = [
         (b, f, broker.broker, folder)
         for b, broker in enumerate(brokers)
@@ -92,7 +92,7 @@ def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> 
     if not future and size.min(initial=0) >= 0 and NAMES.fullmatch("\n".join([*names, ""])):
         kept = np.arange(len(names))
     else:
-        kept = np.array(_that_count(found, replicas, path), np.intp)
+        kept = np.array(_counted(found, replicas, path), np.intp)
         names = [names[i] for i in kept.tolist()]
     where = np.repeat(np.arange(len(folders)), counts)[kept]
     return Listed(
@@ -104,10 +104,10 @@ def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> 
     )
 
 
-def _that_count(
+def _counted(
     found: Findings, replicas: Sequence[HeldReplica], path: Callable[[int], str]
 ) -> list[int]:
-    """Return which replicas are neither on their way nor put aside, nor of no partition."""
+    """Return the replicas that are complete, not set aside, and of a partition."""
     kept = []
     for i, one in enumerate(replicas):
         name = one.partition
@@ -125,7 +125,7 @@ def _that_count(
 
 
 class Held(NamedTuple):
-    """The replicas in log directories, sorted by partition, those of one as they are listed."""
+    """The replicas in log directories, sorted by partition and then as listed."""
 
     partition: NDArray[np.int64]
     broker: NDArray[np.int32]
@@ -134,11 +134,11 @@ class Held(NamedTuple):
 
 
 def held(found: Findings, names: Sequence[str]) -> Held:
-    """Return what log directories hold of partitions, and count what they hold of others.
+    """Return the replicas of known partitions, and count the bytes of others.
 
-    A description may leave out internal topics, or tell of one topic only.
+    A description may leave out internal topics, or hold one topic only.
     """
-    # a million names are looked up nowhere where no file lists what is held
+    # without listings, no index of a million names is needed
     place = {name: p for p, name in enumerate(names)} if found.listed_replicas else {}
     columns = [Held(*(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int64, object)))]
     for one in found.listed_replicas:
@@ -153,7 +153,7 @@ def held(found: Findings, names: Sequence[str]) -> Held:
         strange = next(one for one in found.listed_replicas if one.partition)
         message = "is in no reassignment or description, and neither is any other that is listed"
         found.faults.add(strange.path(0), strange.partition[0], message)
-    # of what is listed twice the last counts
+    # of a replica that is listed twice, the last entry counts
     back = keys_of(whole.partition, whole.broker)[::-1]
     last = np.sort(len(back) - 1 - np.unique(back, return_index=True)[1])
     last = last[whole.partition[last] >= 0]

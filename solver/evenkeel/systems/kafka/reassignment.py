@@ -1,4 +1,4 @@
-"""The files that Kafka's tools take: a reassignment, the way back, and an election of leaders."""
+"""Write files for Kafka's tools: a reassignment, its rollback, and an election of leaders."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ from evenkeel.systems.kafka.documents import AssignedPartition
 from evenkeel.systems.one_way import one_way
 
 VERSION = ',"version":1'
-"""What stands behind the partitions of a reassignment."""
+"""The end of a reassignment, after its partitions."""
 
 
 def encode(
@@ -29,7 +29,7 @@ def encode(
     *,
     partitions: Literal["changed", "all"] | None = None,
 ) -> dict[Path, bytes]:
-    """Return a reassignment, and beside it the way back and the election of leaders.
+    """Return a reassignment, and beside it its rollback and the election of leaders.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def encode(
     everything = partitions == "all" or (partitions is None and placement is None)
     now = [_slots(cluster.placement, p) for p in range(len(topics))]
     then = now if placement is None else _preferring(now, cluster.placement, target)
-    # Kafka refuses a whole file that names who is down, and cannot copy what has no source
+    # Kafka refuses a file that names a dead broker, and cannot copy without a source
     lost = stranded(cluster.placement)
     waits = lists_lost(cluster, target) | lost | _left_alone(cluster.placement, target)
     for p in np.flatnonzero(waits).tolist():
@@ -62,14 +62,16 @@ def encode(
         elected = [
             topics[p]
             for p in np.flatnonzero(leads >= 0).tolist()
-            # what leads already needs no election, though it was not preferred
+            # a replica that leads already needs no election
             if leads[p] != led[p] and then[p][:1] == [leads[p]] and not lost[p]
         ]
-        # nothing is copied to a broker that is dead: what was mended stays as it is then
-        mended = one_way(cluster, target)
-        # nor is a list given back that is longer than it is to be
+        # nothing can be copied back to a dead broker: its partitions are left out
+        irreversible = one_way(cluster, target)
+        # nor is a surplus list restored
         wanted = cluster.partitions.replicas
-        kept = [p for p in chosen if not mended[p] and len(now[p]) <= max(wanted[p], len(then[p]))]
+        kept = [
+            p for p in chosen if not irreversible[p] and len(now[p]) <= max(wanted[p], len(then[p]))
+        ]
         back = entries({p: now[p] for p in kept})
         files[path.with_suffix(".rollback.json")] = document(back, VERSION)
         files[path.with_suffix(".election.json")] = election(elected)
@@ -77,7 +79,7 @@ def encode(
 
 
 def _left_alone(now: Placement, then: Placement) -> NDArray[np.bool_]:
-    """Return the partitions whose replicas are all pinned and that are as they were, (P,) bool."""
+    """Return the partitions whose replicas are all pinned and unchanged, (P,) bool."""
     pinned = np.ones(len(now), np.bool_)
     pinned[now.owner[now.flags & Flag.PINNED == 0]] = False
     pinned &= now.leader_node == then.leader_node
@@ -93,7 +95,7 @@ def _left_alone(now: Placement, then: Placement) -> NDArray[np.bool_]:
 def topics_of(
     faults: FaultList, cluster: Cluster, partitions: Iterable[int]
 ) -> dict[int, tuple[str, int]]:
-    """Divide the names of partitions into topic and number."""
+    """Return the topic and number of each partition, from its name."""
     names, found = [*cluster.partitions.names], {}
     for p in partitions:
         topic, _, number = names[p].rpartition("-")
@@ -113,13 +115,13 @@ def broker_ids(faults: FaultList, cluster: Cluster) -> list[int]:
 
 
 def _slots(placement: Placement, p: int) -> list[int]:
-    """Return the nodes of a partition in the order of its slots, which says who is preferred."""
+    """Return the nodes of a partition in the order of its slots, the preferred leader first."""
     nodes = placement.node[placement.first[p] : placement.first[p + 1]]
     return [n for n in nodes.tolist() if n >= 0]
 
 
 def _preferring(was: Sequence[list[int]], now: Placement, then: Placement) -> list[list[int]]:
-    """Return the nodes of each partition, the one that is to lead in front: so Kafka prefers it."""
+    """Return the nodes of each partition, the planned leader first: Kafka prefers that."""
     stands_in = standing_in(now).tolist()
     led, leads = now.leader_node.tolist(), then.leader_node.tolist()
     return [
@@ -129,21 +131,21 @@ def _preferring(was: Sequence[list[int]], now: Placement, then: Placement) -> li
 
 
 def standing_in(now: Placement) -> NDArray[np.bool_]:
-    """Tell whose leader leads only until the first of the list can be elected again, (P,) bool."""
+    """Return the partitions with a stand-in for a preferred leader that cannot lead, (P,) bool."""
     return (now.leader > 0) & ~handed_back(now)
 
 
 def handed_back(now: Placement) -> NDArray[np.bool_]:
-    """Tell of which partitions an election makes the first of the list lead again, (P,) bool."""
+    """Return the partitions whose preferred leader an election restores, (P,) bool."""
     returns = np.zeros(len(now), np.bool_)
     returns[now.owner[(now.flags & Flag.PREFERRED) != 0]] = True
     return returns
 
 
 def preferring(was: list[int], nodes: list[int], leader: int, *, stays: bool) -> list[int]:
-    """Return the nodes of a partition in the order of a list by which one of them is preferred.
+    """Return the nodes of a partition with the leader first, which Kafka then prefers.
 
-    Where it ``stays`` with who stands in for the first of the list, and that is there, it is kept.
+    If the lead ``stays`` with a stand-in and the preferred leader remains, the order is kept.
     """
     if leader not in nodes or (stays and was[:1] == nodes[:1]):
         return nodes
@@ -156,23 +158,23 @@ def rows(
     cluster: Cluster,
     nodes: Mapping[int, list[int]],
 ) -> Iterator[AssignedPartition]:
-    """Yield one entry per partition; a replica that stays keeps the log directory it is told."""
+    """Yield one entry per partition; a replica that stays keeps its known log directory."""
     native = cluster.native if isinstance(cluster.native, dict) else {}
-    told, names = native.get("log_dirs", {}), [*cluster.partitions.names]
+    known, names = native.get("log_dirs", {}), [*cluster.partitions.names]
     texts = [*map(str, brokers)]
     for p, own in nodes.items():
-        folders = told.get(names[p]) if told else None
+        folders = known.get(names[p]) if known else None
         dirs = None if folders is None else [folders.get(texts[n], ANY) for n in own]
         yield AssignedPartition(*topics[p], [brokers[n] for n in own], dirs)
 
 
 def election(partitions: Iterable[tuple[str, int]]) -> bytes:
-    """Return the document by which the preferred leaders of partitions are elected."""
+    """Return the document that elects the preferred leaders of partitions."""
     return document(({"topic": topic, "partition": number} for topic, number in partitions), "")
 
 
 def document(rows: Iterable[object], rest: str) -> bytes:
-    """Return a document with one partition per line, for people to read and compare."""
-    # text has no line ends of its own, so these stand between rows only
+    """Return a document with one partition per line, which diffs well."""
+    # JSON text has no line ends of its own, so each ends a row
     lines = msgspec.json.Encoder().encode_lines(rows)[:-1].replace(b"\n", b",\n")
     return b'{"partitions":[\n' + lines + f"\n]{rest}}}\n".encode()

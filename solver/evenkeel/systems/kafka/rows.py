@@ -1,7 +1,7 @@
-"""Where replicas are, as arrays: from what was found one by one, or at once from a regular file.
+"""Placements as arrays, from entries read one by one, or from a regular file as a whole.
 
-Most files are as Kafka's tools print them and are read in one go. Whatever is unlike that, wrong
-or merely rare, is left to those who read line by line and can say what it is.
+Most files are as Kafka's tools print them, and are read as a whole. Other files, wrong or rare,
+are read line by line, with a message for each problem.
 """
 
 import re
@@ -17,18 +17,18 @@ from evenkeel.systems.documents import Document
 from evenkeel.systems.kafka.findings import Replicas, TopicPartition
 from evenkeel.systems.number_lists import number_lists, whole_numbers
 
-UNSAID = -2
-"""Stands for a leader of which nothing is said: the first replica is preferred."""
+UNKNOWN = -2
+"""Marks an unknown leader: the first replica is preferred."""
 
 CHUNK = 2**21
-"""Bytes of a description that are taken apart at a time."""
+"""Bytes of a description that are parsed at a time."""
 
 TOPIC_LINE = re.compile(
     rb"\nTopic: ?([^\t\n]++)\t(?:TopicId: [^\t\n]*+\t)?PartitionCount: ?([0-9]{1,9})\t"
     rb"ReplicationFactor: ?([0-9]{1,9})\tConfigs: ?([^\t\n\r]*+)\r?$",
     re.MULTILINE,
 )
-"""A topic, with the end of the line before: a text that begins with a letter is found fast."""
+"""A topic line with the line end before it, which speeds up the search."""
 
 PARTITION_LINE = re.compile(
     rb"^\tTopic: ([^\t\n]++)\tPartition: ([0-9]{1,9})\tLeader: ([0-9]{1,9}|none|-1)\t"
@@ -47,25 +47,25 @@ class Rows:
     topics : list of str
         Sorted.
     topic, number : ndarray of int32, shape (P,)
-        Which partition each row is.
+                Partition of each row.
     first : ndarray of int64, shape (P + 1,)
-        Where its replicas start.
+                Offset of its replicas.
     broker : ndarray of int32, shape (K,)
-        Who holds them.
+                Their brokers.
     leader : ndarray of int32, shape (P,)
-        Broker that leads; -1 for none, ``UNSAID`` where nothing is said.
+        Leader; -1 for none, ``UNKNOWN`` where it is not given.
     described : ndarray of bool, shape (P,)
-        Of which rows it is said who is in sync.
+        Rows with a known ISR.
     in_sync, adding, removing, observing : ndarray of bool, shape (K,)
-        What is said of each replica.
+                State of each replica.
     path : callable
-        Where a row stands.
+                Returns the place of a row in the file.
     log_dirs : mapping of int to sequence of str
-        Folders of the replicas of those rows that tell them.
+                Folders of the replicas, by row, where given.
     min_in_sync : mapping of str to int
         ``min.insync.replicas`` by topic.
     factor : mapping of str to int
-        Replication factor by topic, of those that a line of their own announces.
+        Replication factor by topic, of topics with a header line.
     """
 
     topics: list[str]
@@ -90,7 +90,7 @@ class Rows:
         return np.repeat(np.arange(len(self.topic), dtype=np.int32), np.diff(self.first))
 
     def without(self, gone: NDArray[np.bool_]) -> "Rows":
-        """Return rows that lack the replicas ``gone (K,)``; the first of the others leads then."""
+        """Return rows without the replicas ``gone (K,)``; a lost leader becomes ``UNKNOWN``."""
         stays = ~gone
         columns = {
             name: getattr(self, name)[stays]
@@ -98,13 +98,13 @@ class Rows:
         }
         led = np.repeat(self.leader, np.diff(self.first)) == self.broker
         leader = self.leader.copy()
-        leader[self.owner[led & gone]] = UNSAID
+        leader[self.owner[led & gone]] = UNKNOWN
         first = np.concatenate([[0], np.cumsum(stays)])[self.first]
         return replace(self, first=first, leader=leader, log_dirs={}, **columns)
 
     def names(self) -> list[str]:
         """Return the names of the partitions."""
-        # topic by topic: a list of the numbers of all of them would take as much as the names
+        # topic by topic: one list of all numbers would take as much memory as the names
         ends = np.searchsorted(self.topic, np.arange(len(self.topics) + 1, dtype=np.int32)).tolist()
         return [
             f"{topic}-{number}"
@@ -114,19 +114,19 @@ class Rows:
 
 
 def rows_of(
-    found: Mapping[TopicPartition, Replicas],
+    given: Mapping[TopicPartition, Replicas],
     min_in_sync: Mapping[str, int],
     factor: Mapping[str, int],
 ) -> Rows:
-    """Lay out what was found one by one."""
-    keys = sorted(found)
-    rows = [found[key] for key in keys]
+    """Return entries read one by one as arrays."""
+    keys = sorted(given)
+    rows = [given[key] for key in keys]
     topics = sorted({key.topic for key in keys})
     place = {topic: g for g, topic in enumerate(topics)}
 
-    def said(name: str) -> NDArray[np.bool_]:
-        marks = (broker in (getattr(row, name) or ()) for row in rows for broker in row.brokers)
-        return np.fromiter(marks, np.bool_)
+    def marks(name: str) -> NDArray[np.bool_]:
+        found = (broker in (getattr(row, name) or ()) for row in rows for broker in row.brokers)
+        return np.fromiter(found, np.bool_)
 
     return Rows(
         topics,
@@ -134,12 +134,12 @@ def rows_of(
         np.array([key.number for key in keys], np.int32),
         _starts([len(row.brokers) for row in rows]),
         np.array([broker for row in rows for broker in row.brokers], np.int32),
-        np.array([UNSAID if row.leader is None else row.leader for row in rows], np.int32),
+        np.array([UNKNOWN if row.leader is None else row.leader for row in rows], np.int32),
         np.array([row.in_sync is not None for row in rows], np.bool_),
-        said("in_sync"),
-        said("adding"),
-        said("removing"),
-        said("observing"),
+        marks("in_sync"),
+        marks("adding"),
+        marks("removing"),
+        marks("observing"),
         lambda p: rows[p].path,
         {p: row.log_dirs for p, row in enumerate(rows) if row.log_dirs},
         min_in_sync,
@@ -148,7 +148,7 @@ def rows_of(
 
 
 class _Part(NamedTuple):
-    """Partitions of a stretch of a description, in its order; topics by the order they come in."""
+    """Partitions of a part of a description, in its order; topics numbered by appearance."""
 
     topic: NDArray[np.int32]
     number: NDArray[np.int32]
@@ -159,7 +159,7 @@ class _Part(NamedTuple):
 
 
 def rows_of_description(document: Document) -> Rows | None:
-    """Take a description apart at once; None if any of it is unlike what Kafka prints."""
+    """Parse a whole description; None if any of it is irregular."""
     names: dict[bytes, int] = {}
     announced: dict[bytes, int] = {}
     least: dict[str, int] = {}
@@ -209,7 +209,7 @@ def rows_of_description(document: Document) -> Rows | None:
 
 
 def _part(names: dict[bytes, int], lines: Sequence[tuple[bytes, ...]]) -> _Part | None:
-    """Lay out the lines of some partitions; None if any of them contradicts itself."""
+    """Return lines of partitions as arrays; None if a line contradicts itself."""
     topic, numbers, leaders, replicas, in_sync = zip(*lines, strict=True)
     for name in dict.fromkeys(topic):
         names.setdefault(name, len(names))
@@ -220,8 +220,8 @@ def _part(names: dict[bytes, int], lines: Sequence[tuple[bytes, ...]]) -> _Part 
     keys = _agreeing(leader, *held)
     if keys is None:
         return None
-    told = _keys(*synced)
-    if not within(np.sort(keys), told).all():
+    known = _keys(*synced)
+    if not within(np.sort(keys), known).all():
         return None
     return _Part(
         np.fromiter(map(names.__getitem__, topic), np.int32, len(topic)),
@@ -229,14 +229,14 @@ def _part(names: dict[bytes, int], lines: Sequence[tuple[bytes, ...]]) -> _Part 
         leader.astype(np.int32),
         held[0].astype(np.int32),
         held[1].astype(np.int32),
-        within(np.sort(told), keys),
+        within(np.sort(known), keys),
     )
 
 
 def _agreeing(
     leader: NDArray[np.integer], width: NDArray[np.integer], broker: NDArray[np.integer]
 ) -> NDArray[np.int64] | None:
-    """Return a number for each replica; None if a row has a broker twice, or not who leads it."""
+    """Return a key for each replica; None if a row lists a broker twice or lacks its leader."""
     keys = _keys(width, broker)
     known = np.sort(keys)
     led = np.flatnonzero(leader >= 0)
@@ -254,36 +254,36 @@ class Entry(Protocol):
 
 
 def rows_of_assignment(entries: Sequence[Entry], name: str) -> Rows | None:
-    """Lay out the entries of a reassignment; None if anything is wrong with them."""
+    """Return the entries of a reassignment as arrays; None if any is wrong."""
     names: dict[str, int] = {}
     topic = np.fromiter((names.setdefault(one.topic, len(names)) for one in entries), np.int32)
     number = np.fromiter((one.partition for one in entries), np.int32)
     width = np.fromiter((len(one.replicas) for one in entries), np.int32)
     broker = np.fromiter(chain.from_iterable(one.replicas for one in entries), np.int32)
-    told = [i for i, one in enumerate(entries) if one.log_dirs]
+    with_dirs = [i for i, one in enumerate(entries) if one.log_dirs]
     if number.min(initial=0) < 0 or broker.min(initial=0) < 0:
         return None
-    if any(len(entries[i].log_dirs or ()) != width[i] for i in told):
+    if any(len(entries[i].log_dirs or ()) != width[i] for i in with_dirs):
         return None
-    leader = np.full(len(topic), UNSAID, np.int32)
+    leader = np.full(len(topic), UNKNOWN, np.int32)
     if _agreeing(leader, width, broker) is None:
         return None
-    unsaid = np.zeros(len(broker), np.bool_)
-    part = _Part(topic, number, leader, width, broker, unsaid)
+    none = np.zeros(len(broker), np.bool_)
+    part = _Part(topic, number, leader, width, broker, none)
     found = _sorted_rows([*names], part, described=False)
     if found is None:
         return None
     rows, order = found
     rows.path = lambda p: f"{name}: partitions[{order[p]}].replicas"
-    if told:
+    if with_dirs:
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
-        rows.log_dirs = {int(place[i]): entries[i].log_dirs or () for i in told}
+        rows.log_dirs = {int(place[i]): entries[i].log_dirs or () for i in with_dirs}
     return rows
 
 
 def _stretches(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where stretches of whole lines begin and end."""
+    """Yield the bounds of parts of whole lines."""
     begin = 0
     while begin < len(data):
         end = data.find(b"\n", begin + CHUNK)
@@ -299,41 +299,41 @@ def _starts(width: Sequence[int] | NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def _keys(width: NDArray[np.integer], broker: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return one number for each replica of rows of some widths."""
+    """Return a key for each replica of rows of the given widths."""
     return keys_of(np.repeat(np.arange(len(width)), width), broker)
 
 
 def keys_of(row: NDArray[np.integer], broker: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return one number for each pair of a row and a broker."""
+    """Return a key for each pair of a row and a broker."""
     keys: NDArray[np.int64] = row.astype(np.int64) << 31 | broker
     return keys
 
 
 def _sorted_rows(
-    topics: list[str], told: _Part, *, described: bool
+    topics: list[str], part: _Part, *, described: bool
 ) -> tuple[Rows, NDArray[np.intp]] | None:
-    """Sort rows by topic and number, and return their order; None if one comes twice."""
+    """Return rows sorted by topic and number, and their order; None if one comes twice."""
     rank = np.empty(len(topics), np.int32)
     rank[np.argsort(np.array(topics, object), kind="stable")] = np.arange(len(topics))
-    topic = rank[told.topic]
-    order = np.lexsort((told.number, topic))
-    topic, number, width = topic[order], told.number[order], told.width[order]
+    topic = rank[part.topic]
+    order = np.lexsort((part.number, topic))
+    topic, number, width = topic[order], part.number[order], part.width[order]
     if ((topic[1:] == topic[:-1]) & (number[1:] == number[:-1])).any():
         return None
     first = _starts(width)
-    begin = (_starts(told.width)[:-1][order] - first[:-1]).astype(np.int32)
-    at = np.arange(len(told.broker), dtype=np.int32)
+    begin = (_starts(part.width)[:-1][order] - first[:-1]).astype(np.int32)
+    at = np.arange(len(part.broker), dtype=np.int32)
     at += np.repeat(begin, width)
     none = np.zeros(len(at), np.bool_)
     rows = Rows(
-        sorted(topics), topic, number, first, told.broker[at], told.leader[order],
-        np.full(len(topic), described), told.in_sync[at], none, none, none, str,
+        sorted(topics), topic, number, first, part.broker[at], part.leader[order],
+        np.full(len(topic), described), part.in_sync[at], none, none, none, str,
     )  # fmt: skip
     return rows, order
 
 
 def within(known: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which numbers are among known ones that are sorted."""
+    """Return which numbers are among sorted known ones."""
     if not len(known):
         return np.zeros(len(asked), np.bool_)
     at = np.minimum(np.searchsorted(known, asked), len(known) - 1)

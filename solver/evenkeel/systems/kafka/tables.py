@@ -1,9 +1,9 @@
-"""Tables beside Kafka's own documents: what partitions load, and what brokers are and have.
+"""Tables beside Kafka's own documents: loads of partitions; racks, states, capacities of brokers.
 
 Loads: ``topic``, ``partition`` (left out or empty: the whole topic, divided evenly over its
 partitions), and any of ``cpu`` in percent, ``network_in``, ``network_out`` in bytes per second and
-``disk`` in bytes, of every replica. ``leader_cpu`` and so on is what the replica that leads takes
-instead. Brokers: ``broker``, and any of ``rack``, ``state`` and the same names for capacities.
+``disk`` in bytes, of every replica. ``leader_cpu`` and so on is the load of the leader instead.
+Brokers: ``broker``, and any of ``rack``, ``state`` and the same names for capacities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ RESOURCES = {
 """Dimension by the name of a column."""
 
 LEADER = "leader_"
-"""Before the name of a column that says what the replica takes that leads."""
+"""Prefix of a column with loads of the leader."""
 
 BROKER = ("broker", "broker_id", "brokerid", "id", "node", "node_id")
 ABOUT_BROKERS = {"rack", "state", *RESOURCES}
@@ -34,24 +34,24 @@ OF_LOADS = {"topic", "partition", *RESOURCES, *(f"{LEADER}{name}" for name in RE
 
 
 def is_load_table(document: Document) -> bool:
-    """Whether a document is a table of loads."""
+    """Return whether a document is a table of loads."""
     names = header_of(document)
     return "topic" in names and any(one.removeprefix(LEADER) in RESOURCES for one in names)
 
 
 def is_broker_table(document: Document) -> bool:
-    """Whether a document is a table of brokers."""
+    """Return whether a document is a table of brokers."""
     names = header_of(document)
     return bool(names & {"broker", "broker_id", "brokerid"} and names & ABOUT_BROKERS)
 
 
 def _unit(resource: str) -> str:
-    """Return what a number of a resource counts."""
+    """Return the unit of a resource."""
     return "percent" if RESOURCES[resource] == "cpu" else BYTES
 
 
 def read_broker_table(found: Findings, document: Document) -> None:
-    """Take in racks, states and capacities by broker."""
+    """Read racks, states and capacities by broker."""
     table = read_table(found.faults, document)
     key = next((name for name in BROKER if name in table.columns), "")
     if not key:
@@ -74,8 +74,8 @@ def read_broker_table(found: Findings, document: Document) -> None:
         if broker in found.states:
             found.faults.add(at, broker, f"is already given at {found.states[broker][1]}")
             continue
-        told = bool(table.cells("state")[row]) if "state" in table.columns else False
-        found.states[broker] = (states[row] if told else None, at)
+        stated = bool(table.cells("state")[row]) if "state" in table.columns else False
+        found.states[broker] = (states[row] if stated else None, at)
         if any(racks):
             found.add_rack(table.at(row, "rack"), broker, racks[row] or None)
         if capacities:
@@ -86,7 +86,7 @@ def read_broker_table(found: Findings, document: Document) -> None:
 def read_loads(
     found: Findings, rows: Rows, names: Sequence[str]
 ) -> tuple[Mapping[str, NDArray[np.float64]], Mapping[str, NDArray[np.float64]]]:
-    """Return what tables say of each partition, by dimension: each replica's, and the leader's."""
+    """Return loads by dimension: of each replica of a partition, and of its leader."""
     every: dict[str, NDArray[np.float64]] = {}
     leading: dict[str, NDArray[np.float64]] = {}
     if not found.load_tables:
@@ -107,7 +107,7 @@ def read_loads(
             loads = into.setdefault(RESOURCES[plain], np.full(len(names), np.nan))
             for row, (p, g) in enumerate(at):
                 if g >= 0 and amounts[row] == amounts[row]:
-                    # the rows of a topic stand together
+                    # the rows of a topic are adjacent
                     begin = np.searchsorted(rows.topic, g)
                     loads[begin : begin + sizes[g]] = amounts[row] / sizes[g]
                 elif p >= 0:
@@ -120,7 +120,7 @@ def _where(
 ) -> list[tuple[int, int]]:
     """Return the partition or the topic of each row, -1 for none.
 
-    Metrics know of topics that a description leaves out; but if none is known, they are of another
+    A table may hold topics that the description leaves out; if it knows none, it is of another
     cluster.
     """
     faults, cells = found.faults, table.columns.get("topic", ())

@@ -1,10 +1,10 @@
-"""Reassignments under way: what tells of them, and where they will leave the partitions.
+"""Running reassignments: their output of Kafka's tools, and the partitions at their end.
 
-``kafka-topics --describe`` lists who joins and who leaves beside all replicas. What
-``kafka-reassign-partitions`` prints tells it, too: ``--list`` has a line of each partition,
-``orders-0: replicas: 4,1,2. adding: 4. removing: 2.``; ``--verify`` says that ``Reassignment of
-partition orders-0 is still in progress``, of old releases ``[orders,0]``. Releases before 2.6 only
-have more replicas in the list of a partition than its topic is to have.
+``kafka-topics --describe`` lists joining and leaving brokers beside all replicas. So does
+``kafka-reassign-partitions``: ``--list`` prints a line per partition,
+``orders-0: replicas: 4,1,2. adding: 4. removing: 2.``; ``--verify`` prints ``Reassignment of
+partition orders-0 is still in progress``, in old releases ``[orders,0]``. Releases before 2.6 only
+list more replicas than the replication factor of the topic.
 """
 
 import re
@@ -33,14 +33,14 @@ TITLES = (
 
 
 def is_list_of_reassigned(head: bytes) -> bool:
-    """Whether this is what ``--list`` or ``--verify`` prints."""
+    """Return whether this is output of ``--list`` or ``--verify``."""
     return any(title in head for title in TITLES) or bool(
         LISTED.search(head) or IN_PROGRESS.search(head)
     )
 
 
 def read_reassigned(findings: Findings, document: Document) -> None:
-    """Take in which partitions are being reassigned, and which brokers join and leave them."""
+    """Read the partitions under reassignment, and their joining and leaving brokers."""
     for found in LISTED.finditer(document.data):
         adding, removing = (
             tuple(int(one) for one in (text or b"").split(b",") if one)
@@ -53,52 +53,56 @@ def read_reassigned(findings: Findings, document: Document) -> None:
 
 
 class Settled(NamedTuple):
-    """Partitions as reassignments will leave them. P partitions, K replicas as they are listed."""
+    """Partitions at the end of running reassignments. P partitions, K listed replicas."""
 
     rows: Rows
-    """Without those who leave."""
+    """Without leaving replicas."""
+
+    stays: NDArray[np.bool_]
+    """(K,): the listed replicas that are in ``rows``."""
 
     under_way: NDArray[np.bool_]
-    """(P,): which are being reassigned."""
+    """(P,): under reassignment."""
 
     wanted: NDArray[np.int32]
-    """(P,): how many replicas each is to have."""
+    """(P,): wanted number of replicas."""
 
     longer: NDArray[np.bool_]
-    """(P,): which have more of them than their topic, and are not being reassigned."""
+    """(P,): more replicas than the replication factor, and not under reassignment."""
 
 
 def mark_listed(found: Findings, rows: Rows) -> NDArray[np.bool_]:
-    """Mark in rows who joins and leaves by what was listed, and return which are listed, (P,).
+    """Mark the joining and leaving replicas of listed reassignments; return their partitions, (P,).
 
-    Where somebody joins who is not among the replicas, these were described at another time.
+    If a joining broker is not among the replicas, the files are of different times: none is marked.
     """
-    told = np.zeros(len(rows.topic), np.bool_)
+    listed = np.zeros(len(rows.topic), np.bool_)
     if not found.reassigned:
-        return told
+        return listed
     rows.adding, rows.removing = rows.adding.copy(), rows.removing.copy()
     for p, name in enumerate(rows.names()):
         if name not in found.reassigned:
             continue
-        told[p] = True
+        listed[p] = True
         adding, removing = found.reassigned[name]
         own = slice(rows.first[p], rows.first[p + 1])
         if {*adding} <= {*rows.broker[own].tolist()}:
             rows.adding[own] |= np.isin(rows.broker[own], adding)
             rows.removing[own] |= np.isin(rows.broker[own], removing)
-    return told
+    return listed
 
 
-def settled(rows: Rows, told: NDArray[np.bool_], up: NDArray[np.bool_]) -> Settled:
-    """Return partitions as reassignments will leave them, ``up (K,)`` being who lives.
+def settled(rows: Rows, listed: NDArray[np.bool_], up: NDArray[np.bool_]) -> Settled:
+    """Return partitions at the end of reassignments; ``up (K,)`` marks replicas on live brokers.
 
-    Who is on a list that is too long, lives and is not in sync is taken to join: such a partition
-    is where it was, since nobody tells who is to leave it. Others that are dead are too many.
+    In a list longer than the replication factor, a live replica that is not in sync counts as
+    joining: the partition counts as at its source, since the leaving replicas are unknown. Dead
+    ones are surplus.
     """
     gone = rows.removing.copy()
-    under_way = told.copy()
+    under_way = listed.copy()
     under_way[rows.owner[rows.adding | rows.removing]] = True
-    wanted = np.bincount(rows.owner[~gone], minlength=len(told)).astype(np.int32)
+    wanted = np.bincount(rows.owner[~gone], minlength=len(listed)).astype(np.int32)
     factor = _factors(rows, wanted, under_way)
     longer = rows.described & ~under_way & (factor > 0) & (wanted > factor)
     sound, joins = up & rows.in_sync, up & ~rows.in_sync & ~rows.observing
@@ -110,21 +114,21 @@ def settled(rows: Rows, told: NDArray[np.bool_], up: NDArray[np.bool_]) -> Settl
             wanted[p] = factor[p]
             gone[own[np.lexsort((own, ~up[own], ~sound[own]))][factor[p] :]] = True
     kept = rows.without(gone) if gone.any() else rows
-    return Settled(kept, under_way, wanted, longer)
+    return Settled(kept, ~gone, under_way, wanted, longer)
 
 
 def _factors(
     rows: Rows, wanted: NDArray[np.int32], under_way: NDArray[np.bool_]
 ) -> NDArray[np.int32]:
-    """Return how many replicas the topic of each partition is to have, (P,); 0 where unknown.
+    """Return the replication factor of each partition's topic, (P,); 0 where unknown.
 
-    Kafka announces what the first partition has, which may be the one that is not as the others.
+    Kafka prints that of the first partition, which may differ from the others.
     """
     factor = np.zeros(len(wanted), np.int32)
     if not rows.factor:
         return factor
     announced = np.array([rows.factor.get(topic, 0) for topic in rows.topics], np.int32)
-    # what is being reassigned may be on the way to more
+    # a running reassignment may raise the number
     asked = np.where(under_way, wanted, 0)
     np.maximum.at(announced, rows.topic, np.where(announced[rows.topic] > 0, asked, 0))
     factor = announced[rows.topic]

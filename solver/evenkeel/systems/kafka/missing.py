@@ -1,0 +1,190 @@
+"""Missing input of a Kafka cluster and the assumptions in its place, kept with the cluster."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.systems.kafka.findings import Findings
+from evenkeel.systems.kafka.ongoing import Settled
+from evenkeel.systems.kafka.rows import Rows
+
+KEY = "untold"
+"""Key of ``cluster.native`` under which they are kept."""
+
+NAMED = 8
+"""Most brokers or topics that a note names; others are counted."""
+
+
+class Missing(msgspec.Struct, omit_defaults=True):
+    """Missing input, and the assumptions in its place."""
+
+    down: list[str] = []
+    """Brokers without a sign of life: they count as dead."""
+
+    up: list[str] = []
+    """Brokers that only join partitions, and so need show no sign of life: they count as up."""
+
+    unmeasured: dict[str, int] = {}
+    """Number of partitions, by dimension, without an amount where others have one: it is 0."""
+
+    uncapped: dict[str, list[str]] = {}
+    """Brokers, by dimension, without a capacity where others have one."""
+
+    topics: list[str] = []
+    """The first topics in log directories that no file describes."""
+
+    topic_count: int = 0
+    taken_off: dict[str, float] = {}
+    """Bytes of those that reduce the capacity of a broker, by broker."""
+
+    uncounted: dict[str, float] = {}
+    """Bytes of those on brokers without a capacity, by broker."""
+
+    loads: list[str] = []
+    """The first topics in tables of loads that no file describes."""
+
+    load_count: int = 0
+    observers: int = 0
+    """Number of observers: replicas that never join the ISR."""
+
+    filtered: bool = False
+    """Whether the description leaves partitions out."""
+
+    reassigned: list[str] = []
+    """The first partitions under reassignment."""
+
+    reassigned_count: int = 0
+    endless: list[str] = []
+    """The first of them with a joining broker that is down."""
+
+    longer: list[str] = []
+    """The first partitions with more replicas than the replication factor of their topic."""
+
+    longer_count: int = 0
+    failed: dict[str, dict[str, str]] = {}
+    """Failed log directories and their errors, by broker."""
+
+    unread: dict[str, dict[str, str]] = {}
+    """Other log directories that were not listed, and their errors, by broker."""
+
+    offline: dict[str, list[str]] = {}
+    """Partitions with a replica in a failed directory, by broker."""
+
+    awaited: dict[str, dict[str, float]] = {}
+    """Capacities of brokers that no other file names."""
+
+    controllers: list[str] = []
+    """Nodes that are no brokers."""
+
+
+def expected_in_sync(rows: Rows) -> NDArray[np.bool_]:
+    """Return the replicas that a healthy cluster has in sync, (K,): none that join or observe."""
+    kept: NDArray[np.bool_] = rows.described[rows.owner] & ~(rows.adding | rows.observing)
+    return kept
+
+
+def note_guesses(
+    missing: Missing,
+    found: Findings,
+    rows: Rows,
+    brokers: NDArray[np.int32],
+    shown: NDArray[np.bool_],
+) -> None:
+    """Record the brokers whose state was inferred."""
+    missing.observers = int(rows.observing.sum())
+    missing.filtered = is_filtered(rows)
+    missing.controllers = [*map(str, sorted(found.controllers))]
+    if found.answers:
+        return
+    stated = [broker for broker, (state, _) in found.states.items() if state is not None]
+    open_to = ~np.isin(brokers, stated)
+    proven = np.isin(brokers, [*signs_of_life(found, rows)])
+    open_to &= rows.described.any() or bool(found.reporting)
+    missing.down = [*map(str, brokers[open_to & ~shown].tolist())]
+    missing.up = [*map(str, brokers[open_to & shown & ~proven].tolist())]
+
+
+def is_filtered(rows: Rows) -> bool:
+    """Whether a description leaves partitions out, as ``--under-replicated-partitions`` does.
+
+    Such a listing has no topic lines. One that lost its topic lines to ``grep`` still numbers
+    partitions from 0, and some of them are healthy.
+    """
+    if rows.factor or not rows.described.any():
+        return False
+    counts = np.bincount(rows.topic)
+    last = np.zeros(len(counts), np.int64)
+    np.maximum.at(last, rows.topic, rows.number)
+    lacks = np.zeros(len(rows.topic), np.bool_)
+    lacks[rows.owner[expected_in_sync(rows) & ~rows.in_sync]] = True
+    return bool((last >= counts).any() or lacks.all())
+
+
+def note_reassigned(
+    missing: Missing,
+    state: Settled,
+    rows: Rows,
+    names: Sequence[str],
+    up: NDArray[np.bool_],
+) -> None:
+    """Record running reassignments and surplus replicas; ``up (K,)`` marks live brokers."""
+    under_way, longer = np.flatnonzero(state.under_way), np.flatnonzero(state.longer)
+    missing.reassigned = [names[p] for p in under_way[:NAMED].tolist()]
+    missing.reassigned_count = len(under_way)
+    waits = np.unique(rows.owner[rows.adding & ~up])
+    missing.endless = [names[p] for p in waits[:NAMED].tolist()]
+    missing.longer = [names[p] for p in longer[:NAMED].tolist()]
+    missing.longer_count = len(longer)
+
+
+FAILURES = ("storage", "logdir", "log_dir", "disk", "ioexception")
+"""Words in the error of a failed log directory, in lower case."""
+
+
+def any_failed(errors: Mapping[str, str]) -> bool:
+    """Return whether any error is that of a failed log directory."""
+    return any(word in one.lower() for one in errors.values() for word in FAILURES)
+
+
+def note_unreadable(missing: Missing, found: Findings, failed: Collection[int]) -> None:
+    """Record unlisted log directories, those of brokers with a failed one separately."""
+    for broker, errors in found.unreadable.items():
+        (missing.failed if broker in failed else missing.unread)[str(broker)] = dict(errors)
+
+
+def note_topics(missing: Missing, found: Findings) -> None:
+    """Record the topics of other files that no file describes."""
+    topics, loads = found.topics_elsewhere, found.idle_loads
+    missing.topics, missing.topic_count = sorted(topics)[:NAMED], len(topics)
+    missing.loads, missing.load_count = sorted(loads)[:NAMED], len(loads)
+
+
+def signs_of_life(found: Findings, rows: Rows) -> set[int]:
+    """Return the brokers that lead, are in sync with a leader, or listed their log directories.
+
+    The last in-sync replica of a partition without a leader is no sign of life: Kafka keeps it in
+    the ISR when its broker dies.
+    """
+    led = rows.described & (rows.leader >= 0)
+    synced = np.unique(rows.broker[rows.in_sync & led[rows.owner]])
+    leading = np.unique(rows.leader[led])
+    return {*leading.tolist(), *synced.tolist(), *found.reporting, *found.observing}
+
+
+def remembered(cluster: Cluster) -> Missing:
+    """Return the missing input that was recorded with a cluster."""
+    native = cluster.native if isinstance(cluster.native, dict) else {}
+    try:
+        return msgspec.convert(native.get(KEY, {}), Missing)
+    except msgspec.ValidationError:
+        return Missing()
+
+
+def as_native(missing: Missing) -> dict[str, Any]:
+    """Return the record as plain data under its key; empty if nothing is missing."""
+    plain = msgspec.to_builtins(missing)
+    return {KEY: plain} if plain else {}
