@@ -143,7 +143,7 @@ def test_a_lost_member_is_deleted_before_another_is_added(rabbit, read):
     lost = rabbit.name(2)
     rabbit.kill(2)
     until("it is down", lambda: not read().nodes.alive[1], timeout=60, pause=1.0)
-    words = ("--level", 9)
+    words = ("--level", "none")
     folder = folders.plan(rabbit.dumps(read.folder / "dumps"), read.folder / "plan", *words)
     plan = ek.read_plan(folder / "plan.json")
     assert plan.complete and plan.copies > 0
@@ -163,7 +163,7 @@ def test_a_lost_member_is_deleted_before_another_is_added(rabbit, read):
 def test_a_folder_that_stops_between_two_members_is_resumed_and_undone(rabbit, read):
     before = read()
     dumps = rabbit.dumps(read.folder / "dumps")
-    words = ("--level", 9, "--drain", rabbit.name(3), "--throttle", "node-in=2")
+    words = ("--level", "none", "--drain", rabbit.name(3), "--throttle", "node-in=2")
     folder = folders.plan(dumps, read.folder / "plan", *words)
     plan = ek.read_plan(folder / "plan.json")
     with pytest.raises(CallFailed, match=r"delete_member .*failed with exit code 1"):

@@ -128,6 +128,23 @@ def test_it_goes_on_after_it_was_ended_by_a_signal(world, planned, sent):
     assert world.seen() == ends(plan)
 
 
+def test_a_signal_that_is_ignored_does_not_end_it(tmp_path):
+    world = WORLDS["cockroach"](tmp_path)
+    plan = world.plan()
+    folder = ek.write_plan_folder(plan, world.system.folder / "move")
+    alone = world.environment | {"EVENKEEL": str(world.system.bin / "evenkeel-alone")}
+    running = subprocess.Popen(
+        ["/bin/sh", "-c", 'trap "" HUP; exec sh "$0"', folder / "run.sh"],
+        env=world.system.environment(**alone), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    while len(world.system.calls) < 2 and running.poll() is None:
+        time.sleep(0.01)
+    running.send_signal(signal.SIGHUP)
+    running.communicate(timeout=120)
+    assert running.returncode == 0
+    assert world.seen() == ends(plan)
+
+
 def test_its_page_says_what_is_done(planned):
     plan, folder = planned
     page = (folder / "README.md").read_text()

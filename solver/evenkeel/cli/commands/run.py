@@ -90,6 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
                          f"`evenkeel run {arguments.folder} --release` at once")  # fmt: skip
             return FELL_SHORT if error.differs else BROKEN
         except Interrupted as stop:
+            if runner.holds:
+                complain(f"{runner.holds}; a run that goes on sees to that")
             complain(f"interrupted; `evenkeel run {arguments.folder}` goes on from here")
             return 128 + stop.number
 
@@ -108,8 +110,6 @@ def _carried_out(runner: "Run", arguments: argparse.Namespace, dumps: "Sequence[
             verdict = runner.carry_out(arguments.until)
     except Interrupted:
         runner.release(first=False)
-        if runner.holds:
-            complain(f"{runner.holds}; a run that goes on sees to that first")
         raise
     if arguments.json and verdict is not None:
         names = ("word", "wave", "waves", "differences", "notes")
@@ -120,12 +120,14 @@ def _carried_out(runner: "Run", arguments: argparse.Namespace, dumps: "Sequence[
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Raise ``Interrupted`` where a signal asks the process to end."""
+    """Raise ``Interrupted`` where a signal asks the process to end, unless it is ignored."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)
 
-    numbers = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    known = [getattr(signal, name) for name in ENDING if hasattr(signal, name)]
+    # as nohup has it, or a shell for what runs in the background
+    numbers = [one for one in known if signal.getsignal(one) != signal.SIG_IGN]
     before = [signal.signal(number, handle) for number in numbers]
     try:
         yield
@@ -139,12 +141,14 @@ def _shown(arguments: argparse.Namespace) -> Iterator[Callable[[str, str], None]
     """Show progress with the time; on a terminal also what is waited for, as one line."""
     silent = arguments.quiet or arguments.json
 
+    def line(text: str) -> str:
+        return f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}"
+
     def tell(kind: str, text: str) -> None:
         if kind == "note":
             complain(f"note: {text}")
-        elif not silent:
-            word = "waiting: " if kind == "waiting" else ""
-            say(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {word}{text}")
+        elif not silent and kind != "state":
+            say(line(f"waiting: {text}" if kind == "waiting" else text))
 
     if silent or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         yield tell
@@ -156,13 +160,11 @@ def _shown(arguments: argparse.Namespace) -> Iterator[Callable[[str, str], None]
     with console.status("looking at the system") as status:
 
         def show(kind: str, text: str) -> None:
-            if kind == "waiting":
-                status.update(Text(printable(text)))
-            elif kind == "note":
-                console.print(f"note: {printable(text)}", markup=False, highlight=False)
-            else:
-                status.update(Text(printable(text)))
-                line = f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {printable(text)}"
-                console.print(line, markup=False, highlight=False)
+            if kind == "note":
+                complain(f"note: {text}")
+                return
+            status.update(Text(printable(text)))
+            if kind == "progress":
+                console.print(line(printable(text)), markup=False, highlight=False)
 
         yield show

@@ -27,7 +27,11 @@ MOST_LINES = 20
 """Lines of what a command printed last that are shown where it failed."""
 
 Tell = Callable[[str, str], None]
-"""``tell(kind, text)``: takes what a run has to say, a ``progress``, ``waiting`` or ``note``."""
+"""``tell(kind, text)``: takes what a run has to say.
+
+``progress`` is a step, ``state`` what a look shows in between, ``waiting`` the same now and then,
+``note`` what a person should know.
+"""
 
 
 class Stopped(Exception):
@@ -141,6 +145,7 @@ class Run:
                 ordered, idle, began = verdict.wave, 0, time.monotonic()
                 reported = began
                 continue
+            self._say("state", text)
             idle = 0 if verdict.word == "begun" else idle + 1
             if idle >= self._tries:
                 raise Stopped(f"what was ordered does not begin: {text}")
@@ -297,7 +302,7 @@ class Run:
         if not command.run:
             return ""
         values = dict(self._values)
-        values["FILE"] = os.fspath((base or self._folder) / command.file)
+        values["FILE"] = os.fspath((base or self._folder).resolve() / command.file)
         return self._tried(command, values)
 
     def _tried(self, command: Command, values: Mapping[str, str]) -> str:
@@ -340,6 +345,7 @@ class Run:
                 return output
             if not command.waits:
                 raise Stopped(*_last(output), what)
+            self._say("state", what)
             if time.monotonic() - began > self._patience:
                 raise Stopped(*_last(output), f"given up after {self._patience:g} s: {what}")
             if time.monotonic() - reported >= self._report:
