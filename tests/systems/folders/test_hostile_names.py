@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.systems.folders.form import Form, lines_of
+from evenkeel.systems.folders.form import Form, lines_of, preparing
 from evenkeel.systems.folders.running import Run, Stopped
 from tests.support.systems.worlds import HOSTILE
 
@@ -202,8 +201,7 @@ def entered(folder, environment):
     lines = [*lines_of(commands)]
     page = (folder / "README.md").read_text().splitlines()
     assert {line for line in lines if "    # " not in line} <= {*page}
-    settings = [f"{one.name}=${{{one.name}-{shlex.quote(one.default)}}}" for one in form.settings]
     subprocess.run(
-        ["bash", "-c", "\n".join([*settings, *lines])], env=environment, cwd=folder, check=True,
-        capture_output=True,
+        ["bash", "-c", "\n".join([*preparing(form), *lines])], env=environment, cwd=folder,
+        check=True, capture_output=True,
     )  # fmt: skip

@@ -7,6 +7,7 @@ the path of the command's file, ``${WAS}`` for what a hold has read, ``$$`` for 
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from string import Template
 from typing import Literal
 
@@ -201,7 +202,7 @@ def lines_of(commands: Iterable[Command]) -> Iterator[str]:
             yield f"# {plain(one.about)}"
         if one.hold is not None:
             if one.hold.read is not None:
-                yield f"{_line(one.hold.read)}    # WAS is what it prints"
+                yield f"{_line(one.hold.read)}    # WAS is the value in it"
             for back in one.hold.back:
                 yield f"# later: {_line(back)}"
         if one.unless is not None:
@@ -212,6 +213,18 @@ def lines_of(commands: Iterable[Command]) -> Iterator[str]:
             yield f"# now what is noted for later of {plain(one.release)}"
         if one.otherwise is not None:
             yield f"# or, where that fails: {_line(one.otherwise)}"
+
+
+def preparing(form: Form) -> Iterator[str]:
+    """Yield what a person enters in a shell before the commands: settings, folders of dumps."""
+    own = [one for one in form.settings if one.name not in {shared.name for shared in SHARED}]
+    for one in own:
+        yield f"{one.name}=${{{one.name}-{_quoted(one.default)}}}"
+    for one in own:
+        if one.unless:
+            yield f'[ -z "${one.unless}" ] || {one.name}='
+    saved = (PurePosixPath("dump", one.save).parent for one in form.look)
+    yield f"mkdir -p {' '.join(sorted({*map(str, saved)}))}"
 
 
 def _line(command: Command) -> str:

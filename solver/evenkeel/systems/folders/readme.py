@@ -15,7 +15,7 @@ from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.planning.account.held_to import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.systems.folders.carrier import Carrier, Wave
-from evenkeel.systems.folders.form import Form, lines_of
+from evenkeel.systems.folders.form import Form, lines_of, preparing
 from evenkeel.systems.folders.left_out import (
     MENDED,
     lacking,
@@ -192,14 +192,18 @@ def readme_of_way_back(
 
 def _hand(form: Form) -> str:
     """Return all commands as a person enters them."""
-    parts = {"Before anything": form.first, "To look, into `dump/`": form.look}
-    parts["Before the first wave"] = form.hold
+    parts = {
+        "Once in a shell": [*preparing(form)],
+        "Before anything": [*lines_of(form.first)],
+        "To look, into `dump/`": [*lines_of(form.look)],
+        "Before the first wave": [*lines_of(form.hold)],
+    }
     for number, wave in enumerate(form.waves, start=1):
-        parts[f"Wave {number}"] = [*wave.commands, *wave.ends]
+        parts[f"Wave {number}"] = [*lines_of(wave.commands + wave.ends)]
     blocks = [
-        f"{title}:\n\n~~~sh\n" + "\n".join(lines_of(commands)) + "\n~~~\n"
-        for title, commands in parts.items()
-        if commands
+        f"{title}:\n\n~~~sh\n" + "\n".join(lines) + "\n~~~\n"
+        for title, lines in parts.items()
+        if lines
     ]
     return HAND.format(commands="\n".join(blocks))
 
