@@ -29,8 +29,8 @@ from evenkeel.methods.shared.stopping import Watch
 from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel.systems.ceph.crush.cluster import cluster_of as ceph_cluster
 from evenkeel.systems.ceph.crush.placement import Pool
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume
 from evenkeel.systems.longhorn.auto_balance.intake import cluster_of as longhorn_cluster
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 
 ALLOWED, SHARE = 0.1, 0.05

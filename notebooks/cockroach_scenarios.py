@@ -39,8 +39,8 @@ from evenkeel.systems.cockroach.allocator.equivalence_classes import (
     diversity,
     localities_of,
 )
-from evenkeel.systems.cockroach.allocator.one_range.replicas import Allocator, Replicas, stores_like
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+from evenkeel.systems.cockroach.allocator.replicas import Allocator, Replicas, stores_like
+from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel.view import plots
 from evenkeel.view.html import Raw, table
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.systems.longhorn.auto_balance.compile import system_of
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.redundancy import limited_redundancy
 from evenkeel.systems.longhorn.auto_balance.settings import AutoBalance as Setting
 from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Order, Settings

@@ -10,7 +10,7 @@ from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
 from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
 
 SEED = 7

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 

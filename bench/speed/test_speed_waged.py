@@ -16,10 +16,9 @@ from bench.support.contest import Contender
 from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import Assignment
 from evenkeel.systems.helix.waged import fit as fitting
-from evenkeel.systems.helix.waged.cluster import model_of, run_nodes
 from evenkeel.systems.helix.waged.fit import Preference
-from evenkeel.systems.helix.waged.order import placing_order
-from evenkeel.systems.helix.waged.rebalance import nothing, prepare
+from evenkeel.systems.helix.waged.method import model_of, run_nodes
+from evenkeel.systems.helix.waged.rebalance import nothing, placing_order, prepare
 from evenkeel.systems.helix.waged.scopes import Scope, Task
 from evenkeel_kernels.helix.waged_fit import fit
 from evenkeel_kernels.helix.waged_sigmoid import LOWEST, PART_HIGH, PART_LOW, WHOLE_HIGH, WHOLE_LOW

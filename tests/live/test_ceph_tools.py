@@ -10,8 +10,7 @@ import evenkeel as ek
 from evenkeel.measure.compare import joined
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.ceph.crush.crush_map import IN, CrushMap
-from evenkeel.systems.ceph.crush_map import crush_map_of
-from evenkeel.systems.ceph.crush_text import read_crush_text
+from evenkeel.systems.ceph.crush_map import crush_map_of, read_crush_text
 from evenkeel.systems.ceph.documents import CrushDump
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import decode_json

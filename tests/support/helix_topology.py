@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.systems.helix.crush.errors import BadTopology
+from evenkeel.systems.helix.crush.tree import BadTopology
 
 
 @dataclass(frozen=True, eq=False)

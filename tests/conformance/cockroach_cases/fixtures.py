@@ -7,7 +7,7 @@ from tests.conformance.cockroach_cases.protocol import Json, Refused
 
 if TYPE_CHECKING:
     from evenkeel.systems.cockroach.allocator.equivalence_classes import Site
-    from evenkeel.systems.cockroach.allocator.zone_configs.documents import Conjunction
+    from evenkeel.systems.cockroach.allocator.zone_configs import Conjunction
     from evenkeel_kernels.cockroach.tables import Stores
 
 STORE_KEYS = {
@@ -62,7 +62,7 @@ class Fleet:
 
     def view(self, not_ready: Sequence[int] = (), status: Sequence[str] | None = None) -> "Stores":
         """The stores as they are known."""
-        from evenkeel.systems.cockroach.allocator.one_range.replicas import stores_like
+        from evenkeel.systems.cockroach.allocator.replicas import stores_like
 
         states = [one.get("status", "live") for one in self.stores] if status is None else status
         if unknown := sorted(set(states) - STATES.keys()):
@@ -90,7 +90,7 @@ class Fleet:
 def conjunctions(listed: Sequence[Json]) -> "list[Conjunction]":
     """Read ``{"num": 1, "all": ["+ssd"]}`` and the like."""
     from evenkeel.model.errors import FaultList
-    from evenkeel.systems.cockroach.allocator.zone_configs.documents import parse_conjunction
+    from evenkeel.systems.cockroach.allocator.zone_configs import parse_conjunction
 
     faults = FaultList()
     read = [

@@ -7,7 +7,7 @@ from tests.conformance.cockroach_cases.fixtures import STATES, Fleet, conjunctio
 from tests.conformance.cockroach_cases.protocol import Category, Json, Refused, within
 
 if TYPE_CHECKING:
-    from evenkeel.systems.cockroach.allocator.one_range.leases import Lease, LeaseAllocator
+    from evenkeel.systems.cockroach.allocator.leases import Lease, LeaseAllocator
     from evenkeel_kernels.cockroach.tables import Stores
 
 DRAWS = 256
@@ -71,7 +71,7 @@ def _states(case: Json, fleet: Fleet) -> list[str]:
 
 
 def _lease(case: Json, fleet: Fleet) -> "Lease":
-    from evenkeel.systems.cockroach.allocator.one_range.leases import Lease
+    from evenkeel.systems.cockroach.allocator.leases import Lease
 
     return Lease(
         fleet.places(case["existing"]),
@@ -82,9 +82,9 @@ def _lease(case: Json, fleet: Fleet) -> "Lease":
 
 def _allocator(case: Json, fleet: Fleet) -> "LeaseAllocator":
     from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
-    from evenkeel.systems.cockroach.allocator.one_range.follow_workload import Requests, workload_of
-    from evenkeel.systems.cockroach.allocator.one_range.leases import SETTINGS, LeaseAllocator
-    from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.follow_workload import Requests, workload_of
+    from evenkeel.systems.cockroach.allocator.leases import SETTINGS, LeaseAllocator
+    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 
     wanted = ZoneConfig(
         num_replicas=len(case["existing"]),

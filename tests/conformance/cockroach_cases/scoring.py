@@ -14,8 +14,8 @@ CLOSE = 1e-10
 
 def _constraints(document: Json, case: Json) -> Json:
     from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
-    from evenkeel.systems.cockroach.allocator.one_range.replicas import Allocator, Replicas
-    from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.replicas import Allocator, Replicas
+    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 
     if case["group"] not in CHANGES:
         raise Refused(f"unknown group {case['group']!r}")
@@ -92,7 +92,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _score_class(document: Json, case: Json) -> Json:
-    from evenkeel.systems.cockroach.allocator.one_range.replicas import BY_COUNT, BY_QPS
+    from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT, BY_QPS
     from evenkeel_kernels.cockroach import scores
     from evenkeel_kernels.cockroach.tables import fraction_used
 
@@ -136,7 +136,7 @@ def _removable(document: Json, case: Json) -> Json:
 def _action(document: Json, case: Json) -> Json:
     from evenkeel.systems.cockroach.allocator.actions import ACTIONS, actions
     from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
-    from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 
     listed = {name: case.get(name, ()) for name in STATE_LISTS}
     state = {store: STATES[name] for name, stores in listed.items() for store in stores}

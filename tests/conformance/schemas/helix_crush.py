@@ -60,7 +60,7 @@ def _expected(row: list[Any], place: int) -> object:
 
 
 def _placements(document: dict[str, Any]) -> Iterator[Case]:
-    from evenkeel.systems.helix.crush.errors import HelixError
+    from evenkeel.systems.helix.crush.tree import HelixError
 
     given = document["input"]
     expected = document.get("output") or {}

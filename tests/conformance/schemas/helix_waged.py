@@ -136,8 +136,7 @@ def _as_float32(value: Any) -> Any:
 
 def _answers(given: dict[str, Any], named: bool) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Each step's id and answer; None for a step that needs one which failed."""
-    from evenkeel.systems.helix.waged.failures import NoResult
-    from evenkeel.systems.helix.waged.fit import Preference
+    from evenkeel.systems.helix.waged.fit import NoResult, Preference
     from evenkeel.systems.helix.waged.rebalance import prepare, rebalance
 
     model = _model(given)

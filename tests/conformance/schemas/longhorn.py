@@ -72,7 +72,7 @@ def _whole(number: float) -> int:
 
 
 def _hosts(zones: Mapping[str, str | None], schedulable: Any, **disk: Any) -> list[Any]:
-    from evenkeel.systems.longhorn.auto_balance.records import Disk, Host
+    from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host
 
     return [
         Host(
@@ -86,14 +86,13 @@ def _hosts(zones: Mapping[str, str | None], schedulable: Any, **disk: Any) -> li
 
 
 def _replicas(hosts: list[str]) -> list[Any]:
-    from evenkeel.systems.longhorn.auto_balance.records import Replica
+    from evenkeel.systems.longhorn.auto_balance.intake import Replica
 
     return [Replica(name=f"r{i:04}", host=h, disk="disk") for i, h in enumerate(hosts)]
 
 
 def _auto_balance(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-    from evenkeel.systems.longhorn.auto_balance.records import Volume
+    from evenkeel.systems.longhorn.auto_balance.intake import Volume, cluster_of
     from evenkeel.systems.longhorn.auto_balance.settings import Settings
     from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
     from evenkeel_kernels.longhorn.auto_balance import ADD
@@ -149,8 +148,7 @@ def _counts(name: str, step: dict[str, Any], held: Counter[str], hosts: list[str
 
 
 def _replenish_count(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-    from evenkeel.systems.longhorn.auto_balance.records import Volume
+    from evenkeel.systems.longhorn.auto_balance.intake import Volume, cluster_of
     from evenkeel.systems.longhorn.auto_balance.settings import Settings, spelled
     from evenkeel.systems.longhorn.auto_balance.stepping import next_action
 
@@ -203,8 +201,13 @@ def _best_effort_hosts(case: dict[str, Any]) -> tuple[list[str], list[int]]:
 
 
 def _deletion_choice(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-    from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+    from evenkeel.systems.longhorn.auto_balance.intake import (
+        Disk,
+        Host,
+        Replica,
+        Volume,
+        cluster_of,
+    )
     from evenkeel.systems.longhorn.auto_balance.settings import Settings
     from evenkeel.systems.longhorn.auto_balance.stepping import next_action
 
@@ -255,7 +258,7 @@ def _deletion_choice(name: str, case: dict[str, Any]) -> list[Case]:
 def _disk_choice(name: str, case: dict[str, Any]) -> list[Case]:
     import numpy as np
 
-    from evenkeel.systems.longhorn.auto_balance.naming import ranks
+    from evenkeel.systems.longhorn.auto_balance.compile import ranks
     from evenkeel.systems.longhorn.auto_balance.stepping import host_scores
     from evenkeel_kernels.longhorn.disk_space import levellest
 
@@ -330,8 +333,7 @@ def _disk_pressure(name: str, case: dict[str, Any]) -> list[Case]:
 
 
 def _placement_tiers(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-    from evenkeel.systems.longhorn.auto_balance.records import Volume
+    from evenkeel.systems.longhorn.auto_balance.intake import Volume, cluster_of
     from evenkeel.systems.longhorn.auto_balance.settings import Settings
     from evenkeel.systems.longhorn.auto_balance.stepping import next_action
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.model.assignment import Assignment
-from evenkeel.systems.helix.crush.states import state_counts, wanted_replicas
+from evenkeel.systems.helix.crush.resources import state_counts, wanted_replicas
 from evenkeel.systems.helix.waged.fit import Preference
 from evenkeel.systems.helix.waged.model import Model
 from evenkeel.systems.helix.waged.scopes import Scope, Task

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
-from evenkeel.systems.cockroach.allocator.one_range.replicas import (
+from evenkeel.systems.cockroach.allocator.replicas import (
     BY_COUNT,
     BY_QPS,
     SETTINGS,
@@ -11,7 +11,7 @@ from evenkeel.systems.cockroach.allocator.one_range.replicas import (
     Replicas,
     stores_like,
 )
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import (
+from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
     ZoneConfig,

@@ -3,8 +3,7 @@
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 
 GIB = 2**30

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Settings
 
 EFFORTS = ("disabled", "least-effort", "best-effort")

@@ -11,8 +11,7 @@ from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.systems import registry
 from evenkeel.systems.ceph.crush.crush_map import NO_OSD
-from evenkeel.systems.ceph.crush_map import crush_map_of
-from evenkeel.systems.ceph.crush_text import read_crush_text
+from evenkeel.systems.ceph.crush_map import crush_map_of, read_crush_text
 from evenkeel.systems.documents import Document
 from tests.conformance.schemas.ceph import crush_map
 from tests.support import places

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.model.errors import InvalidInput
-from evenkeel.systems.ceph.crush import primaries, upmap
+from evenkeel.systems.ceph.crush import upmap
 from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD, Bucket, CrushMap, CrushRule, Step
 from evenkeel.systems.ceph.crush.failure_domains import broken, failure_domains
+from evenkeel.systems.ceph.crush.method import balance_primaries
 from evenkeel.systems.ceph.crush.placement import Pool, raw, upmapped, with_primaries
 from evenkeel_kernels.ceph import upmap as kernels
 
@@ -255,7 +256,7 @@ def test_reads_are_spread():
     crush = cluster(5, 4, 3, seed=5)
     here = pool("rack", 2048, 3)
     rows, first = with_primaries(raw(crush, here), here)
-    found = primaries.balance(rows, first, here, devices=crush.devices)
+    found = balance_primaries(rows, first, here, devices=crush.devices)
     led = np.bincount(found.primary, minlength=crush.devices)
     assert np.abs(led - found.desired).max() < 1.0
     assert (rows == found.primary[:, None]).any(axis=1).all()
@@ -263,7 +264,7 @@ def test_reads_are_spread():
     assert found.changes == {
         int(pg): int(found.primary[pg]) for pg in np.flatnonzero(found.primary != first)
     }
-    again = primaries.balance(rows, found.primary, here, devices=crush.devices)
+    again = balance_primaries(rows, found.primary, here, devices=crush.devices)
     assert again.changes == {}
 
 
@@ -274,7 +275,7 @@ def test_unwilling_devices_lead_nothing():
     affinity[:10] = 0
     affinity[10:20] = IN // 2
     rows, first = with_primaries(raw(crush, here), here)
-    found = primaries.balance(rows, first, here, devices=crush.devices, affinity=affinity)
+    found = balance_primaries(rows, first, here, devices=crush.devices, affinity=affinity)
     led = np.bincount(found.primary, minlength=crush.devices)
     assert led[:10].sum() == 0
     assert led[10:20].mean() == pytest.approx(led[20:].mean() / 2, rel=0.1)
@@ -283,4 +284,4 @@ def test_unwilling_devices_lead_nothing():
 def test_only_replicated_pools_balance_reads():
     rows = np.array([[0, 1]], np.int32)
     with pytest.raises(InvalidInput, match=r"kind[\s\S]*primary\[0\]"):
-        primaries.balance(rows, np.array([5], np.int32), pool("shards", 1, 2), devices=6)
+        balance_primaries(rows, np.array([5], np.int32), pool("shards", 1, 2), devices=6)

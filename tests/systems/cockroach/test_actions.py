@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from evenkeel.systems.cockroach.allocator.actions import ACTIONS, actions
 from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
-from evenkeel.systems.cockroach.allocator.one_range.replicas import Replicas
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+from evenkeel.systems.cockroach.allocator.replicas import Replicas
+from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel_kernels.cockroach.quorum import removable
 from evenkeel_kernels.cockroach.replicas.actions import needed_non_voters, needed_voters
 from evenkeel_kernels.cockroach.tables import LEARNER, NON_VOTER, VOTER

@@ -8,12 +8,12 @@ import evenkeel as ek
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.systems.cockroach.allocator.compile import fleet_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import (
+from evenkeel.systems.cockroach.allocator.zone_configs import (
     Constraint,
     parse_config,
     parse_constraint,
+    zone_configs_of,
 )
-from evenkeel.systems.cockroach.allocator.zone_configs.from_rules import zone_configs_of
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.constraints import ADD, REBALANCE, REMOVE, REPLACE
 from tests.naive.cockroach import replicas as naive

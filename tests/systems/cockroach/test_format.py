@@ -14,9 +14,8 @@ from evenkeel.measure.loads import node_loads
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Role
 from evenkeel.systems import registry
-from evenkeel.systems.cockroach.flow import parse_flow
-from evenkeel.systems.cockroach.format import FORMAT
-from evenkeel.systems.cockroach.notices import left_out
+from evenkeel.systems.cockroach.format import FORMAT, left_out
+from evenkeel.systems.cockroach.zones import parse_flow
 from tests.support import places
 from tests.support.clusters import assert_same
 

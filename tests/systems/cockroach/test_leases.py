@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
+from evenkeel.systems.cockroach.allocator import leases
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
+from evenkeel.systems.cockroach.allocator.follow_workload import Requests, workload_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
-from evenkeel.systems.cockroach.allocator.one_range import leases
-from evenkeel.systems.cockroach.allocator.one_range.follow_workload import Requests, workload_of
-from evenkeel.systems.cockroach.allocator.one_range.leases import Lease, LeaseAllocator
-from evenkeel.systems.cockroach.allocator.one_range.load import QPS
-from evenkeel.systems.cockroach.allocator.one_range.replicas import rng_state_of, stores_like
+from evenkeel.systems.cockroach.allocator.leases import Lease, LeaseAllocator
+from evenkeel.systems.cockroach.allocator.load import QPS
+from evenkeel.systems.cockroach.allocator.replicas import rng_state_of, stores_like
 from evenkeel.systems.cockroach.allocator.store_rebalancer import LoadRun
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import (
+from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
     ZoneConfig,

@@ -9,7 +9,7 @@ import evenkeel as ek
 from evenkeel.systems.cockroach.allocator.actions import ACTIONS
 from evenkeel.systems.cockroach.allocator.compile import fleet_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
-from evenkeel.systems.cockroach.allocator.one_range.replicas import rng_state_of
+from evenkeel.systems.cockroach.allocator.replicas import rng_state_of
 from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
 from evenkeel_kernels.cockroach import tables as kernel

@@ -9,13 +9,13 @@ from evenkeel.systems.cockroach.allocator.equivalence_classes import (
     diversity,
     localities_of,
 )
-from evenkeel.systems.cockroach.allocator.one_range.replicas import (
+from evenkeel.systems.cockroach.allocator.replicas import (
     BY_COUNT,
     Allocator,
     Replicas,
     stores_like,
 )
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel_kernels.cockroach.tables import NEUTRAL, NON_VOTER, VOTER
 from tests.naive.cockroach import replicas as naive
 from tests.support.cockroach.problems import compiled, held, problems

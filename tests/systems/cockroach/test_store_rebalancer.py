@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
 from evenkeel.systems.cockroach.allocator.hottest import hottest
-from evenkeel.systems.cockroach.allocator.one_range.load import CPU, QPS, HotRange, StoreRebalancer
-from evenkeel.systems.cockroach.allocator.one_range.replicas import (
+from evenkeel.systems.cockroach.allocator.load import CPU, QPS, HotRange, StoreRebalancer
+from evenkeel.systems.cockroach.allocator.replicas import (
     BY_QPS,
     Allocator,
     Replicas,
@@ -17,7 +17,7 @@ from evenkeel.systems.cockroach.allocator.one_range.replicas import (
     stores_like,
 )
 from evenkeel.systems.cockroach.allocator.store_rebalancer import HOT, KINDS, LoadRun
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import (
+from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
     ZoneConfig,

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from evenkeel.systems.helix.crush.crush import crush
-from evenkeel.systems.helix.crush.delayed import with_places_kept
-from evenkeel.systems.helix.crush.errors import BadTopology, NoNodes, NotEnoughZones, NoZones
 from evenkeel.systems.helix.crush.hashed import HashedNames
+from evenkeel.systems.helix.crush.method import with_places_kept
 from evenkeel.systems.helix.crush.multiround import multiround
-from evenkeel.systems.helix.crush.states import state_counts, wanted_replicas
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.resources import state_counts, wanted_replicas
+from evenkeel.systems.helix.crush.tree import BadTopology, NoNodes, NotEnoughZones, NoZones, Tree
 from evenkeel_kernels.helix.crush import straw_lengths
 from tests.naive.helix import crush as naive
 from tests.support.effort import mostly_long

@@ -8,7 +8,6 @@ import pytest
 from evenkeel.systems.helix.crush import crushed as steps
 from evenkeel.systems.helix.crush.crush import crush
 from evenkeel.systems.helix.crush.crushed import NotConverged, crushed
-from evenkeel.systems.helix.crush.errors import NoNodes
 from evenkeel.systems.helix.crush.hashed import HashedNames
 from evenkeel.systems.helix.crush.java_order import map_order
 from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
@@ -20,7 +19,7 @@ from evenkeel.systems.helix.crush.mended import (
     shares,
 )
 from evenkeel.systems.helix.crush.multiround import multiround
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.tree import NoNodes, Tree
 from evenkeel_kernels.helix import even_deal as cards
 from evenkeel_kernels.helix import preference_lists as leading
 from tests.naive.core.jenkins_hash import java_hash

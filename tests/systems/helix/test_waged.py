@@ -12,8 +12,7 @@ from evenkeel.model.assignment import Assignment
 from evenkeel.systems.helix.crush.hashed import HashedNames
 from evenkeel.systems.helix.crush.java_order import set_orders
 from evenkeel.systems.helix.waged import fit
-from evenkeel.systems.helix.waged.failures import NoResult
-from evenkeel.systems.helix.waged.fit import Preference
+from evenkeel.systems.helix.waged.fit import NoResult, Preference
 from evenkeel.systems.helix.waged.model import NO_LIMIT, Kind, Model
 from evenkeel.systems.helix.waged.rebalance import nothing, prepare, rebalance
 from evenkeel.systems.helix.waged.scopes import Scope, Task, merged

@@ -12,10 +12,12 @@ import evenkeel as ek
 from evenkeel.measure.compare import joined
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems import registry
-from evenkeel.systems.longhorn.auto_balance.cluster_scope.problem import overreached, space_problem
-from evenkeel.systems.longhorn.auto_balance.cluster_scope.volumes import standings
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.cluster_problem import (
+    overreached,
+    space_problem,
+    standings,
+)
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 from evenkeel.systems.longhorn.auto_balance.to_cluster import as_cluster, promised, soft
 from tests.support.effort import share_of_examples

@@ -16,9 +16,8 @@ from evenkeel.model.errors import InvalidInput
 from evenkeel.model.intake.stranded import stranded_names
 from evenkeel.model.placement import Flag
 from evenkeel.systems import registry
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host
-from evenkeel.systems.longhorn.changes import changes
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, cluster_of
+from evenkeel.systems.longhorn.patches import changes
 from tests.support.longhorn.files import FILE, replayed, written
 
 DISKS = ("node-1/hdd-1", "node-1/ssd-1", "node-2/hdd-1", "node-3/hdd-1")

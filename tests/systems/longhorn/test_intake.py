@@ -3,9 +3,8 @@
 import pytest
 
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.naming import ReplicaNames
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.compile import ReplicaNames
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Settings
 
 

@@ -7,8 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.systems.longhorn.auto_balance.actions import ActionLog
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.redundancy import LIMITED
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, next_action
 from tests.support.longhorn.systems import plain, random_system, soft

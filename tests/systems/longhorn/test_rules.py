@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Settings
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, next_action
 from evenkeel_kernels.longhorn.disk_space import levellest, share_of, under_pressure

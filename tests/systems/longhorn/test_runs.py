@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.systems.longhorn.auto_balance.settings import Longhorn
-from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
-from evenkeel.systems.longhorn.auto_balance.write_back import nodes_in_slots
+from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, nodes_in_slots
 from tests.naive.longhorn.auto_balance import World, told
 from tests.support.longhorn.aftermath import cluster_after
 from tests.support.longhorn.systems import plain, random_system, soft

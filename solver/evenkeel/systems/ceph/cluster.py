@@ -17,11 +17,9 @@ from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.ceph.commands import read_commands, read_primaries, rows_of
 from evenkeel.systems.ceph.crush.cluster import ROOM, SHOWN, CephMap, cluster_of, shares_of
-from evenkeel.systems.ceph.crush.crush_checks import is_known
-from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD, CrushMap
+from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD, CrushMap, is_known
 from evenkeel.systems.ceph.crush.placement import Pool, Rows, up
-from evenkeel.systems.ceph.crush_map import FREE_IDS, crush_map_of, unread_rules
-from evenkeel.systems.ceph.crush_text import read_crush_text
+from evenkeel.systems.ceph.crush_map import FREE_IDS, crush_map_of, read_crush_text, unread_rules
 from evenkeel.systems.ceph.documents import (
     CrushDump,
     OsdMap,

@@ -1,4 +1,4 @@
-"""Ceph: what its tools print, put together to a cluster, and the commands that its tools take.
+"""The Ceph format: read the output of its tools, write commands for them.
 
 References
 ----------
@@ -6,13 +6,33 @@ Ceph, ``ceph osd dump``, ``osd tree``, ``osd df``, ``pg dump`` and ``osd crush d
 ``-f json``; ``crushtool --decompile``; ``osdmaptool --upmap``.
 """
 
+from collections.abc import Iterator, Sequence
+
+from evenkeel.model.cluster import Cluster
 from evenkeel.systems.ceph.cluster import read
 from evenkeel.systems.ceph.commands import encode
 from evenkeel.systems.ceph.crush.cluster import FORMAT as NAME
 from evenkeel.systems.ceph.documents import kind_of
-from evenkeel.systems.ceph.notices import left_out, uncapped
 from evenkeel.systems.ceph.waves import CARRIER
+from evenkeel.systems.notes import noted
 from evenkeel.systems.registry import Format
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what no file told, what comes of that, and what would tell it."""
+    yield from noted(cluster.native)
+    if uncapped(cluster):
+        yield (
+            "no sizes: every placement group counts as one byte, and bytes are numbers of "
+            "replicas; add what ceph pg dump -f json prints"
+        )
+
+
+def uncapped(cluster: Cluster) -> Sequence[str]:
+    """Return the dimension, bytes, where no sizes were told: devices have room by their weight."""
+    load = cluster.partitions.load.voter
+    return cluster.dimensions if len(load) and (load == 1.0).all() else ()
+
 
 FORMAT = Format(
     name=NAME,

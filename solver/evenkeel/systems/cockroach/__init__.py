@@ -11,7 +11,7 @@ METHODS = (
         never_worse=True,
         begins=4e-7,
         decider="evenkeel.systems.cockroach.allocator.range_decider:RangeDecider",
-        refresh="evenkeel.systems.cockroach.allocator.refresh:refresh_payload",
+        refresh="evenkeel.systems.cockroach.allocator.method:refresh_payload",
         warmup="stores",
     ),
 )

@@ -19,10 +19,18 @@ from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.cockroach.allocator.compile import Tables
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Tiers
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
-from evenkeel.systems.cockroach.allocator.one_range.replicas import SETTINGS
+from evenkeel.systems.cockroach.allocator.replicas import SETTINGS
 from evenkeel.systems.cockroach.documents import kind_of, table_of
-from evenkeel.systems.cockroach.spans import start_keys, starts_in
-from evenkeel.systems.cockroach.wanted import BELONGS, MOST_NAMED, Held, Known, Site, wanted_of
+from evenkeel.systems.cockroach.wanted import (
+    BELONGS,
+    MOST_NAMED,
+    Held,
+    Known,
+    Site,
+    start_keys,
+    starts_in,
+    wanted_of,
+)
 from evenkeel.systems.cockroach.zones import (
     Zones,
     read_zone_sql,

@@ -1,16 +1,162 @@
-"""Which of CockroachDB's documents a file is, and its tables, in whichever form they are."""
+"""Recognise the documents of CockroachDB and read their tables.
+
+The tables come as CSV, TSV, JSON or boxes of the SQL shell. A line of a box that continues a cell,
+such as a statement of several lines, fills only that cell.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Literal
 
 import msgspec
 
 from evenkeel.model.errors import FaultList
-from evenkeel.systems.cockroach.shell_text import read_shell_table, shell_names
+from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.systems.csv_text import Table, header_of, read_table
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import note_syntax
+
+RULE = re.compile(r"(?m)^[ \t|+:]*--[-+|: ]*$")
+"""The line below the names, and in old releases also above them: ``-----+------``."""
+
+RECORD = re.compile(r"(?m)^[ \t]*-\[ RECORD [0-9]+ \][-+]*[ \t\r]*$")
+TAIL = re.compile(r"\([0-9]+ rows?\)|Time: .*|# [0-9]+ rows?", re.IGNORECASE)
+MARKUP = re.compile(rb"<t[hd]>|INSERT INTO results VALUES|^# row 1\s*$", re.MULTILINE)
+"""What the shell prints with ``--format`` ``html``, ``sql`` or ``raw``."""
+
+
+def shell_names(document: Document) -> frozenset[str]:
+    r"""Return the names of the columns, in lower case; none of what is no such table.
+
+    Examples
+    --------
+    >>> sorted(shell_names(Document("a.txt", b"  id | name\n-----+------\n   1 | x\n(1 row)\n")))
+    ['id', 'name']
+    """
+    text = document.data[:HEAD].decode("utf-8", "replace")
+    if RECORD.search(text):
+        first = RECORD.split(text)[1].splitlines()
+        return frozenset(line.partition("|")[0].strip().lower() for line in first if "|" in line)
+    above = _names_above(text)
+    return frozenset(name.lower() for name in _cells(above)) if above else frozenset()
+
+
+def shell_hint(document: Document) -> str:
+    """Return which form is read of what the shell prints in another one; "" for what it does not.
+
+    Examples
+    --------
+    >>> shell_hint(Document("a.html", b"<table><thead><tr><th>row</th><th>range_id</th>"))[:20]
+    'looks like what the '
+    """
+    if not MARKUP.search(document.data[:HEAD]):
+        return ""
+    return "looks like what the shell of CockroachDB prints: print it with --format=csv"
+
+
+def read_shell_table(faults: FaultList, document: Document) -> Table:
+    """Read such a table; what stands before it and after it is passed over."""
+    text = document.text(faults)
+    if RECORD.search(text):
+        return _from_records(document, text)
+    above = _names_above(text)
+    titles = _cells(above)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    ragged = 0
+    for number, line in _body(text, above):
+        cells = _cells(line, above, len(titles))
+        if len(cells) != len(titles):
+            ragged += 1
+            if ragged <= LISTED_FAULTS:
+                message = f"has {len(cells)} cells, the header {len(titles)}"
+                faults.add(f"{document.name}:{number}", quoted(line.strip()), message)
+            continue
+        filled = [i for i, cell in enumerate(cells) if cell]
+        if rows and not cells[0] and len(filled) == 1 and len(titles) > 1:
+            rows[-1][filled[0]] += f"\n{cells[filled[0]]}"
+        elif filled:
+            rows.append(cells)
+            lines.append(number)
+    return _table(document, titles, rows, lines)
+
+
+def _names_above(text: str) -> str:
+    """Return the line of names, which stands above a line of dashes; "" if none does."""
+    for found in RULE.finditer(text):
+        above = text[: found.start()].rstrip("\r\n").rpartition("\n")[2]
+        if "|" in above and ("+" in found[0] or "|" in found[0]) and not RULE.match(above):
+            return above.rstrip("\r")
+    return ""
+
+
+def _body(text: str, above: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines below the names, each with its number, up to the end of the table."""
+    before = text.index(above)
+    rest = text[before:].splitlines()[2:]
+    first = text.count("\n", 0, before) + 3
+    for number, line in enumerate(rest, first):
+        if RULE.match(line) or not line.strip():
+            continue
+        if TAIL.match(line.strip()) or "|" not in line:
+            return
+        yield number, line
+
+
+def _cells(line: str, above: str = "", count: int = 0) -> list[str]:
+    """Return the cells of a line, at the places of those ``above`` where it has too many."""
+    parts = line.split("|")
+    framed = line.lstrip().startswith("|") and (above or line).lstrip().startswith("|")
+    if framed:
+        parts = parts[1:]
+        if len(parts) > 1 and not parts[-1].strip():
+            parts = parts[:-1]
+    if count and len(parts) > count and not framed:
+        starts = [0, *(at + 1 for at, mark in enumerate(above) if mark == "|")]
+        ends = [*(start - 1 for start in starts[1:]), len(line)]
+        fits = all(line[end : end + 1] == "|" for end in ends[:-1])
+        parts = [line[a:b] for a, b in zip(starts, ends, strict=True)] if fits else parts
+    return [_cell(part) for part in parts]
+
+
+def _cell(text: str) -> str:
+    """Return a cell without blanks around it, and without the + of psql where it goes on."""
+    return text.strip().removesuffix("+").rstrip()
+
+
+def _from_records(document: Document, text: str) -> Table:
+    """Read ``-[ RECORD 1 ]`` and the lines ``name | cell`` below it."""
+    titles: dict[str, None] = {}
+    rows: list[dict[str, str]] = []
+    lines: list[int] = []
+    parts = RECORD.split(text)
+    ends = accumulate(part.count("\n") for part in parts)
+    for part, number in zip(parts[1:], ends, strict=False):
+        row: dict[str, str] = {}
+        name = ""
+        for line in part.splitlines():
+            key, mark, cell = line.partition("|")
+            if not mark:
+                continue
+            name = key.strip() or name
+            goes_on = not key.strip() and name in row
+            row[name] = f"{row[name]}\n{_cell(cell)}" if goes_on else _cell(cell)
+        titles |= dict.fromkeys(row)
+        rows.append(row)
+        lines.append(number + 1)
+    return _table(
+        document, [*titles], [[row.get(name, "") for name in titles] for row in rows], lines
+    )
+
+
+def _table(
+    document: Document, titles: Sequence[str], rows: Sequence[list[str]], lines: list[int]
+) -> Table:
+    names = [title.lower() for title in titles]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    return Table(document.name, columns, lines, dict(zip(names, titles, strict=True)))
+
 
 Kind = Literal[
     "ranges", "node status", "store status", "zone SQL", "zone table", "zone YAML", ""

@@ -1,4 +1,4 @@
-"""CockroachDB: ranges, nodes and zone configurations as its tools print them, and statements out.
+"""The CockroachDB format: read ranges, nodes and zone configurations, write statements.
 
 References
 ----------
@@ -6,14 +6,60 @@ CockroachDB, ``SHOW RANGES``, ``crdb_internal.ranges``, ``crdb_internal.kv_store
 ``cockroach node status --all``, ``SHOW ZONE CONFIGURATIONS``, ``ALTER RANGE ... RELOCATE``.
 """
 
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.cockroach.allocator.compile import FORMAT as NAME
+from evenkeel.systems.cockroach.allocator.compile import CockroachMap
+from evenkeel.systems.cockroach.allocator.intake import plenty
 from evenkeel.systems.cockroach.cluster import read
-from evenkeel.systems.cockroach.documents import kind_of
-from evenkeel.systems.cockroach.notices import left_out, uncapped
-from evenkeel.systems.cockroach.shell_text import shell_hint
+from evenkeel.systems.cockroach.documents import kind_of, shell_hint
 from evenkeel.systems.cockroach.statements import encode
 from evenkeel.systems.cockroach.waves import CARRIER
+from evenkeel.systems.notes import noted
 from evenkeel.systems.registry import Format
+
+
+def left_out(cluster: Cluster) -> Iterator[str]:
+    """Yield what no file told, what comes of that, and what would tell it."""
+    native = cluster.native
+    yield from noted(native)
+    tables = native.tables if isinstance(native, CockroachMap) else None
+    if tables and tables.database:
+        yield (
+            f"no database of the ranges: they count as those of {tables.database}, by the "
+            "zones; add database_name"
+        )
+    if tables and tables.unapplied:
+        theirs = some_of(tables.unapplied, printable)
+        yield (
+            f"no tables of the ranges: the zones of {theirs} hold for none of them; add "
+            "table_name, as SHOW RANGES prints it WITH TABLES"
+        )
+    load = cluster.partitions.load.leader
+    silent = [cluster.dimensions[d] for d in np.flatnonzero(~load.any(axis=0)).tolist()]
+    if silent and len(load):
+        yield f"no load of {', '.join(silent)}: ranges count as if they took none"
+    # how many replicas a store may have nobody tells
+    named = [name for name in uncapped(cluster) if name != "replicas"]
+    if named:
+        yield (
+            f"no capacities of {' and '.join(named)}: each store has eight times what all "
+            "replicas take, and percentages are of that; add crdb_internal.kv_store_status"
+        )
+
+
+def uncapped(cluster: Cluster) -> Sequence[str]:
+    """Return the dimensions in which every store has the plenty that stands for no capacity."""
+    load, placement = cluster.partitions.load.leader, cluster.placement
+    held = np.bincount(placement.owner[placement.node >= 0], minlength=len(placement))
+    most = plenty(load, np.maximum(cluster.partitions.replicas, held))
+    made_up = np.isclose(cluster.nodes.capacity, most, rtol=1e-9).all(axis=0) & load.any(axis=0)
+    return [cluster.dimensions[d] for d in np.flatnonzero(made_up).tolist()]
+
 
 FORMAT = Format(
     name=NAME,

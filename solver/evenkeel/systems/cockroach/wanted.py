@@ -1,5 +1,10 @@
-"""What is wanted of each range, and which are left alone since that cannot be told."""
+"""Rules of each range from the zone configurations, and the ranges that are left alone.
 
+System ranges have zones with names of their own (``RANGE meta``) or use the zones of the database
+``system``, whose tables have numbers below 100.
+"""
+
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,14 +16,14 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.cockroach.allocator.compile import Tables
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Tiers
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import (
+from evenkeel.systems.cockroach.allocator.zone_configs import (
     Constraint,
     ZoneConfig,
     check_config,
     parse_config,
 )
-from evenkeel.systems.cockroach.spans import first_value, span_of
 from evenkeel.systems.cockroach.zones import COUNTS, DEFAULT, Zones, span_key
+from evenkeel.systems.csv_text import Table
 
 BELONGS = ("database_name", "schema_name", "table_name", "index_name")
 MOST_NAMED = 5
@@ -322,3 +327,75 @@ def _as_they_are(book: _Book, wanted: Wanted, held: Held) -> None:
 def _counts(whole: int, voters: int) -> Config:
     """Return the numbers of a configuration; those of voters only where others are left."""
     return dict(zip(COUNTS, (whole, voters if voters < whole else 0), strict=True))
+
+
+START = re.compile(
+    r"(?P<meta>/(?:Min|Meta[12]?)(?:/.*)?)"
+    r"|(?P<liveness>/System/NodeLiveness(?:/.*)?)"
+    r"|(?P<timeseries>/System/tsd(?:/.*)?)"
+    r"|(?P<system>/System(?:/.*)?)"
+    r"|(?P<tables>/(?:Table/(?:[0-9]{1,2}|SystemConfigSpan)|NamespaceTable)(?:/.*)?)"
+    r"|(?P<tenants>/Tenant/.*)"
+)
+"""Start keys as they are printed, and whose they are; the first that fits tells."""
+
+INNER = re.compile(r"/Tenant/[0-9]+(?=/)")
+"""What stands before the keys of a tenant."""
+
+
+FIRST = re.compile(
+    r"(?:/Tenant/[0-9]+)?(?:/Table/[0-9]+/[0-9]+|\u2026(?:/[0-9]+)?|/[0-9]+)?"
+    r"/\"(?P<value>(?:[^\"\\]|\\.)*)\"(?!/PrefixEnd$)(?:/.*)?",
+    re.DOTALL,
+)
+"""A start key whose first column is a text, in whichever form ``SHOW RANGES`` prints it."""
+
+
+def first_value(start: str) -> str:
+    """Return the first column of a start key; "" where it is no text, or the key after all of it.
+
+    Examples
+    --------
+    >>> [first_value(start) for start in ('/Table/106/1/"us-east1"/7', '/"a"', '/1/"a"/PrefixEnd')]
+    ['us-east1', 'a', '']
+    """
+    found = FIRST.fullmatch(start)
+    return "" if found is None else found["value"]
+
+
+def span_of(start: str) -> str:
+    """Return whose a range is that begins there; "" for users, and where nothing shows it.
+
+    Examples
+    --------
+    >>> [span_of(start) for start in ("/System/NodeLiveness", "/Table/42/1", "/Table/104", "NULL")]
+    ['liveness', 'tables', '', '']
+    """
+    found = START.fullmatch(start)
+    return "" if found is None else str(found.lastgroup)
+
+
+def start_keys(table: Table) -> list[str] | None:
+    """Return the start keys of all rows; None where the table does not tell them."""
+    return table.columns.get("start_pretty") or table.columns.get("start_key")
+
+
+def starts_in(table: Table, rows: list[int]) -> dict[int, str]:
+    """Return the start keys of ranges that are CockroachDB's own, by their place among rows.
+
+    Where a table is told, its zones go by its name. Tenants are ranges of the whole cluster where
+    it is shown beside them, and have zones of one name; else theirs is all that there is to see.
+    """
+    column = start_keys(table)
+    if column is None:
+        return {}
+    named = table.columns.get("table_name", [""] * len(column))
+    spans = {i: (column[row], span) for i, row in enumerate(rows) if (span := span_of(column[row]))}
+    if all(span == "tenants" for _, span in spans.values()):
+        inner = {i: INNER.sub("", start) for i, (start, _) in spans.items()}
+        spans = {i: (start, span_of(start)) for i, start in inner.items()}
+    return {
+        i: start
+        for i, (start, span) in spans.items()
+        if span and (span != "tables" or named[rows[i]] in ("", "NULL"))
+    }

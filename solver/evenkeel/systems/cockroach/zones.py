@@ -1,9 +1,13 @@
-"""Zone configurations out of SQL, a table of it or YAML, and which of them holds for a range.
+"""Read zone configurations from SQL, printed tables or YAML, and find the zone of a range.
 
-What a configuration leaves out it inherits: an index from its table, a table from its database, a
+A zone inherits the fields that it leaves out: an index from its table, a table from its database, a
 database from the default range, a partition from its index or table. Fields that do not place
-replicas are passed over. In a table that the system printed, a row that cannot be read is noted,
-and what it configures left alone; a file that people write is refused.
+replicas are skipped. In a table that the system printed, an unreadable row is noted and its ranges
+are left alone; a file written by people is refused.
+
+Constraints inside SQL and tables are YAML on one line: ``[+ssd, -region=eu]``,
+``{"+region=us": 2}``, ``[[+zone=a], [+zone=b]]``. `parse_flow` reads this part of YAML itself, so
+that SQL needs no optional package and values such as ``on`` or ``1.10`` stay texts.
 """
 
 import re
@@ -14,8 +18,7 @@ from typing import Any
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.runtime.printable import printable
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import FIELDS, parse_config
-from evenkeel.systems.cockroach.flow import parse_flow
+from evenkeel.systems.cockroach.allocator.zone_configs import FIELDS, parse_config
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.documents import Document, quoted
 
@@ -347,3 +350,71 @@ def _load_yaml(faults: FaultList, document: Document) -> Any:
         message = str(getattr(error, "problem", None) or error)[:200]
         faults.add(at, quoted(text), f"is not valid YAML: {message}")
         return None
+
+
+TOKEN = re.compile(
+    r"\s*(?:\"([^\"\\]*)\"|'([^']*)'|([^\s\[\]{},:\"'][^\[\]{},:\"']*)|([\[\]{},:]))"
+)
+DEEPEST_FLOW = 4
+
+
+def parse_flow(text: str) -> Any:
+    """Return lists, mappings, texts and whole numbers.
+
+    Raises
+    ------
+    ValueError
+        If the text is something else.
+
+    Examples
+    --------
+    >>> parse_flow('{"+region=us,+ssd": 2, -region=eu: 1}')
+    {'+region=us,+ssd': 2, '-region=eu': 1}
+    >>> parse_flow("[[+zone=a], [+zone=b, +ssd]]")
+    [['+zone=a'], ['+zone=b', '+ssd']]
+    """
+    tokens: list[tuple[str, bool]] = []
+    at = 0
+    text = text.strip()
+    while at < len(text):
+        found = TOKEN.match(text, at)
+        if found is None:
+            raise ValueError(f"what is {text[at : at + 20]!r}?")
+        mark = found[4] is not None
+        word = next(part for part in found.groups() if part is not None)
+        tokens.append((word if mark or found[3] is None else word.strip(), mark))
+        at = found.end()
+    value, end = _value(tokens, 0, 0)
+    if end != len(tokens):
+        raise ValueError(f"what is {tokens[end][0]!r} at the end?")
+    return value
+
+
+def _value(tokens: list[tuple[str, bool]], at: int, depth: int) -> tuple[Any, int]:
+    if at >= len(tokens) or depth > DEEPEST_FLOW:
+        raise ValueError("it ends too soon" if at >= len(tokens) else "it is nested too deeply")
+    word, mark = tokens[at]
+    if not mark:
+        plain = word.isascii() and word.isdecimal() and len(word) < 10
+        return (int(word) if plain else word), at + 1
+    if word not in "[{":
+        raise ValueError(f"{word!r} is not expected")
+    close = "]" if word == "[" else "}"
+    listed: list[Any] = []
+    mapped: dict[str, Any] = {}
+    at += 1
+    while tokens[at : at + 1] != [(close, True)]:
+        value, at = _value(tokens, at, depth + 1)
+        if close == "}":
+            if tokens[at : at + 1] != [(":", True)] or not isinstance(value, str):
+                raise ValueError(f"a text and a colon are expected, not {str(value)[:40]!r}")
+            if value in mapped:
+                raise ValueError(f"{value[:40]!r} stands there twice")
+            mapped[value], at = _value(tokens, at + 1, depth + 1)
+        else:
+            listed.append(value)
+        if tokens[at : at + 1] == [(",", True)]:
+            at += 1
+        elif tokens[at : at + 1] != [(close, True)]:
+            raise ValueError("a comma or an end is expected")
+    return (listed if close == "]" else mapped), at + 1

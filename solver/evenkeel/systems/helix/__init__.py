@@ -41,7 +41,7 @@ METHODS = (
         "Apache Helix's WAGED in all its scopes, bit for bit",
         "evenkeel.systems.helix.options:Waged",
         begins=1e-6,
-        refresh="evenkeel.systems.helix.waged.refresh:refresh_payload",
+        refresh="evenkeel.systems.helix.waged.method:refresh_payload",
         warmup="zones",
     ),
 )

@@ -15,12 +15,14 @@ from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, stem
 from evenkeel.systems.folders.form import Command, Setting, literal
 from evenkeel.systems.folders.observing import Observed, Standing
 from evenkeel.systems.helix.cluster import instances_in, leading_slot, partition_names
-from evenkeel.systems.helix.output import Writer, led_by_state, payload_of
-from evenkeel.systems.helix.preferences import (
+from evenkeel.systems.helix.output import (
     Held,
     Preferences,
+    Writer,
     held_by,
     in_order,
+    led_by_state,
+    payload_of,
     preferences_of,
     unlike,
 )

@@ -11,7 +11,7 @@ METHODS = (
         limits=BUDGETS,
         starts=False,
         begins=2e-6,
-        refresh="evenkeel.systems.longhorn.auto_balance.refresh:refresh_payload",
+        refresh="evenkeel.systems.longhorn.auto_balance.method:refresh_payload",
         fixed_membership=True,
         warmup="volumes",
     ),

@@ -19,19 +19,20 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.longhorn.auto_balance.degraded import told_waiting
-from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
+from evenkeel.systems.longhorn.auto_balance.redundancy import told_waiting
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 from evenkeel.systems.longhorn.auto_balance.system import FAULTED, System
-from evenkeel.systems.longhorn.objects import Found, Objects, gather
-from evenkeel.systems.longhorn.resources import (
+from evenkeel.systems.longhorn.objects import (
     Condition,
     DiskSpec,
     DiskStatus,
+    Found,
     NodeResource,
+    Objects,
     ReplicaResource,
     VolumeResource,
+    gather,
 )
 from evenkeel.systems.notes import MOST_NAMED
 

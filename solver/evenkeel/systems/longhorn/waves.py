@@ -26,11 +26,10 @@ from evenkeel.systems.folders.carrier import (
     stem,
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting, literal
-from evenkeel.systems.longhorn.changes import Change as Exchange
-from evenkeel.systems.longhorn.changes import Seat, replica_name
 from evenkeel.systems.longhorn.cluster import Snapshot
 from evenkeel.systems.longhorn.objects import Raw
-from evenkeel.systems.longhorn.patches import held_fields, manifest, templates
+from evenkeel.systems.longhorn.patches import Change as Exchange
+from evenkeel.systems.longhorn.patches import Seat, held_fields, manifest, replica_name, templates
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan

@@ -11,8 +11,7 @@ space; line breaks carry no meaning.
 """
 
 from evenkeel.systems.roadef.cluster import LEVELS, NAME, cluster_of, cost_of, native_of
-from evenkeel.systems.roadef.reading import read, read_assignment
-from evenkeel.systems.roadef.writing import write, write_model
+from evenkeel.systems.roadef.files import read, read_assignment, write, write_model
 
 __all__ = [
     "LEVELS", "NAME", "cluster_of", "cost_of", "native_of", "read", "read_assignment", "write",

@@ -10,8 +10,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.systems import roadef
 from evenkeel.systems.documents import Document
 from evenkeel.systems.registry import Format, note_sources
-from evenkeel.systems.roadef.reading import pair
-from evenkeel.systems.roadef.writing import encoded_assignment, encoded_model
+from evenkeel.systems.roadef.files import encoded_assignment, encoded_model, pair
 
 MODEL = re.compile(r"model.*\.txt(\.gz)?")
 EITHER = re.compile(r"(model|assignment).*\.txt(\.gz)?")

@@ -66,7 +66,7 @@ def enough_of(configs: Configs, config: NDArray[np.int32], hosts: int) -> Enough
     Examples
     --------
     >>> from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
-    >>> from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+    >>> from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
     >>> configs, _ = configs_of([ZoneConfig(num_replicas=5), ZoneConfig(5, 3)])
     >>> enough = enough_of(configs, np.array([0, 1], np.int32), 4)
     >>> enough.voters.tolist(), enough.replicas.tolist()
@@ -100,7 +100,7 @@ def actions(
     Examples
     --------
     >>> from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
-    >>> from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
+    >>> from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
     >>> configs, _ = configs_of([ZoneConfig(num_replicas=3)])
     >>> found = actions(
     ...     first=[0, 3, 5], store=[0, 1, 2, 0, 1], status=[0, 0, 6, 0], configs=configs, hosts=4

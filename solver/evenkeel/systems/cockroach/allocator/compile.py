@@ -11,10 +11,9 @@ from evenkeel.measure.loads import leader_counts, node_loads, replica_counts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
-from evenkeel.systems.cockroach.allocator.one_range.follow_workload import Requests, workload_of
-from evenkeel.systems.cockroach.allocator.one_range.replicas import SETTINGS
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig
-from evenkeel.systems.cockroach.allocator.zone_configs.from_rules import HOST, zone_configs_of
+from evenkeel.systems.cockroach.allocator.follow_workload import Requests, workload_of
+from evenkeel.systems.cockroach.allocator.replicas import SETTINGS
+from evenkeel.systems.cockroach.allocator.zone_configs import HOST, ZoneConfig, zone_configs_of
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import Constraint, ZoneConfig
+from evenkeel.systems.cockroach.allocator.zone_configs import Constraint, ZoneConfig
 from evenkeel_kernels.cockroach.tables import Configs, Localities
 
 Tiers = tuple[tuple[str, str], ...]
@@ -136,7 +136,7 @@ def configs_of(
 
     Examples
     --------
-    >>> from evenkeel.systems.cockroach.allocator.zone_configs.documents import Conjunction
+    >>> from evenkeel.systems.cockroach.allocator.zone_configs import Conjunction
     >>> one = Conjunction((Constraint(True, "", "ssd"),), 2)
     >>> configs, conjunctions = configs_of([ZoneConfig(constraints=[one])])
     >>> configs.row.tolist(), configs.asked.tolist(), len(conjunctions)

@@ -14,13 +14,14 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.systems.cockroach.allocator.compile import FORMAT, CockroachMap
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Tiers
-from evenkeel.systems.cockroach.allocator.one_range.follow_workload import Requests
-from evenkeel.systems.cockroach.allocator.one_range.replicas import SETTINGS
-from evenkeel.systems.cockroach.allocator.zone_configs.documents import ZoneConfig, read_configs
-from evenkeel.systems.cockroach.allocator.zone_configs.from_rules import HOST
-from evenkeel.systems.cockroach.allocator.zone_configs.to_rules import (
+from evenkeel.systems.cockroach.allocator.follow_workload import Requests
+from evenkeel.systems.cockroach.allocator.replicas import SETTINGS
+from evenkeel.systems.cockroach.allocator.zone_configs import (
+    HOST,
+    ZoneConfig,
     attributes_of,
     nowhere,
+    read_configs,
     rule_of,
 )
 from evenkeel_kernels.cockroach import tables as kernel

@@ -1,35 +1,158 @@
-"""CockroachDB's replicate queue and store rebalancer as a method of ``solve``.
+"""The method ``cockroach``: CockroachDB's replicate queue and store rebalancer until convergence.
 
-The run is what a cluster would do in which everybody knows everything at once: a change is known to
-all before the next decision is made.
+The run models a cluster with instant gossip: every store knows each change before the next decision.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.contract import Outcome, Request, SimulatedState
 from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.printable import counted
-from evenkeel.systems.cockroach.allocator.actions import Enough, enough_of
+from evenkeel.systems.cockroach.allocator import leases
+from evenkeel.systems.cockroach.allocator.actions import ACTIONS, Enough, enough_of
 from evenkeel.systems.cockroach.allocator.cluster_rules import rules_of
-from evenkeel.systems.cockroach.allocator.compile import Fleet, fleet_of, known_workload
-from evenkeel.systems.cockroach.allocator.decision_log import RangeLog, Writer
-from evenkeel.systems.cockroach.allocator.one_range import leases
-from evenkeel.systems.cockroach.allocator.one_range.load import CPU, QPS
-from evenkeel.systems.cockroach.allocator.one_range.replicas import BY_COUNT, rng_state_of
+from evenkeel.systems.cockroach.allocator.compile import (
+    CockroachMap,
+    Fleet,
+    fleet_of,
+    known_workload,
+    status_of,
+)
+from evenkeel.systems.cockroach.allocator.load import CPU, QPS
+from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT, rng_state_of
 from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
-from evenkeel.systems.cockroach.allocator.store_rebalancer import HOT, LoadRun
+from evenkeel.systems.cockroach.allocator.store_rebalancer import HOT, KINDS, LoadRun
+from evenkeel_kernels.cockroach import scores
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
-from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.decision_log import DecisionLog, nothing_left, room_to_log
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload
+from evenkeel_kernels.cockroach.leases.queue import MOVED
+from evenkeel_kernels.cockroach.leases.target import BY_REQUEST
+from evenkeel_kernels.cockroach.load.store_rebalancer import NON_VOTER_BY_LOAD, VOTER_BY_LOAD
 from evenkeel_kernels.cockroach.load.tables import LEASES_ONLY, OFF, REPLICAS, LoadSettings
+from evenkeel_kernels.cockroach.replicas.actions import CONSIDER_REBALANCE
+
+REASONS = {
+    scores.BY_VALIDITY: "the constraints forbid the store it was on",
+    scores.BY_DISK: "the disk it was on is full",
+    scores.BY_NEED: "the constraints need a replica there",
+    scores.BY_VOTERS: "the constraints need a voter there",
+    scores.BY_DIVERSITY: "replicas are farther apart",
+    scores.BY_IO: "the disk there is less overloaded",
+    scores.BY_CONVERGENCE: "both stores come nearer to the mean number of ranges",
+    scores.BY_BALANCE: "the store has fewer ranges than most, or the other one more",
+    scores.BY_NON_VOTER: "the store holds a non-voter already",
+    0.0: "the store has fewer ranges",
+}
+"""Why a replica was moved, by the least score that says so."""
+
+REPAIRS = {
+    "Finalize": "a change of replicas was left unfinished",
+    "RemoveLearner": "a change of replicas was left unfinished",
+    "ReplaceDead": "the store it was on is dead",
+    "RemoveDead": "the store it was on is dead",
+    "ReplaceDecommissioning": "the store it was on is being decommissioned",
+    "RemoveDecommissioning": "the store it was on is being decommissioned",
+    "Add": "the range has too few replicas",
+    "Remove": "the range has too many replicas",
+}
+"""Why a replica came or went, by how the action begins; the first that fits holds."""
+
+
+@dataclass(frozen=True, eq=False)
+class RangeLog:
+    """Decisions in the order in which they were made: L of them. Arrays are read-only.
+
+    Parameters
+    ----------
+    kind : ndarray of int8, shape (L,)
+        Index into ``ACTIONS``; from 40 up, a lease or load: ``store_rebalancer_run.KINDS``.
+    range : ndarray of int32, shape (L,)
+        Partition.
+    source, target : ndarray of int32, shape (L,)
+        Node that lost the replica or lease, and node that got it; -1 for none.
+    score : ndarray of float64, shape (L,)
+        By how much the target was better.
+
+    Examples
+    --------
+    >>> log = RangeLog(*(np.array([v]) for v in (15, 0, 2, 3, 300.0)))
+    >>> len(log), log.reason(0)
+    (1, 'replicas are farther apart')
+    """
+
+    kind: NDArray[np.int8]
+    range: NDArray[np.int32]
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    score: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def action(self, i: int) -> str:
+        """Return what was done."""
+        kind = int(self.kind[i])
+        if kind in (CONSIDER_REBALANCE, VOTER_BY_LOAD, NON_VOTER_BY_LOAD):
+            return "Rebalance"
+        return ACTIONS[kind] if kind < len(ACTIONS) else "TransferLease"
+
+    def reason(self, i: int) -> str:
+        """Return why it was done."""
+        kind = int(self.kind[i])
+        if kind == CONSIDER_REBALANCE:
+            return REASONS[max(least for least in REASONS if least <= max(self.score[i], 0.0))]
+        if kind < len(ACTIONS):
+            return next(why for name, why in REPAIRS.items() if ACTIONS[kind].startswith(name))
+        if kind == MOVED + BY_REQUEST and self.source[i] < 0:
+            return "nobody held the lease"
+        return KINDS[kind]
+
+    def lines(self, cluster: Cluster) -> Iterator[str]:
+        """Tell every decision in names, one line each."""
+        partitions, nodes = cluster.partitions.names, cluster.nodes.names
+        for i in range(len(self)):
+            source, target = int(self.source[i]), int(self.target[i])
+            ends = [nodes[n] if n >= 0 else "-" for n in (source, target)]
+            name = partitions[int(self.range[i])]
+            yield f"{name}: {self.action(i)} {ends[0]} -> {ends[1]}: {self.reason(i)}"
+
+
+class Writer:
+    """Gathers what logs of limited room hold, time after time."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[Any], ...]] = []
+
+    def drain(self, log: DecisionLog) -> None:
+        """Take over what a log holds, and empty it."""
+        size = int(log.size[0])
+        if size:
+            columns = (log.kind, log.range, log.source, log.target, log.score)
+            self._parts.append(tuple(column[:size].copy() for column in columns))
+            log.size[0] = 0
+
+    def finished(self) -> RangeLog:
+        """Return everything that was gathered."""
+        none = np.zeros(0, np.int32)
+        first = (np.zeros(0, np.int8), none, none, none, np.zeros(0))
+        columns: list[NDArray[Any]] = [
+            np.concatenate(parts) for parts in zip(first, *self._parts, strict=True)
+        ]
+        for column in columns:
+            column.flags.writeable = False
+        return RangeLog(*columns)
+
 
 SLICE = 20_000
 """Ranges, or stores, looked at between two looks at the work done."""
@@ -274,3 +397,38 @@ def _row_of(
     led = np.flatnonzero(row == holder) if holder >= 0 else np.zeros(0, np.int64)
     leader[p] = led[0] if len(led) else -1
     return len(here)
+
+
+def refresh_payload(simulated: SimulatedState) -> Cluster:
+    """Return a cluster whose `CockroachMap` is up to date."""
+    native, began, now = simulated.now.native, simulated.began, simulated.now
+    if not isinstance(native, CockroachMap):
+        return now
+    count, known = len(now.nodes), len(native.status)
+    faults = FaultList()
+    if count > known and np.ndim(native.latency) > 0:
+        faults.add(
+            "cluster.native.latency", np.shape(native.latency),
+            "covers no later hosts: give one latency for all, or all hosts from the start",
+        )  # fmt: skip
+    faults.raise_if_any()
+    grown = native.grown(count)
+    status = status_of(now)
+    same = status[:known] == status_of(began)[:known]
+    status[:known] = np.where(same, native.status, status[:known])
+    requests = [native.requests[p] for p in simulated.origin.tolist()] if native.requests else ()
+    tables = native.tables
+    if tables is not None:
+        origin = enumerate(simulated.origin.tolist())
+        starts = {p: tables.starts[was] for p, was in origin if was in tables.starts}
+        tables = replace(tables, of=tables.of[simulated.origin], starts=starts)
+    return replace(
+        now,
+        native=replace(
+            grown,
+            config=native.config[simulated.origin],
+            status=status,
+            requests=requests,
+            tables=tables,
+        ),
+    )

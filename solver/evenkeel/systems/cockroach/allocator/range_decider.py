@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.systems.cockroach.allocator import actions as first_things
+from evenkeel.systems.cockroach.allocator import load as store_rebalancer
 from evenkeel.systems.cockroach.allocator.compile import ROW_OF, UNIT, fleet_of, known_workload
-from evenkeel.systems.cockroach.allocator.one_range import load as store_rebalancer
-from evenkeel.systems.cockroach.allocator.one_range.leases import Lease, LeaseAllocator
-from evenkeel.systems.cockroach.allocator.one_range.load import (
+from evenkeel.systems.cockroach.allocator.leases import Lease, LeaseAllocator
+from evenkeel.systems.cockroach.allocator.load import (
     HotRange,
     Relocation,
     StoreRebalancer,
 )
-from evenkeel.systems.cockroach.allocator.one_range.replicas import Allocator, rng_state_of
+from evenkeel.systems.cockroach.allocator.replicas import Allocator, rng_state_of
 from evenkeel.systems.deciders import Decider, Decision, StoreView
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.decision_log import REMEMBERED, nothing_left

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.systems.cockroach.allocator.actions import actions
 from evenkeel.systems.cockroach.allocator.cluster_rules import no_rules
 from evenkeel.systems.cockroach.allocator.compile import Fleet
-from evenkeel.systems.cockroach.allocator.one_range.replicas import (
+from evenkeel.systems.cockroach.allocator.replicas import (
     BY_COUNT,
     SETTINGS,
     Allocator,

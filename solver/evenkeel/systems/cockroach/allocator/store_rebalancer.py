@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.systems.cockroach.allocator import leases
 from evenkeel.systems.cockroach.allocator.cluster_rules import no_rules
-from evenkeel.systems.cockroach.allocator.one_range import leases
-from evenkeel.systems.cockroach.allocator.one_range.follow_workload import no_workload
-from evenkeel.systems.cockroach.allocator.one_range.replicas import SETTINGS, rng_state_of
+from evenkeel.systems.cockroach.allocator.follow_workload import no_workload
+from evenkeel.systems.cockroach.allocator.replicas import SETTINGS, rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
 from evenkeel_kernels.cockroach.constraints import room_to_analyse

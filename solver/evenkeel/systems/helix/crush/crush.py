@@ -6,9 +6,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.systems.helix.crush.errors import NoNodes
 from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.tree import NoNodes, Tree
 from evenkeel_kernels.helix.crush import place_in_zones, place_on_nodes
 
 Base: TypeAlias = Callable[[HashedNames, Tree, Sequence[int]], NDArray[np.int32]]

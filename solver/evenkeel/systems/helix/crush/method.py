@@ -1,9 +1,13 @@
-"""Helix's strategies as methods of ``solve``: a cluster in, nodes in its slots out.
+"""The methods of Helix's CRUSH strategies, MultiRoundCRUSH and legacy auto-rebalance.
 
-Each resource is placed on the tree of the nodes that it may use. Where some nodes are down within
-their delay window it is placed twice, on the live and on the active nodes, and every list is made
-of the two. A list fills the slots of its partition from the first on, and a short one leaves the
-others empty.
+Each resource is placed on the tree of the nodes that it may use. While nodes are down within their
+delay window, a resource is placed twice: on the active nodes (the live nodes and those within their
+delay window) and on the live nodes alone. Each preference list combines the two results. A list
+fills the slots of its partition from the first; a short list leaves the others empty.
+
+References
+----------
+Apache Helix, ``DelayedAutoRebalancer``.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +25,10 @@ from evenkeel.model.placement import Role
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.systems.helix.crush import crushed, mended
 from evenkeel.systems.helix.crush.crush import Base, crush
-from evenkeel.systems.helix.crush.delayed import with_places_kept
-from evenkeel.systems.helix.crush.errors import HelixError, NotEnoughZones, OutOfTime
 from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
 from evenkeel.systems.helix.crush.multiround import multiround
 from evenkeel.systems.helix.crush.resources import Resource, Site, sites
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.tree import HelixError, NotEnoughZones, OutOfTime, Tree
 from evenkeel.systems.helix.options import Auto, Crush, Crushed, MultiRound, States
 
 
@@ -303,3 +305,34 @@ def _disabled_warning(cluster: Cluster, node: NDArray[np.int32]) -> tuple[str, .
     if count == 0:
         return ()
     return (f"{count} replicas stay offline on nodes where their partition is disabled",)
+
+
+def with_places_kept(
+    active: NDArray[np.int32],
+    on_live: NDArray[np.int32],
+    live: NDArray[np.bool_],
+    min_active: NDArray[np.int32],
+) -> NDArray[np.int32]:
+    """Keep the lists on active nodes where enough of each list is live, and top up the others.
+
+    Examples
+    --------
+    >>> active, on_live = np.array([[0, 1, 2]], np.int32), np.array([[3, 1, 2]], np.int32)
+    >>> live = np.array([False, True, True, True])
+    >>> with_places_kept(active, on_live, live, np.array([2], np.int32)).tolist()
+    [[0, 1, 2]]
+    >>> with_places_kept(active, on_live, live, np.array([3], np.int32)).tolist()
+    [[3, 1, 2]]
+    """
+    replicas = active.shape[1]
+    alive = (active >= 0) & live[active]
+    short = np.count_nonzero(alive, axis=1) < min_active
+    kept = active.copy()
+    everything = min_active >= replicas
+    kept[everything] = on_live[everything]
+    for p in np.flatnonzero(short & ~everything):
+        row = active[p, alive[p]].tolist()
+        fresh = [node for node in on_live[p].tolist() if node >= 0 and node not in active[p]]
+        row += fresh[: min_active[p] - len(row)]
+        kept[p] = row + [-1] * (replicas - len(row))
+    return kept

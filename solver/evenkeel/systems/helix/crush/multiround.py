@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.systems.helix.crush.errors import NoNodes, NotEnoughZones, NoZones
 from evenkeel.systems.helix.crush.hashed import HashedNames
 from evenkeel.systems.helix.crush.java_order import map_order
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.tree import NoNodes, NotEnoughZones, NoZones, Tree
 from evenkeel_kernels.helix.multiround import place_in_rounds
 
 

@@ -1,12 +1,16 @@
-"""From a cluster to what Helix's strategies are asked for: resources, and the nodes they may use.
+"""Resources of Helix, their replicas by state, and the nodes that they may use, from a cluster.
 
-A group is a resource. Nodes stand in the order of their names, as Helix's controller hands them
-over. States of a node map onto Helix's: one that is alive, accepts and keeps is *live*; one that is
-not but keeps is offline or disabled within its delay window, and *active*; one that is dead still
-counts in the tree; one that is evacuating, or gone, is not in it.
+A group is a resource. Nodes stand in the order of their names, as in Helix's controller. A node
+that is alive, accepts and keeps replicas is *live* in Helix; a node that keeps replicas but is not
+alive or does not accept is offline or disabled within its delay window, and *active*; a dead node
+still counts in the tree; an evacuating or removed node is not in it.
+
+References
+----------
+Apache Helix, ``StateModelDefinition.getStateCountMap``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,7 +24,6 @@ from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.systems.helix.crush.hashed import HashedNames, hashed
 from evenkeel.systems.helix.crush.java_order import text_order
-from evenkeel.systems.helix.crush.states import state_counts
 from evenkeel.systems.helix.crush.tree import DEFAULT_WEIGHT, Tree
 from evenkeel.systems.helix.options import States
 
@@ -159,3 +162,50 @@ def _resources(
             members = names if whole else names.some(rows[part])
             found.append(Resource(name, rows[part], members, states))
     return found
+
+
+ANY_LIVE = "ANY_LIVEINSTANCE"
+"""As many replicas as there are eligible nodes."""
+
+CANDIDATES, REPLICAS = "N", "R"
+"""Counts that stand for all candidates, and for the replicas that are left."""
+
+
+def state_counts(model: Mapping[str, int | str], candidates: int, replicas: int) -> dict[str, int]:
+    """Count the replicas in each state.
+
+    Examples
+    --------
+    >>> state_counts({"MASTER": 1, "SLAVE": "R", "OFFLINE": -1}, candidates=5, replicas=3)
+    {'MASTER': 1, 'SLAVE': 2}
+    >>> state_counts({"MASTER": 1, "SLAVE": "R"}, candidates=2, replicas=3)
+    {'MASTER': 1, 'SLAVE': 1}
+    """
+    counts: dict[str, int] = {}
+    for state, number in model.items():
+        if candidates <= 0:
+            break
+        if number == CANDIDATES:
+            counts[state] = candidates
+            replicas -= candidates
+            candidates = 0
+        elif number != REPLICAS and str(number).isdigit() and int(number) > 0:
+            counts[state] = min(candidates, int(number))
+            candidates -= counts[state]
+            replicas -= counts[state]
+    for state, number in model.items():
+        if number == REPLICAS and candidates > 0 and replicas > 0:
+            counts[state] = min(candidates, replicas)
+            break
+    return counts
+
+
+def wanted_replicas(stated: int | str, eligible: int) -> int:
+    """Read how many replicas a group wants.
+
+    Examples
+    --------
+    >>> wanted_replicas("3", 7), wanted_replicas("ANY_LIVEINSTANCE", 7)
+    (3, 7)
+    """
+    return eligible if stated == ANY_LIVE else int(stated)

@@ -1,7 +1,7 @@
-"""The tree that Helix's CRUSH strategies draw from: fault zones, and nodes below them.
+"""The tree of fault zones and nodes that Helix's CRUSH strategies draw from, and their errors.
 
-Tiers between the fault zone and the node are left out, as Helix leaves them out for these
-strategies, so that zones are told apart by their value alone.
+Tiers between the fault zone and the node are left out, as in Helix, so zones differ by their value
+alone.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.systems.helix.crush.errors import BadTopology
 from evenkeel.systems.helix.crush.hashed import HashedNames
 from evenkeel.systems.helix.crush.java_order import buckets, grown_capacity, map_order
 from evenkeel_kernels.helix.crush import Children, straw_lengths
@@ -183,3 +182,27 @@ def _children(names: HashedNames, weight: NDArray[np.int64], items: NDArray[np.i
     order = map_order(names.hash[falling])
     item = falling[order]
     return Children(names.id[item], straw[order], weight[item] > 0, item.astype(np.int32))
+
+
+class HelixError(ValueError):
+    """The strategy gives no placement at all for this group, as the original gives none."""
+
+
+class BadTopology(HelixError):
+    """The nodes' domains do not make a tree."""
+
+
+class NoNodes(HelixError):
+    """There is no node to draw."""
+
+
+class NoZones(HelixError):
+    """MultiRoundCRUSH needs a tier of fault zones above the nodes."""
+
+
+class NotEnoughZones(HelixError):
+    """MultiRoundCRUSH found too few zones, or no node, for a partition."""
+
+
+class OutOfTime(HelixError):
+    """The time is over, or the caller wants no more."""

@@ -1,22 +1,31 @@
-"""WAGED as a method of ``solve``, and as what a pipeline runs."""
+"""The method ``helix_waged``: WAGED on a cluster, and its runs within a pipeline."""
 
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.contract import Outcome, Request, SimulatedState
 from evenkeel.methods.shared.stopping import Progress, StopReason
 from evenkeel.model.assignment import Assignment
+from evenkeel.model.binding import allowed_masks, bound_rules
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import writable
+from evenkeel.model.reading.arrays import list_entries, read_only, writable
+from evenkeel.model.topology import NODE_TIER, Topology
+from evenkeel.systems.helix.crush.hashed import hashed
+from evenkeel.systems.helix.crush.resources import zone_tier
 from evenkeel.systems.helix.options import Waged
-from evenkeel.systems.helix.waged.cluster import model_of, run_nodes
-from evenkeel.systems.helix.waged.failures import NoResult, WagedFailure
-from evenkeel.systems.helix.waged.fit import Preference
-from evenkeel.systems.helix.waged.model import Model
+from evenkeel.systems.helix.waged.fit import NoResult, Preference, WagedFailure
+from evenkeel.systems.helix.waged.model import NO_LIMIT, Kind, Model
 from evenkeel.systems.helix.waged.rebalance import Run, rebalance
 from evenkeel.systems.helix.waged.scopes import Scope, Task, merged
 from evenkeel_kernels.helix.waged_rows import into_slots
@@ -164,3 +173,209 @@ def _outcome(request: Request, run: Run, scope: Scope, assignment: Assignment) -
         warnings=tuple(warnings),
         native=assignment,
     )
+
+
+def refresh_payload(simulated: SimulatedState) -> Cluster:
+    """Return a cluster whose loads are whole numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import replace
+    >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[3.0]])
+    >>> drifted = replace(c.partitions, load=Loads(*[np.array([[3.4]])] * 3))
+    >>> now = replace(c, partitions=drifted)
+    >>> state = SimulatedState(c, now, np.zeros(1, int), 60.0, np.zeros(1))
+    >>> refresh_payload(state).partitions.load.voter.tolist()
+    [[3.0]]
+    """
+    given = simulated.began.partitions.load.voter
+    faults = FaultList()
+    wrong = "must be a whole number for helix_waged, which counts in nothing else: scale the unit"
+    list_entries(faults, "load", given, given != np.floor(given), wrong)
+    faults.raise_if_any()
+    load = simulated.now.partitions.load
+    whole = Loads(_rounded(load.leader), _rounded(load.voter), _rounded(load.non_voter))
+    return replace(simulated.now, partitions=replace(simulated.now.partitions, load=whole))
+
+
+def _rounded(load: NDArray[np.float64]) -> NDArray[np.float64]:
+    return read_only(np.rint(load))
+
+
+LARGEST = 2**31 - 1
+
+
+def model_of(cluster: Cluster, options: Waged) -> Model:
+    """Return what does not change from run to run, made once for the same arrays."""
+    nodes = cluster.nodes
+    parts = (
+        nodes.names, nodes.capacity, nodes.tags, nodes.attributes, nodes.max_replicas,
+        cluster.topology, cluster.partitions, cluster.rules, cluster.forbidden,
+    )  # fmt: skip
+    most = options.max_per_group
+    limits = tuple(most.items()) if isinstance(most, Mapping) else most
+    others = tuple((name, *states.items()) for name, states in options.group_states.items())
+    asked = (tuple(options.states.items()), others, options.replicas, options.zone, limits)
+    made_from = replace(
+        options, current=None, baseline=None, scope="global"
+    )  # what is kept is small
+    return _cached(_Parts(cluster, made_from, parts, asked))
+
+
+def run_nodes(nodes: Nodes, scope: Scope) -> NDArray[np.int64]:
+    """Tell which nodes a run is about."""
+    holds = nodes.may_hold
+    stands_in = (nodes.stands_for >= 0) & holds[nodes.stands_for]
+    usable = ~nodes.gone & ~(nodes.alive & ~nodes.keeps) & ~stands_in
+    if scope is Scope.OVERWRITE:
+        usable = usable & nodes.may_receive
+    elif scope is not Scope.GLOBAL:
+        usable = usable & (nodes.may_receive | nodes.may_hold)
+    return np.flatnonzero(usable)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What a model is made of; the same if its parts are the same objects."""
+
+    cluster: Cluster
+    options: Waged
+    parts: tuple[object, ...]
+    asked: tuple[object, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Parts):
+            return NotImplemented
+        same = all(mine is theirs for mine, theirs in zip(self.parts, other.parts, strict=True))
+        return same and self.asked == other.asked
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(id, self.parts)))
+
+
+@lru_cache(maxsize=2)
+def _cached(given: _Parts) -> Model:
+    return _model(given.cluster, given.options)
+
+
+def _model(cluster: Cluster, options: Waged) -> Model:
+    faults = FaultList()
+    rules, rule = bound_rules(cluster)
+    tiers = {zone_tier(cluster, one) for one in rules} if options.zone is None else {options.zone}
+    known = [*cluster.topology.tiers, NODE_TIER]
+    if len(tiers) > 1:
+        message = "must name the tier of the fault zones: rules spread over different ones"
+        faults.add("options.zone", sorted(tiers), message)
+    elif not tiers <= set(known):
+        faults.add("options.zone", options.zone, f"unknown tier; known: {known}")
+    capacity = _whole(faults, "capacity", cluster.nodes.capacity)
+    weight = _whole(faults, "load", cluster.partitions.load.voter)
+    if not _same(cluster.partitions.load.leader, cluster.partitions.load.voter):
+        faults.add(
+            "leader_load", "another load", "must be the load: a replica's weight has no role"
+        )
+    group_limit = _group_limit(faults, cluster.partitions.group_names, options.max_per_group)
+    states = state_models(faults, cluster, options)
+    faults.raise_if_any()
+    kinds, kind = _kinds(cluster, options, *states)
+    limit = cluster.nodes.max_replicas
+    return Model(
+        keys=cluster.dimensions,
+        nodes=hashed(cluster.nodes.names),
+        capacity=capacity,
+        zone=_zones(cluster.topology, tiers.pop(), len(cluster.nodes)),
+        limit=np.where(limit < 0, NO_LIMIT, limit).astype(np.int32),
+        masks=allowed_masks(cluster, rules),
+        groups=hashed(cluster.partitions.group_names),
+        group_limit=group_limit,
+        partitions=hashed(cluster.partitions.names),
+        group=writable(cluster.partitions.group),
+        mask=np.array(rule, np.int32),
+        kind=kind,
+        kinds=kinds,
+        weight=weight,
+        disabled=writable(cluster.forbidden),
+    )
+
+
+def _group_limit(
+    faults: FaultList, names: Names, most: int | Mapping[str, int] | None
+) -> NDArray[np.int32]:
+    """Replicas of each group that a node may hold, (G,)."""
+    found = np.full(len(names), NO_LIMIT, np.int32)
+    if isinstance(most, Mapping):
+        for name, one in most.items():
+            if name in names:
+                found[names.index(name)] = one
+            else:
+                faults.add("options.max_per_group", name, "unknown group")
+    elif most is not None:
+        found[:] = most
+    return found
+
+
+def _whole(faults: FaultList, path: str, given: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Take numbers as 32-bit integers, which is what Helix counts in."""
+    bad = ~(given <= LARGEST) | (given != np.floor(given))
+    list_entries(faults, path, given, bad, "must be a whole number below 2**31")
+    return np.where(bad, 0.0, given).astype(np.int32)
+
+
+def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return one is other or np.array_equal(one, other)
+
+
+def state_models(
+    faults: FaultList, cluster: Cluster, options: Waged
+) -> tuple[list[Mapping[str, int | str]], NDArray[np.int32]]:
+    """Return the state models that there are, and which one each partition has.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 2, group=[0, 1],
+    ...                         group_names=["a", "b"])
+    >>> state_models(FaultList(), c, Waged(group_states={"b": {"ONLINE": "R"}}))[1]
+    array([0, 1], dtype=int32)
+    """
+    names = cluster.partitions.group_names
+    models = [options.states]
+    which = np.zeros(len(names), np.int32)
+    for name, states in options.group_states.items():
+        if name in names:
+            which[names.index(name)] = len(models)
+            models.append(states)
+        else:
+            faults.add("options.group_states", name, "unknown group")
+    return models, which[cluster.partitions.group]
+
+
+def _kinds(
+    cluster: Cluster,
+    options: Waged,
+    models: list[Mapping[str, int | str]],
+    model: NDArray[np.int32],
+) -> tuple[tuple[Kind, ...], NDArray[np.int32]]:
+    """Kinds of partitions, by state model, and how many replicas they want and have to live."""
+    partitions = cluster.partitions
+    pairs = partitions.replicas.astype(np.int64) << 32 | partitions.min_active
+    distinct, pair_of = np.unique(pairs, return_inverse=True)
+    both, kind = np.unique(pair_of * len(models) + model, return_inverse=True)
+    kinds = []
+    for one in both.tolist():
+        pair = int(distinct[one // len(models)])
+        replicas, least = pair >> 32, pair & (2**32 - 1)
+        kinds.append(Kind(models[one % len(models)], options.replicas or replicas, least))
+    return tuple(kinds), kind.astype(np.int32)
+
+
+def _zones(topology: Topology, tier: str, nodes: int) -> NDArray[np.int32]:
+    """Fault zone of each node: all its labels down to the tier; a missing one is a label too."""
+    if tier == NODE_TIER:
+        return np.arange(nodes, dtype=np.int32)
+    last = topology.tier_index(tier)
+    rows = [last]
+    if tier not in topology.crossing:
+        rows = [row for row in range(last + 1) if topology.tiers[row] not in topology.crossing]
+    _, zone = np.unique(topology.label[rows], axis=1, return_inverse=True)
+    return np.ravel(zone).astype(np.int32)

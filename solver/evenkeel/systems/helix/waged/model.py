@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.systems.helix.crush.hashed import HashedNames
 from evenkeel.systems.helix.crush.java_order import filled_capacity, map_order
-from evenkeel.systems.helix.crush.states import state_counts, wanted_replicas
+from evenkeel.systems.helix.crush.resources import state_counts, wanted_replicas
 
 NO_LIMIT = 2**31 - 1
 """Of replicas on a node, or of one group there."""

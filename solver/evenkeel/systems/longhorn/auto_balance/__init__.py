@@ -21,8 +21,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenkeel.systems.longhorn.auto_balance.intake import cluster_of
-    from evenkeel.systems.longhorn.auto_balance.records import Disk, Host, Replica, Volume
+    from evenkeel.systems.longhorn.auto_balance.intake import (
+        Disk,
+        Host,
+        Replica,
+        Volume,
+        cluster_of,
+    )
     from evenkeel.systems.longhorn.auto_balance.settings import Settings
     from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, next_action
 
@@ -39,11 +44,11 @@ __all__ = [
 
 _HOMES = {
     "AutoBalance": "evenkeel.systems.longhorn.auto_balance.stepping",
-    "Disk": "evenkeel.systems.longhorn.auto_balance.records",
-    "Host": "evenkeel.systems.longhorn.auto_balance.records",
-    "Replica": "evenkeel.systems.longhorn.auto_balance.records",
+    "Disk": "evenkeel.systems.longhorn.auto_balance.intake",
+    "Host": "evenkeel.systems.longhorn.auto_balance.intake",
+    "Replica": "evenkeel.systems.longhorn.auto_balance.intake",
     "Settings": "evenkeel.systems.longhorn.auto_balance.settings",
-    "Volume": "evenkeel.systems.longhorn.auto_balance.records",
+    "Volume": "evenkeel.systems.longhorn.auto_balance.intake",
     "cluster_of": "evenkeel.systems.longhorn.auto_balance.intake",
     "next_action": "evenkeel.systems.longhorn.auto_balance.stepping",
 }

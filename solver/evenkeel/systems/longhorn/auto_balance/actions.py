@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.systems.longhorn.auto_balance.compile import BARRED, system_of
-from evenkeel.systems.longhorn.auto_balance.naming import ReplicaNames
+from evenkeel.systems.longhorn.auto_balance.compile import BARRED, ReplicaNames, system_of
 from evenkeel.systems.longhorn.auto_balance.settings import Longhorn
 from evenkeel_kernels.longhorn import auto_balance as kernel
 from evenkeel_kernels.longhorn import delete_replica as leave

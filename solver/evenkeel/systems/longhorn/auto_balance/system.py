@@ -2,7 +2,7 @@
 
 A *node* of Evenkeel is a Longhorn disk, a Longhorn node is a *host*: a tier of the topology, below
 the zone. A partition is a volume. What the cluster's own arrays cannot say travels in its
-``native``, a ``System``; ``evenkeel.systems.longhorn.auto_balance.records`` builds both.
+``native``, a ``System``; ``evenkeel.systems.longhorn.auto_balance.intake`` builds both.
 """
 
 from collections.abc import Mapping

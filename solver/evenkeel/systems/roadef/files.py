@@ -1,6 +1,11 @@
-"""Model and assignment, in."""
+"""Read and write the model and assignment files of a machine reassignment."""
 
+import gzip
 import re
+import warnings
+import zlib
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +15,98 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import check_range
-from evenkeel.systems.roadef.cluster import cluster_of
+from evenkeel.model.reading.arrays import LISTED_FAULTS, check_range
+from evenkeel.model.runtime.atomic import write_atomically
+from evenkeel.systems.documents import quoted
+from evenkeel.systems.roadef.cluster import cluster_of, native_of
 from evenkeel.systems.roadef.reassignment import MoveDistance, RoadefModel
-from evenkeel.systems.roadef.words import Truncated, Words, integers
+
+WORD_LIMIT = 2**32
+"""Values are unsigned 32-bit integers."""
+
+BAD_WORD = re.compile(r"(?<!\S)(?![0-9]{1,18}(?!\S))\S+", re.ASCII)
+
+
+class Truncated(Exception):
+    """The file ended before its model did; the fault is noted already."""
+
+
+class Words:
+    """The integers of one file, taken from the front."""
+
+    def __init__(self, faults: FaultList, path: Path) -> None:
+        self.faults = faults
+        self.name = path.name
+        self.at = 0
+        self.words = integers(faults, path)
+
+    def take(self, count: int, what: str) -> NDArray[np.int64]:
+        """Take ``count`` integers; ``what`` names them for the message."""
+        there = len(self.words) - self.at
+        if count > there:
+            self.faults.add(f"{self.name}: {what}", there, f"the file ends; needs {count} integers")
+        if not 0 <= count <= there:
+            raise Truncated  # that a number is negative is noted already
+        taken = self.words[self.at : self.at + count]
+        self.at += count
+        return taken
+
+    def count(self, what: str) -> int:
+        """Take one integer that says how many records follow."""
+        count = int(self.take(1, what)[0])
+        if count < 0:
+            raise Truncated  # that it is negative is noted already
+        return count
+
+    def records(self, what: str, width: int) -> int:
+        """Take the number of records that follow; each takes at least ``width`` integers."""
+        count = self.count(what)
+        there = len(self.words) - self.at
+        if count * width > there:
+            needed = f"the file ends; needs {count * width} integers"
+            self.faults.add(f"{self.name}: {what}", there, needed)
+            raise Truncated
+        return count
+
+    def finish(self) -> None:
+        """Note what is left over."""
+        if self.at < len(self.words):
+            self.faults.add(self.name, len(self.words) - self.at, "integers after the end")
+
+
+def integers(faults: FaultList, path: Path) -> NDArray[np.int64]:
+    """Return all integers of a file; what is none of them is a fault."""
+    try:
+        data = path.read_bytes()
+        # rows of distances shrink as far as anything can: no size is suspicious
+        text = gzip.decompress(data) if path.suffix == ".gz" else data
+        decoded = text.decode("ascii")
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        faults.add(path.name, type(error).__name__, f"cannot be read: {error}")
+        return np.zeros(0, np.int64)
+    if not decoded.strip():
+        return np.zeros(0, np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            words = np.fromstring(decoded, np.int64, sep=" ")
+        except (DeprecationWarning, ValueError):
+            words = np.fromstring(_cleaned(faults, path.name, decoded), np.int64, sep=" ")
+    check_range(faults, path.name, words, 0, WORD_LIMIT, "must be an unsigned 32-bit integer")
+    return words
+
+
+def _cleaned(faults: FaultList, name: str, text: str) -> str:
+    """Note words that are no integers and put 0 in their places, so that the others keep theirs."""
+    cleaned, count = BAD_WORD.subn("0", text)
+    for one in islice(BAD_WORD.finditer(text), min(count, LISTED_FAULTS)):
+        at = len(re.findall(r"\S+", text[: one.start()], re.ASCII))
+        faults.add(f"{name}[{at}]", quoted(one[0]), "must be an unsigned 32-bit integer")
+    if count > LISTED_FAULTS:
+        more = count - LISTED_FAULTS
+        faults.add(name, more, "more words are not unsigned 32-bit integers")
+    return cleaned
+
 
 MODEL_NAME = re.compile(r"model.*\.txt(\.gz)?")
 
@@ -196,3 +289,71 @@ def _distance(
         if len(values) and (found.setdefault(kind, int(values[0])) != values).any():
             return MoveDistance((0, 0, 0), _kept(matrix.astype(np.uint32)))
     return MoveDistance((found.get(2, 0), found.get(1, 0), found.get(0, 0)), None)
+
+
+def write(cluster: Cluster, placement: Placement, path: str | Path) -> None:
+    """Write the machine of each process on one line; compressed if the name ends in ``.gz``."""
+    write_atomically(path, encoded_assignment(cluster, placement, Path(path)))
+
+
+def encoded_assignment(cluster: Cluster, placement: Placement, path: Path) -> bytes:
+    """Return the content of an assignment file."""
+    if placement.slots not in (1, None) or (np.diff(placement.first) != 1).any():
+        raise InvalidInput([Fault("placement", placement.slots, "needs one replica per partition")])
+    if (placement.node < 0).any():
+        lost = int(np.argmax(placement.node < 0))
+        raise InvalidInput([Fault(f"placement[{lost}]", -1, "is on no machine")])
+    if len(placement) != len(cluster.partitions):
+        raise InvalidInput([Fault("placement", len(placement), "is of another cluster")])
+    return _packed(path, " ".join(map(str, placement.node.tolist())) + "\n")
+
+
+def write_model(cluster: Cluster, path: str | Path) -> None:
+    """Write the integers that the cluster was read from, one record per line."""
+    write_atomically(path, encoded_model(cluster, Path(path)))
+
+
+def encoded_model(cluster: Cluster, path: Path) -> bytes:
+    """Return the content of a model file."""
+    return _packed(path, "\n".join(_model_lines(native_of(cluster))) + "\n")
+
+
+def _model_lines(model: RoadefModel) -> Iterable[str]:
+    """Yield the six sections, one record per line."""
+
+    def line(*values: object) -> str:
+        return " ".join(map(str, values))
+
+    resources = len(model.transient)
+    yield str(resources)
+    for flag, weight in zip(model.transient.tolist(), model.load_weight.tolist(), strict=True):
+        yield line(int(flag), weight)
+    machines = len(model.capacity)
+    yield str(machines)
+    others = np.arange(machines)
+    for m in range(machines):
+        far = model.distance.between(
+            np.full(machines, m), others, model.neighbourhood, model.location
+        )
+        yield line(
+            model.neighbourhood[m], model.location[m], *model.capacity[m].tolist(),
+            *model.safety[m].tolist(), *far.tolist(),
+        )  # fmt: skip
+    yield str(len(model.spread))
+    first = np.searchsorted(model.needs[:, 0], np.arange(len(model.spread) + 1)).tolist()
+    for s, amount in enumerate(model.spread.tolist()):
+        needed = model.needs[first[s] : first[s + 1], 1].tolist()
+        yield line(amount, len(needed), *needed)
+    yield str(len(model.service))
+    rows = np.column_stack([model.service, model.requirement, model.move_cost])
+    yield from (line(*row) for row in rows.tolist())
+    yield str(len(model.balance))
+    for *pair, weight in model.balance.tolist():
+        yield line(*pair)
+        yield str(weight)
+    yield line(model.process_weight, model.service_weight, model.machine_weight)
+
+
+def _packed(path: Path, text: str) -> bytes:
+    data = text.encode("ascii")
+    return gzip.compress(data, mtime=0) if path.suffix == ".gz" else data

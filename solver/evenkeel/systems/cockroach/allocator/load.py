@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evenkeel.systems.cockroach.allocator.one_range import leases
-from evenkeel.systems.cockroach.allocator.one_range.follow_workload import no_workload
-from evenkeel.systems.cockroach.allocator.one_range.replicas import SETTINGS, rng_state_of
+from evenkeel.systems.cockroach.allocator import leases
+from evenkeel.systems.cockroach.allocator.follow_workload import no_workload
+from evenkeel.systems.cockroach.allocator.replicas import SETTINGS, rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.constraints import room_to_analyse
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload

@@ -1,9 +1,17 @@
-"""Zone configurations: what is wanted of a range, as CockroachDB writes it."""
+"""Zone configurations of CockroachDB, and their conversion from and to rules of the model."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import distinct_rows
+from evenkeel.model.binding import BoundRule, bound_rules
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.rules import Amount, Rule, parse_expression
 
 FIELDS = ("num_replicas", "num_voters", "constraints", "voter_constraints", "lease_preferences")
 """What a configuration says."""
@@ -295,3 +303,172 @@ def _check_tiers(
             faults.add(path, str(one), f"no store has a tier {one.key!r}; known: {names}")
         elif one.key and one.required and (one.key, one.value) not in known:
             faults.add(path, str(one), f"no store has {one.key}={one.value}")
+
+
+HOST = "host"
+"""Tier whose domains are CockroachDB's nodes; without it every node of the cluster is one."""
+
+
+def zone_configs_of(cluster: Cluster) -> tuple[list[ZoneConfig], NDArray[np.int32]]:
+    """Say what the partitions of a cluster want in CockroachDB's words.
+
+    Requirements and places become constraints, leader preferences lease preferences. Limits per
+    domain have no counterpart: diversity is what spreads replicas there.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[1.0]] * 3, load=[[0.1]] * 2, domains={"zone": ["a", "b", "c"]}, replicas=2,
+    ...     rules=[ek.Rule(place={"zone=a": 1})],
+    ... )
+    >>> configs, config = zone_configs_of(cluster)
+    >>> [(str(c.constraints[0]), c.replicas) for c in configs[0].constraints], config.tolist()
+    ([('+zone=a', 1)], [0, 0])
+    """
+    rules, rule = bound_rules(cluster)
+    partitions = cluster.partitions
+    keys = np.stack([rule, partitions.replicas, partitions.voters], axis=1)
+    if len(keys) == 0:
+        return [], np.zeros(0, np.int32)
+    distinct, config = distinct_rows(keys.astype(np.int64))
+    read = [
+        _config(cluster, rules[q], replicas, voters) for q, replicas, voters in distinct.tolist()
+    ]
+    return read, config.astype(np.int32)
+
+
+def _config(cluster: Cluster, rule: BoundRule, replicas: int, voters: int) -> ZoneConfig:
+    place, voters_place = [
+        dict(chain.from_iterable(mapping.items() for mapping in listed))
+        for listed in (
+            [one.place for one in (rule.own, rule.shared) if one is not None],
+            [one.voters_place for one in (rule.own, rule.shared) if one is not None],
+        )
+    ]
+    return ZoneConfig(
+        num_replicas=replicas,
+        num_voters=voters,
+        constraints=_conjunctions(cluster, rule.require, place, replicas),
+        voter_constraints=_conjunctions(cluster, rule.voters_require, voters_place, voters),
+        lease_preferences=[_constraints(cluster, [text]) for text in rule.lead],
+    )
+
+
+def _conjunctions(
+    cluster: Cluster, require: Sequence[str], place: Mapping[str, int], total: int
+) -> list[Conjunction]:
+    """What all must meet goes into every conjunction, and into one for those nobody counts."""
+    counted = [
+        Conjunction(_constraints(cluster, [*require, text]), count) for text, count in place.items()
+    ]
+    if not require:
+        return counted
+    if not counted:
+        return [Conjunction(_constraints(cluster, require))]
+    rest = total - sum(place.values())
+    return [*counted, Conjunction(_constraints(cluster, require), rest)] if rest > 0 else counted
+
+
+def _constraints(cluster: Cluster, texts: Sequence[str]) -> tuple[Constraint, ...]:
+    """Read expressions; labels that are no tier stand for attributes."""
+    found = []
+    for text in texts:
+        for test in parse_expression(FaultList(), "", text):
+            if test.value is None:
+                found.append(Constraint(test.wanted, "", test.key))
+            elif test.key in cluster.topology.tiers and test.key != HOST:
+                found.append(Constraint(test.wanted, test.key, test.value))
+            else:
+                found.append(Constraint(test.wanted, "", f"{test.key}={test.value}"))
+    return tuple(found)
+
+
+def rule_of(
+    config: ZoneConfig, spread: Mapping[str, Amount], tiers: Collection[tuple[str, str]]
+) -> Rule:
+    """Say what a zone configuration wants in the words of the model.
+
+    Constraints for every replica become requirements, those with numbers places, lease preferences
+    leaders. How many replicas there are to be is no matter of rules.
+
+    Examples
+    --------
+    >>> us = Constraint(True, "region", "us")
+    >>> hdd = Constraint(False, "", "hdd")
+    >>> rule = rule_of(ZoneConfig(5, 3, [Conjunction((us, hdd), 2)], [Conjunction((us,))]), {},
+    ...                [("region", "us")])
+    >>> rule.place, rule.voters_require, rule.lead
+    ({'region=us,-hdd': 2}, ['region=us'], [])
+    """
+    require, place = _wanted(config.constraints, tiers)
+    voters_require, voters_place = _wanted(config.voter_constraints, tiers)
+    lead = [_text(one, tiers) for one in config.lease_preferences if _is_met(one, tiers)]
+    return Rule(
+        require=require,
+        voters_require=voters_require,
+        place=place,
+        voters_place=voters_place,
+        lead=[text for text in lead if text],
+        spread=spread,
+    )
+
+
+def attributes_of(configs: Iterable[ZoneConfig]) -> set[str]:
+    """Return the attributes that configurations speak of.
+
+    Examples
+    --------
+    >>> attributes_of([ZoneConfig(lease_preferences=[(Constraint(True, "", "ssd"),)])])
+    {'ssd'}
+    """
+    found = set()
+    for config in configs:
+        counted = (*config.constraints, *config.voter_constraints)
+        for listed in (*(one.constraints for one in counted), *config.lease_preferences):
+            found |= {one.value for one in listed if not one.key}
+    return found
+
+
+def _wanted(
+    listed: Sequence[Conjunction], tiers: Collection[tuple[str, str]]
+) -> tuple[list[str], dict[str, int]]:
+    """What every replica must meet, and what so many of them must."""
+    every: list[str] = []
+    place: dict[str, int] = {}
+    for one in listed:
+        text = _text(one.constraints, tiers)
+        if text and one.replicas:
+            place[text] = place.get(text, 0) + one.replicas
+        elif text:
+            every.append(text)
+    # of several for every replica a store need satisfy only one, which no rule can say
+    return (every if len(listed) == 1 else []), place
+
+
+def _text(constraints: Sequence[Constraint], tiers: Collection[tuple[str, str]]) -> str:
+    """Several constraints in one expression."""
+    return ",".join(
+        str(one) if not one.key
+        else f"{one.key}{'=' if one.required else '!='}{one.value}"
+        if (one.key, one.value) in tiers
+        else f"+{nowhere((one.key, one.value))}"
+        for one in constraints
+        if one.required or not one.key or (one.key, one.value) in tiers
+    )  # fmt: skip
+
+
+def _is_met(constraints: Sequence[Constraint], tiers: Collection[tuple[str, str]]) -> bool:
+    """Whether there is each place that constraints require: leases are preferred nowhere else."""
+    return all((one.key, one.value) in tiers for one in constraints if one.required and one.key)
+
+
+def nowhere(place: tuple[str, str]) -> str:
+    """Return the tag that stands for a place that no store is in: no node carries it.
+
+    Examples
+    --------
+    >>> nowhere(("region", "us"))
+    'region:us'
+    """
+    return ":".join(place)

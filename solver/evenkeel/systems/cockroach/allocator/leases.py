@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evenkeel.systems.cockroach.allocator.one_range.follow_workload import no_workload
-from evenkeel.systems.cockroach.allocator.one_range.replicas import rng_state_of
+from evenkeel.systems.cockroach.allocator.follow_workload import no_workload
+from evenkeel.systems.cockroach.allocator.replicas import rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.leases import target as choice
 from evenkeel_kernels.cockroach.leases.follow_workload import Workload

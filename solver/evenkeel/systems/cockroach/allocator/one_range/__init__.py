@@ -1,1 +1,0 @@
-"""One decision about one range, as the simulator asks for it."""

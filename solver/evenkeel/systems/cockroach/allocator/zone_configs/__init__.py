@@ -1,1 +1,0 @@
-"""Zone configurations, and their translation to and from rules."""

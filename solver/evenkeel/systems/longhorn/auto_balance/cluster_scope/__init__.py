@@ -1,1 +1,0 @@
-"""One plan for all volumes of a Longhorn system."""
