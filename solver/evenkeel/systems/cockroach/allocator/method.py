@@ -1,6 +1,7 @@
 """The method ``cockroach``: CockroachDB's replicate queue and store rebalancer until convergence.
 
-The run models a cluster with instant gossip: every store knows each change before the next decision.
+The run models a cluster with instant gossip: every store knows each change before the next
+decision.
 """
 
 from collections.abc import Callable, Iterator
