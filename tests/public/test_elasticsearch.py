@@ -38,7 +38,7 @@ class TestWatermarks:
         answer, commands = ordered(public("elasticsearch/no-disk-figures"))
         assert answer.code == 0
         assert targets(commands) == {"c"}
-        assert "no room of disks of c: taken for the average of the others" in answer.text
+        assert "no room of disks of c: they count as the average of the others" in answer.text
 
     @pytest.mark.parametrize("level", ["5%", "none"])
     def test_a_client_node_holds_nothing(self, public, level):

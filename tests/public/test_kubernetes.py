@@ -26,7 +26,7 @@ def test_requests_that_differ_break_nothing(public):
     assert case.run("check", "nodes.json", "pods.json").code == 0
     answer, moved = evicted(case, *NEVER)
     assert (answer.code, moved) == (0, {})
-    assert "pods of default/StatefulSet/db ask for different amounts" in answer.text
+    assert "pods of default/StatefulSet/db request different amounts" in answer.text
 
 
 class TestVolumes:
@@ -61,7 +61,7 @@ class TestReports:
             ),
             (
                 "kubernetes/budget-of-one-replica", ("--drain", "a"), 3, {"web-77c-1"},
-                "budgets default/issuer let no pod go",
+                "budgets default/issuer allow no disruption",
             ),
             ("kubernetes/rabbitmq-in-two-namespaces", (), 0, set(), "none broken"),
         ],

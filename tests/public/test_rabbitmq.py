@@ -60,7 +60,7 @@ def test_what_is_no_quorum_queue_is_noted(public, name, told, placed):
 def test_in_a_partition_of_the_network_its_queues_are_left_alone(public):
     case = public("rabbitmq/partition-of-the-network")
     answer = case.run("solve", "queues.json", "nodes.json", "--leaders", "0", "-o", "out.sh")
-    assert "a partition of the network (rabbit@server-1, rabbit@server-2)" in answer.text
+    assert "a network partition (rabbit@server-1, rabbit@server-2)" in answer.text
     assert {queue for _, queue, _ in calls(case)} <= {"alone"}  # it has no member there
 
 

@@ -125,7 +125,7 @@ class TestReading:
         assert partly.startswith("pods of namespace d only")
         assert [note.partition(": ")[2] for note in notes] == [
             "a spread by z that counts others' pods, too", "affinity with other pods",
-            "nodes that it would rather be on",
+            "preferred nodes",
         ]  # fmt: skip
 
     @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ class TestVolumes:
         bound = [volume("v", ZONE, "b"), claim("c", "v")]
         cluster = registry.read(listed(*NODES, pod("p-0", "a1", volumes=uses("c")), *bound))
         assert places_after(cluster)[1] == ["a1"]
-        assert "d/p-0 run where their volumes are not" in notes_of(cluster)
+        assert "d/p-0 run on nodes that do not reach their volumes" in notes_of(cluster)
 
     def test_what_is_on_the_disk_of_a_node_is_noted(self):
         own = [{"name": "tmp", "emptyDir": {}}]
@@ -203,7 +203,7 @@ class TestBudgets:
         assert cluster.partitions.min_active.tolist() == least
         stays = (cluster.placement.flags & Flag.PINNED) != 0
         assert stays.tolist() == [least == [2]] * 2
-        assert ("budgets d/b let no pod go" in notes_of(cluster)) is (least == [2])
+        assert ("budgets d/b allow no disruption" in notes_of(cluster)) is (least == [2])
 
     def test_a_budget_counts_the_pods_of_all_that_it_selects(self):
         pods = [pod("p-0", "a1"), pod("q-0", "b1", owner="q", labels={"app": "p"})]
@@ -215,7 +215,7 @@ class TestBrokenClusters:
     def test_pods_on_nodes_that_are_not_listed_are_passed_over(self):
         cluster = registry.read(listed(*NODES, pod("p-0", "gone"), pod("p-1", "a1")))
         assert places_after(cluster)[1] == ["a1"]
-        assert "pods on nodes that they do not list: d/p-0 on gone" in notes_of(cluster)
+        assert "pods on nodes that are not listed: d/p-0 on gone" in notes_of(cluster)
 
     def test_a_node_without_room_takes_nothing_and_is_not_overfull(self):
         blank = node("z")

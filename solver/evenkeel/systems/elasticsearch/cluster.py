@@ -1,4 +1,4 @@
-"""The answers put together: nodes that hold data, indices as groups, shards as partitions."""
+"""Read a cluster from API answers: data nodes, indices as groups, shards as partitions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -45,8 +45,8 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     Raises
     ------
     InvalidInput
-        Naming every problem with file, place and value: truncated answers, shards on nodes that
-        another file should know and does not, copies that come twice.
+        With every problem by file, place and value: truncated answers, shards on nodes that another
+        file should list, copies that come twice.
     """
     faults = FaultList()
     found = gather(faults, documents)
@@ -84,10 +84,10 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
 
 
 def _nodes(found: Findings) -> list[DataNode]:
-    """Return the nodes that hold data, by name: those of ``_nodes``, or else all that are named.
+    """Return the data nodes, by name: those of ``_nodes``, or else all that other files name.
 
-    Where shards stand on others, files are of different times, or tell a part: these nodes are
-    closed, and what they have stays.
+    Shards on other nodes show files of different times, or partial ones: such nodes are closed,
+    and their shards stay.
     """
     if found.nodes:
         known = {node.name: DataNode.of(key, node) for key, (_, node) in found.nodes.items()}
@@ -100,8 +100,8 @@ def _nodes(found: Findings) -> list[DataNode]:
         }
         if strange:
             found.notes.append(
-                f"that shards are on {some_of([*strange], printable)}, which by _nodes hold no "
-                "data: they stay there, and nothing goes there; list shards and nodes at one time"
+                f"that shards are on {some_of([*strange], printable)}, which hold no data by "
+                "_nodes: they stay there, and no other shard goes there; list both at one time"
             )
         return [node for _, node in sorted((holding | strange).items())]
     searching = _searching(found)
@@ -120,21 +120,21 @@ def _nodes(found: Findings) -> list[DataNode]:
                     named[name] = node if node.holds else replace(node, roles=None)
     if empty:
         found.notes.append(
-            f"no disk and no shard of {some_of(empty, printable)}: taken for nodes that hold no "
-            "data, such as client nodes; add _nodes, which tells their roles"
+            f"no disk and no shard of {some_of(empty, printable)}: they count as nodes "
+            "without data, such as client nodes; add _nodes, which has their roles"
         )
     return sorted(named.values(), key=lambda node: node.name)
 
 
 def _without_disk(found: Findings, busy: Collection[str]) -> list[str]:
-    """Return the nodes of a table of disks of which it tells neither a disk nor shards."""
-    told = {row.get("node"): any(row.get(key) for key in SIZES) for _, row in found.allocation}
-    empty = [name for name, size in told.items() if name and not size and name not in busy]
-    return [name for name in empty if name != "UNASSIGNED"] if any(told.values()) else []
+    """Return the nodes in a table of disks that have neither a disk nor shards."""
+    sized = {row.get("node"): any(row.get(key) for key in SIZES) for _, row in found.allocation}
+    empty = [name for name, size in sized.items() if name and not size and name not in busy]
+    return [name for name in empty if name != "UNASSIGNED"] if any(sized.values()) else []
 
 
 def _searching(found: Findings) -> set[str]:
-    """Return the nodes that hold search replicas and nothing else, as those of that role do."""
+    """Return the nodes that hold search replicas only, as nodes with that role do."""
     held: dict[bool, set[str]] = {True: set(), False: set()}
     for row in found.shards:
         held[row.get("prirep") == "s"].update(name for name, _, _ in ends(row))
@@ -144,7 +144,7 @@ def _searching(found: Findings) -> set[str]:
 def _placement(
     found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Return the copies of each shard, those on their way to another node already there."""
+    """Return the copies of each shard, relocating ones at their target."""
     node: list[int] = []
     flags: list[int] = []
     leader, wanted = [], []
@@ -163,7 +163,7 @@ def _placement(
         led = bool(own) and own[0] >= 0 and found.shards[shard.rows[0]]["prirep"] == "p"
         node += own
         leader.append(0 if led else -1)
-        # without its primary there is nothing to make copies of, and what is missing stays so
+        # without a primary there is no source for copies, and missing ones stay missing
         if not led:
             flags[begin:] = [one | int(MARKS) for one in flags[begin:]]
         wanted.append(len(own))
@@ -178,7 +178,7 @@ def _placement(
 
 
 def _roles(found: Findings, shards: Sequence[Shard]) -> dict[str, Any]:
-    """Return which copies never lead, since all that they do is search."""
+    """Return the roles of copies: search replicas never lead."""
     role = [
         Role.NON_VOTER if found.shards[i]["prirep"] == "s" else Role.VOTER
         for shard in shards
@@ -189,7 +189,7 @@ def _roles(found: Findings, shards: Sequence[Shard]) -> dict[str, Any]:
 
 
 def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
-    """Return the node of a copy, -1 for none, and what is known of the copy."""
+    """Return the node of a copy, -1 for none, and its flags."""
     row = found.shards[i]
     state, name = row.get("state"), row.get("node")
     if not name:
@@ -210,7 +210,7 @@ def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
-    """Return what nodes may do: filters of the cluster and shutdowns drain them."""
+    """Return the states of nodes: cluster filters and shutdowns drain them."""
     leave = ~allowed(found.cluster, "cluster.routing.allocation.", nodes)
     strange = np.array([node.strange for node in nodes], np.bool_)
     leave &= ~strange
@@ -223,7 +223,7 @@ def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
             leave[n] |= one.type.upper() in ("REMOVE", "REPLACE", "SIGTERM")
         elif one.node_id not in found.nodes:
             found.notes.append(
-                f"that {printable(one.node_id)} is shut down, which is no node here: passed over"
+                f"that {printable(one.node_id)} is shut down, which is not a node here: ignored"
             )
     most = whole(found.faults, found.cluster, "cluster.routing.allocation.total_shards_per_node")
     return {
@@ -234,11 +234,11 @@ def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
 
 
 WITHOUT_WATERMARKS = (PARTIAL, "index.routing.allocation.disk.watermark.ignore")
-"""Settings of indices that no watermark is asked for."""
+"""Settings of indices that ignore watermarks."""
 
 
 class Held(NamedTuple):
-    """Where copies of shards are, or go."""
+    """Nodes of copies, at their target if they relocate."""
 
     first: NDArray[np.int64]
     """(P + 1,)"""
@@ -254,9 +254,9 @@ def closed_pairs(
     held: Held,
     above: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
-    """Return pairs of a shard and a node that it may not come to, (F, 2)."""
+    """Return pairs of a shard and a node that is closed to it, (F, 2)."""
     parts = [
-        _product(_asking(found, shards), np.flatnonzero(above)),
+        _product(_bound_by_watermarks(found, shards), np.flatnonzero(above)),
         _without_places(found, shards, nodes),
         _on_hosts(found, shards, nodes, held),
         _older(found, nodes, held),
@@ -274,8 +274,8 @@ def _product(partitions: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray
     return np.stack([np.repeat(partitions, len(nodes)), np.tile(nodes, len(partitions))], 1)
 
 
-def _asking(found: Findings, shards: Sequence[Shard]) -> NDArray[np.int64]:
-    """Return the shards that watermarks are asked for."""
+def _bound_by_watermarks(found: Findings, shards: Sequence[Shard]) -> NDArray[np.int64]:
+    """Return the shards that watermarks bind."""
     ignoring = {
         index
         for index, settings in found.indices.items()
@@ -287,7 +287,7 @@ def _asking(found: Findings, shards: Sequence[Shard]) -> NDArray[np.int64]:
 def _without_places(
     found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode]
 ) -> NDArray[np.int64]:
-    """Close all nodes where awareness asks for an attribute that none of them has."""
+    """Close all nodes if awareness requires an attribute that no node has."""
     asked = words(found.cluster.get(f"{AWARE}attributes", ("", ""))[1])
     if not found.nodes or all(any(node.values(one) for node in nodes) for one in asked):
         return np.zeros((0, 2), np.int64)
@@ -298,7 +298,7 @@ def _without_places(
 def _on_hosts(
     found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], held: Held
 ) -> NDArray[np.int64]:
-    """Close the other nodes of hosts that have a copy: not even that copy may go there."""
+    """Close the other nodes of a host with a copy, even to that copy."""
     none = np.zeros((0, 2), np.int64)
     if not is_true(found.cluster, SAME_HOST, False):
         return none
@@ -327,10 +327,10 @@ def _older(found: Findings, nodes: Sequence[DataNode], held: Held) -> NDArray[np
     parts = [np.zeros((0, 2), np.int64)]
     if len(versions) < 2:
         return parts[0]
-    told = [".".join(map(str, version)) for version in versions]
+    releases = [".".join(map(str, version)) for version in versions]
     found.notes.append(
-        f"that nodes are of several releases, {some_of(told, printable)}: no shard goes to a node "
-        "older than that of its primary"
+        f"that nodes are of several releases, {some_of(releases, printable)}: no shard goes to a "
+        "node older than that of its primary"
     )
     rank = np.array(
         [versions.index(node.version) if node.version else len(versions) for node in nodes]

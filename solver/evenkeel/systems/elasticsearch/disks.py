@@ -1,4 +1,4 @@
-"""What disks have room for: sizes of shards, watermarks, and nodes above them."""
+"""Disks: capacities below the watermarks, sizes of shards, and nodes above a watermark."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ SETTINGS = "cluster.routing.allocation.disk."
 WATERMARK = f"{SETTINGS}watermark"
 USUAL = {"low": "85%", "high": "90%", "flood_stage": "95%"}
 HEADROOM = {"low": "200gb", "high": "150gb", "flood_stage": "100gb"}
-"""What stays free at most, where the watermark is the usual one, from ``CAPPED`` on."""
+"""Largest headroom of the default watermarks, from release ``CAPPED`` on."""
 
 CAPPED = (8, 5)
 
@@ -33,11 +33,11 @@ class Disk(NamedTuple):
 
     used: float
     others: float
-    """What is used by other things than shards."""
+    """Bytes used by other data than shards."""
 
 
 class Watermark(NamedTuple):
-    """How much of a disk stays free: a share of it, and no more than so many bytes."""
+    """The free share of a disk, and its limit in bytes."""
 
     share: float
     most: float
@@ -48,7 +48,7 @@ class Watermark(NamedTuple):
 
 
 class Disks(NamedTuple):
-    """Arguments for a cluster, and the nodes that take nothing."""
+    """Arguments of a cluster, and the nodes above the low watermark."""
 
     given: dict[str, Any]
     above: NDArray[np.bool_]
@@ -58,10 +58,10 @@ class Disks(NamedTuple):
 def disks_of(
     found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
 ) -> Disks:
-    """Return the sizes of shards, and what nodes have room for below the watermarks.
+    """Return the sizes of shards, and the capacities of nodes below the watermarks.
 
-    A node below the low watermark takes shards up to it; one above takes none, and has to give
-    some away above the high one.
+    A node below the low watermark takes shards up to it. One above takes none, and above the high
+    watermark it has to give some away.
     """
     sizes, standing, coming, held, count = _sizes(found, shards, nodes, place)
     measured = bool(found.allocation) or bool(sizes.any())
@@ -69,27 +69,27 @@ def disks_of(
     if measured:
         load[:, 1] = sizes
     copies = np.array([len(shard.rows) for shard in shards], np.float64)
-    # nothing limits these, yet a node can be level only against some capacity
+    # balance is measured against capacities, so unlimited dimensions need one, too
     everything = np.maximum(copies @ load, 1.0) if shards else load.sum(0) + 1
     capacity = np.tile(everything, (len(nodes), 1))
     above = np.zeros(len(nodes), np.bool_)
-    told = _told(found, nodes, place, standing, count)
+    disks = _disks(found, nodes, place, standing, count)
     recent = any(node.version >= CAPPED for node in nodes)
     marks = [watermark(found, kind, recent) for kind in USUAL]
     flooded: list[str] = []
-    for n, disk in sorted(told.items()):
+    for n, disk in sorted(disks.items()):
         if nodes[n].only_frozen:
-            continue  # its cache fills the disk on purpose: no watermark is asked
+            continue  # its cache fills the disk by design: watermarks do not apply
         low, high, flood = (mark.room(disk.total) for mark in marks)
         used = disk.used + coming[n]
         above[n] = used > low
         bound = high if above[n] else low
         capacity[n, 1] = max(bound - disk.others, 0.0)
-        if used <= bound:  # copies may be smaller where they stand than they count
+        if used <= bound:  # a copy may be smaller than the size of its shard
             capacity[n, 1] = max(capacity[n, 1], held[n])
         if disk.used > flood:
             flooded.append(_share(nodes[n], disk))
-    _note(found, nodes, told, above, flooded)
+    _note(found, nodes, disks, above, flooded)
     given = {
         "dimensions": [COUNT, "disk"][: 1 + measured],
         "load": load,
@@ -102,12 +102,12 @@ def disks_of(
 def _sizes(
     found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
 ) -> Sequence[NDArray[np.float64]]:
-    """Return how large shards are (P,), and per node what stands, comes, counts, how many (N,)."""
+    """Return sizes of shards (P,), and per node present, incoming and counted bytes, and shards."""
     sizes = np.zeros(len(shards))
     standing, coming, held, count = np.zeros((4, len(nodes)))
     for p, shard in enumerate(shards):
         own = [_size(found, i) for i in shard.rows]
-        # copies that are being made are smaller for a while: the largest tells the size
+        # copies in progress are smaller for a while: the largest is the size
         sizes[p] = max(own)
         for i, size in zip(shard.rows, own, strict=True):
             row = found.shards[i]
@@ -125,23 +125,23 @@ def _sizes(
 
 
 def _size(found: Findings, i: int) -> float:
-    """Return the size of a copy; 0 where none is told."""
+    """Return the size of a copy; 0 if it is missing."""
     text = found.shards[i].get("store")
     if text is not None and not (text.isascii() and text.isdecimal() and len(text) < 19):
         return amount(found.faults, f"{found.shard_at(i)}.store", text)
     return float(text or 0)
 
 
-def _told(
+def _disks(
     found: Findings,
     nodes: Sequence[DataNode],
     place: Mapping[str, int],
     standing: NDArray[np.float64],
     count: NDArray[np.float64],
 ) -> dict[int, Disk]:
-    """Return the disk of each node by number; one that is not told is like the others' average.
+    """Return the disk of each node by number; an unknown one is the average of the others.
 
-    Shards that a node has and no row tells are among the other things on its disk.
+    Shards that no row lists count as other data on the disk.
     """
     disks: dict[int, Disk] = {}
     seen: dict[str, str] = {}
@@ -166,11 +166,11 @@ def _told(
             strange.append(name)
     if strange:
         found.notes.append(
-            f"room of {some_of(strange, printable)}, which _nodes does not list: it is passed over"
+            f"room of {some_of(strange, printable)}, which _nodes does not list: it is ignored"
         )
     if partly:
         found.notes.append(
-            f"not all shards that nodes have, as a listing of some indices does: "
+            f"not all shards of nodes, as in a listing of some indices: "
             f"{some_of(partly, str, 4)}; the others stay and count by their bytes only; list all"
         )
     unknown = [n for n in range(len(nodes)) if n not in disks]
@@ -183,41 +183,41 @@ def _told(
     total = float(np.mean([disk.total for disk in disks.values()]))
     others = float(np.mean([disk.others for disk in disks.values()]))
     found.notes.append(
-        f"no room of disks of {names}: taken for the average of the others, "
-        f"{total / 2.0**30:,.1f} GiB with {others / 2.0**30:,.1f} GiB of other things; read "
+        f"no room of disks of {names}: they count as the average of the others, "
+        f"{total / 2.0**30:,.1f} GiB with {others / 2.0**30:,.1f} GiB of other data; read "
         "_cat/allocation again when it is known"
     )
     return disks | {n: Disk(total, others + standing[n], others) for n in unknown}
 
 
 def _disk(found: Findings, at: str, row: Row, standing: float) -> Disk:
-    """Return what a row tells of a disk.
+    """Return the disk in a row.
 
-    What is not told follows from the rest; ``standing`` is the size of the shards listed there.
+    Missing columns follow from the others; ``standing`` is the size of the shards listed there.
     """
-    told = {
+    sizes = {
         key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
         for key in ("total", "used", "avail", "indices")
     }
-    total = told["total"] or (told["used"] + told["avail"] if told["avail"] else 0.0)
-    own = told["indices"] if row.get("disk.indices") else standing
+    total = sizes["total"] or (sizes["used"] + sizes["avail"] if sizes["avail"] else 0.0)
+    own = sizes["indices"] if row.get("disk.indices") else standing
     if row.get("disk.used"):
-        used = told["used"]
+        used = sizes["used"]
     else:
-        used = total - told["avail"] if row.get("disk.avail") else own
+        used = total - sizes["avail"] if row.get("disk.avail") else own
     return Disk(total, used, max(used - own, 0.0))
 
 
 def watermark(found: Findings, kind: str, recent: bool) -> Watermark:
     """Return a watermark, a kind of ``USUAL``.
 
-    ``recent`` tells releases that bound what the usual watermarks leave free.
+    ``recent`` releases limit the headroom of the default watermarks.
     """
     if not is_true(found.cluster, f"{SETTINGS}threshold_enabled", True):
         return Watermark(0.0, 0.0)
     name = f"{WATERMARK}.{kind}"
-    at, told = found.cluster.get(name, ("", USUAL[kind]))
-    text = str(told)
+    at, value = found.cluster.get(name, ("", USUAL[kind]))
+    text = str(value)
     share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", text)
     ratio = re.fullmatch(r"[01]?\.[0-9]{1,9}|[01]", text)
     if not (share or ratio):
@@ -236,20 +236,20 @@ def _share(node: DataNode, disk: Disk) -> str:
 def _note(
     found: Findings,
     nodes: Sequence[DataNode],
-    told: Mapping[int, Disk],
+    disks: Mapping[int, Disk],
     above: NDArray[np.bool_],
     flooded: Sequence[str],
 ) -> None:
-    """Note which nodes are above a watermark, and what comes of that."""
+    """Note the nodes above a watermark, and the effect."""
     if above.any():
         mark = found.cluster.get(f"{WATERMARK}.low", ("", USUAL["low"]))[1]
-        full = [_share(nodes[n], told[n]) for n in np.flatnonzero(above).tolist()]
+        full = [_share(nodes[n], disks[n]) for n in np.flatnonzero(above).tolist()]
         found.notes.append(
             f"that nodes are above the low watermark, {WATERMARK}.low of {printable(str(mark))}: "
-            f"{some_of(full, str)}; Elasticsearch lets no shard come to them"
+            f"{some_of(full, str)}; Elasticsearch allocates no shard to them"
         )
     if flooded:
         found.notes.append(
             f"that nodes are above the flood stage: {some_of(flooded, str)}; indices with "
-            "shards there are read-only until it has sunk (index.blocks.read_only_allow_delete)"
+            "shards there are read-only until usage falls (index.blocks.read_only_allow_delete)"
         )

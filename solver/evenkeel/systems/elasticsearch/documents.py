@@ -1,4 +1,4 @@
-"""Which answer of an API a file is, and what it says: rows of tables, nodes, and flat settings."""
+"""Read API answers: rows of tables, nodes, shutdowns, and flat settings."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ LOOKS: Mapping[str, re.Pattern[str]] = {
     "host": re.compile(r"\S+"),
     "ip": re.compile(r"\S*[.:]\S*|-"),
 }
-"""What a cell looks like, by the title of its column; others hold anything."""
+"""Pattern of a cell, by the title of its column; other columns hold any text."""
 
 
 def borders(header: str, lines: Sequence[str]) -> list[int] | None:
@@ -66,7 +66,7 @@ def borders(header: str, lines: Sequence[str]) -> list[int] | None:
 
 
 def cut(titles: Sequence[str], ends: Sequence[int], line: str) -> Row | None:
-    """Return the cells of a line of a padded table; None where one does not look like its title."""
+    """Return the cells of a line of a padded table; None if one does not fit its column."""
     cells = [line[begin:end].strip() for begin, end in pairwise([0, *ends, len(line)])]
     return _row(titles, cells)
 
@@ -78,7 +78,7 @@ def split(titles: Sequence[str], line: str) -> Row | None:
 
 
 def _row(titles: Sequence[str], cells: Sequence[str]) -> Row | None:
-    """Return cells by their titles if all that are filled look like it."""
+    """Return cells by their titles; None if a filled one does not fit its column."""
     row = {title: cell or None for title, cell in zip(titles, cells, strict=True)}
     for title, cell in row.items():
         if cell is not None and title in LOOKS and not LOOKS[title].fullmatch(cell):
@@ -90,7 +90,7 @@ Table = Literal["shards", "allocation"]
 CatKind = Literal[Table, ""]
 
 LINES = 4
-"""Lines of which one shows what they all are."""
+"""Lines that are tried to identify a text."""
 
 ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|x(?:\.x){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 SHARD = re.compile(
@@ -106,7 +106,7 @@ ALLOCATION = re.compile(
 )
 NOWHERE = re.compile(r"[0-9]+(?: +[0-9.]+[kmgtp]?b?)* +UNASSIGNED(?: +\S+)?")
 ROLE = re.compile(r" +[a-z-]+$")
-"""Behind a node, the letters of what it is for."""
+"""The letters of roles after the name of a node."""
 
 USUAL: Mapping[Table, Sequence[str]] = {
     "shards": ("index", "shard", "prirep", "state", "docs", "store", "dataset", "ip", "node"),
@@ -116,13 +116,13 @@ USUAL: Mapping[Table, Sequence[str]] = {
         "node", "node.role",
     ),
 }  # fmt: skip
-"""The columns that are printed where nobody asked for others, in their order."""
+"""Default columns, in their order."""
 
 KEYS = frozenset({"index", "shard", "prirep"})
-"""Columns that tell which shard a row is about."""
+"""Columns that identify the shard of a row."""
 
 DISK = frozenset({"disk.used", "disk.avail", "disk.total"})
-"""Columns of which two tell how full a disk is."""
+"""Columns of which two give the usage of a disk."""
 
 SHORT: Mapping[Table, Mapping[str, str]] = {
     "shards": {
@@ -137,7 +137,7 @@ SHORT: Mapping[Table, Mapping[str, str]] = {
         "diskpercent": "disk.percent", "h": "host", "n": "node",
     },
 }  # fmt: skip
-"""Columns by the other names that they may be asked for by."""
+"""Columns by their aliases."""
 
 
 class Rows(NamedTuple):
@@ -148,7 +148,7 @@ class Rows(NamedTuple):
 
 
 def kind_of_text(head: str) -> CatKind:
-    """Tell what the beginning of a text is of.
+    """Return the table that a text begins with; "" for other texts.
 
     Examples
     --------
@@ -158,14 +158,14 @@ def kind_of_text(head: str) -> CatKind:
     for line in [line.strip() for line in head.lstrip().split("\n", LINES)[:LINES]]:
         if _heads("shards", _titles("shards", line)) or SHARD.fullmatch(line):
             return "shards"
-        told = ALLOCATION.fullmatch(line)
-        if _heads("allocation", _titles("allocation", line)) or (told and told["total"]):
+        row = ALLOCATION.fullmatch(line)
+        if _heads("allocation", _titles("allocation", line)) or (row and row["total"]):
             return "allocation"
     return ""
 
 
 def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
-    """Return the rows of a table, noting what is none."""
+    """Return the rows of a table, and report lines that are not rows."""
     lines = [line.rstrip("\r") for line in document.text(faults).split("\n")]
     filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     titles = _titles(kind, filled[0][1]) if filled else []
@@ -177,7 +177,7 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
             faults.add(f"{document.name}:{number}", quoted(header[:80]), missing)
             return Rows([], [])
         ends = borders(header, [line for _, line in filled])
-        # where titles are apart, so were cells, and words are none of them
+        # padded titles mean padded cells, which may hold blanks
         ways: list[Callable[[str], Row | None]] = []
         if ends is not None:
             ways.append(partial(cut, titles, ends))
@@ -201,12 +201,12 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
 
 
 def _titles(kind: Table, line: str) -> list[str]:
-    """Return the words of a line as the titles of columns that they would be."""
+    """Return the words of a line as titles of columns."""
     return [SHORT[kind].get(name, name) for name in line.lower().split()]
 
 
 def _heads(kind: Table, titles: Sequence[str]) -> bool:
-    """Whether titles are the header of a table."""
+    """Return whether titles are the header of a table."""
     if kind == "shards":
         return {*titles} >= KEYS
     disks = [title for title in titles if title.startswith("disk.")]
@@ -214,23 +214,23 @@ def _heads(kind: Table, titles: Sequence[str]) -> bool:
 
 
 def _missing(kind: Table, titles: Sequence[str]) -> str:
-    """Return what a header lacks without which the table tells nothing."""
+    """Return the required columns that a header lacks, as a message."""
     if "node" not in titles:
-        return "has no column node: nothing tells where shards are"
+        return "has no column node: the nodes of shards are unknown"
     if kind == "allocation" and len(DISK & {*titles}) < 2:
         return f"needs two of the columns {', '.join(sorted(DISK))}"
     return ""
 
 
 def _is_usual(kind: Table, titles: Sequence[str]) -> bool:
-    """Whether columns stand in the usual order, so that cells tell by their looks what they are."""
+    """Return whether columns are in the default order, so that patterns identify cells."""
     return [*titles] == [title for title in USUAL[kind] if title in titles]
 
 
 def _headed(
     titles: Sequence[str], ways: Sequence[Callable[[str], Row | None]], line: str
 ) -> Row | None:
-    """Return the cells of a line as the first of the ways to part them finds them."""
+    """Return the cells of a line by the first parser that fits."""
     row = next((row for way in ways if (row := way(line))), None)
     if row is None or any(title in titles and not row.get(title) for title in KEYS):
         return None
@@ -238,21 +238,21 @@ def _headed(
 
 
 def _shard(line: str) -> Row | None:
-    told = SHARD.fullmatch(line.strip())
-    return None if told is None else dict(told.groupdict())
+    found = SHARD.fullmatch(line.strip())
+    return None if found is None else dict(found.groupdict())
 
 
 def _allocation(line: str) -> Row | None:
     if NOWHERE.fullmatch(line.strip()):
         return {"node": "UNASSIGNED"}
-    told = ALLOCATION.fullmatch(line.strip())
-    if told is None:
+    found = ALLOCATION.fullmatch(line.strip())
+    if found is None:
         return None
-    row = {name: told[name] for name in ("host", "ip", "node")}
-    row["shards"] = told["counts"].split()[0]
-    row |= {f"disk.{name}": told[name] for name in ("indices", "used", "avail", "total")}
-    # releases that count more than shards also tell what nodes are for
-    if len(told["counts"].split()) > 1 and told["total"]:
+    row = {name: found[name] for name in ("host", "ip", "node")}
+    row["shards"] = found["counts"].split()[0]
+    row |= {f"disk.{name}": found[name] for name in ("indices", "used", "avail", "total")}
+    # releases with more counts also print the roles of nodes
+    if len(found["counts"].split()) > 1 and found["total"]:
         row["node"] = ROLE.sub("", row["node"] or "")
     return row
 
@@ -262,7 +262,7 @@ Kind = Literal[
 ]
 
 HEAD = 65536
-"""Bytes that are looked at to tell which answer a file is."""
+"""Bytes that identify an answer."""
 
 UNITS = {"b": 0, "kb": 10, "mb": 20, "gb": 30, "tb": 40, "pb": 50}
 AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([kmgtp]?b)?", re.IGNORECASE)
@@ -308,11 +308,11 @@ class IndexSettings(msgspec.Struct):
 
 @dataclass
 class Findings:
-    """Everything that was read, with the place where it stands."""
+    """Everything that was read, with its place in the files."""
 
     faults: FaultList
     kinds: set[str] = field(default_factory=set)
-    """Which answers there are."""
+    """Kinds of answers that were given."""
 
     shards: list[Row] = field(default_factory=list)
     files: list[tuple[int, str, list[int]]] = field(default_factory=list)
@@ -324,26 +324,26 @@ class Findings:
 
     shutdown: list[tuple[str, Shutdown]] = field(default_factory=list)
     cluster: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """Flat names of settings, each with its place and value; what overrides has overridden."""
+    """Effective settings by flat name, each with its place and value."""
 
     started: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """Settings of the cluster that nodes were started with, which all others override."""
+    """Settings from the configuration files of nodes, which all others override."""
 
     chosen: set[str] = field(default_factory=set)
-    """Settings of the cluster that somebody has set, and are no defaults."""
+    """Settings of the cluster that were set, and are no defaults."""
 
     indices: dict[str, dict[str, tuple[str, Any]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    """What was assumed and what is kept in part, for people: what the files tell."""
+    """Assumptions and limits, for people."""
 
     def shard_at(self, row: int) -> str:
-        """Return where a row of shards stands."""
+        """Return the place of a row of shards."""
         first, name, lines = next(one for one in reversed(self.files) if one[0] <= row)
         return f"{name}:{lines[row - first]}" if lines else f"{name}: [{row - first}]"
 
 
 def recognises(document: Document) -> Kind:
-    """Tell which answer a document is, if any.
+    """Return the answer that a document is; "" for other documents.
 
     Examples
     --------
@@ -368,22 +368,22 @@ def recognises(document: Document) -> Kind:
 
 OTHERS = {
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
-    "explain tells of one shard",
-    rb'.{0,4000}"relocating_shards"': "_cluster/health tells no shard",
-    rb".{0,400}(heap\.percent|node\.role)": "_cat/nodes tells no shard and no attribute",
-    rb"node +host +ip +attr +value": "_cat/nodeattrs tells no role",
-    rb"health +status +index": "_cat/indices tells no node",
+    "explain is about one shard",
+    rb'.{0,4000}"relocating_shards"': "_cluster/health lists no shard",
+    rb".{0,400}(heap\.percent|node\.role)": "_cat/nodes lists no shard and no attribute",
+    rb"node +host +ip +attr +value": "_cat/nodeattrs lists no role",
+    rb"health +status +index": "_cat/indices lists no node",
 }
-"""Answers that are none of ours, by what they look like."""
+"""Other answers, by their pattern."""
 
 
 def hint(document: Document) -> str:
-    """Tell what to give in place of another answer."""
+    """Return which answers to give instead of another one; "" for other documents."""
     head = document.data[:4096]
-    for looks, told in OTHERS.items():
+    for looks, reason in OTHERS.items():
         if re.match(looks, head, re.DOTALL):
             return (
-                f"{told}: give _cat/shards, _cat/allocation, _nodes, "
+                f"{reason}: give _cat/shards, _cat/allocation, _nodes, "
                 "_cluster/settings?include_defaults=true and _all/_settings?expand_wildcards=all"
             )
     return ""
@@ -400,8 +400,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
         elif kind == "nodes":
             _take_nodes(found, document)
         elif kind == "shutdown":
-            told = decode_json(faults, document, Shutdowns)
-            listed = enumerate(told.nodes if told else ())
+            decoded = decode_json(faults, document, Shutdowns)
+            listed = enumerate(decoded.nodes if decoded else ())
             found.shutdown += [(f"{document.name}: nodes[{i}]", one) for i, one in listed]
         elif kind == "cluster settings":
             _take_cluster(found, document)
@@ -416,7 +416,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
 
 
 def _take_table(found: Findings, document: Document, kind: Literal["shards", "allocation"]) -> None:
-    """Read shards or what nodes have room for, whether as JSON or as text."""
+    """Read a table of shards or disks, as JSON or text."""
     name, lines = document.name, list[int]()
     if document.data[:HEAD].lstrip().startswith(b"["):
         rows = decode_json(found.faults, document, list[Row]) or []
@@ -431,16 +431,14 @@ def _take_table(found: Findings, document: Document, kind: Literal["shards", "al
 
 
 def _take_nodes(found: Findings, document: Document) -> None:
-    told = decode_json(found.faults, document, Nodes)
+    decoded = decode_json(found.faults, document, Nodes)
     names: dict[str, str] = {node.name: at for at, node in found.nodes.values()}
-    for key, node in (told.nodes if told else {}).items():
+    for key, node in (decoded.nodes if decoded else {}).items():
         at = f"{document.name}: nodes.{quoted(key)}"
         if key in found.nodes:
             found.faults.add(at, quoted(key), f"is already given at {found.nodes[key][0]}")
         if node.name in names:
-            message = (
-                f"is already the name of {names[node.name]}: commands could not tell them apart"
-            )
+            message = f"is already the name of {names[node.name]}: commands need unique names"
             found.faults.add(f"{at}.name", quoted(node.name), message)
         names.setdefault(node.name, at)
         found.nodes.setdefault(key, (at, node))
@@ -450,9 +448,9 @@ def _take_nodes(found: Findings, document: Document) -> None:
 
 
 def _take_cluster(found: Findings, document: Document) -> None:
-    told = decode_json(found.faults, document, dict[str, Any]) or {}
+    decoded = decode_json(found.faults, document, dict[str, Any]) or {}
     for kind in ("defaults", "persistent", "transient"):
-        if not isinstance(own := told.get(kind, {}), dict):
+        if not isinstance(own := decoded.get(kind, {}), dict):
             found.faults.add(f"{document.name}: {kind}", quoted(own), "must be settings")
             continue
         for name, value in flat(own).items():
@@ -462,8 +460,8 @@ def _take_cluster(found: Findings, document: Document) -> None:
 
 
 def _take_indices(found: Findings, document: Document) -> None:
-    told = decode_json(found.faults, document, dict[str, IndexSettings]) or {}
-    for index, one in told.items():
+    decoded = decode_json(found.faults, document, dict[str, IndexSettings]) or {}
+    for index, one in decoded.items():
         at = f"{document.name}: {quoted(index)}.settings"
         if index in found.indices:
             found.faults.add(at, quoted(index), "has settings already")
@@ -487,7 +485,7 @@ def flat(settings: dict[str, Any]) -> dict[str, Any]:
         path, value = waiting.pop()
         if isinstance(value, dict):
             inner = [(f"{path}.{key}" if path else key, one) for key, one in value.items()]
-            # what grows with the depth is a name that nobody has
+            # a name that grows with the depth is no setting
             waiting += [(name, one) for name, one in reversed(inner) if len(name) < 2000]
         elif isinstance(value, list):
             found[path] = [_plain(one) for one in value]
@@ -497,7 +495,7 @@ def flat(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str:
-    """Return a value of a setting as the text that it could be as well."""
+    """Return the value of a setting as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -508,7 +506,7 @@ def _plain(value: Any) -> str:
 
 
 def amount(faults: FaultList, at: str, text: str | None) -> float:
-    """Return a number of bytes that may have a unit; 0 where there is none, as -1 says, too."""
+    """Return a number of bytes, which may have a unit; 0 for a missing one or -1."""
     if text is None or text in ("", "-", "-1", "-1b"):
         return 0.0
     known = AMOUNT.fullmatch(text.strip())

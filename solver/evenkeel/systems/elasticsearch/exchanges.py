@@ -1,4 +1,4 @@
-"""Which nodes give copies of a shard to which, and the commands of a reroute that say so."""
+"""Exchanges of copies between nodes, and their reroute commands."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,16 +10,16 @@ Command = dict[str, dict[str, Any]]
 
 
 class Exchange(NamedTuple):
-    """The nodes that lose copies of one role, and those that get them, in the order of slots."""
+    """The nodes that lose and that gain copies of one role, in the order of slots."""
 
     leaves: list[int]
     joins: list[int]
 
 
 def exchanges(roles: Sequence[int], before: Sequence[int], after: Sequence[int]) -> list[Exchange]:
-    """Return what each role exchanges, given role and nodes by slots, -1 for none.
+    """Return the exchange of each role, given the roles and nodes of slots, -1 for none.
 
-    Slots that have no role yet are for what may lead.
+    Slots without a role are voters.
 
     Examples
     --------
@@ -28,20 +28,20 @@ def exchanges(roles: Sequence[int], before: Sequence[int], after: Sequence[int])
     """
     found = []
     more = max(len(before), len(after)) - len(roles)
-    told = [*roles, *[int(Role.VOTER)] * more]
-    for role in sorted({*told}):
-        old = [n for own, n in zip(told, before, strict=False) if own == role and n >= 0]
-        new = [n for own, n in zip(told, after, strict=False) if own == role and n >= 0]
+    all_roles = [*roles, *[int(Role.VOTER)] * more]
+    for role in sorted({*all_roles}):
+        old = [n for own, n in zip(all_roles, before, strict=False) if own == role and n >= 0]
+        new = [n for own, n in zip(all_roles, after, strict=False) if own == role and n >= 0]
         leaves = [n for n in old if n not in after]
         found.append(Exchange(leaves, [n for n in new if n not in before]))
     return found
 
 
 def under_way(native: Any) -> dict[str, dict[str, str]]:
-    """Return the copies that are not there yet: of each partition, the node that each goes to.
+    """Return the copies in progress: their target nodes, by partition.
 
-    Each has the node that it comes from, "" for a copy that is made anew. Only what has started
-    can be moved; what has not is cancelled first.
+    Each has its source node, "" for a new copy. Only a started copy can be moved; others are
+    cancelled first.
     """
     found: dict[str, dict[str, str]] = {}
     for row in native["shards"] if isinstance(native, dict) and "shards" in native else ():
@@ -54,23 +54,23 @@ def under_way(native: Any) -> dict[str, dict[str, str]]:
 
 def orders(
     own: Mapping[str, Any],
-    told: Sequence[Exchange],
+    exchanged: Sequence[Exchange],
     names: Sequence[str],
     coming: Mapping[str, str],
 ) -> list[list[Command]]:
-    """Return the commands for one shard: what is cancelled, moved and made anew.
+    """Return the commands for one shard: cancels, moves and new copies.
 
-    ``own`` names the shard, ``coming`` tells of its copies under way where they come from.
+    ``own`` names the shard; ``coming`` has the source of each copy in progress, by target.
     """
     cancels: list[Command] = []
     moves: list[Command] = []
     copies: list[Command] = []
-    for one in told:
+    for one in exchanged:
         leaving, joining = ([names[n] for n in nodes] for nodes in one)
         for target in [name for name in leaving if name in coming]:
             cancels.append({"cancel": {**own, "node": target, "allow_primary": False}})
             leaving.remove(target)
-            if coming[target] in joining:  # where it came from, it stays
+            if coming[target] in joining:  # it stays at its source
                 joining.remove(coming[target])
             elif coming[target]:
                 leaving.append(coming[target])

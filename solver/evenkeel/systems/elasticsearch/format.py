@@ -1,4 +1,4 @@
-"""Elasticsearch and OpenSearch: what their APIs print, in; commands of a reroute, out.
+"""Elasticsearch and OpenSearch: read API answers, write reroute commands.
 
 References
 ----------
@@ -50,11 +50,11 @@ reroute 'metric=none' FILE
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return the commands of a reroute, the way back, and a script; unsolved, the table of shards.
+    """Return reroute commands, their undo, and a script; without a placement, the table of shards.
 
-    Commands that need room which others leave stand in files of their own, to be given later.
+    Commands that need space which others free are in files of their own, to be run later.
 
-    Which copy is the primary is not changed: only Elasticsearch chooses it, when one fails.
+    Primaries do not change: only Elasticsearch elects them, when one fails.
 
     Raises
     ------
@@ -84,9 +84,9 @@ def _formatted(commands: Sequence[Command]) -> bytes:
 
 
 def _rounds(cluster: Cluster, commands: Sequence[Command]) -> list[list[Command]]:
-    """Return commands in rounds: none needs room in its own that only leaves in it.
+    """Return commands in rounds: none needs space that is freed in its own round.
 
-    Elasticsearch counts what leaves a node until it has left. What never finds room so is last.
+    Elasticsearch counts a leaving copy until it has left. Commands that never find space come last.
     """
     if "disk" not in cluster.dimensions:
         return [[*commands]]
@@ -125,7 +125,7 @@ def _rounds(cluster: Cluster, commands: Sequence[Command]) -> list[list[Command]
 
 
 def _lines(rows: Sequence[Any]) -> bytes:
-    """Return a table with a row per line, for people to read and compare."""
+    """Return a table with a row per line, which diffs well."""
     try:
         return b"[\n" + b",\n".join(map(msgspec.json.encode, rows)) + b"\n]\n"
     except UnicodeEncodeError as error:
@@ -133,7 +133,7 @@ def _lines(rows: Sequence[Any]) -> bytes:
 
 
 def _commands(cluster: Cluster, after: Placement) -> tuple[list[Command], list[Command]]:
-    """Return the commands there and back: cancelled copies first, then moves, then new copies."""
+    """Return commands and their undo: cancels first, then moves, then new copies."""
     faults = FaultList()
     before, names = cluster.placement, cluster.nodes.names
     there: list[list[Command]] = [[], [], []]
@@ -148,13 +148,15 @@ def _commands(cluster: Cluster, after: Placement) -> tuple[list[Command], list[C
         own: dict[str, Any] = {"index": index, "shard": int(number)}
         slots = slice(int(before.first[p]), int(before.first[p + 1]))
         ours = before.node[slots].tolist()
-        told = exchanges(before.role[slots].tolist(), ours, after.node[slots].tolist())
-        if any(len(one.joins) < len(one.leaves) for one in told):
+        exchanged = exchanges(before.role[slots].tolist(), ours, after.node[slots].tolist())
+        if any(len(one.joins) < len(one.leaves) for one in exchanged):
             new = [names[n] for n in after.node[slots].tolist() if n >= 0]
             message = f"would give up copies: it has {sum(n >= 0 for n in ours)}"
             faults.add(name, new, message)
             continue
-        for all_, more in zip(there, orders(own, told, names, coming.get(name, {})), strict=True):
+        for all_, more in zip(
+            there, orders(own, exchanged, names, coming.get(name, {})), strict=True
+        ):
             all_ += more
     faults.raise_if_any()
     undo = [

@@ -1,4 +1,4 @@
-"""What answers of Elasticsearch's APIs would tell and are not there, and what is made of that."""
+"""Notes on missing answers, and on settings that a placement does not keep."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,15 +14,15 @@ UNKEPT = re.compile(
     r"|search\.replica\.dedicated\.include\.)"
 )
 IDLE = {"-1", "", "false", "disabled"}
-"""Values of settings that forbid nothing."""
+"""Values of settings without effect."""
 
 NOT_ALL = {
-    "cluster.routing.allocation.enable": "Elasticsearch allocates no other shards by itself; the "
-    "commands that are written it carries out all the same",
+    "cluster.routing.allocation.enable": "Elasticsearch allocates no other shards by itself; it "
+    "still carries out the written commands",
     "cluster.routing.rebalance.enable": "the script of a plan sets it to none; give it back as it "
     "is now",
 }
-"""Settings of which another value than ``all`` holds shards, and what comes of that."""
+"""Settings that restrict allocation unless they are ``all``, and the effect."""
 
 MISSING = {
     "nodes": "no roles and attributes of nodes: any node may hold any shard; add _nodes",
@@ -36,7 +36,7 @@ MISSING = {
     ),
     "allocation": "no room of disks: they count as large enough; add _cat/allocation",
 }
-"""What is not known without each kind of answer."""
+"""Note on each kind of missing answer."""
 
 STARTED = (
     "no settings of the cluster but those that its nodes were started with, which others may "
@@ -45,7 +45,7 @@ STARTED = (
 
 
 def note_settings(found: Findings) -> None:
-    """Note settings and states that hold shards and are no rule of a placement."""
+    """Note settings and states that restrict allocation and are no rule."""
     for name, meaning in NOT_ALL.items():
         value = str(found.cluster.get(name, ("", "all"))[1]).lower()
         if value not in ("all", ""):
@@ -69,13 +69,13 @@ def note_settings(found: Findings) -> None:
     unkept = _set_to(found, UNKEPT, lambda value: str(value) not in IDLE)
     if unkept:
         found.notes.append(
-            f"that {some_of(unkept, printable, 4)} is set, which is not kept: what it forbids "
-            "may be ordered, and is refused"
+            f"that {some_of(unkept, printable, 4)} is set and not kept: commands against it "
+            "may be written, and are refused"
         )
     if listed:
         found.notes.append(
-            f"lists in {some_of(listed, printable, 4)}: kept as they are meant, but OpenSearch "
-            "and early releases of Elasticsearch match a text only; set names parted by commas"
+            f"lists in {some_of(listed, printable, 4)}: kept, but OpenSearch and early releases of "
+            "Elasticsearch match a text only; write names separated by commas"
         )
     failed = [
         f"{row.get('index')}/{row.get('shard')}"
@@ -102,10 +102,10 @@ def _set_to(found: Findings, names: re.Pattern[str], counts: Callable[[object], 
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield what no answer told or was assumed, what comes of that, and what would tell it."""
+    """Yield notes on missing answers and assumptions, each with its effect and what to add."""
     native = cluster.native
     if isinstance(native, dict) and isinstance(native.get("answers"), list):
-        for kind, told in MISSING.items():
+        for kind, note in MISSING.items():
             if kind not in native["answers"]:
-                yield STARTED if kind == "cluster settings" and native.get("started") else told
+                yield STARTED if kind == "cluster settings" and native.get("started") else note
         yield from noted(native)

@@ -1,4 +1,4 @@
-"""Which nodes copies may be on, and how far apart: the rules that settings make."""
+"""Rules from settings: the nodes that copies may use, and their spread."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,16 +27,16 @@ SAME_HOST = "cluster.routing.allocation.same_shard.host"
 
 
 class Aware(NamedTuple):
-    """An attribute by which copies are kept apart."""
+    """An awareness attribute, over which copies are spread."""
 
     tier: str
     labels: list[str]
     forced: list[str]
-    """Values that count whether a node has them or not."""
+    """Values of forced awareness, which count even if no node has them."""
 
 
 class Kind(NamedTuple):
-    """What shards of one rule have in common."""
+    """Shards with the same rule."""
 
     tag: str
     """That of the nodes for copies that may lead; empty for all nodes."""
@@ -181,10 +181,10 @@ def _standing_elsewhere(
 
 
 def _awareness(found: Findings, nodes: Sequence[DataNode]) -> list[Aware]:
-    """Return the attributes by which copies are kept apart."""
+    """Return the awareness attributes."""
     attributes = []
-    _, told = found.cluster.get(f"{AWARE}attributes", ("", ""))
-    for attribute in dict.fromkeys(words(told)):
+    _, named = found.cluster.get(f"{AWARE}attributes", ("", ""))
+    for attribute in dict.fromkeys(words(named)):
         labels = [next(iter(node.values(attribute)), "") for node in nodes]
         if not any(labels):
             add = "" if found.nodes else "; add _nodes"

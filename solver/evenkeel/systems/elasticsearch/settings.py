@@ -1,4 +1,4 @@
-"""Settings that say which nodes may hold a shard, and how full they may be."""
+"""Allocation settings: filters, tiers, and the nodes that may hold a shard."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class DataNode:
     """Its release; empty if that is not known."""
 
     strange: bool = False
-    """Whether shards stand there and ``_nodes`` has no such node that holds data."""
+    """Whether shards are there though ``_nodes`` has no such data node."""
 
     @classmethod
     def of(cls, key: str, node: Node) -> "DataNode":
@@ -57,10 +57,10 @@ class DataNode:
 
     @property
     def holds(self) -> bool:
-        """Whether it holds data at all; releases before 5 tell by attributes if one does not."""
+        """Whether it holds data; releases before 5 mark other nodes by attributes."""
         if self.roles is None:
-            told = dict(self.attributes)
-            return told.get("data") != "false" and told.get("client") != "true"
+            own = dict(self.attributes)
+            return own.get("data") != "false" and own.get("client") != "true"
         return bool(self._data_roles or self.only_remote)
 
     @property
@@ -83,7 +83,7 @@ class DataNode:
         return {role for role in self.roles or () if role.split("_")[0] == "data"}
 
     def values(self, attribute: str) -> Sequence[str]:
-        """Return what a filter on an attribute looks at."""
+        """Return the values that a filter on an attribute matches."""
         own = {
             "_name": (self.name,), "_id": (self.key,), "_ip": (self.ip,),
             "_host": (self.host, self.ip), "_host_ip": (self.ip,), "_publish_ip": (self.ip,),
@@ -148,8 +148,7 @@ def of_kind(settings: Settings, nodes: Sequence[DataNode], default: bool) -> NDA
     Frozen ones, snapshots that are mounted in part, are all that a node of that tier alone takes.
     Nodes of OpenSearch that only search, or are warm, take what is stored remotely, which goes
     nowhere else: to warm ones where there are any, as in 3.0, and before to those that search.
-    ``default`` says whether it is of such a kind, and so has to stay there, if its settings are
-    not known.
+    ``default`` is whether an index without known settings counts as frozen or remote.
     """
     frozen = np.array([node.only_frozen for node in nodes], np.bool_)
     alone = np.array([node.only_remote for node in nodes], np.bool_)

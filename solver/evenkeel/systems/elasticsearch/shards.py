@@ -1,4 +1,4 @@
-"""Shards by index and number, out of rows that tell a copy each."""
+"""Shards by index and number, from rows with one copy each."""
 
 import re
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Shard(NamedTuple):
 def ends(row: Row) -> list[tuple[str, str, str]]:
     """Return name, id and address of the node that holds a shard, and of the one it moves to."""
     text, key, address = row.get("node") or "", row.get("id") or "", row.get("ip") or ""
-    # who asked for no column of states told none
+    # a listing without a column of states has none
     moving = RELOCATING.fullmatch(text) if row.get("state") in (None, "RELOCATING") else None
     if moving is None:
         return [(text, key, address)]

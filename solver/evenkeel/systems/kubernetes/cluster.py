@@ -1,4 +1,4 @@
-"""Kubernetes' objects put together: nodes, and the workloads that pods belong to as partitions."""
+"""Read a cluster from Kubernetes objects: nodes, and workloads of pods as partitions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ ZONES = (
     "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
     "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
 )  # fmt: skip
-"""Labels of volumes that bind them to places, several of which are parted by two underscores."""
+"""Labels that bind volumes to zones and regions; two underscores separate several."""
 
 
 class Reach:
@@ -37,7 +37,7 @@ class Reach:
         self._nodes = [node for _, node in objects.nodes.values()]
         self._masks: dict[str, Mask] = {}
         self.missing: dict[str, None] = {}
-        """Claims that no file has, though pods name them."""
+        """Claims of pods that no file has."""
 
         self.local: dict[str, None] = {}
         """Workloads with volumes on the disks of nodes, which stay behind."""
@@ -65,17 +65,17 @@ class Reach:
 
     def _of_volume(self, name: str) -> Mask:
         if name not in self._masks:
-            told = self._objects.volumes.get(("", name))
-            if told is None:
+            found = self._objects.volumes.get(("", name))
+            if found is None:
                 self.missing[name] = None
             self._masks[name] = np.array(
-                [told is None or _reaches(told[1], node) for node in self._nodes], np.bool_
+                [found is None or _reaches(found[1], node) for node in self._nodes], np.bool_
             )
         return self._masks[name]
 
 
 def _reaches(volume: Volume, node: Node) -> bool:
-    """Whether a volume can be used on a node, by its affinity and its labels."""
+    """Return whether a node reaches a volume, by its affinity and labels."""
     affinity = volume.spec.nodeAffinity
     if affinity and affinity.required and not meets(affinity.required, node):
         return False
@@ -84,9 +84,9 @@ def _reaches(volume: Volume, node: Node) -> bool:
 
 
 def reach(objects: Objects, workloads: Sequence[Workload], place: Mapping[str, int]) -> None:
-    """Tell each workload which nodes reach the volumes of its pods, and note what is not known.
+    """Set the nodes that reach the volumes of each workload's pods, and note unknown volumes.
 
-    A pod that stands where its volume is not is taken at its word: it stays.
+    A pod on a node that does not reach its volume stays there.
     """
     looked = Reach(objects)
     astray = []
@@ -101,27 +101,27 @@ def reach(objects: Objects, workloads: Sequence[Workload], place: Mapping[str, i
         if not all(mask.all() for mask in masks):
             one.reach = masks
     if looked.missing:
-        what = some_of([*looked.missing], printable, MOST_TOLD)
+        what = some_of([*looked.missing], printable, MOST_NAMED)
         objects.notes.append(
             f"no volume for {what}: its pod may go to any node; add kubectl get pv,pvc -A -o json"
         )
     if astray:
         objects.notes.append(
-            f"that {some_of(astray, printable, MOST_TOLD)} run where their volumes are not, by the "
-            "labels of nodes: they stay"
+            f"that {some_of(astray, printable, MOST_NAMED)} run on nodes that do not reach their "
+            "volumes, by labels: they stay"
         )
     if looked.local:
-        what = some_of([*looked.local], printable, MOST_TOLD)
+        what = some_of([*looked.local], printable, MOST_NAMED)
         objects.notes.append(
             f"that pods of {what} have volumes on the disk of their node (emptyDir, hostPath): "
-            "what is in them stays behind when a pod moves"
+            "their content is lost when a pod moves"
         )
 
 
 def waiting_apart(workloads: Sequence[Workload]) -> list[Workload]:
-    """Return workloads with each pod on its own that waits, and whose volume some nodes reach.
+    """Return workloads, with each pending pod that has a bound volume as one of its own.
 
-    It has to find a node that reaches that very volume, or none; nothing else of it matters yet.
+    Such a pod needs a node that reaches its own volume.
     """
     found = []
     for one in workloads:
@@ -155,18 +155,18 @@ def _part(one: Workload, chosen: Sequence[int]) -> Workload:
 
 
 NAME = "kubernetes"
-MOST_TOLD = 4
-"""Things that pods ask for and are not kept, of those that are told."""
+MOST_NAMED = 4
+"""Most names in a note."""
 
 USUAL_PODS = 110
-"""How many pods a kubelet takes if it is not told otherwise."""
+"""Default number of pods per kubelet."""
 
 ALWAYS = ("cpu", "memory", PODS)
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What was read, for writing: every object as it came, and which pod each replica is.
+    """The objects that were read, and the pod of each replica, for writing.
 
     Parameters
     ----------
@@ -177,9 +177,9 @@ class Snapshot:
     hosts : dict of str
         The label by which affinities name each node.
     notes : tuple of str
-        What pods ask for that no rule says.
+        Requests of pods that no rule keeps.
     assumed : tuple of str
-        What the files tell otherwise that matters: what was assumed, and what stays.
+        Other notes: assumptions, and pods that stay.
     """
 
     items: tuple[msgspec.Raw, ...]
@@ -243,16 +243,16 @@ def read(documents: Sequence[Document]) -> Cluster:
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield what pods ask for that is not kept, the first of it."""
+    """Yield notes on requests that are not kept, the first ones, and on assumptions."""
     native = cluster.native
     if isinstance(native, Snapshot) and native.notes:
-        yield f"what is not kept: {some_of(native.notes, printable, MOST_TOLD)}"
+        yield f"what is not kept: {some_of(native.notes, printable, MOST_NAMED)}"
     if isinstance(native, Snapshot):
         yield from native.assumed
 
 
 def _states(objects: Objects) -> dict[str, Any]:
-    """Return which nodes are ready, and which are cordoned."""
+    """Return the nodes that are ready, and those that take pods."""
     alive, open_ = [], []
     for _, node in objects.nodes.values():
         alive.append(ready(node))
@@ -264,9 +264,9 @@ def _states(objects: Objects) -> dict[str, Any]:
 def _placement(
     workloads: Sequence[Workload], place: Mapping[str, int], least: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return the node of each pod, a slot each; nobody leads.
+    """Return the node of each pod, a slot each, without leaders.
 
-    Pods stay that a budget lets none go of, and those whose volume no other node reaches.
+    Pods are pinned if a budget allows no eviction, or no other node reaches their volume.
     """
     node, flags = [], []
     for p, one in enumerate(workloads):
@@ -293,9 +293,9 @@ def _amounts(
     stay: Sequence[tuple[str, Pod, dict[str, float]]],
     place: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return what pods ask for, and what nodes have for those that may move.
+    """Return requests as loads, and capacities of nodes for pods that may move.
 
-    A pod counts as the largest of its workload; what it asks for less, its node has more.
+    A pod counts as the largest of its workload; the difference is added to its node.
     """
     names = [*ALWAYS]
     names += sorted({name for one in workloads for name in one.requests} - {*ALWAYS})
@@ -307,24 +307,24 @@ def _amounts(
         given, key = node.status.allocatable, "allocatable"
         if given is None:
             given, key = node.status.capacity, "capacity"
-        told = amounts(objects.faults, f"{at}: status.{key}", given)
-        if PODS not in told:
+        listed = amounts(objects.faults, f"{at}: status.{key}", given)
+        if PODS not in listed:
             silent.append(n)
-            told |= {PODS: USUAL_PODS} if told else {}
-        if told and not {"cpu", "memory"} <= told.keys():
+            listed |= {PODS: USUAL_PODS} if listed else {}
+        if listed and not {"cpu", "memory"} <= listed.keys():
             partly.append(n)
-        for name in column.keys() & told.keys():
-            capacity[n, column[name]] = told[name]
+        for name in column.keys() & listed.keys():
+            capacity[n, column[name]] = listed[name]
     if partly:
         objects.notes.append(
-            "no cpu or no memory told of "
-            f"{some_of([names_of[n] for n in partly], printable, MOST_TOLD)}: no pod that asks for "
-            "it comes there"
+            "no cpu or memory of "
+            f"{some_of([names_of[n] for n in partly], printable, MOST_NAMED)}: no pod that "
+            "requests it is placed there"
         )
     if silent:
         objects.notes.append(
-            f"no room for pods on {some_of([names_of[n] for n in silent], printable, MOST_TOLD)}: "
-            f"a node that tells nothing takes none, others {USUAL_PODS}"
+            f"no room for pods on {some_of([names_of[n] for n in silent], printable, MOST_NAMED)}: "
+            f"a node without amounts takes none, others {USUAL_PODS}"
         )
     for _, pod, own in stay:
         for name in column.keys() & own.keys():
@@ -348,7 +348,7 @@ def _least(
     workloads: Sequence[Workload],
     stay: Sequence[tuple[str, Pod, dict[str, float]]],
 ) -> NDArray[np.int64]:
-    """Return how many pods of each workload must be there, by the disruption budgets.
+    """Return the least number of pods of each workload, by the disruption budgets.
 
     A budget counts all pods that it selects, of whatever workload.
     """
@@ -369,8 +369,10 @@ def _least(
             selects(spec.selector, pod.metadata.labels or {}) for pod in staying.get(space, ())
         )
         if spec.minAvailable is not None:
-            told = share_of(objects.faults, f"{at}: spec.minAvailable", spec.minAvailable, count)
-            away = count - told
+            least_of = share_of(
+                objects.faults, f"{at}: spec.minAvailable", spec.minAvailable, count
+            )
+            away = count - least_of
         else:
             given = spec.maxUnavailable or 0
             away = share_of(objects.faults, f"{at}: spec.maxUnavailable", given, count)
@@ -381,7 +383,7 @@ def _least(
             least[p] = max(least[p], pods - min(max(away, 0), pods))
     if fixed:
         objects.notes.append(
-            f"that budgets {some_of(fixed, printable, MOST_TOLD)} let no pod go: evictions would "
-            "be refused, and these pods stay"
+            f"that budgets {some_of(fixed, printable, MOST_NAMED)} allow no disruption: evictions "
+            "would be refused, and these pods stay"
         )
     return least

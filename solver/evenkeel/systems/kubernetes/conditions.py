@@ -1,4 +1,4 @@
-"""Which nodes a pod may be on, and which pods a selector selects."""
+"""Conditions of pods on nodes (affinity, taints), and selectors of pods."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ from evenkeel.systems.kubernetes.resources import (
 
 KEEPING_AWAY = {"NoSchedule", "NoExecute"}
 CORDONED = "node.kubernetes.io/unschedulable"
-"""The taint that a cordon brings: that no new pods come is told otherwise."""
+"""The taint of a cordon, which ``spec.unschedulable`` states, too."""
 
 
 def holds(one: Requirement, labels: Mapping[str, str]) -> bool:
@@ -72,9 +72,9 @@ def tolerated(spec: PodSpec, nodes: Sequence[Node]) -> NDArray[np.bool_]:
 
 
 def ready(node: Node) -> bool:
-    """Whether a node is ready; one that does not say is."""
-    told = {one.type: one.status for one in node.status.conditions or ()}
-    return told.get("Ready", "True") == "True"
+    """Return whether a node is ready; one without the condition is."""
+    status = {one.type: one.status for one in node.status.conditions or ()}
+    return status.get("Ready", "True") == "True"
 
 
 def tolerates(spec: PodSpec, taint: Taint) -> bool:

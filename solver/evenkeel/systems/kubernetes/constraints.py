@@ -131,9 +131,9 @@ class Eligible:
         """Return the domain of each node by a label, (N,); -1 for none."""
         if key not in self._codes:
             numbers: dict[str, int] = {}
-            told = [own.get(key) for own in self._labels]
+            labels = [own.get(key) for own in self._labels]
             self._codes[key] = np.array(
-                [-1 if one is None else numbers.setdefault(one, len(numbers)) for one in told],
+                [-1 if one is None else numbers.setdefault(one, len(numbers)) for one in labels],
                 np.int64,
             )
         return self._codes[key]
@@ -148,7 +148,7 @@ class Eligible:
         if each.nodeAffinityPolicy != "Ignore":
             mask = mask & self._near(spec)
         if each.nodeTaintsPolicy == "Honor":
-            # a node that is not ready has a taint that says so
+            # a node that is not ready has a taint for that
             mask = mask & self._tolerated(spec) & self.ready
         return mask
 
@@ -241,7 +241,7 @@ class Selected:
 
 
 class Apart:
-    """Closes domains: neither may a term's pods come to those it selects, nor they to them.
+    """Close domains for required anti-affinity, in both directions.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ class Apart:
 
     def _part(self, codes: Numbers, asks: frozenset[int], chosen: frozenset[int]) -> None:
         """Close domains for workloads with the same term, and for those that it selects."""
-        # of those that want each other away, the last may stay where they stand together:
+        # of workloads that exclude each other, the last may stay in a shared domain:
         # those that do not move come last
         stays = np.full(int(codes.max(initial=-1)) + 2, -1)
         for w in sorted(asks & chosen):
@@ -304,9 +304,9 @@ class Apart:
         asked = self._taken(codes, asks)[codes]
         unselected = self._taken(codes, asks - chosen)[codes]
         for w in chosen:
-            # who asks keeps away from all that are selected by that alone
+            # a workload with the term is kept away from all that it selects already
             shut = (unselected if w in asks else asked).copy()
-            # who does not ask is not sent away
+            # one without the term is not moved away
             shut[self._stands[w]] = False
             self._close(w, shut)
 
@@ -338,9 +338,9 @@ SHORT = {"topology.kubernetes.io/region": "region", "topology.kubernetes.io/zone
 
 
 class Constraints:
-    """Turns what pods ask for into tiers, tags, rules and closed nodes.
+    """Translate the constraints of pods into tiers, tags, rules and closed nodes.
 
-    ``workloads`` may move; ``staying`` do not, and count where others ask about them.
+    ``workloads`` may move; ``staying`` do not, and count for the terms of others.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ class Constraints:
         self.selected = Selected(self.everyone)
         self.eligible = Eligible(self.nodes)
         self.notes: list[str] = []
-        """What was asked for and is not kept, for people."""
+        """Requests that are not kept, for people."""
 
         self._tags: dict[bytes, str] = {}
         self._rules: dict[bytes, int] = {}
@@ -413,7 +413,7 @@ class Constraints:
             self._note(one, "affinity with other pods")
         near = affinity.nodeAffinity if affinity else None
         if near and near.preferredDuringSchedulingIgnoredDuringExecution:
-            self._note(one, "nodes that it would rather be on")
+            self._note(one, "preferred nodes")
         if len(one.pods) > 1 and spread["node"] != 1:
             self._note(one, "its pods may share nodes: one that joins another counts as no move")
         require = self._require(w, looked_at)
@@ -477,8 +477,9 @@ class Constraints:
         """Set the limit of a spread that must hold; return closed nodes that a skew looks at.
 
         A closed domain never has more than now, so that others may never have more than the skew
-        beyond that. It is said besides: a skew that is broken lets a domain grow up to the fullest.
-        With the emptiest at none it says all.
+        beyond that. The limit is set besides, since a violated skew lets a domain grow up to the
+        fullest. If the
+        emptiest has none, the limit is enough.
         """
         one, tier = self.workloads[w], self.tier(each.topologyKey)
         if self.eligible.cordons(one.first.spec, each):
@@ -522,7 +523,7 @@ class Constraints:
         if looked_at.any():
             self._closed[w] = self._closed.get(w, np.zeros_like(mask)) | looked_at
         if one.reach:
-            # who stands where the volume is stays there, whatever is asked for since
+            # a pod on a node with its volume may stay, whatever its present conditions
             torn = [
                 own
                 for own, (_, pod) in zip(one.reach, one.pods, strict=True)

@@ -1,4 +1,4 @@
-"""Kubernetes: nodes and pods as kubectl prints them, in; evictions and patches, out.
+"""Kubernetes: read nodes and pods as kubectl prints them, write evictions and patches.
 
 References
 ----------
@@ -104,7 +104,7 @@ def _moves(cluster: Cluster, snapshot: Snapshot, after: Placement) -> list[dict[
         one, first = snapshot.workloads[p], int(before.first[p])
         for k, target in _matched(one, first, leaving, coming):
             if target < 0 or before.node[k] < 0:
-                continue  # nothing to evict, or nowhere to go: it stays
+                continue  # nothing to evict, or no target: it stays
             pod = one.pods[k - first][1].metadata
             found.append(
                 {
@@ -179,7 +179,7 @@ def _preferred(one: Workload) -> list[Any]:
 
 
 def _template_owner(one: Workload) -> tuple[str, str]:
-    """Return who holds the template of the pods: of a replica set of a deployment, that one."""
+    """Return the owner of the pod template: of a deployment's replica set, the deployment."""
     digest = one.labels.get(HASH, "")
     if one.kind == "ReplicaSet" and digest and one.name.endswith(f"-{digest}"):
         return "Deployment", one.name.removesuffix(f"-{digest}")

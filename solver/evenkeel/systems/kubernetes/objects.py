@@ -1,4 +1,4 @@
-"""What kubectl printed, taken apart into objects: each as it came, and as its kind has it."""
+"""Objects in the output of kubectl, raw and decoded by kind."""
 
 import re
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Listing(msgspec.Struct, gc=False):
 
 @dataclass
 class Objects:
-    """Everything that was read, with the place where each stands."""
+    """Everything that was read, with its place in the files."""
 
     faults: FaultList
     items: list[msgspec.Raw] = field(default_factory=list)
@@ -49,11 +49,11 @@ class Objects:
 
     claims: dict[tuple[str, str], tuple[str, Claim]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    """What was assumed, for people: what the files tell."""
+    """Assumptions, for people."""
 
 
 def recognises(document: Document) -> str:
-    """Tell whether a document holds nodes, pods, disruption budgets or volumes.
+    """Return "objects" for nodes, pods, disruption budgets or volumes; "" for other documents.
 
     Examples
     --------
@@ -67,14 +67,14 @@ def recognises(document: Document) -> str:
 
 
 def hint(document: Document) -> str:
-    """Tell in which form objects are read that were printed in another."""
+    """Return how to print objects as JSON, for other forms; "" for other documents."""
     if OTHERWISE.match(document.data[:HEAD]):
         return "what kubectl prints is read as JSON: ask it for -o json"
     return ""
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
-    """Take documents apart into objects, noting those that do not fit their kind."""
+    """Split documents into objects, and report those that do not fit their kind."""
     found = Objects(faults)
     for document in documents:
         if not document.data.isascii():
@@ -100,11 +100,11 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
 def _take(found: Objects, at: str, raw: msgspec.Raw, usual: str) -> None:
     """Read one object, if it is of a kind that placing needs."""
     document = Document(at, bytes(raw))
-    told = decode_json(found.faults, document, Listing)
-    if told is None:
+    decoded = decode_json(found.faults, document, Listing)
+    if decoded is None:
         return
-    kind = told.kind or usual
-    if kind not in SHAPES or told.apiVersion not in VERSIONS:
+    kind = decoded.kind or usual
+    if kind not in SHAPES or decoded.apiVersion not in VERSIONS:
         return
     value: Any = _without_nulls(found.faults, document, SHAPES[kind])
     if value is None:
@@ -130,12 +130,12 @@ def _without_nulls(faults: FaultList, document: Document, shape: type[Any]) -> A
     try:
         return msgspec.json.decode(document.data, type=shape)
     except (msgspec.MsgspecError, RecursionError):
-        said = decode_json(FaultList(), document, dict[str, Any])
-    if said is None:
+        raw = decode_json(FaultList(), document, dict[str, Any])
+    if raw is None:
         return decode_json(faults, document, shape)
     try:
         return decode_json(
-            faults, Document(document.name, msgspec.json.encode(_stripped(said))), shape
+            faults, Document(document.name, msgspec.json.encode(_stripped(raw))), shape
         )
     except RecursionError:
         faults.add(document.name, "", "is nested too deeply")

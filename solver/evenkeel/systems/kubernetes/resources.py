@@ -86,7 +86,7 @@ class PodTerm(msgspec.Struct, gc=False):
 
 
 class WeightedPodTerm(msgspec.Struct, gc=False):
-    """The same as a wish."""
+    """A preferred term."""
 
     weight: Annotated[int, Meta(ge=1, le=100)]
     podAffinityTerm: PodTerm

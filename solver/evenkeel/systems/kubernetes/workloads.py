@@ -1,4 +1,4 @@
-"""Pods sorted: into workloads, whose pods are alike and may move, and those that stay."""
+"""Workloads of movable pods, and pods that stay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ STAYING = {"DaemonSet", "Node", "Job"}
 """Owners whose pods are made for one node, or end by themselves."""
 
 OWN_GROUPS = {"apps", "extensions"}
-MOST_TOLD = 4
+MOST_NAMED = 4
 DONE = {"Succeeded", "Failed"}
 
 
@@ -115,19 +115,19 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
         )
     if strange:
         objects.notes.append(
-            f"pods on nodes that they do not list: {some_of(strange, printable, MOST_TOLD)}; they "
-            "are passed over"
+            f"pods on nodes that are not listed: {some_of(strange, printable, MOST_NAMED)}; they "
+            "are ignored"
         )
     if kinds:
         objects.notes.append(
-            f"that pods belong to objects of kind {some_of([*kinds], printable, MOST_TOLD)}: they "
+            f"that pods belong to objects of kind {some_of([*kinds], printable, MOST_NAMED)}: they "
             "stay, since it is not known what would replace them"
         )
     found = [workloads[name] for name in sorted(workloads)]
     if differ := [one.full_name for one in found if any(own != one.requests for own in one.asked)]:
         objects.notes.append(
-            f"that pods of {some_of(differ, printable, MOST_TOLD)} ask for different amounts: each "
-            "counts as it is where it stands, and as the largest where it would go"
+            f"that pods of {some_of(differ, printable, MOST_NAMED)} request different amounts: "
+            "each counts as it is on its node, and as the largest on others"
         )
     return found, stay
 

@@ -1,4 +1,4 @@
-"""Calls that change who holds a queue, as lines for a shell."""
+"""Shell calls that change the members and leaders of queues."""
 
 import re
 import shlex
@@ -13,26 +13,26 @@ LEAVE = (
 )
 
 PLAIN = re.compile(r"[A-Za-z0-9_.@:-]+", re.ASCII)
-"""Texts that Erlang reads as they are, inside of quotes."""
+"""Texts that need no escapes within Erlang quotes."""
 
 UNFIT = re.compile(r"^-|[\0$`\\]")
-"""What is an option, ends an argument, or means something to a shell inside of quotes."""
+"""Options, NUL, and characters that a shell interprets within quotes."""
 
 FUNCTIONS = r"""
-told() { rabbitmqctl -q eval "$1"; }
+evaluate() { rabbitmqctl -q eval "$1"; }
 failed() { printf '%s\n' "$1: stopped" >&2; exit 1; }
 
-# waiting WHAT: what a script tells of a wait that is not a folder's
+# waiting WHAT: report a wait outside of a folder
 waiting() { printf '%s  waiting: %s\n' "$(date '+%F %T')" "$1"; }
 
 # join VHOST QUEUE NODE IS-MEMBER HAS-CAUGHT-UP
 join() {
-  [ "$(told "$4")" = true ] || rabbitmq-queues add_member --vhost "$1" "$2" "$3" ||
+  [ "$(evaluate "$4")" = true ] || rabbitmq-queues add_member --vhost "$1" "$2" "$3" ||
     failed "queue $2: add_member of $3"
-  [ "$(told "$4")" = true ] || failed "queue $2: $3 is not a member"
+  [ "$(evaluate "$4")" = true ] || failed "queue $2: $3 is not a member"
   spent=0 silent=0
   while :; do
-    ready=$(told "$5") || failed "queue $2: cannot tell whether $3 has caught up"
+    ready=$(evaluate "$5") || failed "queue $2: cannot determine whether $3 has caught up"
     [ "$ready" != true ] || break
     [ "$spent" -le "${PATIENCE-86400}" ] ||
       failed "queue $2: $3 does not catch up in ${PATIENCE-86400} s"
@@ -46,13 +46,13 @@ join() {
 }
 
 # lead QUEUE TRANSFER
-lead() { [ "$(told "$2")" = ok ] || failed "queue $1: does not change its leader"; }
+lead() { [ "$(evaluate "$2")" = ok ] || failed "queue $1: does not change its leader"; }
 
 # leave VHOST QUEUE NODE IS-MEMBER
 leave() {
-  [ "$(told "$4")" = false ] || rabbitmq-queues delete_member --vhost "$1" "$2" "$3" ||
+  [ "$(evaluate "$4")" = false ] || rabbitmq-queues delete_member --vhost "$1" "$2" "$3" ||
     failed "queue $2: delete_member of $3"
-  [ "$(told "$4")" = false ] || failed "queue $2: $3 is a member still"
+  [ "$(evaluate "$4")" = false ] || failed "queue $2: $3 is a member still"
 }
 """
 
@@ -61,9 +61,9 @@ BEHIND = 1000
 
 
 class QueueChange(NamedTuple):
-    """What happens to one queue: who joins, who leaves, and who leads then, "" if nobody else.
+    """Changes of one queue: joining and leaving nodes, and the new leader, "" for no change.
 
-    Of those that leave ``lost`` are on nodes that are down.
+    Of the leaving nodes, ``lost`` ones are down.
     """
 
     vhost: str
@@ -75,7 +75,7 @@ class QueueChange(NamedTuple):
 
 
 def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
-    """Note what no argument of a command can be, however it is quoted here.
+    """Report texts that cannot be arguments of a command, even if quoted.
 
     Some packages wrap the tools in a script that hands arguments to a second shell.
     """
@@ -88,10 +88,10 @@ def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
 
 
 def lines_of(change: QueueChange) -> str:
-    """Return the calls for a queue: who joins comes before who leaves, the leader in between.
+    """Return the calls for a queue: joins first, then the leader, then leaves.
 
-    Who is lost goes first of all: it counts for the majority, of which who joins would then have to
-    be before it has caught up.
+    Lost members leave before all: they count for the majority, which a joining member would have
+    to be part of before it has caught up.
     """
     return "".join(f"{line}\n" for line in _calls(change))
 
@@ -115,7 +115,7 @@ def _calls(change: QueueChange) -> Iterator[str]:
 
 
 def has_member(vhost: str, queue: str, node: str) -> str:
-    """Return the Erlang expression that tells whether a node is a member.
+    """Return the Erlang expression for whether a node is a member.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def has_member(vhost: str, queue: str, node: str) -> str:
 
 
 def caught_up(vhost: str, queue: str, node: str) -> str:
-    """Return the Erlang expression that tells whether a member's log is as long as the others'.
+    """Return the Erlang expression for whether a member has caught up with the longest log.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which of RabbitMQ's documents a file is, and what it says."""
+"""Read RabbitMQ's documents: queues, cluster status, nodes, and zones."""
 
 import re
 from collections import Counter
@@ -22,10 +22,10 @@ Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
 QUORUM = {"quorum", "rabbit_quorum_queue"}
 AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
 UNDER_WAY = {"draining", "drained", "maintenance", "under maintenance"}
-"""What ``cluster_status`` says of a node that is not in maintenance, and of one that is."""
+"""States of ``cluster_status`` outside of maintenance, and in it."""
 
 BANNER = re.compile(rb"\A(?:\s*(?:Timeout:|Listing |Cluster status of)[^\n]*\n)+")
-"""What the tools say first, unless they are asked with ``-q``."""
+"""First lines of the tools' output without ``-q``."""
 
 FOR_PEOPLE = re.compile(
     rb"^(?:Timeout: |Listing queues for vhost |Cluster status of node |Status of quorum queue )"
@@ -57,7 +57,7 @@ class Queue(msgspec.Struct, gc=False):
 
 
 class Page(msgspec.Struct):
-    """A page of ``/api/queues``, which tells how many queues there are in all."""
+    """A page of ``/api/queues``, with the number of queues in all."""
 
     items: list[Queue]
     total_count: int = 0
@@ -95,11 +95,11 @@ class Node(msgspec.Struct):
 
 @dataclass
 class Findings:
-    """Everything that was read, with the place where it stands."""
+    """Everything that was read, with its place in the files."""
 
     faults: FaultList
     vhost: str = "/"
-    """The virtual host of queues that do not say theirs."""
+    """The virtual host of queues that name none."""
 
     rows: list[Raw] = field(default_factory=list)
     """Every queue as it came."""
@@ -116,17 +116,17 @@ class Findings:
     running: set[str] = field(default_factory=set)
     drained: set[str] = field(default_factory=set)
     alarmed: set[str] = field(default_factory=set)
-    """Nodes that lack memory or disk, which take no more."""
+    """Nodes with a memory or disk alarm, which take no members."""
 
     apart: set[str] = field(default_factory=set)
-    """Nodes that some other does not see, as in a partition of the network."""
+    """Nodes in a network partition."""
 
     notes: list[str] = field(default_factory=list)
     zones: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def recognises(document: Document) -> Kind:
-    """Tell which of RabbitMQ's documents this is, if any.
+    """Return the kind of a document; "" if it is none of RabbitMQ's.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def recognises(document: Document) -> Kind:
 
 
 def hint(document: Document) -> str:
-    """Return which form is read of what the tools print for people; "" for anything else.
+    """Return how to print tables for people as JSON; "" for other documents.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def hint(document: Document) -> str:
 
 
 def _plain(document: Document) -> Document:
-    """Return a document without what the tools say before their answer."""
+    """Return a document without the banner of the tools."""
     found = BANNER.match(document.data)
     return document.part(found.end(), len(document.data)) if found else document
 
@@ -193,10 +193,10 @@ def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Find
 def _take_queues(found: Findings, document: Document) -> None:
     if document.data.lstrip().startswith(b"{"):
         page = decode_json(found.faults, document, Page)
-        told = decode_json(found.faults, document, RawPage)
-        if page is None or told is None:
+        decoded = decode_json(found.faults, document, RawPage)
+        if page is None or decoded is None:
             return
-        raw, rows = told.items, page.items
+        raw, rows = decoded.items, page.items
         if page.total_count > len(page.items):
             found.notes.append(
                 f"{len(page.items):,} of {page.total_count:,} queues ({printable(document.name)}): "
@@ -237,12 +237,12 @@ def _take_status(found: Findings, document: Document) -> None:
     found.nodes |= dict.fromkeys(sorted(listed), f"{document.name}: disk_nodes")
     found.running |= {*status.running_nodes}
     states = status.maintenance_status
-    told = states.items() if isinstance(states, dict) else []
-    found.drained |= {name for name, state in told if state.lower() not in AT_WORK}
-    for name, state in told:
+    stated = states.items() if isinstance(states, dict) else []
+    found.drained |= {name for name, state in stated if state.lower() not in AT_WORK}
+    for name, state in stated:
         if state.lower() not in UNDER_WAY | AT_WORK:
             found.notes.append(
-                f"of {printable(name)} a state of maintenance that is not known, "
+                f"an unknown maintenance state of {printable(name)}, "
                 f"{printable(state[:60])}: it counts as under maintenance"
             )
     if isinstance(status.partitions, dict):

@@ -1,4 +1,4 @@
-"""RabbitMQ: quorum queues as its tools list them, in; calls of ``rabbitmq-queues``, out.
+"""RabbitMQ: read quorum queues as its tools list them, write calls of ``rabbitmq-queues``.
 
 References
 ----------
@@ -45,10 +45,10 @@ set -u
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return queues as they will be, the script that gets there, and the one that goes back.
+    """Return the planned queues, the script that changes them, and its undo.
 
-    A path that ends in ``.sh`` is that of the script; the queues are left out then. Unsolved, the
-    queues are as they were read.
+    A path that ends in ``.sh`` is that of the script; the queues are left out then. Without a
+    placement, the queues are returned as read.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
 
 
 def _rows(rows: Sequence[Any]) -> bytes:
-    """Return queues with one on each line, for people to read and compare."""
+    """Return queues, one per line, which diffs well."""
     try:
         return b"[\n" + b",\n".join(map(msgspec.json.encode, rows)) + b"\n]\n"
     except (UnicodeEncodeError, OverflowError) as error:
@@ -83,7 +83,7 @@ def _rows(rows: Sequence[Any]) -> bytes:
 def _changes(
     cluster: Cluster, after: Placement, native: Mapping[str, Any]
 ) -> tuple[list[QueueChange], list[QueueChange], list[dict[str, Any]]]:
-    """Return the changes there and back, and the queues as they are then."""
+    """Return the changes, their undo, and the queues after them."""
     faults = FaultList()
     before, names = cluster.placement, cluster.nodes.names
     usual = native.get("vhost", "/")
@@ -111,7 +111,7 @@ def _changes(
         check_texts(faults, cluster.partitions.names[p], [vhost, queue, *joins, *leaves, then])
         lost = [one for one in leaves if one in down]
         there.append(QueueChange(vhost, queue, joins, leaves, then, lost))
-        if not lost:  # nobody joins a node that is down: what was mended stays as it is then
+        if not lost:  # no member can join a dead node: such a change has no undo
             back.append(QueueChange(vhost, queue, leaves, joins, first))
         i = rows[vhost, queue]
         queues[i] = queues[i] | {"members": new, "leader": then or queues[i].get("leader")}
@@ -129,14 +129,14 @@ def _script(changes: Sequence[QueueChange]) -> bytes:
 
 NAME = "rabbitmq"
 HEALTHY = int(Flag.HEALTHY)
-NOBODY = ("undefined", "none", "null")
-"""What is printed for a leader that there is not."""
+NO_LEADER = ("undefined", "none", "null")
+"""Texts for a missing leader."""
 
 LOST = ("minority", "down", "stopped", "crashed")
-"""States of queues that have no majority, or do not run."""
+"""States of queues without a majority, or stopped."""
 
 MOST_DIGITS = 18
-"""Of a number of bytes that is told as text."""
+"""Most digits of a number of bytes in text."""
 
 COUNT = "members"
 """The dimension that counts members; what waits in a queue is ``bytes``."""
@@ -150,10 +150,10 @@ def read(
 ) -> Cluster:
     """Read a cluster from what ``rabbitmqctl`` and the management API print as JSON.
 
-    Where no file says of which type queues are, all that have members count as quorum queues.
+    Without types of queues, all with members count as quorum queues.
     Members on nodes that are no longer of the cluster count as down for good.
     A file that maps nodes to zones, ``{"rabbit@a": "zone-1"}``, keeps the members of a queue apart;
-    ``spread`` replaces that rule. ``vhost`` is the virtual host of queues that do not say theirs.
+    ``spread`` replaces that rule. ``vhost`` is the virtual host of queues that name none.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def read(
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield what no listing told, what comes of that, and what would tell it."""
+    """Yield notes on missing input, each with its effect and what to add."""
     native = cluster.native
     rows = native.get("queues", ()) if isinstance(native, dict) else ()
     yield from noted(native)
@@ -224,36 +224,36 @@ def _nodes(found: Findings) -> list[str]:
 
 
 def _gone(found: Findings, queues: Sequence[Queue]) -> set[str]:
-    """Return members that are no nodes of the cluster any more, and note them and their zones."""
+    """Return members on nodes that left the cluster, and note them and their zones."""
     if not found.nodes:
         return set()
     held = Counter(name for queue in queues for name in members_of(queue))
-    ghosts = sorted(held.keys() - found.nodes.keys())
-    if ghosts:
-        named = some_of(ghosts, lambda one: f"{printable(one)} in {counted(held[one], 'queue')}")
-        found.notes.append(f"members on nodes that are not of the cluster ({named}): they are gone")
+    departed = sorted(held.keys() - found.nodes.keys())
+    if departed:
+        named = some_of(departed, lambda one: f"{printable(one)} in {counted(held[one], 'queue')}")
+        found.notes.append(f"members on nodes that left the cluster ({named}): they are gone")
     strays = sorted(found.zones.keys() - found.nodes.keys() - held.keys())
     if strays:
         named = some_of(strays, printable, MOST_NAMED)
-        found.notes.append(f"zones of nodes that are not of the cluster ({named}): passed over")
-    return {*ghosts}
+        found.notes.append(f"zones of nodes that are not in the cluster ({named}): ignored")
+    return {*departed}
 
 
 def _beside(found: Findings) -> Iterator[str]:
-    """Say what is there and not placed, and which nodes take nothing for now."""
+    """Yield notes on queues that are not placed, and nodes that take no members."""
     if found.others:
-        told = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.others.items()))
-        yield f"of queues that are no quorum queues ({told}): these stay where they are, uncounted"
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.others.items()))
+        yield f"of queues that are no quorum queues ({kinds}): these stay where they are, uncounted"
     if found.alarmed:
         named = some_of(sorted(found.alarmed), printable, MOST_NAMED)
         yield f"alarms of memory or disk on {named}: no member comes there"
     if found.apart:
         named = some_of(sorted(found.apart), printable, MOST_NAMED)
-        yield f"a partition of the network ({named}): queues with members there are left alone"
+        yield f"a network partition ({named}): queues with members there are left alone"
 
 
 def _states(found: Findings, queues: Sequence[Queue], nodes: Sequence[str]) -> dict[str, Any]:
-    """Return who is up and who is in maintenance; without a status, who is online somewhere is."""
+    """Return the states of nodes; without a status, nodes that are online for a queue are up."""
     up = {*found.running}
     if not found.nodes:
         members: set[str] = set()
@@ -279,7 +279,7 @@ def _placement(
     place: Mapping[str, int],
     alive: Mapping[str, bool],
 ) -> dict[str, Any]:
-    """Return the members of each queue, and who leads; those without a majority stay."""
+    """Return the members and leader of each queue; queues without a majority stay."""
     strange: dict[str, list[str]] = {}
     node: list[int] = []
     flags: list[int] = []
@@ -293,13 +293,13 @@ def _placement(
             for i, name in enumerate(members):
                 if name in members[:i]:
                     found.faults.add(f"{at}.members[{i}]", quoted(name), "is a member twice")
-        leads = queue.leader not in (None, "", *NOBODY)
+        leads = queue.leader not in (None, "", *NO_LEADER)
         if online.difference(members) or (leads and queue.leader not in members):
             others = online.difference(members) | ({queue.leader or ""} - {*members})
             strange.setdefault(key[1], sorted(others - {""}))
         leader.append(members.index(queue.leader) if queue.leader in members else -1)
         node += own
-        # a node may be up and what it holds of the queue not
+        # a member may be down on a node that is up
         listed = online if isinstance(queue.online, list) else {*members}
         there = sum(alive.get(name, False) and name in listed for name in members)
         lost = 2 * there <= len(members) or (queue.state or "").lower() in LOST
@@ -310,7 +310,7 @@ def _placement(
         width.append(len(members))
     if strange:
         named = some_of([*strange], lambda one: f"{printable(one)}: {', '.join(strange[one])}")
-        found.notes.append(f"leaders or online nodes that are no members ({named}): passed over")
+        found.notes.append(f"leaders or online nodes that are no members ({named}): ignored")
     return {
         "placement": np.array(node, np.int64),
         "first": np.concatenate([[0], np.cumsum(width)]).astype(np.int64),
@@ -327,19 +327,19 @@ def _amounts(
     queues: Sequence[Queue],
     nodes: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the number of members and the bytes that wait; nothing limits them."""
+    """Return members and waiting bytes as loads, and capacities without limits."""
     size = np.zeros(len(queues))
     for p, queue in enumerate(queues):
-        told = str(queue.message_bytes or 0)
-        if told.isdecimal() and len(told) <= MOST_DIGITS:
-            size[p] = int(told)
+        text = str(queue.message_bytes or 0)
+        if text.isdecimal() and len(text) <= MOST_DIGITS:
+            size[p] = int(text)
         else:
             at = f"{found.queues[keys[p]][0]}.message_bytes"
             found.faults.add(at, quoted(queue.message_bytes), "must be a number of bytes")
     measured = bool(size.any())
     load = np.column_stack([np.ones(len(queues)), size])[:, : 1 + measured]
     width = np.array([len(members_of(queue)) for queue in queues], np.float64)
-    # a node can be level only against some capacity
+    # balance is measured against capacities
     everything = np.maximum(width @ load, 1.0)
     return {
         "dimensions": [COUNT, "bytes"][: 1 + measured],

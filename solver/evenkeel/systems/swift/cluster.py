@@ -1,4 +1,4 @@
-"""A ring as a cluster: devices are nodes; regions, zones and servers its tiers."""
+"""Read a cluster from a ring: devices are nodes; regions, zones and servers tiers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, the_only
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
-from evenkeel.systems.swift.ring import NOBODY, Device, Ring, check_devices, read_ring
+from evenkeel.systems.swift.ring import NO_DEVICE, Device, Ring, check_devices, read_ring
 
 NAME = "swift"
 TIERS = ("region", "zone", "server")
@@ -49,7 +49,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         "native": {"header": ring.text, "ids": [one.id for one in devices]},
     }
     given |= _placement(ring, devices)
-    strange = sorted({*ring.device.tolist()} - {NOBODY, *(one.id for one in devices)})
+    strange = sorted({*ring.device.tolist()} - {NO_DEVICE, *(one.id for one in devices)})
     if strange:
         given["native"]["notes"] = [
             f"replicas on devices that are not there, which count as none: {some_of(strange, str)}"
@@ -72,7 +72,7 @@ def name_of(device: Device) -> str:
 
 
 def _placement(ring: Ring, devices: Sequence[Device]) -> dict[str, Any]:
-    """Return the device of each replica, partition by partition; nobody leads."""
+    """Return the device of each replica, by partition, without leaders."""
     place = np.full(2**16, -1, np.int64)
     for n, one in enumerate(devices):
         place[one.id] = n
@@ -186,7 +186,7 @@ def shares_of(weight: Mapping[Path, float], replicas: float) -> dict[Path, float
             total = sum(sum(members.values()) for members in open_to.values())
             wanted = {at: left * sum(members.values()) / total for at, members in open_to.items()}
             full = [at for at in open_to if wanted[at] > len(open_to[at])]
-            if not full or len(full) == len(open_to):  # nobody has room for what is too much
+            if not full or len(full) == len(open_to):  # no domain has space for the rest
                 share |= wanted
                 break
             for at in full:

@@ -1,4 +1,4 @@
-"""The ring as it is to be, and the one that was: Swift takes either as it stands."""
+"""Write the planned ring, and the original one as its undo."""
 
 import gzip
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.systems.swift.cluster import slots_of
-from evenkeel.systems.swift.ring import HEADER, MAGIC, NOBODY, VERSION, Head
+from evenkeel.systems.swift.ring import HEADER, MAGIC, NO_DEVICE, VERSION, Head
 
 MOMENT = 1300507380
 """The time in every ring that Swift writes, so that the same ring has the same bytes."""
@@ -81,7 +81,7 @@ def _later(text: str, later: int) -> str:
 def _packed(text: str, ids: Sequence[int], placement: Placement) -> bytes:
     """Return the file of a ring, packed as Swift does."""
     head = msgspec.json.decode(text, type=Head)
-    number = np.array([*ids, NOBODY], np.int64)
+    number = np.array([*ids, NO_DEVICE], np.int64)
     device: NDArray[np.int64] = np.empty(len(placement.node), np.int64)
     _, slots = slots_of(max(len(placement), 1), len(placement.node))
     device[slots] = number[placement.node]

@@ -1,6 +1,6 @@
 """The file of a ring: a header, JSON that lists the devices, and the device of each replica.
 
-What the header claims is compared with what the file holds before anything is made of it.
+The claims of the header are compared with the size of the file before memory is allocated.
 """
 
 import math
@@ -21,14 +21,14 @@ HEADER = struct.Struct("!4sHI")
 VERSION = 1
 HEAD = 65536
 HASH_BITS = 32
-NOBODY = 65535
+NO_DEVICE = 65535
 """The device of a replica that has none."""
 
 
 class Device(msgspec.Struct, gc=False):
     """A device of a ring."""
 
-    id: Annotated[int, Meta(ge=0, lt=NOBODY)]
+    id: Annotated[int, Meta(ge=0, lt=NO_DEVICE)]
     zone: Int64
     ip: str
     port: Annotated[int, Meta(ge=0, lt=65536)]
@@ -39,7 +39,7 @@ class Device(msgspec.Struct, gc=False):
 
 
 class Head(msgspec.Struct):
-    """What the JSON of a ring says; removed devices are null."""
+    """The JSON of a ring; removed devices are null."""
 
     devs: list[Device | None]
     part_shift: Annotated[int, Meta(ge=0, le=HASH_BITS)]
@@ -72,7 +72,7 @@ def recognises(document: Document) -> str:
     head = document.data[:HEAD]
     if head.startswith(MAGIC):
         return "ring"
-    # it is a pickle, which is never loaded: its name for the power of two tells it
+    # a pickle, which is never loaded; the field name identifies it
     return "builder" if head.startswith(b"\x80") and b"part_power" in head else ""
 
 
@@ -104,10 +104,10 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
 
 
 def _counts_fit(faults: FaultList, document: Document, head: Head, rest: int) -> bool:
-    """Whether there are as many replicas as the header says; the last row may be short.
+    """Return whether the number of replicas fits the header; the last row may be short.
 
-    Swift writes how many rows there are, so that only a checksum tells a short one from a file that
-    was cut off.
+    Swift writes the number of rows, so only a checksum distinguishes a short row from a truncated
+    file.
     """
     parts = 1 << (HASH_BITS - head.part_shift)
     whole, fraction = divmod(head.replica_count, 1.0)
@@ -116,8 +116,8 @@ def _counts_fit(faults: FaultList, document: Document, head: Head, rest: int) ->
     if document.checked and whole and not fraction:
         least -= parts - 1
     if rest % 2 or not least <= rest // 2 <= most:
-        told = f"{parts} partitions with {head.replica_count:g} replicas"
-        message = f"bytes of replicas do not fit {told}: it is truncated, or broken"
+        claimed = f"{parts} partitions with {head.replica_count:g} replicas"
+        message = f"bytes of replicas do not fit {claimed}: it is truncated, or broken"
         faults.add(document.name, rest, message)
         return False
     return True
