@@ -75,7 +75,9 @@ def judged(world: World, result: ek.Result, *, claims_only: bool = False) -> lis
 def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Finding]:
     """Yield what a plan of a result breaks after a wave that its end keeps, or leaves undone.
 
-    What serves is judged: a replica on a dead node crowds nobody.
+    What serves is judged: a replica on a dead node crowds nobody, though one that is pinned there
+    stays. A copy that serves before what it replaces has gone is not one too many. Between the
+    promotion of one voter and the demotion of another, nodes are not judged.
     """
     try:
         plan = result.plan(protocol=protocol)
@@ -93,14 +95,47 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
         placement = plan.after(done)
         if (placement.flags & ek.Flag.INCOMING).any():
             continue  # what does not serve yet keeps no rule
-        serving = _without_ghosts(world, standing_of(placement), [*range(len(world.wanted))])
+        standing = _by_role(world, placement)
+        if standing is None:
+            continue
+        serving = _without_ghosts(world, standing, [*range(len(world.wanted))])
+        kept = [{*row} for row in standing.rows]
         for one in worse(world, serving):
-            if one.kind == "lost a replica that waited":
+            if one.kind in ("lost a replica that waited", "broke surplus"):
+                continue
+            p = int(one.where.split()[1].rstrip(":,"))
+            if one.kind == "broke pinned" and {*world.pinned[p]} <= kept[p]:
                 continue
             if one.kind.startswith("broke ") and ": 0 -> " not in one.where:
                 continue  # what the beginning breaks is not held
             if is_hard(one.kind.removeprefix("broke ")) and _whose(one) not in accepted:
                 yield Finding(f"on the way: {one.kind}", f"{protocol}, wave {done}: {one.where}")
+
+
+def _by_role(world: World, placement: ek.Placement) -> Standing | None:
+    """Read replicas into slots of their roles; None where a role has more of them than slots."""
+    found = standing_of(placement)
+    for p, row in enumerate(found.rows):
+        first, wide = int(placement.first[p]), [-1] * len(row)
+        role, lead = placement.role[first : first + len(row)].tolist(), found.leaders[p]
+        free = [s for s, n in enumerate(row) if n < 0 or role[s] != world.roles[p][s]]
+        if found.leader_node(p) < 0:
+            found.leaders[p] = -1
+        for s, n in enumerate(row):
+            if n < 0:
+                continue
+            fits = (
+                s if s not in free else next((f for f in free if world.roles[p][f] == role[s]), -1)
+            )
+            if fits < 0:
+                return None
+            if s in free:
+                free.remove(fits)
+            wide[fits] = n
+            if s == lead:
+                found.leaders[p] = fits
+        found.rows[p] = wide
+    return found
 
 
 def _whose(found: Finding) -> tuple[str, str]:

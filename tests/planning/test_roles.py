@@ -362,3 +362,21 @@ def test_who_is_to_lead_has_its_vote_before_who_led_goes(led, leads, loses, move
     assert plan.check().ok
     assert sum(row.kind == "lead" for row in plan.rows()) == 1
     assert plan.copies == len(moves)
+
+
+@pytest.mark.parametrize(("non_voter", "peak"), [(1.0, 6.0), (4.0, 7.0)])
+def test_a_leader_without_a_vote_weighs_what_leaders_do_until_it_hands_over(non_voter, peak):
+    """Promoted where it leads it weighs no more; having handed over, what non-voters do."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[5.0], [9.0]], load=[[2.0]] * 2, leader_load=[[3.0]] * 2,
+        non_voter_load=[[non_voter]] * 2, placement=[[0, 1], [0, 1]], role=[[1, 0], [0, 1]],
+        leader=[0, 0], voters=1,
+    )  # fmt: skip
+    start = cluster.placement
+    traded = start.replaced(np.array([1, 0, 0, 1], np.int32), np.array([1, 0], np.int32))
+    promoted = ek.plan(cluster, traded)
+    assert {row.kind for row in promoted.rows()} == {"promote", "demote"}
+    assert promoted.check().ok
+    handed = ek.plan(cluster, start.replaced(start.node, np.array([1, 0], np.int32))).check()
+    (room,) = [one for one in handed.tightest if one.kind == "capacity"]
+    assert (handed.ok, room.limit) == (True, peak)

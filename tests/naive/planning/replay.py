@@ -61,6 +61,7 @@ class Run(Ends):
         start = cluster.placement
         self.seats = {}  # (partition, replica, node) -> state
         self.leader = {}  # partition -> (replica, node)
+        self.led = set()  # hand-overs by who does not vote, and roles of who leads
         self.last = {}  # what a step was that last changed a seat
         self.last_lead, self.last_change = {}, {}
         self.role = {}  # replica -> role
@@ -247,6 +248,8 @@ class Run(Ends):
                 self.dropped.add(i)
             self.check_leaving(i, row, state)
         if kind == LEAD:
+            if self.role.get(self.leader.get(p, (-1, -1))[0]) == Role.NON_VOTER:
+                self.led.add(i)
             self.needs(i, self.last_lead.get(p))
             self.needs(i, self.last.get((p, k, target)))
             self.check_lead(i, row)
@@ -261,7 +264,10 @@ class Run(Ends):
         self.begin_change(i, row)
         if row.kind == DEMOTE:
             self.check_leaving(i, row, state)
-        self.reweigh(row, 1)
+        if self.leader.get(p) == (k, row.target):
+            self.led.add(i)
+        else:
+            self.reweigh(row, 1)
 
     def is_alone(self, i, row):
         """A role changes where the replica has one seat alone."""
@@ -392,7 +398,8 @@ class Run(Ends):
             self.set(i, p, k, target, "serving")
             if self.ever(p, k, target):
                 self.role[k] = Role.VOTER if kind == PROMOTE else Role.NON_VOTER
-            self.reweigh(row, -1)
+            if i not in self.led:
+                self.reweigh(row, -1)
             self.pending[p] -= 1
             self.last_change[p] = i
             return
@@ -420,7 +427,8 @@ class Run(Ends):
             for n, sign in ((target, 1), (source, -1)):
                 for d in range(len(self.cluster.dimensions)):
                     load = self.cluster.partitions.load
-                    extra = Fraction(float(load.leader[p, d])) - Fraction(float(load.voter[p, d]))
+                    alone = load.non_voter if sign < 0 and i in self.led else load.voter
+                    extra = Fraction(float(load.leader[p, d])) - Fraction(float(alone[p, d]))
                     if n >= 0:
                         self.load[n, d] += sign * extra
             self.leader[p] = (k, target) if self.ever(p, k, target) else (-1, -1)

@@ -158,7 +158,7 @@ def replay(
         return unusable
     timeline = Timeline.of(steps)
     found = Findings(cluster, timeline)
-    needs = Needs(np.zeros(len(steps), bool), np.zeros(len(steps), bool))
+    needs = Needs(*(np.zeros(len(steps), bool) for _ in range(3)))
     other = target if towards is None else towards
     final = _replay_partitions(found, needs, other, changes, joint, quorum)
     end = compare_ends(found, target, *final)

@@ -7,7 +7,7 @@ from evenkeel.measure.rows import at_node
 from evenkeel.model.placement import Placement
 from evenkeel.planning.replay.course import Course, Seat
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.timeline import LOWER
+from evenkeel.planning.replay.timeline import LOWER, RAISE
 from evenkeel.planning.replay.transitions import Needs
 from evenkeel.planning.steps import StepKind
 
@@ -42,6 +42,7 @@ def check_leaders(
     else:
         fit &= may[steps.target[step]]
     led = column[at - 1]
+    needs.led[step[course.begins[lead] & (led >= 0) & ~course.votes[led, at - 1]]] = True
     leader = np.where(led >= 0, course.node[led, at - 1], -1)
     alive = at_node(live, leader)
     fit &= (steps.source[step] == leader) | (~alive & (steps.source[step] < 0))
@@ -55,6 +56,9 @@ def check_leaders(
     needs.note(course, lead[begun], since[at[begun] - 1])
     seen = np.flatnonzero(course.begins[lead] & (to >= 0))
     needs.note(course, lead[seen], course.since[to[seen], at[seen] - 1])
+    recast = np.flatnonzero((course.kind >= RAISE) & (course.joined >= 0) & course.begins)
+    recast = recast[course.joined[recast] == column[course.at[recast] - 1]]
+    needs.led[course.step[course.at[recast]]] = True
     _check_leaving(found, course, needs, live, column, since)
     final = column[course.final]
     serves = (final >= 0) & (course.state[final, course.final] == Seat.SERVING)

@@ -184,13 +184,18 @@ def _weigher(found: Findings, needs: Needs) -> Weigh:
             counts = (moves & new) | (~(moves | leading) & ~(new & (sign > 0)))
         value = np.where(counts, value, 0.0)
         led = np.flatnonzero(leading)
-        value[led] = load.leader[partition[led], d] - load.voter[partition[led], d]
+        before = np.where(
+            needs.led[step[led]] & (sign[led] < 0),
+            load.non_voter[partition[led], d], load.voter[partition[led], d],
+        )  # fmt: skip
+        value[led] = load.leader[partition[led], d] - before
         if in_place:
             # more as it starts, less as it has finished
             here = np.flatnonzero(kind >= RAISE)
             of = partition[here]
             more = np.where(kind[here] == LOWER, -1.0, 1.0) * sign[here]
             value[here] = np.maximum(more * (load.voter[of, d] - load.non_voter[of, d]), 0.0)
+            value[here[needs.led[step[here]]]] = 0.0  # a leader weighs what it does in any role
         return np.where(sign > 0, value, -value)
 
     return weigh

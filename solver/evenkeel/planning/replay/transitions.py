@@ -44,12 +44,15 @@ class Needs:
         Copies of a replica that was nowhere, and what is done with their learners later.
     light : ndarray of bool, shape (S,)
         Steps of replicas that are non-voters as they start.
+    led : ndarray of bool, shape (S,)
+        Hand-overs from a leader that is no voter, and roles that change while the replica leads.
     later, earlier, rank : list of ndarray of int32
         Steps, those that each builds on, and the rank of its start.
     """
 
     fresh: NDArray[np.bool_]
     light: NDArray[np.bool_]
+    led: NDArray[np.bool_]
     later: list[NDArray[np.int32]] = field(default_factory=list)
     earlier: list[NDArray[np.int32]] = field(default_factory=list)
     rank: list[NDArray[np.int32]] = field(default_factory=list)

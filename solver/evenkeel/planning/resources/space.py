@@ -173,11 +173,17 @@ def _charge_domains(
     peak = np.where(at_once, np.maximum(before, after), peak)
     load = cluster.partitions.load
     if load.leader is not load.voter:
-        lead = (load.leader - load.voter)[acts.partition[act]]
+        whose = acts.partition[act]
+        was = np.where(acts.led, acts.was, _gives(cluster, acts))[act]
+        light = (was == Role.NON_VOTER)[:, None]
+        alone = np.where(light, load.non_voter[whose], load.voter[whose])
         led, leads = (
             np.where((np.append(domain, -1)[holder[act]] == where)[:, None], lead, 0.0)
-            for holder in _holders(acts)
-        )
+            for holder, lead in zip(
+                _holders(acts), (load.leader[whose] - alone, (load.leader - load.voter)[whose]),
+                strict=True,
+            )
+        )  # fmt: skip
         peak += np.maximum(led, leads)
         before, after = before + led, after + leads
     room.charge(resources, acts.change[act], where, before, peak, after)
@@ -189,6 +195,13 @@ def _without_leads(cluster: Cluster, acts: Acts, effects: Effects) -> Effects:
         return effects
     nobody = np.zeros(len(acts), bool)
     return effects_of(cluster, replace(acts, led=nobody, leads=nobody), leads=False)
+
+
+def _gives(cluster: Cluster, acts: Acts) -> NDArray[np.uint8]:
+    """Return the role of who hands over: voters, but for leaders that came in without a vote."""
+    start = cluster.placement
+    first = (acts.heir >= 0) & (acts.heir == start.leader_replica[acts.partition])
+    return np.where(first, start.role[acts.heir], np.uint8(Role.VOTER))
 
 
 def _holders(acts: Acts) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -207,7 +220,8 @@ def effects_of(cluster: Cluster, acts: Acts, *, leads: bool = True) -> Effects:
     led = _weights(cluster, acts.partition, acts.was, acts.led)
     settled = _weights(cluster, acts.partition, role, acts.leads)
     voting = _weights(cluster, acts.partition, np.zeros_like(role), nothing)
-    leading = _weights(cluster, acts.partition, role, ~nothing) if leads else voting
+    given = _weights(cluster, acts.partition, _gives(cluster, acts), nothing)
+    leading = _weights(cluster, acts.partition, role, ~nothing) if leads else given
     found = []
 
     def add(
@@ -229,7 +243,7 @@ def effects_of(cluster: Cluster, acts: Acts, *, leads: bool = True) -> Effects:
     add(~in_place, acts.target, there, plain, settled)
     add(~in_place, acts.source, led, plain, None)
     add(in_place, acts.source, led, voting, settled)
-    add(acts.heir >= 0, acts.heir_node, leading, voting, voting)
+    add(acts.heir >= 0, acts.heir_node, leading, given, given)
     columns = zip(*found, strict=True)
     return Effects(*(np.concatenate(one) for one in columns))
 
