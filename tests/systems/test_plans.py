@@ -251,8 +251,8 @@ def test_every_circle_is_named():
     changed["steps"][0]["after"] = [ids[2]]
     changed["steps"][4]["after"] = [ids[4]]
     assert faults_of(changed) == {
-        "steps[0].after": "waits for itself in a circle: 0 after 2 after 1 after 0",
-        "steps[4].after": "waits for itself in a circle: 4 after 4",
+        "steps[0].after": "waits for itself in a cycle: 0 after 2 after 1 after 0",
+        "steps[4].after": "waits for itself in a cycle: 4 after 4",
     }
 
 

@@ -27,8 +27,8 @@ SPECIAL = re.compile(r'[",;\t\r\n]')
 """What a cell is quoted for."""
 
 BYTES, ANYTHING = "bytes", ""
-"""What a number counts: bytes, with any unit of these; or nobody knows what, so that a unit may be
-one of something else. Of all else, which goes by its name, no other unit may stand."""
+"""Units of a column: bytes with any of their units, or an unknown unit. Any other name is a unit of
+its own, and cells may have no unit beside it."""
 
 MOST_NUMBER = 1e18
 """Above everything that is counted or measured."""
@@ -91,9 +91,9 @@ class Table:
         message: str,
         instead: Callable[[str], str] = lambda cell: "",
     ) -> None:
-        """Note the cells of a column that are wrong, the first of them one by one.
+        """Report wrong cells of a column, the first of them one by one.
 
-        ``instead`` says more of a cell than the message, or nothing.
+        ``instead`` returns a more exact message for a cell, or "".
         """
         cells = self.columns[column]
         bad = {cell for cell in set(cells) if wrong(cell)}
@@ -140,8 +140,8 @@ class Table:
         try:
             found = np.fromiter(map(float, cells), np.float64, len(cells))
         except ValueError:
-            told = [_amount(cell, unit) if cell else default for cell in cells]
-            found = np.array(told, np.float64)
+            parsed = [_amount(cell, unit) if cell else default for cell in cells]
+            found = np.array(parsed, np.float64)
         fine = (found >= 0.0) & ((found <= MOST_NUMBER) | (infinite & (found == math.inf)))
         if not fine.all():
             message = "must be a number from 0 on, or an amount like 3TB"
@@ -185,7 +185,7 @@ def _amount(cell: str, unit: str) -> float:
 
 
 def header_of(document: Document) -> frozenset[str]:
-    r"""Return the names in the first line that says something, if it may be that of a table.
+    r"""Return the names in the first line with content, if it may be the header of a table.
 
     Examples
     --------

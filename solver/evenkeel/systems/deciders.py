@@ -1,4 +1,4 @@
-"""Who decides partition by partition, for simulations and control loops."""
+"""Interfaces of systems that decide partition by partition, for simulations and control loops."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class StoreView:
-    """What somebody knows of all N nodes when a decision is made; it may be old.
+    """The known states of all N nodes at a decision, which may be stale.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class StoreView:
 
 @dataclass(frozen=True)
 class Decision:
-    """One change of one partition that somebody decided on."""
+    """A decided change of one partition."""
 
     partition: int
     add: tuple[tuple[int, int], ...] = ()
@@ -49,16 +49,16 @@ class Decision:
 class Decider(Protocol):
     """Decides partition by partition, as a system does whose nodes decide by themselves.
 
-    It applies nothing: whoever asks says what came of it.
+    It applies no change: the caller reports the outcome.
     """
 
     def place(
         self, partition: int, node: NDArray[np.int32], role: NDArray[np.uint8], leader: int
     ) -> None:
-        """Hear where the replicas of a partition are now."""
+        """Set the current replicas of a partition."""
 
     def look(self, seen: StoreView) -> None:
-        """Take in what whoever decides next knows."""
+        """Set the states of nodes that the next decision uses."""
 
     def action(self, partition: int) -> tuple[str, float]:
         """Return what a partition needs first, and how urgently."""
@@ -70,4 +70,4 @@ class Decider(Protocol):
         """Decide whether a partition should be led from elsewhere."""
 
     def load(self, node: int) -> list[Decision]:
-        """Decide what a node gives away because it carries too much load."""
+        """Decide which load an overloaded node gives away."""

@@ -1,6 +1,6 @@
-"""Documents: what was handed in to be read, and how its text is taken apart.
+"""Documents: files to read, unpacked, and split if they are folders or archives.
 
-What a small file unpacks to is bounded before memory is taken for it.
+The unpacked size of a file is bounded before memory is allocated.
 """
 
 import gzip
@@ -189,7 +189,7 @@ def _unpacked(name: str, data: bytes) -> bytes:
 
 
 def _grown(name: str, unpacked: int, packed: int) -> Fault:
-    """Say that a file grows beyond belief."""
+    """Return the fault of a file that unpacks to too many bytes."""
     times = f"more than {MOST_GROWTH} times its {packed} bytes"
     return Fault(
         name, unpacked, f"unpacks to {times if unpacked <= MOST_BYTES else MOST_BYTES}: unpack it"

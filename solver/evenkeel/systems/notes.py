@@ -1,4 +1,4 @@
-"""What a dump has that cannot be judged: read, noted once, and left alone."""
+"""Notes on input that cannot be judged, each with the names that it concerns."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ class Notes:
     >>> notes = Notes()
     >>> for name in ("n1", "n2", "n1"):
     ...     notes.add("no node {}: it counts as gone", name)
-    >>> notes.said()
+    >>> notes.texts()
     ['no node n1, n2: it counts as gone']
     """
 
@@ -23,10 +23,10 @@ class Notes:
         self._names: dict[str, dict[str, None]] = {}
 
     def add(self, sentence: str, *names: str) -> None:
-        """Note something about names; each is named once."""
+        """Add names to a note; each is listed once."""
         self._names.setdefault(sentence, {}).update(dict.fromkeys(names))
 
-    def said(self) -> list[str]:
+    def texts(self) -> list[str]:
         """Return the sentences with their names, of many only the first."""
         return [
             sentence.replace("{}", some_of([*names], printable, MOST_NAMED), 1)
@@ -35,7 +35,7 @@ class Notes:
 
 
 def noted(native: object) -> Iterable[str]:
-    """Return what was noted in the payload of a cluster."""
+    """Return the notes in the payload of a cluster."""
     found: Iterable[str] = (
         native.get("notes", ()) if isinstance(native, dict) else getattr(native, "notes", ())
     )

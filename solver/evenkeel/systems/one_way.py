@@ -1,4 +1,4 @@
-"""What has no way back: nothing is copied to a node that is down, or that may not hold it."""
+"""Irreversible moves: nothing can be copied back to a dead node, or to one that is closed."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,15 @@ def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
 
 
 def one_way_said(cluster: Cluster, then: Placement) -> str:
-    """Say how many moves a file of the way back leaves out, and why; "" where it has all."""
-    nodes, mended = cluster.nodes, one_way(cluster, then)
+    """Return a note on moves that a rollback file leaves out; "" if it has all."""
+    nodes, irreversible = cluster.nodes, one_way(cluster, then)
     moved = then.owner[joined(cluster.placement, then)]
-    left = int(mended[moved].sum())
+    left = int(irreversible[moved].sum())
     if not left:
         return ""
     now, closed = cluster.placement, ~nodes.serves
     closed[cluster.forbidden[:, 1]] = True
-    gone = np.unique(now.node[joined(then, now) & mended[now.owner]])
+    gone = np.unique(now.node[joined(then, now) & irreversible[now.owner]])
     down = some_of(gone[closed[gone]].tolist(), nodes.names.__getitem__)
     return (
         f"{left:,} of {counted(len(moved), 'move')}: nothing is copied back to what is down or may "

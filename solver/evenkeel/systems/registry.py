@@ -55,7 +55,7 @@ ROOMS = {
 """Our own formats, in the order in which they are asked; each room is imported when it is used."""
 
 RECOGNISED_IN = {"longhorn": "evenkeel.systems.longhorn.objects"}
-"""Where a room that takes long to import tells what it recognises, for files of others."""
+"""Modules with ``recognises`` of systems that take long to import."""
 
 PLAN = b'"evenkeel-plan"'
 """What stands at the beginning of a plan, which may have a cluster within and is none."""
@@ -65,22 +65,22 @@ BEGINNING = 4096
 
 
 def _nothing_left_out(cluster: Cluster) -> Iterable[str]:
-    """Return no notices: the files told all that their system has."""
+    """Return no notes: no input is missing."""
     return ()
 
 
 def _all_capped(cluster: Cluster) -> Sequence[str]:
-    """Return no dimensions: the files told the capacities of all."""
+    """Return no dimensions: the files had the capacities of all."""
     return ()
 
 
 def _none_awaited(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
-    """Return no nodes: the files tell of none that the cluster does not have."""
+    """Return no nodes: the files named no others."""
     return {}
 
 
 def _no_hint(document: "Document") -> str:
-    """Return nothing: there is no form that is often mistaken."""
+    """Return no hint."""
     return ""
 
 
@@ -93,7 +93,7 @@ class Format:
     name : str
         What ``format=`` calls it.
     summary : str
-        One line for people who choose a format.
+        One line for the list of formats.
     suffixes : tuple of str
         Endings of its file names, with the dot, by which ``write`` finds it.
     recognises : callable
@@ -111,14 +111,13 @@ class Format:
     no_carrier : str, optional
         Why none can be made, and what to do instead.
     left_out : callable
-        ``left_out(cluster) -> iterable of str``: what the files might have told and did not, and
-        what comes of that, for people.
+        ``left_out(cluster) -> iterable of str``: notes on missing input and its effect, for people.
     uncapped : callable
-        ``uncapped(cluster) -> sequence of str``: the dimensions of which the files told no
-        capacity, so that those of the cluster are made up.
+        ``uncapped(cluster) -> sequence of str``: the dimensions without capacities in the files, so
+        that those of the cluster are assumed.
     awaited : callable
-        ``awaited(cluster) -> {name: {dimension: capacity}}``: what the files tell of nodes that the
-        cluster does not have, for those that join it.
+        ``awaited(cluster) -> {name: {dimension: capacity}}``: capacities in the files of nodes that
+        the cluster does not have yet.
     keeps_mended : bool
         Whether the way back that it writes leaves out partitions of which a replica left what is
         down.
@@ -196,13 +195,13 @@ def is_known(name: str) -> bool:
 
 
 def uncapped_in(cluster: Cluster) -> Sequence[str]:
-    """Return the dimensions of a cluster of which the files of its system told no capacity."""
+    """Return the dimensions of a cluster without capacities in the files of its system."""
     name = cluster.native_format
     return find(name).uncapped(cluster) if name and is_known(name) else ()
 
 
 def awaited_by(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
-    """Return the capacities that the files of a cluster's system tell of nodes that may join it."""
+    """Return the capacities in the files of a cluster's system of nodes that may join it."""
     name = cluster.native_format
     return find(name).awaited(cluster) if name and is_known(name) else {}
 
@@ -247,7 +246,7 @@ def read(
     *more : str, path, bytes or binary file
         Files that belong to the first, in any order.
     format : str, optional
-        Name of the format; told from the content by default.
+        Name of the format; by default recognised from the content.
     **options : Any
         What the format takes.
 
@@ -460,14 +459,17 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
         one.name: sum(bool(one.recognises(document)) for document in documents) for one in there
     }
     likely = max(there, key=lambda one: known_by[one.name])
-    told, near = f"known: {[*known_by]}", there
+    others, near = f"known: {[*known_by]}", there
     if known_by[likely.name]:
-        told, near = f"the others are of {likely.name!r}, which reads {likely.summary}", [likely]
+        others, near = (
+            f"the others are of {likely.name!r}, which reads {likely.summary}",
+            [likely],
+        )
     faults = FaultList()
     for document in documents:
         if any(one.recognises(document) for one in there) or note_cut_off(faults, document):
             continue
-        hint = next((f": {said}" for one in near if (said := one.hint(document))), f"; {told}")
+        hint = next((f": {text}" for one in near if (text := one.hint(document))), f"; {others}")
         if document.data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             hint = ": it is UTF-16 text, as PowerShell's > writes it; save it as UTF-8"
         message = f"is not in a known format{hint}" if document.data.strip() else "is empty"
@@ -475,7 +477,7 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
     return faults.faults
 
 
-def told_kind(document: "Document") -> str:
+def kind_in_words(document: "Document") -> str:
     """Return what a document is, in the words of the first format of ours that knows it, or ""."""
     for name in ROOMS:
         if kind := _recogniser(name)(document):

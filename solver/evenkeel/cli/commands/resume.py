@@ -113,11 +113,11 @@ def _note_missing(
     arguments: argparse.Namespace, plan: "Plan", seen: "Cluster", now: "Cluster"
 ) -> None:
     """Say what nothing is known of, and which nodes have died since."""
-    from evenkeel.systems.plans.targets import untold
+    from evenkeel.systems.plans.targets import missing_in
 
     taken = "are taken to be where the plan begins"
     note_left_alone(arguments, plan.cluster, seen, "what is there now", taken)
-    if (missing := untold(plan.cluster, seen)) and not arguments.quiet:
+    if (missing := missing_in(plan.cluster, seen)) and not arguments.quiet:
         told = ", ".join(missing)
         complain(f"note: of what the files do not tell the plan's own is taken: {told}")
     died = np.flatnonzero(plan.cluster.nodes.alive & ~now.nodes.alive).tolist()

@@ -1,1 +1,1 @@
-"""Evenkeel's own formats, which keep everything that a cluster says."""
+"""Evenkeel's own formats, which hold all of a cluster."""

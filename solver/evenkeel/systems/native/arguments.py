@@ -1,6 +1,6 @@
 """A cluster as the arguments of ``Cluster.from_arrays``, and rules as plain documents.
 
-What stands at its default is left out, so that a file says no more than the cluster does.
+Arguments at their defaults are left out, which keeps files short.
 """
 
 from collections.abc import Callable, Sequence
@@ -148,7 +148,7 @@ def check_slots(
     """Raise all faults if more replicas are wanted than a file of its size may ask for."""
     counts = np.asarray(wanted)
     if counts.dtype.kind not in "iu" or counts.ndim > 1:
-        return  # what is wrong with it is said when the cluster is built
+        return  # building the cluster reports it
     total = np.maximum(counts, 0).sum(dtype=np.float64) * (partitions if counts.ndim == 0 else 1)
     if total > max(FREE_SLOTS, SLOTS_PER_BYTE * len(document.data)):
         message = f"asks for more replicas in all than a file of {len(document.data)} bytes may"
@@ -165,8 +165,8 @@ def labels_of(codes: NDArray[np.int32], meaning: Sequence[str]) -> NDArray[Any]:
     # what was read as integers fits into 64 bits; longer digits were texts
     if meaning and all(text.isdecimal() and text.isascii() and len(text) < 20 for text in meaning):
         numbers = [int(text) for text in meaning]
-        told = [str(n) for n in numbers] == list(meaning)
-        if told and sorted(numbers) == numbers and numbers[-1] < 2**63:
+        canonical = [str(n) for n in numbers] == list(meaning)
+        if canonical and sorted(numbers) == numbers and numbers[-1] < 2**63:
             table = np.array([*numbers, -1], np.int64)
     return table[codes]
 

@@ -22,7 +22,7 @@ REQUIRED = (
     "capacity", "zone", "rack", "load", "leader_extra_load", "placement_before", "dead", "resource"
 )  # fmt: skip
 IGNORED = ("new", "meta")
-"""Which nodes were just added follows from the placement; ``meta`` says how the file was made."""
+"""Which nodes were just added follows from the placement; ``meta`` holds its origin."""
 
 PLACES = {
     "leader_load": "leader_extra_load", "placement": "placement_before", "group": "resource",

@@ -321,8 +321,8 @@ def _columns(rows: Sequence[msgspec.Struct], shape: type[msgspec.Struct]) -> dic
     return {field: list(map(attrgetter(field), rows)) for field in shape.__struct_fields__}
 
 
-def _said(column: Sequence[object]) -> bool:
-    """Tell whether any row says something about a field that may be left out."""
+def _given(column: Sequence[object]) -> bool:
+    """Return whether any row has a value of an optional field."""
     return bool(set(map(type, column)) - {type(None)})
 
 
@@ -346,7 +346,7 @@ def _node_arguments(faults: FaultList, name: str, rows: ClusterRows) -> Argument
         given[key] = np.array(of[key], np.float64)
     given["max_replicas"] = np.array(of["max_replicas"], np.int64)
     given["capacity"] = table("capacity", of["capacity"])
-    if _said(of["watermark"]):
+    if _given(of["watermark"]):
         marks = _or_else(of["watermark"], [[None] * width] * len(rows.nodes))
         given["watermark"] = table("watermark", marks)
     given["stands_for"] = _places(
@@ -409,7 +409,7 @@ def _partition_arguments(faults: FaultList, name: str, rows: ClusterRows) -> Arg
     given: Arguments = {"partition_names": list(of["name"])}
     given["load"] = table("load", of["load"])
     for key in ("leader_load", "non_voter_load"):
-        if _said(of[key]):
+        if _given(of[key]):
             given[key] = table(key, _or_else(of[key], of["load"]))
     given["min_active"] = np.array(of["min_active"], np.int64)
     given["rule"] = np.array(of["rule"], np.int64)
@@ -421,7 +421,7 @@ def _partition_arguments(faults: FaultList, name: str, rows: ClusterRows) -> Arg
     given["leader"] = np.where((leads == 0) & (np.array(widths, np.int64) == 0), -1, leads)
     wanted = _or_else(of["replicas"], widths)
     given["replicas"] = np.array(wanted, np.int64)
-    if _said(of["voters"]):
+    if _given(of["voters"]):
         given["voters"] = np.array(_or_else(of["voters"], wanted), np.int64)
     given |= _replica_arguments(faults, at, of, widths)
     given["attached"] = _places(
@@ -462,7 +462,7 @@ def _replica_arguments(
     codes: dict[str, Any] = {role.name.lower(): int(role) for role in Role}
     bits = {flag.name.lower(): int(flag) for flag in Flag if flag.name}
     for key, argument, default in (("roles", "role", "voter"), ("flags", "flags", [])):
-        if not _said(of[key]):
+        if not _given(of[key]):
             continue
         rows = _or_else(of[key], [[default] * n for n in widths])
         for p, (row, n) in enumerate(zip(rows, widths, strict=True)):

@@ -2,7 +2,7 @@
 
 A step waits for those whose ids stand in ``after``; steps may come in any order. ``target`` lists
 the partitions that are to end otherwise than they begin, ``blocked`` the moves that found no order.
-The beginning of a longer plan says in ``towards`` where that one leads.
+The beginning of a longer plan has the target of that one in ``towards``.
 """
 
 import gzip
@@ -161,11 +161,11 @@ def holds_plan(source: str | bytes) -> bool:
         try:
             return PLAN in (gzip.open(file) if packed else file).read(BEGINNING)
         except BROKEN:
-            return False  # whoever reads it says what is wrong with it
+            return False  # reading it reports the problem
 
 
 def fingerprint(cluster: Cluster) -> str:
-    """Return a digest of all that a cluster says, its payload of another system apart.
+    """Return a digest of a cluster without the payload of its system.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def fingerprint(cluster: Cluster) -> str:
     given["node_names"] = list(cluster.nodes.names)
     given["partition_names"] = list(cluster.partitions.names)
     given["group_names"] = list(cluster.partitions.group_names)
-    # nor does it matter that nothing is said of the domains of a tier that has none
+    # nor do empty tables of tiers without domains matter
     shared = given.pop("tier_capacity", {})
     given["tier_capacity"] = {tier: table for tier, table in shared.items() if len(table)}
     for name in sorted(given):
@@ -190,7 +190,7 @@ def fingerprint(cluster: Cluster) -> str:
 
 
 def _parts(value: Any) -> Iterator[str | bytes]:
-    """Yield what tells a value of an argument from others."""
+    """Yield texts and bytes that identify a value of an argument."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield key

@@ -35,15 +35,14 @@ from evenkeel.systems.plans.documents import (
     fingerprint,
     plan_file,
 )
-from evenkeel.systems.registry import PLAN, told_kind
+from evenkeel.systems.registry import PLAN, kind_in_words
 
 
 @known_keywords
 def read_plan(source: Source, cluster: Cluster | None = None) -> Plan:
     """Read a plan from a JSON file, whichever tool wrote it.
 
-    That it says what there is, in an order, is checked here; whether it is safe, ``Plan.check``
-    says.
+    Names and order are checked here; ``Plan.check`` checks that it is safe.
 
     Parameters
     ----------
@@ -109,7 +108,7 @@ def plan_of(document: Document, cluster: Cluster | None = None) -> Plan:
         else:
             message = "is of another cluster than the one within the file"
         faults.add(f"{name}: fingerprint", quoted(found.fingerprint), message)
-        # of names that another cluster lacks nothing can be said
+        # names cannot be checked against another cluster
         raise InvalidInput(faults.faults)
     steps, change = arranged(faults, name, read, cluster)
     target, towards = (
@@ -164,10 +163,10 @@ def _in_flight(
 
 def _check_kind(document: Document) -> None:
     """Raise where a document is no broken plan but what a format of clusters knows."""
-    told = "" if PLAN in document.data else told_kind(document)
-    if told:
+    kind = "" if PLAN in document.data else kind_in_words(document)
+    if kind:
         message = (
-            f"is not a plan but {told}: evenkeel plan -o writes a plan, which may be of this file"
+            f"is not a plan but {kind}: evenkeel plan -o writes a plan, which may be of this file"
         )
         raise InvalidInput([Fault(document.name, quoted(document.data[:40]), message)])
 
@@ -228,8 +227,8 @@ def _protocol(faults: FaultList, name: str, found: PlanDocument) -> Protocol:
         message = f"is not known: say whether it is joint and whole, or name one of {[*PRESETS]}"
         faults.add(f"{name}: protocol.name", quoted(given.name), message)
     base = known or Protocol(given.name)
-    said = {key: getattr(given, key) for key in ("joint", "whole", "quorum", "roles")}
-    return replace(base, **{key: value for key, value in said.items() if value is not None})
+    given_parts = {key: getattr(given, key) for key in ("joint", "whole", "quorum", "roles")}
+    return replace(base, **{key: value for key, value in given_parts.items() if value is not None})
 
 
 def _placement(
@@ -253,9 +252,9 @@ def _placement(
         seen.add(p)
         slots = slice(int(start.first[p]), int(start.first[p + 1]))
         count = slots.stop - slots.start
-        for n, told in enumerate(row.nodes):
-            if told not in places:
-                faults.add(f"{at}.nodes[{n}]", quoted(told), "is not a node of the cluster")
+        for n, node_name in enumerate(row.nodes):
+            if node_name not in places:
+                faults.add(f"{at}.nodes[{n}]", quoted(node_name), "is not a node of the cluster")
         for part in ("nodes", "roles", "flags"):
             values = getattr(row, part)
             if values is not None and len(values) != count:
@@ -264,7 +263,7 @@ def _placement(
             faults.add(f"{at}.leader", row.leader, f"is none of the {count} slots")
         if faults:
             continue
-        node[slots] = [places[told] for told in row.nodes]
+        node[slots] = [places[one] for one in row.nodes]
         leader[p] = row.leader
         if row.roles is not None:
             role[slots] = [Role[one.upper()] for one in row.roles]
@@ -401,12 +400,12 @@ def _note_circles(
             i = next(k for k in before[first[i] : first[i + 1]].tolist() if waiting[k])
         if seen[i] == begin + 1:
             circle = [rows[k].id for k in path[path.index(i) :]]
-            told = " after ".join(str(quoted(one)) for one in [*circle[:8], circle[0]])
+            steps = " after ".join(str(quoted(one)) for one in [*circle[:8], circle[0]])
             more = f", of {len(circle)} steps" if len(circle) > 8 else ""
             faults.add(
                 f"{name}: steps[{i}].after",
                 quoted(rows[i].id),
-                f"waits for itself in a circle: {told}{more}",
+                f"waits for itself in a cycle: {steps}{more}",
             )
 
 
@@ -435,9 +434,9 @@ def arranged(
         if outside[i]:
             message = f"is none of the {int(width[at[i]])} slots of the partition"
             faults.add(f"{path}.replica", row.replica, message)
-        for key, end, told in (("from", ends[0], row.source), ("to", ends[1], row.target)):
+        for key, end, own in (("from", ends[0], row.source), ("to", ends[1], row.target)):
             if end[i] < -1:
-                faults.add(f"{path}.{key}", quoted(told), "is not a node of the cluster")
+                faults.add(f"{path}.{key}", quoted(own), "is not a node of the cluster")
     if faults:
         return Steps.none(), np.zeros(0, np.int32)
     order = read.order
@@ -468,10 +467,10 @@ def _changes(rows: list[StepDocument], steps: Steps) -> NDArray[np.int32]:
 
     Where they do not say, no partition is left in the middle between two changes.
     """
-    told = [row.change for row in rows]
-    said = [one for one in told if one is not None]
-    if len(said) == len(rows):
-        return np.array(said, np.int32)
+    changes = [row.change for row in rows]
+    known = [one for one in changes if one is not None]
+    if len(known) == len(rows):
+        return np.array(known, np.int32)
     last = np.zeros(int(steps.partition.max(initial=-1)) + 1, np.int64)
     last[steps.partition] = np.arange(len(rows))
     reaches = np.maximum.accumulate(last[steps.partition])

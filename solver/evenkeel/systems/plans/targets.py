@@ -45,7 +45,7 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
 def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]:
     """Return a cluster with the nodes that another has replicas on and it has not, and their names.
 
-    They are as the other has them, without limit where that tells no capacity. One that has
+    They are as the other has them, without limit where that has no capacity. One that has
     replicas on none of this cluster's nodes is of somewhere else: none of its nodes join.
     """
     there = np.unique(other.placement.node[other.placement.node >= 0]).tolist()
@@ -69,7 +69,8 @@ def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]
 def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False) -> Cluster:
     """Return a later description of a cluster in the nodes and partitions of the first one.
 
-    One that names the same, and tells as much, is taken as it is; of another where replicas are, in
+    One with the same names, and no less detail, is taken as it is; of another where replicas are,
+    in
     as many slots as there are seen, and who has died: where it names ``all_nodes`` there are, also
     those that it does not name.
 
@@ -80,7 +81,7 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
     """
     names = (cluster.nodes.names, now.nodes.names), (cluster.partitions.names, now.partitions.names)
     alike = all(list(a) == list(b) for a, b in names)
-    if alike and not untold(cluster, now):
+    if alike and not missing_in(cluster, now):
         return now
     faults = FaultList()
     place, numbers = _numbered(faults, cluster, now)
@@ -103,8 +104,8 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
     return replace(seen, native=now.native, native_format=now.native_format) if alike else seen
 
 
-def untold(cluster: Cluster, now: Cluster) -> list[str]:
-    """Return the dimensions and tiers of a cluster that a later description says less of."""
+def missing_in(cluster: Cluster, now: Cluster) -> list[str]:
+    """Return the dimensions and tiers of a cluster that a later description lacks."""
     lacking = [name for name in cluster.dimensions if name not in now.dimensions]
     lacking += [tier for tier in cluster.topology.tiers if tier not in now.topology.tiers]
     known = {*uncapped_in(cluster), *lacking}

@@ -112,7 +112,7 @@ def _document(parts: Mapping[str, bytes]) -> bytes:
 
 
 def _parts(plan: Plan) -> dict[str, bytes]:
-    """Return what a plan says beside its cluster."""
+    """Return the parts of a plan without its cluster."""
     _check_finite(plan)
     protocol = plan.protocol
     parts = {
@@ -247,7 +247,7 @@ def _rows(plan: Plan, start: Placement, target: Placement) -> Iterator[TargetDoc
 
 
 def _changed(start: Placement, target: Placement) -> NDArray[np.intp]:
-    """Return the partitions of which a placement says anything new, ascending."""
+    """Return the partitions that differ between two placements, ascending."""
     found = (start.leader != target.leader) | _differ(start, start.node, target.node)
     found |= _differ(start, start.role, target.role) | _differ(start, start.flags, target.flags)
     return np.flatnonzero(found)

@@ -3,7 +3,7 @@
 Nodes: ``node``, ``cap_NAME`` for each dimension, and any of ``watermark_NAME``, ``state`` (up,
 cordoned, draining, down), ``tags`` (divided by blanks), ``weight``, ``max_replicas``; every other
 column is a tier, the widest first, unless its name is like one of these: ``tiers`` among the rules
-says so then, and which columns are tiers.
+then lists the columns that are tiers.
 
 Replicas, one per row: ``group`` and ``index``, or ``partition``, or all of them; ``node``, empty
 where a replica has none; and any of ``role`` (leader, voter, non_voter, learner; where the column
@@ -13,7 +13,7 @@ is missing the first replica leads), ``pinned``, ``flags``, ``size_NAME`` or ``l
 
 Rules: ``[[rule]]`` with the fields of ``evenkeel.Rule``, and ``groups`` or ``name``; one with
 neither binds all partitions that no other binds. ``bytes`` and ``transient`` name dimensions,
-and so does ``uncapped`` those whose capacities nobody knows: what the table has of them is made up.
+and so does ``uncapped`` those with unknown capacities: those of the table are assumed.
 """
 
 import json
@@ -70,19 +70,19 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     _check_cells(faults, "node_names", cluster.nodes.names)
     _check_cells(faults, "partition_names", cluster.partitions.names)
     _check_cells(faults, "group_names", cluster.partitions.group_names)
-    told = headings_of(cluster)
-    nodes = _nodes(faults, cluster, given, told.nodes)
+    headings = headings_of(cluster)
+    nodes = _nodes(faults, cluster, given, headings.nodes)
     placed = cluster.placement if placement is None else placement
-    replicas = _replicas(faults, cluster, placed, told.replicas)
-    groups = _by_group(cluster, told.replicas)
-    if groups is None and ("rule" in given or cluster.rules or "rule" in told.replicas):
+    replicas = _replicas(faults, cluster, placed, headings.replicas)
+    groups = _by_group(cluster, headings.replicas)
+    if groups is None and ("rule" in given or cluster.rules or "rule" in headings.replicas):
         names = [f"r{r}" for r in range(len(cluster.rules))]
         bound = [names[r] if r >= 0 else "" for r in cluster.partitions.rule.tolist()]
         replicas["rule"] = [bound[p] for p in cluster.placement.owner.tolist()]
     faults.raise_if_any()
     files = {
-        path: encode_table(titled(replicas, told.replicas)),
-        path.with_suffix(".nodes.csv"): encode_table(titled(nodes, told.nodes)),
+        path: encode_table(titled(replicas, headings.replicas)),
+        path.with_suffix(".nodes.csv"): encode_table(titled(nodes, headings.nodes)),
     }
     rules = _rules(cluster, given, groups or {})
     if rules:
@@ -90,10 +90,10 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     return files
 
 
-def _by_group(cluster: Cluster, told: Headings) -> dict[int, list[str]] | None:
+def _by_group(cluster: Cluster, headings: Headings) -> dict[int, list[str]] | None:
     """Return the groups that each rule binds, if the tables had no column of rules nor need one."""
     partitions = cluster.partitions
-    if not told or "rule" in told or not cluster.rules or not len(partitions):
+    if not headings or "rule" in headings or not cluster.rules or not len(partitions):
         return None
     count = len(partitions.group_names)
     rule = np.full(count, -1, np.int64)
@@ -115,9 +115,9 @@ def _check_cells(faults: FaultList, path: str, texts: Iterable[str]) -> None:
 
 
 def _nodes(
-    faults: FaultList, cluster: Cluster, given: Arguments, told: Headings
+    faults: FaultList, cluster: Cluster, given: Arguments, headings: Headings
 ) -> dict[str, Sequence[Any]]:
-    """Return the columns of nodes: what is not usual, and whatever the headings ``told`` name."""
+    """Return the columns of nodes: what is not usual, and whatever the headings name."""
     nodes, topology = cluster.nodes, cluster.topology
     columns: dict[str, Sequence[Any]] = {"node": list(nodes.names)}
     for i, tier in enumerate(topology.tiers):
@@ -131,17 +131,17 @@ def _nodes(
         flags = (nodes.alive[n], nodes.accepts[n], nodes.keeps[n], nodes.leads[n])
         if NodeState(*map(bool, flags)) != NODE_STATES[name]:
             faults.add(f"nodes[{n}]", [bool(one) for one in flags], "is none of the known states")
-    if not told or "state" in told or {*states} != {"up"}:
+    if not headings or "state" in headings or {*states} != {"up"}:
         columns["state"] = states
     for d, dimension in enumerate(cluster.dimensions):
         columns[f"cap_{dimension}"] = nodes.capacity[:, d].tolist()
-        if "watermark" in given or f"watermark_{dimension}" in told:
+        if "watermark" in given or f"watermark_{dimension}" in headings:
             columns[f"watermark_{dimension}"] = nodes.watermark[:, d].tolist()
     _check_cells(faults, "dimensions", cluster.dimensions)
     for name in ("weight", "max_replicas"):
-        if name in given or name in told:
+        if name in given or name in headings:
             columns[name] = getattr(nodes, name).tolist()
-    if nodes.tags or "tags" in told:
+    if nodes.tags or "tags" in headings:
         for tag in nodes.tags:
             if len(tag.split()) != 1:
                 faults.add("tags", tag, "has a blank in it")
@@ -158,7 +158,7 @@ def _nodes(
 
 
 def _replicas(
-    faults: FaultList, cluster: Cluster, placement: Placement, told: Headings
+    faults: FaultList, cluster: Cluster, placement: Placement, headings: Headings
 ) -> dict[str, Sequence[Any]]:
     """Return the columns of replicas: what is not usual, and whatever the headings name."""
     partitions = cluster.partitions
@@ -166,7 +166,7 @@ def _replicas(
     for p in np.flatnonzero(np.diff(placement.first) == 0).tolist()[:10]:
         faults.add(partitions.names[p], [], "has no slot and so no row")
     at = owner.tolist()
-    columns = _named(cluster, at, told)
+    columns = _named(cluster, at, headings)
     nodes = list(cluster.nodes.names)
     columns["node"] = [nodes[n] if n >= 0 else "" for n in placement.node.tolist()]
     roles = [Role(code).name.lower() for code in placement.role.tolist()]
@@ -176,39 +176,39 @@ def _replicas(
             faults.add("role", roles[k], f"leads {partitions.names[at[k]]}: only voters do here")
         roles[k] = "leader"
     first_leads = (placement.leader == 0).all() and (placement.role == Role.VOTER).all()
-    if not told or "role" in told or not first_leads:
+    if not headings or "role" in headings or not first_leads:
         columns["role"] = roles
-    columns |= _flags(placement, told)
+    columns |= _flags(placement, headings)
     load = partitions.load
     for argument, rows in zip(LOADS, (load.voter, load.leader, load.non_voter), strict=True):
         for d, dimension in enumerate(cluster.dimensions):
             title = f"{argument}_{dimension}"
             apart = not np.array_equal(rows[:, d], load.voter[:, d])
-            needed = bool(rows[:, d].any()) or not told if argument == "load" else apart
-            if needed or title in told:
+            needed = bool(rows[:, d].any()) or not headings if argument == "load" else apart
+            if needed or title in headings:
                 columns[title] = rows[owner, d].tolist()
     width = np.diff(placement.first)
     counts = dict(zip(COUNTS, (width, partitions.replicas, 0), strict=True))
     for name, default in counts.items():
         wanted = getattr(partitions, name)
-        if name in told or not np.all(wanted == default):
+        if name in headings or not np.all(wanted == default):
             columns[name] = wanted[owner].tolist()
     slots = np.bincount(owner[placement.role == Role.VOTER], minlength=len(partitions))
-    if told and "voters" not in told and np.array_equal(partitions.voters, slots):
+    if headings and "voters" not in headings and np.array_equal(partitions.voters, slots):
         columns.pop("voters", None)
     elif "voters" not in columns and (placement.role != Role.VOTER).any():
         columns["voters"] = partitions.voters[owner].tolist()
     return columns
 
 
-def _flags(placement: Placement, told: Headings) -> dict[str, Sequence[Any]]:
+def _flags(placement: Placement, headings: Headings) -> dict[str, Sequence[Any]]:
     """Return the flags of replicas; that they are pinned in a column of its own where one was."""
     flags = placement.flags
     columns: dict[str, Sequence[Any]] = {}
-    if "pinned" in told:
+    if "pinned" in headings:
         columns["pinned"] = ["yes" if one & Flag.PINNED else "" for one in flags.tolist()]
         flags = np.where(flags & Flag.PINNED != 0, flags ^ np.uint16(Flag.PINNED), flags)
-    if flags.any() or "flags" in told:
+    if flags.any() or "flags" in headings:
         columns["flags"] = [
             " ".join(one.name.lower() for one in Flag if code & one and one.name)
             for code in flags.tolist()
@@ -216,7 +216,7 @@ def _flags(placement: Placement, told: Headings) -> dict[str, Sequence[Any]]:
     return columns
 
 
-def _named(cluster: Cluster, at: Sequence[int], told: Headings) -> dict[str, Sequence[Any]]:
+def _named(cluster: Cluster, at: Sequence[int], headings: Headings) -> dict[str, Sequence[Any]]:
     """Return the columns that name partitions; as group and index where names are made of them."""
     names, group = cluster.partitions.names, cluster.partitions.group.tolist()
     groups = [cluster.partitions.group_names[g] for g in group]
@@ -225,12 +225,12 @@ def _named(cluster: Cluster, at: Sequence[int], told: Headings) -> dict[str, Seq
         for name, own in zip(names, groups, strict=True)
     ]
     columns: dict[str, Sequence[Any]] = {}
-    if "partition" not in told or "group" in told or {*groups} != {UNGROUPED}:
+    if "partition" not in headings or "group" in headings or {*groups} != {UNGROUPED}:
         columns["group"] = [groups[p] for p in at]
     made = all(map(NUMBERED.fullmatch, index))
-    if made and ("partition" not in told or "index" in told):
+    if made and ("partition" not in headings or "index" in headings):
         columns["index"] = [index[p] for p in at]
-    if not made or "partition" in told:
+    if not made or "partition" in headings:
         columns["partition"] = [names[p] for p in at]
     return columns
 
@@ -246,10 +246,10 @@ def _rules(cluster: Cluster, given: Arguments, groups: Mapping[int, Sequence[str
     if any(likely_column(tier, cluster.dimensions) for tier in cluster.topology.tiers):
         lines.append(f"tiers = {_toml(cluster.topology.tiers)}")
     for r, rule in enumerate(cluster.rules):
-        told: Mapping[str, Any] = msgspec.to_builtins(RuleDocument.of(rule))
+        written: Mapping[str, Any] = msgspec.to_builtins(RuleDocument.of(rule))
         lines.append("[[rule]]")
         lines.append(f"groups = {_toml(groups[r])}" if r in groups else f'name = "r{r}"')
-        lines += [f"{name} = {_toml(value)}" for name, value in told.items()]
+        lines += [f"{name} = {_toml(value)}" for name, value in written.items()]
     try:
         return ("\n".join(lines) + "\n").encode() if lines else b""
     except UnicodeEncodeError as error:
@@ -276,7 +276,7 @@ def hint(document: Document) -> str:
     """Tell what to give in place of a table of what changes, which ``--table`` wrote."""
     if not CHANGES.match(document.data[:200]):
         return ""
-    return "a table tells what changes; a cluster or a target is what -o OUT of solve writes"
+    return "is a table of changes; to get a cluster or target, write one with -o OUT of solve"
 
 
 FORMAT = Format(

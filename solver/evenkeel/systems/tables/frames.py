@@ -131,7 +131,7 @@ def read_frames(
     bytes: str | None = None,
     transient: Sequence[str] | None = None,
 ) -> Cluster:
-    """Read a cluster from two frames, as ``Cluster.from_frames`` says."""
+    """Read a cluster from two frames, for ``Cluster.from_frames``."""
     found = Found()
     faults = found.faults
     found.nodes = [FrameTable(faults, "nodes", nodes)]
@@ -144,8 +144,8 @@ def read_frames(
         faults.add("replicas", [*found.replicas[0].titles.values()], message)
     faults.raise_if_any()
     entries = list(_entries(faults, rules, by_name="rule" in names))
-    said = Rules(entries, bytes, list(transient or ()), list(tiers or ()))
-    found.rules = ("arguments", said)
+    stated = Rules(entries, bytes, list(transient or ()), list(tiers or ()))
+    found.rules = ("arguments", stated)
     return with_headings(cluster_of(found), found.nodes[0], found.replicas[0])
 
 
@@ -164,7 +164,7 @@ def _entries(
         if not isinstance(rule, Rule):
             faults.add(f"rules[{name!r}]", type(rule).__name__, "must be a Rule")
             continue
-        told = RuleDocument.of(rule)
-        plain = {one: getattr(told, one) for one in RuleDocument.__struct_fields__}
+        written = RuleDocument.of(rule)
+        plain = {one: getattr(written, one) for one in RuleDocument.__struct_fields__}
         bound = {} if not name else {"name": name} if by_name else {"groups": [name]}
         yield RuleEntry(**plain, **bound)

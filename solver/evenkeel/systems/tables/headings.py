@@ -28,11 +28,11 @@ from evenkeel.systems.tables.reading import (
 )
 
 Headings = Mapping[str, str]
-"""What a column is called, by what it is written as where nobody called it anything."""
+"""Title of a column in the table that was read, by its default title."""
 
 KEY, UNCAPPED, GONE = "headings", "uncapped", "gone"
 EMPTY = "empty"
-"""Under which it is remembered of how many rows a capacity or a load is told by an empty cell."""
+"""Key of the numbers of empty cells, by capacity and load."""
 
 NAMED = 8
 """Nodes that are named one by one; the rest is counted."""
@@ -82,7 +82,7 @@ def with_headings(
     """Return a cluster that remembers the headings of its tables, if they are not the usual ones.
 
     These are what is always written, in any case: what more there is depends on the cluster. So it
-    does the dimensions of which nobody knows the capacities, and those of the table are made up.
+    does the dimensions with unknown capacities, of which the table has assumed ones.
     """
     dimensions, tiers = cluster.dimensions, cluster.topology.tiers
     found = Both(_of_nodes(nodes, dimensions), _of_replicas(replicas, dimensions))
@@ -96,13 +96,13 @@ def with_headings(
         and named <= found.replicas.keys()
         and (len(names) == 1 and "pinned" not in found.replicas)
     ):
-        told: dict[str, Any] = {}
+        payload: dict[str, Any] = {}
     else:
-        told = {KEY: {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}}
-    told |= {UNCAPPED: [*unknown]} if unknown else {}
-    told |= {GONE: [*gone]} if gone else {}
-    told |= _empty(nodes, replicas, dimensions)
-    return cluster.replace(native=told, native_format=NAME) if told else cluster
+        payload = {KEY: {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}}
+    payload |= {UNCAPPED: [*unknown]} if unknown else {}
+    payload |= {GONE: [*gone]} if gone else {}
+    payload |= _empty(nodes, replicas, dimensions)
+    return cluster.replace(native=payload, native_format=NAME) if payload else cluster
 
 
 def _empty(nodes: Table, replicas: Table, dimensions: Sequence[str]) -> dict[str, Any]:
@@ -121,16 +121,16 @@ def _empty(nodes: Table, replicas: Table, dimensions: Sequence[str]) -> dict[str
 
 
 def uncapped(cluster: Cluster) -> Sequence[str]:
-    """Return the dimensions whose capacities were told to be made up."""
+    """Return the dimensions with assumed capacities."""
     found: Sequence[str] = cluster.native.get(UNCAPPED, ()) if _remembers(cluster) else ()
     return found
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield what no file told, and what comes of that."""
+    """Yield notes on missing input and its effect."""
     if unknown := uncapped(cluster):
         yield (
-            f"no capacities of {' and '.join(unknown)}: those of the table are made up, and "
+            f"no capacities of {' and '.join(unknown)}: those of the table are assumed, and "
             f"percentages are of them; write the true ones, and take {UNCAPPED} out of the rules"
         )
     if gone := cluster.native.get(GONE, ()) if _remembers(cluster) else ():
@@ -161,15 +161,15 @@ def headings_of(cluster: Cluster) -> Both:
     """Return the headings that a cluster remembers."""
     if not _remembers(cluster):
         return Both({}, {})
-    told = cluster.native.get(KEY, {})
-    return Both(told.get("nodes", {}), told.get("replicas", {}))
+    known = cluster.native.get(KEY, {})
+    return Both(known.get("nodes", {}), known.get("replicas", {}))
 
 
-def titled(columns: Mapping[str, Sequence[Any]], told: Headings) -> dict[str, Sequence[Any]]:
+def titled(columns: Mapping[str, Sequence[Any]], headings: Headings) -> dict[str, Sequence[Any]]:
     """Return columns by their titles, in the order in which they stood; others come after them."""
-    order = [name for name in told if name in columns]
-    order += [name for name in columns if name not in told]
-    return {told.get(name, name): columns[name] for name in order}
+    order = [name for name in headings if name in columns]
+    order += [name for name in columns if name not in headings]
+    return {headings.get(name, name): columns[name] for name in order}
 
 
 def _of_nodes(table: Table, dimensions: Sequence[str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from evenkeel.systems.tables.reading import CAPACITY, NODE, name_column, node_co
 def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[str, float]]:
     r"""Return a cluster with the nodes of a table after those it has, empty and up.
 
-    Capacities that the table has no column for are those that the system's files tell of its nodes,
+    Capacities that the table has no column for are those in the system's files,
     else those of the nodes there are, where these are alike; the latter are returned beside it, by
     dimension.
 

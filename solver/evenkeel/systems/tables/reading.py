@@ -52,7 +52,7 @@ AT_LINE = re.compile(r"\(at line (\d+)")
 
 
 class RuleEntry(RuleDocument):
-    """A rule, and whom it binds."""
+    """A rule, and the groups that it binds."""
 
     name: str | None = None
     groups: list[str] | None = None
@@ -77,7 +77,7 @@ class Partitions(NamedTuple):
 
 @dataclass
 class Found:
-    """The tables read so far, and the rules with the name of what says them."""
+    """The tables read so far, and the rules with the name of their file."""
 
     faults: FaultList = field(default_factory=FaultList)
     nodes: list[Table] = field(default_factory=list)
@@ -143,9 +143,9 @@ def with_rows(nodes: Table, names: Sequence[str]) -> Table:
     """Return a table of nodes with rows for some more, which hold nothing."""
     key = name_column(nodes)
     columns = {
-        name: [*column, *(names if name == key else [told] * len(names))]
+        name: [*column, *(names if name == key else [filler] * len(names))]
         for name, column in nodes.columns.items()
-        for told in ["0" if name.startswith(CAPACITY) else ""]
+        for filler in ["0" if name.startswith(CAPACITY) else ""]
     }
     lines = [*nodes.lines, *([0] * len(names))]
     return replace(nodes, columns=columns, lines=lines) if names else nodes
@@ -266,7 +266,7 @@ def node_columns(
     tiers: Sequence[str],
     of_bytes: str | None = None,
 ) -> Arguments:
-    """Return what a table says of nodes, as arguments of a cluster."""
+    """Return the columns of nodes as arguments of a cluster."""
     key = name_column(table)
     names = table.columns[key]
     _check_names(faults, table, key)
@@ -281,8 +281,8 @@ def node_columns(
     if "max_replicas" in table.columns:
         cells = ["0" if cell in ("", "-1") else cell for cell in table.columns["max_replicas"]]
         none = np.array([cell in ("", "-1") for cell in table.columns["max_replicas"]], np.bool_)
-        told = Table(table.name, {"max_replicas": cells}, table.lines, table.titles)
-        most = told.wholes(faults, "max_replicas", 2**31 - 1)
+        limits = Table(table.name, {"max_replicas": cells}, table.lines, table.titles)
+        most = limits.wholes(faults, "max_replicas", 2**31 - 1)
         given["max_replicas"] = np.where(none, -1, most)
     if "tags" in table.columns:
         listed = [cell.split() for cell in table.columns["tags"]]
@@ -417,7 +417,7 @@ def _same(
     owner: NDArray[np.int64],
     heads: NDArray[np.int64],
 ) -> NDArray[Any]:
-    """Return what the first row of each partition says; other rows must say the same."""
+    """Return the values of the first row of each partition, which its other rows must repeat."""
     expected = values[heads][owner]
     same = (values == expected) | (np.isnan(values) & np.isnan(expected))
     for row, d in np.argwhere(~same)[:LISTED_FAULTS].tolist():
@@ -473,23 +473,23 @@ def _roles(
 def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Arguments) -> Arguments:
     """Return the rules, and which one binds each partition."""
     table = found.replicas[0]
-    name, told = found.rules or ("", Rules())
+    name, stated = found.rules or ("", Rules())
     bound: Arguments = {}
-    if told.bytes is not None:
-        bound["bytes"] = told.bytes
-    if told.transient:
-        bound["transient"] = told.transient
+    if stated.bytes is not None:
+        bound["bytes"] = stated.bytes
+    if stated.transient:
+        bound["transient"] = stated.transient
     by_name: dict[str, int] = {}
-    for r, one in enumerate(told.rule):
+    for r, one in enumerate(stated.rule):
         if one.name is not None and by_name.setdefault(one.name, r) != r:
             faults.add(f"{name}: rule[{r}].name", quoted(one.name), "is the name of another rule")
     groups = {group: g for g, group in enumerate(given["group_names"])}
     rule_of = np.full(len(groups), -1)
-    others = [r for r, one in enumerate(told.rule) if one.groups is None and one.name is None]
+    others = [r for r, one in enumerate(stated.rule) if one.groups is None and one.name is None]
     if len(others) > 1:
         message = f"names neither groups nor itself; nor does rule[{others[0]}]"
         faults.add(f"{name}: rule[{others[1]}]", None, message)
-    for r, one in enumerate(told.rule):
+    for r, one in enumerate(stated.rule):
         for group in one.groups or ():
             at = f"{name}: rule[{r}].groups"
             if group not in groups:
@@ -509,7 +509,7 @@ def _bound(faults: FaultList, found: Found, partitions: Partitions, given: Argum
         for p, cell in zip(partitions.owner.tolist(), table.columns["rule"], strict=True):
             if cell:
                 rule[p] = known.get(cell, -1)
-    rules = [_rule(one) for one in told.rule]
+    rules = [_rule(one) for one in stated.rule]
     return bound | ({"rules": rules, "rule": rule} if rules else {})
 
 
