@@ -7,8 +7,8 @@ import evenkeel as ek
 from evenkeel.measure.audit import Audit
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.exact import last_steps
-from evenkeel.methods.exact.ills import Ills, harms
 from evenkeel.methods.exact.last_steps import with_last_steps
+from evenkeel.methods.exact.objective import ViolationSummary, regresses
 from evenkeel.methods.registry import find
 from evenkeel.methods.run import checked
 from evenkeel.methods.shared.stopping import Watch
@@ -46,7 +46,7 @@ def test_a_replica_is_placed_where_there_is_room() -> None:
     )
     ended = stepped(cluster)
     assert ended.node.tolist() == [0, 2, 2, 1] or ended.node.tolist() == [0, -1, 2, 1]
-    assert not harms(asked(cluster), ended)
+    assert not regresses(asked(cluster), ended)
 
 
 def test_budgets_hold() -> None:
@@ -138,7 +138,7 @@ def test_less_is_undone_and_nothing_worse(seed: int) -> None:
     request, before = asked(cluster), cluster.placement
     stays = Outcome(before.node.copy(), before.leader.copy(), "exhausted")
     ended = with_last_steps(request, stays)
-    assert Ills.of(request, ended) <= Ills.of(request, stays)
-    assert not harms(request, ended)
+    assert ViolationSummary.of(request, ended) <= ViolationSummary.of(request, stays)
+    assert not regresses(request, ended)
     again = with_last_steps(request, ended)
     assert again is ended

@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
-from evenkeel.methods.exact.seats import in_order, same_partitions
+from evenkeel.methods.exact.variables import in_order, symmetric_partitions
 from tests.naive.exact import brute_force as naive
 from tests.support.effort import mostly_long
 
@@ -37,7 +37,7 @@ def test_an_order_among_twins_loses_no_answer(seed):
     for _ in range(5):
         cluster, goals = alike(rng), ek.Goals(level=float(rng.choice([0.0, 0.1])))
         best = naive.best(cluster, bounds(cluster, goals))
-        if best is None or len(same_partitions(cluster)) == len(cluster.partitions):
+        if best is None or len(symmetric_partitions(cluster)) == len(cluster.partitions):
             continue
         tried += 1
         result = ek.solve(cluster, method="exact", goals=goals)
@@ -63,7 +63,7 @@ def test_only_what_nothing_tells_apart_are_twins():
         capacity=[[9.0]] * 3, load=[[1.0]] * 5, placement=[[0], [0], [1], [0], [0]],
         forbidden=[[3, 2]], flags=[[0], [0], [0], [0], [ek.Flag.PINNED]],
     )  # fmt: skip
-    assert same_partitions(cluster) == [[0, 1], [2], [3], [4]]
+    assert symmetric_partitions(cluster) == [[0, 1], [2], [3], [4]]
 
 
 def test_twins_that_want_no_replica_have_no_places_to_give():

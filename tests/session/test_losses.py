@@ -173,17 +173,19 @@ def test_everything_is_put_back(seed, lost):
     if ready is None:
         return
     lost = np.array(sorted(n for n in lost if n < len(ready.cluster.nodes)), np.int32)
-    with ready.desks.one() as desk:  # the one that is lent next, too
+    with ready.workspaces.one() as workspace:  # the one that is lent next, too
         pass
     arrays = {
         f"{part}.{name}": array
         for part in ("state", "scan")
-        for name, array in getattr(desk, part)._asdict().items()
+        for name, array in getattr(workspace, part)._asdict().items()
         if isinstance(array, np.ndarray) and name not in ("scale", "score", "bits", "size")
     }
-    arrays |= {"led": desk.led, "forced": desk.forced, "accepts": desk.problem.nodes.accepts,
-               "leads": desk.problem.nodes.leads, "allowed": desk.problem.rules.allowed,
-               "gone": desk.told.lost}  # fmt: skip
+    arrays |= {"led": workspace.led, "forced": workspace.forced,
+               "accepts": workspace.problem.nodes.accepts,
+               "leads": workspace.problem.nodes.leads,
+               "allowed": workspace.problem.rules.allowed,
+               "gone": workspace.report.lost}  # fmt: skip
     before = {name: array.copy() for name, array in arrays.items()}
     ready.lose(lost, ek.Goals(level=0.1))
     for name, array in arrays.items():
@@ -304,11 +306,11 @@ def test_a_series_is_its_losses_one_by_one(seed, losses, goals, is_cramped):
     nodes = len(ready.cluster.nodes)
     left = [np.array(sorted(n for n in one if n < nodes), np.int32) for one in losses]
     alone = [told_alone(ready.lose(one, goals)) for one in left]
-    with ready.desks.one() as desk:
-        assert len(desk.endangered) == 3 * len(ready.cluster.placement.node)
+    with ready.workspaces.one() as workspace:
+        assert len(workspace.endangered) == 3 * len(ready.cluster.placement.node)
     if is_cramped:
         most = max((sum(map(len, one[2:5])) for one in alone if one is not None), default=0)
-        ready.desks._free = [replace(desk, endangered=desk.endangered[:most])]
+        ready.workspaces._free = [replace(workspace, endangered=workspace.endangered[:most])]
     found = []
     while left:
         series = ready.lose_each(left, goals)

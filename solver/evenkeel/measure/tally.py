@@ -50,7 +50,7 @@ class PlacementCounts:
 
     def counted_for(self, other: Cluster) -> dict[str, Any]:
         """Return what was counted here and holds in another cluster with the same placement too."""
-        same = {"seat"}
+        same = {"node_row"}
         if len(other.nodes) == len(self.cluster.nodes):
             same |= {"replicas", "leaders"}
             if other.partitions.load is self.cluster.partitions.load:
@@ -73,19 +73,19 @@ class PlacementCounts:
         return self.placement.slots is not None
 
     @cached_property
-    def seat(self) -> NDArray[np.intp]:
+    def node_row(self) -> NDArray[np.intp]:
         """Node of each replica plus one, so that 0 stands for no node; (K,) intp."""
         placement = self.placement
         if placement.slots is None:
             return np.add(placement.node, 1, dtype=np.intp)
-        seat = np.empty((placement.slots, len(placement)), np.intp)
-        np.add(placement.nodes.T, 1, out=seat, casting="unsafe")
-        return seat.reshape(-1)
+        node_row = np.empty((placement.slots, len(placement)), np.intp)
+        np.add(placement.nodes.T, 1, out=node_row, casting="unsafe")
+        return node_row.reshape(-1)
 
     @cached_property
     def replicas(self) -> NDArray[np.int64]:
         """Replicas on each node, (N,) int64."""
-        return np.bincount(self.seat, minlength=len(self.cluster.nodes) + 1)[1:]
+        return np.bincount(self.node_row, minlength=len(self.cluster.nodes) + 1)[1:]
 
     @cached_property
     def holding(self) -> NDArray[np.int64]:
@@ -95,8 +95,8 @@ class PlacementCounts:
     @cached_property
     def leaders(self) -> NDArray[np.int64]:
         """Leaders on each node, (N,) int64."""
-        seat = np.add(self.placement.leader_node, 1, dtype=np.intp)
-        return np.bincount(seat, minlength=len(self.cluster.nodes) + 1)[1:]
+        node_row = np.add(self.placement.leader_node, 1, dtype=np.intp)
+        return np.bincount(node_row, minlength=len(self.cluster.nodes) + 1)[1:]
 
     @cached_property
     def loads(self) -> NDArray[np.float64]:
@@ -106,22 +106,22 @@ class PlacementCounts:
         load = self.cluster.partitions.load
         leads, other = self._roles()
         start, pieces = 0, []
-        for seat, owner in self.stretches(self.seat):
-            lead, light = (flag[start : start + len(seat)] for flag in (leads, other))
+        for node_row, owner in self.stretches(self.node_row):
+            lead, light = (flag[start : start + len(node_row)] for flag in (leads, other))
             all_lead = bool(lead.all())
             some = None if all_lead or not lead.any() else lead
-            pieces.append((seat, owner, all_lead, some, light if light.any() else None))
-            start += len(seat)
+            pieces.append((node_row, owner, all_lead, some, light if light.any() else None))
+            start += len(node_row)
         for d in range(dimensions):
             # in one stretch of memory each: columns are slow to read, and each slot reads them
             leader, voter = load.leader[:, d].copy(), load.voter[:, d].copy()
-            for seat, owner, all_lead, some, lighter in pieces:
+            for node_row, owner, all_lead, some, lighter in pieces:
                 weight = (leader if all_lead else voter)[owner]
                 if lighter is not None and not all_lead:
                     weight = np.where(lighter, load.non_voter[owner, d], weight)
                 if some is not None:
                     weight = np.where(some, leader[owner], weight)
-                total[:, d] += np.bincount(seat, weight, nodes + 1)[1:]
+                total[:, d] += np.bincount(node_row, weight, nodes + 1)[1:]
                 beat()
         return total
 
@@ -136,11 +136,11 @@ class PlacementCounts:
         load = self.cluster.partitions.load
         return np.maximum(np.maximum(load.voter, load.leader), load.non_voter)
 
-    def weighed(self, load: NDArray[np.float64], seat: NDArray[np.intp]) -> NDArray[np.float64]:
+    def weighed(self, load: NDArray[np.float64], node_row: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the load of each node if every replica of a partition weighed the same."""
         nodes, dimensions = len(self.cluster.nodes), len(load)
         total = np.zeros((nodes, dimensions))
-        for stretch, owner in self.stretches(seat):
+        for stretch, owner in self.stretches(node_row):
             for d in range(dimensions):
                 total[:, d] += np.bincount(stretch, load[d, owner], nodes + 1)[1:]
         return total
@@ -160,7 +160,7 @@ class PlacementCounts:
 
     def where(self, flag: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return the replicas, in this order, on nodes that carry a flag."""
-        return np.flatnonzero(np.append(False, flag).take(self.seat))
+        return np.flatnonzero(np.append(False, flag).take(self.node_row))
 
     def partition(self, at: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the partitions of some replicas."""
@@ -197,7 +197,7 @@ class PlacementCounts:
     def per_partition(self, flag: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Count each partition's replicas on nodes that carry a flag."""
         beat()
-        return self.tallied(np.append(False, flag).take(self.seat))
+        return self.tallied(np.append(False, flag).take(self.node_row))
 
     def _roles(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which replicas lead and which do not vote, in this order; (K,) both."""

@@ -74,10 +74,12 @@ def _less_undone(
     request: Request, outcome: Outcome, search: Callable[..., Outcome]
 ) -> Outcome | None:
     """Return what a search makes of what was found, if that leaves less undone."""
-    from evenkeel.methods.exact.ills import harms, worth
+    from evenkeel.methods.exact.objective import objective_tuple, regresses
 
     found = search(request.resumed_from(outcome), work=outcome.work)
-    if harms(request, found) or worth(request, found) >= worth(request, outcome):
+    if regresses(request, found) or objective_tuple(request, found) >= objective_tuple(
+        request, outcome
+    ):
         return None
     timings = dict(outcome.timings)
     for stage, seconds in found.timings.items():

@@ -366,7 +366,7 @@ def with_partitions(faults: FaultList, parts: Mapping[str, Any], given: Given) -
     if leaderless:
         told.setdefault("leader", np.full(more, -1, np.int16))
     told.setdefault("rule", np.full(more, _usual_rule(old, len(rules)), np.int32))
-    seats, wanted = read_placement(faults, told, sizes, nodes.names, None)
+    rows, wanted = read_placement(faults, told, sizes, nodes.names, None)
     new = read_partitions(faults, told, sizes, wanted, rules, None)
     group, group_names = _groups(faults, old.group_names, given.get("group"), more)
     names = _joined_names(faults, old.names, given.get("names"), more)
@@ -386,10 +386,10 @@ def with_partitions(faults: FaultList, parts: Mapping[str, Any], given: Given) -
         ),
         "placement": Placement(
             first=read_only(np.concatenate([placement.first[:-1],
-                                            placement.first[-1] + seats.first])),
-            leader=read_only(np.concatenate([placement.leader, seats.leader])),
+                                            placement.first[-1] + rows.first])),
+            leader=read_only(np.concatenate([placement.leader, rows.leader])),
             **{
-                name: read_only(np.concatenate([getattr(placement, name), getattr(seats, name)]))
+                name: read_only(np.concatenate([getattr(placement, name), getattr(rows, name)]))
                 for name in PER_REPLICA
             },
         ),

@@ -82,7 +82,7 @@ def _repeats(
 ) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     """Count for each slot the earlier ones in its domain, and say which are in any; (R, P) both."""
     partitions = len(placed.placement)
-    at = np.append(np.int32(-1), domain).take(placed.seat).reshape(-1, partitions)
+    at = np.append(np.int32(-1), domain).take(placed.node_row).reshape(-1, partitions)
     inside = at >= 0
     earlier = np.zeros(at.shape, np.int8)
     for i in range(1, len(at)):

@@ -26,7 +26,7 @@ def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Viola
             bad = placed.where(banned)
             found += violations(
                 kind, np.ones(len(bad)), partition=placed.partition(bad),
-                node=placed.seat[bad] - 1,
+                node=placed.node_row[bad] - 1,
             )  # fmt: skip
     closed = nodes.may_hold & ~nodes.accepts
     if placed.replicas[closed].any():
@@ -110,7 +110,7 @@ def _wrong_number(placed: PlacementCounts) -> list[Violations]:
     full = placed.uniform and placed.replicas.sum() == len(placement.node)
     if full and (wanted == placement.slots).all():
         return []
-    short = wanted - placed.tallied(placed.seat > 0)
+    short = wanted - placed.tallied(placed.node_row > 0)
     bad = np.flatnonzero(short > 0)
     found = violations("unassigned", short[bad], partition=bad)
     over = placed.holding - wanted

@@ -266,7 +266,7 @@ def _even_loads(
     keeps = nodes.may_hold & ~nodes.may_receive
     held = np.zeros(nodes.capacity.shape)
     if keeps.any():  # whoever leads
-        held = placed.weighed(placed.heaviest.T, placed.seat)
+        held = placed.weighed(placed.heaviest.T, placed.node_row)
     absent = np.where((keeps & ~nodes.alive)[:, None], held, 0.0)
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
     even, least = np.zeros(room.shape), np.zeros(room.shape)

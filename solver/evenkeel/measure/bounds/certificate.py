@@ -221,8 +221,8 @@ class Losses:
         self.excess = np.maximum(kept.load - target * (1.0 + SAFE), 0.0)
         most = placed.cluster.nodes.max_replicas
         self.crowd = np.where(most >= 0, np.maximum(kept.replicas - most, 0), 0)
-        at = np.flatnonzero(kept.seat)
-        order = at[np.argsort(kept.seat[at], kind="stable")]
+        at = np.flatnonzero(kept.node_row)
+        order = at[np.argsort(kept.node_row[at], kind="stable")]
         self._partition = placed.partition(order)
         self._first = np.concatenate([[0], np.cumsum(kept.replicas)])
         self._least = kept.least

@@ -68,7 +68,7 @@ def arrivals(placed: PlacementCounts, floor: NDArray[np.float64]) -> NDArray[np.
     count = np.zeros(len(floor), np.int64)
     if not floor.any() or piling(placed, partition_scope(cluster)).any():
         return count  # where replicas pile up, more may stand on a node without any joining
-    held = placed.weighed(placed.heaviest.T, placed.seat)
+    held = placed.weighed(placed.heaviest.T, placed.node_row)
     lack = floor * (1.0 - ROUNDING) - held
     wanted = cluster.partitions.replicas > 0
     for d in np.flatnonzero((lack > 0.0).any(0)):

@@ -88,14 +88,14 @@ def aggregate(
     if not keepers.any():
         return utilisation(load, room)
     piles = piling(placed, scope)
-    absent = np.append(False, keepers & ~nodes.alive).take(placed.seat)
+    absent = np.append(False, keepers & ~nodes.alive).take(placed.node_row)
     if (placed.tallied(absent)[piles] > 0).any():
         return np.zeros(len(load))  # all of a partition may pile up where no level is asked of it
     each = placed.heaviest
     # where one replica stands that may share its node, the others of its partition may come
     if piles.any():
         each = each * np.where(piles, np.maximum(cluster.partitions.replicas, 1), 1)[:, None]
-    held = placed.weighed(each.T, placed.seat)
+    held = placed.weighed(each.T, placed.node_row)
     load = load - held[keepers & ~nodes.alive].sum(0)
     held, capacity = held[keepers & nodes.alive], nodes.capacity[keepers & nodes.alive]
     level = np.zeros(len(load))

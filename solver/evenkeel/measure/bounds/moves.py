@@ -79,9 +79,9 @@ class Keepable:
     ----------
     missing : int
         Replicas that have to join, whatever is kept.
-    seat : ndarray of intp, shape (K,)
+    node_row : ndarray of intp, shape (K,)
         Node plus one of each replica whose loss costs a move; 0 for all others. In the order of
-        ``PlacementCounts.seat``.
+        ``PlacementCounts.node_row``.
     replicas : ndarray of int64, shape (N,)
         Such replicas on each node.
     least : ndarray of float64, shape (D, P)
@@ -91,7 +91,7 @@ class Keepable:
     """
 
     missing: int
-    seat: NDArray[np.intp]
+    node_row: NDArray[np.intp]
     replicas: NDArray[np.int64]
     least: NDArray[np.float64]
     load: NDArray[np.float64]
@@ -100,7 +100,7 @@ class Keepable:
 def keepable(placed: PlacementCounts) -> Keepable:
     """Say which replicas can stay, and how many must join though all of those stay."""
     cluster, scope = placed.cluster, partition_scope(placed.cluster)
-    stays = np.append(False, cluster.nodes.may_hold).take(placed.seat)
+    stays = np.append(False, cluster.nodes.may_hold).take(placed.node_row)
     _drop_excluded(placed, scope, stays)
     having = placed.tallied(stays)
     most = np.minimum(having, _most_kept(placed, scope, stays, having))
@@ -114,10 +114,10 @@ def keepable(placed: PlacementCounts) -> Keepable:
     if free.any():
         stays &= ~placed.spread_out(free)
     missing = int(np.maximum(wanted - most, 0).sum())
-    seat = np.where(stays, placed.seat, 0)
+    node_row = np.where(stays, placed.node_row, 0)
     least = cluster.partitions.load.lightest_by_dimension
-    replicas = np.bincount(seat, minlength=len(cluster.nodes) + 1)[1:]
-    return Keepable(missing, seat, replicas, least, placed.weighed(least, seat))
+    replicas = np.bincount(node_row, minlength=len(cluster.nodes) + 1)[1:]
+    return Keepable(missing, node_row, replicas, least, placed.weighed(least, node_row))
 
 
 def shedding(
@@ -179,19 +179,19 @@ def _largest(
     least = np.maximum(above * average, np.finfo(np.float64).tiny)
     limit = np.full((len(kept.load) + 1, over.shape[1]), np.inf)
     limit[node + 1] = np.where(over, least, np.inf)
-    partitions, seats = [], []
-    for seat, owner in placed.stretches(kept.seat):
-        chosen = np.zeros(len(seat), bool)
+    partitions, node_rows = [], []
+    for node_row, owner in placed.stretches(kept.node_row):
+        chosen = np.zeros(len(node_row), bool)
         for d in np.flatnonzero(over.any(0)):
-            chosen |= kept.least[d, owner] >= limit[:, d].take(seat)
+            chosen |= kept.least[d, owner] >= limit[:, d].take(node_row)
         at = np.flatnonzero(chosen)
-        seats.append(seat[at])
+        node_rows.append(node_row[at])
         partitions.append(at if isinstance(owner, slice) else owner[at])
     beat()
     partition = np.concatenate(partitions)
     row_of = np.zeros(len(limit), np.int16 if len(node) < 2**15 else np.int32)
     row_of[node + 1] = np.arange(len(node), dtype=row_of.dtype)
-    row = row_of[np.concatenate(seats)]
+    row = row_of[np.concatenate(node_rows)]
     # 16-bit keys are sorted in one pass per byte
     order = np.argsort(row, kind="stable")
     row, partition = row[order], partition[order]
@@ -273,7 +273,7 @@ def _drop_excluded(placed: PlacementCounts, scope: Scope, stays: NDArray[np.bool
     if not scope.open.all():
         is_open = np.insert(scope.open, 0, False, axis=1)
         rule = scope.rule[placed.partition(np.arange(len(stays)))]
-        stays &= is_open[rule, placed.seat]
+        stays &= is_open[rule, placed.node_row]
     placement = placed.placement
     partition, node = placed.cluster.forbidden.T
     hit = stands(placement, partition, node)

@@ -232,7 +232,7 @@ def _by_role(ground: _Ground, kind: Kind, leading: NDArray[np.float64] | None) -
     if leading is not None:
         led = has_leaders(cluster) & (cluster.partitions.replicas > 0)
         wanted = leading[led].sum(0)
-    held = ground.placed.weighed(ground.placed.heaviest.T, ground.placed.seat)
+    held = ground.placed.weighed(ground.placed.heaviest.T, ground.placed.node_row)
     keeps = ground.usable & ~ground.receives
     for d, amount in enumerate(wanted.tolist()):
         if amount > 0.0:
@@ -294,7 +294,7 @@ def _kept(
     """Return what stands on nodes that keep and accept nothing, (N,), by weight (P,)."""
     if not keeps.any():
         return np.zeros(len(keeps))
-    return np.where(keeps, placed.weighed(weight[None], placed.seat)[:, 0], 0.0)
+    return np.where(keeps, placed.weighed(weight[None], placed.node_row)[:, 0], 0.0)
 
 
 def _sizes(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> list[float]:

@@ -85,7 +85,7 @@ def price_blocks(
     kinds = np.stack([wanted, cap, piles], axis=1)[wanted > 0]
     at = np.flatnonzero(wanted > 0)
     counted = np.zeros(len(cluster.placement.node), np.intp)
-    counted[_flat_order(placed)] = kept.seat
+    counted[_flat_order(placed)] = kept.node_row
     length = max(1, BLOCK // max(1, len(cluster.nodes)))
     members_of = domain_members(domain)
     for kind in np.unique(kinds, axis=0):
@@ -109,7 +109,7 @@ def price_blocks(
 
 
 def _flat_order(placed: PlacementCounts) -> NDArray[np.int64]:
-    """Indices into the flat arrays of the placement, in the order of ``PlacementCounts.seat``."""
+    """Return indices into the flat arrays of the placement, in the order of ``node_row``."""
     placement = placed.placement
     each = np.arange(len(placement.node))
     return each if placement.slots is None else each.reshape(-1, placement.slots).T.reshape(-1)
@@ -168,9 +168,9 @@ def _tables(
     banned = place[cluster.forbidden[:, 0]]
     base[banned[banned >= 0], cluster.forbidden[banned >= 0, 1]] = np.inf
     credit = np.zeros(len(some))
-    seats = counted[replica] > 0
-    np.add.at(credit, row[seats], loss_price[at[seats]])
-    base[row[seats], at[seats]] += loss_price[at[seats]]
+    node_rows = counted[replica] > 0
+    np.add.at(credit, row[node_rows], loss_price[at[node_rows]])
+    base[row[node_rows], at[node_rows]] += loss_price[at[node_rows]]
     lead = None
     if has_leaders(cluster):
         lead = parts.load.leader[some] @ price + base

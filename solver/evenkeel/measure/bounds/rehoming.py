@@ -48,7 +48,7 @@ def rehoming_level(cluster: Cluster, largest: int | None = None) -> float:
     full = utilisation(kept.load, nodes.capacity)
     level = float(full[seen].max(initial=0.0))
     stays = np.bincount(
-        placed.partition(np.flatnonzero(kept.seat)), minlength=len(cluster.partitions)
+        placed.partition(np.flatnonzero(kept.node_row)), minlength=len(cluster.partitions)
     )
     lacking = np.flatnonzero(stays < cluster.partitions.replicas)
     widest = np.where(nodes.may_receive[:, None], nodes.capacity, 0.0).max(axis=0, initial=0.0)

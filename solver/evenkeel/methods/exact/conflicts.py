@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.methods.exact.loads import weigh
 from evenkeel.methods.exact.rules import bind
-from evenkeel.methods.exact.seats import Leeway, Reasons, seat
+from evenkeel.methods.exact.variables import Reasons, Slack, add_variables
 from evenkeel.methods.options import Exact
 from evenkeel.methods.shared.size import check_size
 from evenkeel.model.cluster import Cluster, require_cluster
@@ -59,11 +59,11 @@ def conflicts(cluster: Cluster, options: Exact | None = None) -> tuple[str, ...]
 
     model = cp_model.CpModel()
     switches: dict[str, Any] = {}
-    seats = seat(
-        cluster, model, Reasons(model, switches), Leeway.none(cluster, model), may_miss=False
+    variables = add_variables(
+        cluster, model, Reasons(model, switches), Slack.none(cluster, model), may_miss=False
     )
-    bind(seats)
-    weigh(seats, None)
+    bind(variables)
+    weigh(variables, None)
     core = sorted(switches)
     holds = _contradict(model, [switches[name] for name in core], options)
     if holds is not True:

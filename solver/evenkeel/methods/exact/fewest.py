@@ -14,9 +14,14 @@ from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.ills import Ills, endangered, harms, worth
-from evenkeel.methods.exact.seats import CutShort
+from evenkeel.methods.exact.objective import (
+    ViolationSummary,
+    endangered,
+    objective_tuple,
+    regresses,
+)
 from evenkeel.methods.exact.stages import FULL, SOME, Found, Proof, Search, Stages
+from evenkeel.methods.exact.variables import CutShort
 from evenkeel.methods.levelling.run import levelled, well_led
 from evenkeel.methods.shared.leading_slots import leading_slots
 from evenkeel.methods.shared.replica_counts import kept
@@ -45,7 +50,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     and no rule is proven to be in the way.
     """
     cluster = request.cluster
-    if size_of(cluster) > LARGEST or Ills.of(request, outcome):
+    if size_of(cluster) > LARGEST or ViolationSummary.of(request, outcome):
         return outcome
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
     made = compare(cluster, cluster.placement, stands).moves
@@ -84,7 +89,9 @@ def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
 
 def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
     """Whether an answer leaves less to be wished than another, and harms nothing."""
-    return worth(request, one) < worth(request, other) and not harms(request, one)
+    return objective_tuple(request, one) < objective_tuple(request, other) and not regresses(
+        request, one
+    )
 
 
 def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
@@ -134,18 +141,18 @@ def _fewest(request: Request, stands: Placement, made: int | None, effort: float
 
 def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
     """Let all be placed and led, within the targets, and no more wishes open than are."""
-    seats = stages.seats
-    few = sum(map(sum, seats.few))
-    seats.model.add(sum(seats.missing) + sum(seats.unled) + few == 0)
-    seats.model.add(sum(seats.no_quorum) <= endangered(seats.cluster, reached.node)[1])
+    variables = stages.variables
+    few = sum(map(sum, variables.few))
+    variables.model.add(sum(variables.missing) + sum(variables.unled) + few == 0)
+    variables.model.add(sum(variables.no_quorum) <= endangered(variables.cluster, reached.node)[1])
     for one in stages.gauges:
-        seats.model.add(one.reading <= one.most(0.0))
+        variables.model.add(one.reading <= one.most(0.0))
     for floor in stages.floors:
-        seats.reasons.hold(floor.reading >= floor.least, "floor")
-    for swapped, most in zip(seats.swapped, _swapped(seats.cluster, reached), strict=True):
-        seats.model.add(swapped.amount <= int(most))
-    if len(stages.wishes) > len(seats.swapped):
-        stages.fulfil_wishes()
+        variables.reasons.hold(floor.reading >= floor.least, "floor")
+    for swapped, most in zip(variables.swapped, _swapped(variables.cluster, reached), strict=True):
+        variables.model.add(swapped.amount <= int(most))
+    if len(stages.soft_terms) > len(variables.swapped):
+        stages.meet_soft_terms()
 
 
 def _swapped(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.ills import endangered
+from evenkeel.methods.exact.objective import endangered
 from evenkeel.methods.shared.replica_counts import missing_places
 from evenkeel.methods.shared.scope import NONE, partition_scope
 from evenkeel.model.cluster import Cluster

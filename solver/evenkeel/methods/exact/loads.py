@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_load
-from evenkeel.methods.exact.seats import Seats, class_names
+from evenkeel.methods.exact.variables import Variables, class_names
 from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
@@ -106,38 +106,38 @@ class Floor:
     least: int
 
 
-def weigh(seats: Seats, bounds: Bounds | None) -> tuple[list[Targets], list[Floor]]:
+def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Targets], list[Floor]]:
     """Add what nodes and domains can hold, and say what is to be held against the goals."""
-    cluster = seats.cluster
+    cluster = variables.cluster
     classes = class_names(cluster)
     most = cluster.nodes.max_replicas
     gauges, floors = [], []
     asked = cluster.partitions.replicas > 0
     asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
     for n in np.flatnonzero(cluster.nodes.carries & (most >= 0)).tolist():
-        count = sum(seats.count(p, n) for p in range(len(cluster.partitions)))
-        slack = seats.leeway.slack("max_replicas", "node", n, -1)
-        seats.reasons.hold(count <= int(most[n]) + slack, f"max_replicas ({classes[n]})")
+        count = sum(variables.count(p, n) for p in range(len(cluster.partitions)))
+        slack = variables.slack.slack("max_replicas", "node", n, -1)
+        variables.reasons.hold(count <= int(most[n]) + slack, f"max_replicas ({classes[n]})")
     for d, name in enumerate(cluster.dimensions):
         load = cluster.partitions.load
         every = np.concatenate([one[asked, d] for one in (load.leader, load.voter, load.non_voter)])
         total = max(float(wanted_load(cluster)[d]), float(every.max(initial=0.0)))
         scale = Scale.of(every, 2.0 * total)
         capacity = cluster.nodes.capacity[:, d]
-        on = _loads(seats, d, scale)
-        held = _held_loads(cluster, d, scale) if seats.leeway.mends else [0] * len(capacity)
+        on = _loads(variables, d, scale)
+        held = _held_loads(cluster, d, scale) if variables.slack.repairs else [0] * len(capacity)
         for n in np.flatnonzero(cluster.nodes.carries & np.isfinite(capacity)).tolist():
             held_there = cluster.transient[d] and cluster.nodes.alive[n]
-            left = _left_behind(seats, n, d, scale) if held_there else 0
+            left = _left_behind(variables, n, d, scale) if held_there else 0
             room = scale.down(float(capacity[n]))
-            above = _stays_above(seats, [n], ("capacity", "node", n, d), held[n] > room)
+            above = _stays_above(variables, [n], ("capacity", "node", n, d), held[n] > room)
             most_here = room + (held[n] - room) * above
-            seats.reasons.hold(on[n] + left <= most_here, f"capacity {name} ({classes[n]})")
+            variables.reasons.hold(on[n] + left <= most_here, f"capacity {name} ({classes[n]})")
             if not isinstance(left, int) and not isinstance(above, int):
-                below = _stays_above(seats, [n], ("capacity", "node", n, d), held[n] > room)
+                below = _stays_above(variables, [n], ("capacity", "node", n, d), held[n] > room)
                 # less full in the end counts, too
-                seats.model.add(on[n] <= room + (held[n] - room) * below)
-        _share(seats, on, held, d, scale)
+                variables.model.add(on[n] <= room + (held[n] - room) * below)
+        _share(variables, on, held, d, scale)
         if bounds is not None:
             target = bounds.target[:, d] * scale.factor
             finite = np.flatnonzero(np.isfinite(target)).tolist()
@@ -146,24 +146,24 @@ def weigh(seats: Seats, bounds: Bounds | None) -> tuple[list[Targets], list[Floo
             floors += [Floor(on[n], int(least[n])) for n in np.flatnonzero(least).tolist()]
     if bounds is not None and has_leaders(cluster):
         for n in np.flatnonzero(np.isfinite(bounds.leader_target)).tolist():
-            leads = sum(one[n] for one in seats.leads if n in one)
+            leads = sum(one[n] for one in variables.leads if n in one)
             gauges.append(Targets(leads, float(bounds.leader_target[n])))
     return [targets for targets in gauges if not isinstance(targets.reading, int)], floors
 
 
-def _loads(seats: Seats, d: int, scale: Scale) -> list[Any]:
+def _loads(variables: Variables, d: int, scale: Scale) -> list[Any]:
     """Load of every node in one dimension, in whole numbers."""
-    load = seats.cluster.partitions.load
-    on: list[Any] = [0] * len(seats.cluster.nodes)
-    for alike in seats.alike:
-        seats.reasons.look()
+    load = variables.cluster.partitions.load
+    on: list[Any] = [0] * len(variables.cluster.nodes)
+    for alike in variables.alike:
+        variables.reasons.look()
         p = alike[0]
         voter, other = scale.up(load.voter[p, d]), scale.up(load.non_voter[p, d])
         more = scale.up(load.leader[p, d]) - voter
-        kinds = ((voter, seats.voters), (other, seats.others), (more, seats.leads))
+        kinds = ((voter, variables.voters), (other, variables.others), (more, variables.leads))
         for number, (weight, of) in enumerate(kinds):
             for n in of[p]:
-                on[n] = on[n] + weight * seats.together(alike, n, number, of)
+                on[n] = on[n] + weight * variables.together(alike, n, number, of)
     return on
 
 
@@ -180,97 +180,100 @@ def _held_loads(cluster: Cluster, d: int, scale: Scale) -> list[int]:
     return held
 
 
-def _left_behind(seats: Seats, n: int, d: int, scale: Scale) -> Any:
+def _left_behind(variables: Variables, n: int, d: int, scale: Scale) -> Any:
     """Load of the replicas that leave a node, which counts there until all moves are done.
 
     A leader hands over before it leaves, so it weighs what a voter does.
     """
-    cluster = seats.cluster
+    cluster = variables.cluster
     placement, load = cluster.placement, cluster.partitions.load
     total: Any = 0
     for p in np.unique(placement.owner[placement.node == n]).tolist():
         rows = np.arange(placement.first[p], placement.first[p + 1])
         rows = rows[placement.node[rows] == n]
-        for kind, seated in ((Role.VOTER, seats.voters[p]), (Role.NON_VOTER, seats.others[p])):
+        for kind, counts in (
+            (Role.VOTER, variables.voters[p]),
+            (Role.NON_VOTER, variables.others[p]),
+        ):
             held = rows[(placement.role[rows] == Role.VOTER) == (kind == Role.VOTER)]
             if len(held) == 0:
                 continue
             each = load.voter[p, d] if kind == Role.VOTER else load.non_voter[p, d]
-            gone = seats.model.new_int_var(0, len(held), "")
-            seats.model.add(gone + seated.get(n, 0) >= len(held))
+            gone = variables.model.new_int_var(0, len(held), "")
+            variables.model.add(gone + counts.get(n, 0) >= len(held))
             total = total + scale.up(float(each)) * gone
     return total
 
 
-def _share(seats: Seats, on: list[Any], held: list[int], d: int, scale: Scale) -> None:
+def _share(variables: Variables, on: list[Any], held: list[int], d: int, scale: Scale) -> None:
     """Add the capacities that the nodes of a domain share."""
-    topology = seats.cluster.topology
+    topology = variables.cluster.topology
     for tier, shared in topology.tier_capacity.items():
         row = topology.tier_index(tier)
         domain = topology.domain[row]
         for where in np.flatnonzero(np.isfinite(shared[:, d])).tolist():
-            nodes = np.flatnonzero(seats.cluster.nodes.carries & (domain == where)).tolist()
+            nodes = np.flatnonzero(variables.cluster.nodes.carries & (domain == where)).tolist()
             inside, had = sum(on[n] for n in nodes), sum(held[n] for n in nodes)
             room = scale.down(float(shared[where, d]))
             place = "tier_capacity", f"tier {row}", where, d
-            above = _stays_above(seats, nodes, place, had > room)
-            seats.reasons.hold(
+            above = _stays_above(variables, nodes, place, had > room)
+            variables.reasons.hold(
                 inside <= room + (had - room) * above,
-                f"tier_capacity {seats.cluster.dimensions[d]} ({tier} {where})",
+                f"tier_capacity {variables.cluster.dimensions[d]} ({tier} {where})",
             )
 
 
 def _stays_above(
-    seats: Seats, nodes: list[int], place: tuple[str, str, int, int], came_so: bool
+    variables: Variables, nodes: list[int], place: tuple[str, str, int, int], came_so: bool
 ) -> Any:
     """Return whether nodes stay above their room, as they came; then no load joins them there."""
-    above = seats.leeway.above(*place) if came_so else 0
+    above = variables.slack.above(*place) if came_so else 0
     if isinstance(above, int):
         return 0
-    placement = seats.cluster.placement
-    weighs = PlacementCounts.of(seats.cluster, placement).heaviest[:, place[3]] > 0.0
+    placement = variables.cluster.placement
+    weighs = PlacementCounts.of(variables.cluster, placement).heaviest[:, place[3]] > 0.0
     stood = np.bincount(placement.owner[np.isin(placement.node, nodes)], minlength=len(placement))
     for p, most in enumerate(stood.tolist()):
         if not weighs[p]:
             continue
-        inside = [seats.count(p, n) for n in seats.nodes(p) if n in nodes]
+        inside = [variables.count(p, n) for n in variables.nodes(p) if n in nodes]
         if inside:
-            seats.model.add(sum(inside) <= most).only_enforce_if(above)
+            variables.model.add(sum(inside) <= most).only_enforce_if(above)
     return above
 
 
-def moved(seats: Seats) -> list[tuple[Any, int, int]]:
+def moved(variables: Variables) -> list[tuple[Any, int, int]]:
     """Count the nodes that join a partition's set of nodes."""
-    homes = _homes(seats.cluster)
+    homes = _homes(variables.cluster)
     found = []
-    for p, n in seats.all():
-        seats.reasons.look()
+    for p, n in variables.all():
+        variables.reasons.look()
         if n not in homes[p]:
-            found.append((seats.count(p, n), p, n))
+            found.append((variables.count(p, n), p, n))
     return found
 
 
-def changed_leaders(seats: Seats) -> list[Any]:
+def changed_leaders(variables: Variables) -> list[Any]:
     """Count the partitions whose live leader hands on."""
-    was: NDArray[np.int32] = seats.cluster.placement.leader_node
-    alive = seats.cluster.nodes.alive
+    was: NDArray[np.int32] = variables.cluster.placement.leader_node
+    alive = variables.cluster.nodes.alive
     found = []
-    for p, leads in enumerate(seats.leads):
+    for p, leads in enumerate(variables.leads):
         if leads and was[p] >= 0 and alive[was[p]]:
             found.append(1 - leads.get(int(was[p]), 0))
     return found
 
 
-def late_leaders(seats: Seats) -> list[Any]:
+def late_leaders(variables: Variables) -> list[Any]:
     """Say of each partition that lost its leader whether it waits for a copy to lead it.
 
     Somebody else leads it then until the copy is made.
     """
-    cluster = seats.cluster
+    cluster = variables.cluster
     placement, lives = cluster.placement, led_from(cluster) >= 0
     there = ready(cluster)
     found = []
-    for p, leads in enumerate(seats.leads):
+    for p, leads in enumerate(variables.leads):
         if lives[p] or not leads:
             continue
         first, end = placement.first[p : p + 2].tolist()

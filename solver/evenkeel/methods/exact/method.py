@@ -4,8 +4,8 @@ import logging
 from dataclasses import replace
 
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.ills import harms, missing, worth
 from evenkeel.methods.exact.last_steps import with_last_steps
+from evenkeel.methods.exact.objective import missing, objective_tuple, regresses
 from evenkeel.methods.exact.rescue import rescued
 from evenkeel.methods.exact.stages import Proof, Search, in_stages, within_limits
 from evenkeel.methods.levelling.run import searched, well_led
@@ -57,10 +57,10 @@ def exact(request: Request) -> Outcome:
     # CP-SAT counts what stays where it may not be as missing: that may lead, or be a surplus one
     answer = well_led(request, with_last_steps(request, answer))
     answer = replace(answer, message=_said(request, answer, found.proof))
-    own, other = worth(request, answer), worth(request, begun)
+    own, other = objective_tuple(request, answer), objective_tuple(request, begun)
     # its model keeps rules that came broken, beside which the search may have placed more
     proven = found.proof.status == "optimal" and own[:2] <= other[:2]
-    if (proven or own <= other) and not harms(request, answer):
+    if (proven or own <= other) and not regresses(request, answer):
         return answer
     return replace(begun, native=found.proof, message=OUTDONE)
 

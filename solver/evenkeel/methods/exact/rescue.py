@@ -12,10 +12,17 @@ from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.regressions import spread_excess_before
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.ills import Ills, audited_answer, harms, is_better, missing, worth
 from evenkeel.methods.exact.last_steps import with_last_steps
-from evenkeel.methods.exact.seats import CutShort, Leeway
+from evenkeel.methods.exact.objective import (
+    ViolationSummary,
+    audited_answer,
+    is_better,
+    missing,
+    objective_tuple,
+    regresses,
+)
 from evenkeel.methods.exact.stages import FULL, SOME, Found, Proof, Search, Stages, within_limits
+from evenkeel.methods.exact.variables import CutShort, Slack
 from evenkeel.methods.levelling.run import placed_and_led, searched, well_led
 from evenkeel.methods.shared.leading_slots import leading_slots
 from evenkeel.methods.shared.replica_counts import kept, missing_places
@@ -51,7 +58,7 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     """
     if size_of(request.cluster) > SMALL:
         return outcome
-    before = Ills.of(request, outcome)
+    before = ViolationSummary.of(request, outcome)
     if not before or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
     cluster = request.cluster
@@ -64,36 +71,42 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     except CutShort:
         asked = outcome
     better = with_last_steps(request, asked)
-    if better is not asked and Ills.of(request, better).missing < Ills.of(request, asked).missing:
+    if (
+        better is not asked
+        and ViolationSummary.of(request, better).missing
+        < ViolationSummary.of(request, asked).missing
+    ):
         better = replace(better, message="")  # what it says of those left over holds no more
     if better is outcome:
         return outcome
     better = well_led(request, better)
-    return _searched_on(request, better) if Ills.of(request, better) else better
+    return _searched_on(request, better) if ViolationSummary.of(request, better) else better
 
 
 def _asked_of_cp_sat(
-    request: Request, outcome: Outcome, before: Ills, levelled: SearchOn
+    request: Request, outcome: Outcome, before: ViolationSummary, levelled: SearchOn
 ) -> Outcome:
     """Place and mend what CP-SAT can, if that may be any."""
     cluster = request.cluster
     start = cluster.placement.replaced(outcome.node, outcome.leader)
     effort = LONGEST if request.watch.has_limit else EFFORT
     search = Search(1, effort * FIRST, request.seed, request.watch, PRECISION)
-    stages = Stages.of(cluster, request.bounds, request.limits, start, search, Leeway.of)
+    stages = Stages.of(cluster, request.bounds, request.limits, start, search, Slack.of)
     if before.is_endangered:
         stages.endanger_least()
     search.effort = effort
     stages.mend()
     better = _answered(request, outcome, stages.found)
-    costs_others = better is not None and Ills.of(request, better).danger > before.danger
+    costs_others = (
+        better is not None and ViolationSummary.of(request, better).danger > before.danger
+    )
     if costs_others:
         search.effort = search.spent + effort
-        stages = Stages.of(cluster, request.bounds, request.limits, start, search, Leeway.of)
+        stages = Stages.of(cluster, request.bounds, request.limits, start, search, Slack.of)
         stages.endanger_no_more(*before.danger)
         stages.mend()
         better = _answered(request, outcome, stages.found)
-    if not stages.proves_some and (better is None or Ills.of(request, better)):
+    if not stages.proves_some and (better is None or ViolationSummary.of(request, better)):
         whole = _all_placed(request, start, search)
         if whole.answer is not None:
             stages, better = whole, _answered(request, outcome, whole.found)
@@ -103,11 +116,11 @@ def _asked_of_cp_sat(
         return _no_better(request, outcome, before, better, stages.found.proof)
     if request.watch.has_limit:
         better = _levelled_by_cp_sat(request, outcome, better, stages)
-    if stages.certain != "optimal" and Ills.of(request, better):
+    if stages.certain != "optimal" and ViolationSummary.of(request, better):
         better = _searched_on(request, better)
     if not request.watch.has_limit:
         better = _levelled_on(request, better, levelled)
-    return _told(request, before, better, stages.found.proof)
+    return _proof_message(request, before, better, stages.found.proof)
 
 
 def _levelled_by_cp_sat(
@@ -133,9 +146,11 @@ def _searched_on(request: Request, outcome: Outcome) -> Outcome:
 def _levelled_on(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
     """Level from what CP-SAT mended, by search: that takes a quarter of what CP-SAT takes."""
     found = levelled(request.resumed_from(outcome))
-    if Ills.of(request, found) > Ills.of(request, outcome) or harms(request, found):
+    if ViolationSummary.of(request, found) > ViolationSummary.of(request, outcome) or regresses(
+        request, found
+    ):
         return outcome
-    return found if worth(request, found) < worth(request, outcome) else outcome
+    return found if objective_tuple(request, found) < objective_tuple(request, outcome) else outcome
 
 
 def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
@@ -144,7 +159,7 @@ def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
     stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
     stages.place_all()
     search.effort, search.linearization = search.spent + WISHES, FULL
-    stages.fulfil_wishes()
+    stages.meet_soft_terms()
     return stages
 
 
@@ -156,19 +171,25 @@ def _answered(request: Request, outcome: Outcome, found: Found) -> Outcome | Non
     for node in (kept(request.cluster, found.node), found.node):
         leader = leading_slots(request.cluster, node, found.leader)
         every.append(replace(outcome, node=node, leader=leader))
-    with_ghosts, without = every
-    if harms(request, with_ghosts) or Ills.of(request, without) < Ills.of(request, with_ghosts):
+    with_dead_replicas, without = every
+    if regresses(request, with_dead_replicas) or ViolationSummary.of(
+        request, without
+    ) < ViolationSummary.of(request, with_dead_replicas):
         return without
-    return with_ghosts
+    return with_dead_replicas
 
 
 def _no_better(
-    request: Request, outcome: Outcome, before: Ills, other: Outcome | None, proof: Proof
+    request: Request,
+    outcome: Outcome,
+    before: ViolationSummary,
+    other: Outcome | None,
+    proof: Proof,
 ) -> Outcome:
     """Say whether it is proven that what has no node finds none."""
     if other is None or proof.status != "optimal":
         return outcome
-    least = Ills.of(request, other)
+    least = ViolationSummary.of(request, other)
     # where endangering fewer came first, each of those is short of one replica at least
     alone = not before.is_endangered or least.missing <= least.no_quorum
     if not alone or before.missing != least.missing:
@@ -176,18 +197,20 @@ def _no_better(
     return _proven_short(outcome, before, within_limits(request))
 
 
-def _proven_short(outcome: Outcome, ills: Ills, within: str) -> Outcome:
+def _proven_short(outcome: Outcome, summary: ViolationSummary, within: str) -> Outcome:
     """Say of what is short of a live replica that it must be, ``within`` limits or whatever."""
-    if not ills.missing:
+    if not summary.missing:
         return outcome
-    told = f"the last {ills.missing:,} of the replicas find no node."
+    told = f"the last {summary.missing:,} of the replicas find no node."
     told = f"Proven: whatever is moved{within}, {told}"
     return replace(outcome, message=outcome.message or told)
 
 
-def _told(request: Request, before: Ills, better: Outcome, proof: Proof) -> Outcome:
+def _proof_message(
+    request: Request, before: ViolationSummary, better: Outcome, proof: Proof
+) -> Outcome:
     """Say what was mended, and why it ends there: by the placement that is handed out."""
-    cluster, after = request.cluster, Ills.of(request, better)
+    cluster, after = request.cluster, ViolationSummary.of(request, better)
     placement = cluster.placement.replaced(better.node, better.leader)
     met = goals_met(levelness(cluster, placement), request.bounds)
     stop: StopReason = "tolerance" if met else "exhausted"

@@ -27,16 +27,16 @@ from evenkeel.methods.exact.loads import (
     weigh,
 )
 from evenkeel.methods.exact.rules import bind
-from evenkeel.methods.exact.seats import (
+from evenkeel.methods.exact.variables import (
     CutShort,
-    Leeway,
     Reasons,
-    Seats,
-    Wish,
+    Slack,
+    SoftTerm,
+    Variables,
+    add_variables,
     in_order,
     in_parts,
-    order_twins,
-    seat,
+    order_symmetric,
     stuck,
 )
 from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
@@ -85,9 +85,11 @@ Join = tuple[Any, int, int]
 """How many replicas of a partition join a node, and which these are."""
 
 
-def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[Any]) -> None:
+def hold_budgets(
+    variables: Variables, limits: Limits, joins: list[Join], changes: list[Any]
+) -> None:
     """Hold moves and leader changes to their budgets."""
-    cluster, model = seats.cluster, seats.model
+    cluster, model = variables.cluster, variables.model
     if limits.moves is not None:
         model.add(sum(count for count, _, _ in joins) <= limits.moves)
     if limits.leader_changes is not None:
@@ -96,16 +98,16 @@ def hold_budgets(seats: Seats, limits: Limits, joins: list[Join], changes: list[
         for counts in _each(joins, 1).values():
             model.add(sum(counts) <= limits.partition_moves)
     if limits.bytes is not None:
-        _hold_bytes(seats, limits.bytes, joins)
+        _hold_bytes(variables, limits.bytes, joins)
     if limits.node_in is not None:
         most = node_counts(cluster, limits.node_in).tolist()
         for n, counts in _each(joins, 2).items():
             model.add(sum(counts) <= most[n])
     if limits.node_out is not None:
-        _hold_leaving(seats, node_counts(cluster, limits.node_out).tolist())
+        _hold_leaving(variables, node_counts(cluster, limits.node_out).tolist())
     for tier in {*limits.domain_in, *limits.domain_out}:
         domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(tier)]
-        _hold_passing(seats, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))
+        _hold_passing(variables, domain, _of(limits.domain_in, tier), _of(limits.domain_out, tier))
 
 
 def _each(joins: list[Join], which: int) -> dict[int, list[Any]]:
@@ -116,55 +118,55 @@ def _each(joins: list[Join], which: int) -> dict[int, list[Any]]:
     return found
 
 
-def _hold_bytes(seats: Seats, most: float, joins: list[Join]) -> None:
+def _hold_bytes(variables: Variables, most: float, joins: list[Join]) -> None:
     """Hold the data that moves, in the roles that replicas have in the end, to a budget."""
-    load, d = seats.cluster.partitions.load, seats.cluster.bytes_dimension
+    load, d = variables.cluster.partitions.load, variables.cluster.bytes_dimension
     of = load.leader[:, d], load.voter[:, d], load.non_voter[:, d]
     scale = Scale.of(np.concatenate(of), 4.0 * float(np.maximum.reduce(of).sum()) + most)
     total: Any = 0
     for _, p, n in joins:
         leader, voter, other = (scale.up(float(weight[p])) for weight in of)
-        total += voter * seats.voters[p].get(n, 0) + other * seats.others[p].get(n, 0)
-        total += (leader - voter) * seats.leads[p].get(n, 0)
-    seats.model.add(total <= scale.down(most))
+        total += voter * variables.voters[p].get(n, 0) + other * variables.others[p].get(n, 0)
+        total += (leader - voter) * variables.leads[p].get(n, 0)
+    variables.model.add(total <= scale.down(most))
 
 
 def _of(amounts: Mapping[str, int], tier: str) -> int | None:
     return amounts.get(tier)
 
 
-def _hold_leaving(seats: Seats, most: list[int]) -> None:
+def _hold_leaving(variables: Variables, most: list[int]) -> None:
     """Hold what leaves each living node to a number: none, where another of its partition stays."""
-    model, placement = seats.model, seats.cluster.placement
-    for n in np.flatnonzero(seats.cluster.nodes.serves).tolist():
+    model, placement = variables.model, variables.cluster.placement
+    for n in np.flatnonzero(variables.cluster.nodes.serves).tolist():
         owner, count = np.unique(placement.owner[placement.node == n], return_counts=True)
         leave = []
         for p, held in zip(owner.tolist(), count.tolist(), strict=True):
             left = model.new_bool_var("")
-            model.add(seats.count(p, n) + left >= 1)
+            model.add(variables.count(p, n) + left >= 1)
             leave.append(held * left)
         model.add(sum(leave) <= most[n])
 
 
 def _hold_passing(
-    seats: Seats, domain: NDArray[np.int32], most_in: int | None, most_out: int | None
+    variables: Variables, domain: NDArray[np.int32], most_in: int | None, most_out: int | None
 ) -> None:
     """Hold what enters each domain, and what leaves its living nodes, to a number each."""
     if most_in is None and most_out is None:
         return
-    cluster, model, placement = seats.cluster, seats.model, seats.cluster.placement
+    cluster, model, placement = variables.cluster, variables.model, variables.cluster.placement
     source = cluster.nodes.serves
     owner = placement.owner
     for where in np.unique(domain[domain >= 0]).tolist():
         inside = domain == where
         held = owner[np.append(inside, False)[placement.node]]
         living = owner[np.append(inside & source, False)[placement.node]]
-        count = len(seats.voters)
+        count = len(variables.voters)
         before, alive = np.bincount(held, minlength=count), np.bincount(living, minlength=count)
         enter, leave = [], []
         for p in range(count):
-            nodes = [n for n in seats.nodes(p) if inside[n]]
-            after = sum(seats.count(p, n) for n in nodes)
+            nodes = [n for n in variables.nodes(p) if inside[n]]
+            after = sum(variables.count(p, n) for n in nodes)
             if most_in is not None and nodes:
                 more = model.new_int_var(0, int(cluster.partitions.replicas[p]), "")
                 model.add(more >= after - int(before[p]))
@@ -286,9 +288,9 @@ def in_stages(
 class Stages:
     """A model of a cluster, the stages so far, and the best answer."""
 
-    seats: Seats
+    variables: Variables
     search: Search
-    wishes: list[Wish]
+    soft_terms: list[SoftTerm]
     gauges: list[Targets]
     floors: list[Floor]
     joins: list[Join]
@@ -307,11 +309,11 @@ class Stages:
         limits: Limits,
         hint: Placement,
         search: Search,
-        leeway: Callable[[Cluster, CpModel], Leeway] = Leeway.none,
+        slack: Callable[[Cluster, CpModel], Slack] = Slack.none,
     ) -> Stages:
         """Model a cluster, its rules and its budgets, and start from a placement.
 
-        ``leeway`` says how far rules may be broken. What loading CP-SAT takes is left out of the
+        ``slack`` says how far rules may be broken. What loading CP-SAT takes is left out of the
         time limit, as what compiling takes. Raises ``CutShort`` if the time is over before the
         model is made.
         """
@@ -321,20 +323,22 @@ class Stages:
         search.watch.exclude(search.watch.clock() - began)
         model = cp_model.CpModel()
         reasons = Reasons(model, watch=search.watch)
-        seats = seat(cluster, model, reasons, leeway(cluster, model), may_miss=True)
-        wishes = [*bind(seats), *seats.swapped]
-        gauges, floors = weigh(seats, bounds)
-        order_twins(seats)
-        joins, changes = moved(seats), changed_leaders(seats)
-        hold_budgets(seats, limits, joins, changes)
-        stages = cls(seats, search, wishes, gauges, floors, joins, changes, late_leaders(seats))
+        variables = add_variables(cluster, model, reasons, slack(cluster, model), may_miss=True)
+        soft_terms = [*bind(variables), *variables.swapped]
+        gauges, floors = weigh(variables, bounds)
+        order_symmetric(variables)
+        joins, changes = moved(variables), changed_leaders(variables)
+        hold_budgets(variables, limits, joins, changes)
+        stages = cls(
+            variables, search, soft_terms, gauges, floors, joins, changes, late_leaders(variables)
+        )
         stages.start_from(hint)
         reasons.watch = None  # from here on CP-SAT is stopped
         return stages
 
     def start_from(self, placement: Placement) -> None:
         """Let the next stage start from a placement; it starts from the best answer else."""
-        _hint(self.seats, in_order(self.seats, placement))
+        _hint(self.variables, in_order(self.variables, placement))
 
     @property
     def found(self) -> Found:
@@ -350,11 +354,11 @@ class Stages:
     def place(self) -> None:
         """Place and lead as much as can be; then endanger the fewest, then meet the most wishes."""
         danger, most = self.danger
-        wished, many_wishes = self.wished
-        wish = 1 + many_wishes
-        many = 1 + 1000 * wish * most
-        missing = sum(self.seats.missing) + sum(self.seats.unled)
-        self.minimise("missing", many * missing + wish * danger + wished, many)
+        unmet, most_unmet = self.unmet
+        soft = 1 + most_unmet
+        many = 1 + 1000 * soft * most
+        missing = sum(self.variables.missing) + sum(self.variables.unled)
+        self.minimise("missing", many * missing + soft * danger + unmet, many)
 
     def endanger_least(self) -> None:
         """Leave the fewest short of ``min_active``, then the fewest partitions without a quorum."""
@@ -362,45 +366,45 @@ class Stages:
 
     def endanger_no_more(self, few: tuple[int, ...], no_quorum: int) -> None:
         """Endanger no more than so many: those furthest below ``min_active`` first, and quorums."""
-        danger, most, weight = self.danger[0], no_quorum, 1 + len(self.seats.no_quorum)
-        for short, count in zip(self.seats.few, reversed(few), strict=False):
+        danger, most, weight = self.danger[0], no_quorum, 1 + len(self.variables.no_quorum)
+        for short, count in zip(self.variables.few, reversed(few), strict=False):
             most, weight = most + weight * count, weight * (1 + len(short))
-        self.seats.model.add(danger <= most)
+        self.variables.model.add(danger <= most)
 
     @property
     def danger(self) -> tuple[Any, int]:
         """Those furthest below ``min_active`` first, lost quorums last; and the most it can be."""
-        total, most = sum(self.seats.no_quorum), 1 + len(self.seats.no_quorum)
-        for few in self.seats.few:
+        total, most = sum(self.variables.no_quorum), 1 + len(self.variables.no_quorum)
+        for few in self.variables.few:
             total, most = total + most * sum(few), most * (1 + len(few))
         return total, most
 
     @property
-    def wished(self) -> tuple[Any, int]:
+    def unmet(self) -> tuple[Any, int]:
         """What is wished for in vain, by weight, and the most it can be."""
-        parts = in_parts([wish.weight for wish in self.wishes])
-        both = list(zip(parts, self.wishes, strict=True))
+        parts = in_parts([soft.weight for soft in self.soft_terms])
+        both = list(zip(parts, self.soft_terms, strict=True))
         return sum(n * one.amount for n, one in both), sum(n * one.most for n, one in both)
 
-    def fulfil_wishes(self) -> None:
+    def meet_soft_terms(self) -> None:
         """Leave as few wishes open as can be, by weight."""
-        self.minimise("wishes", self.wished[0], 1)
+        self.minimise("wishes", self.unmet[0], 1)
 
     def mend(self) -> None:
         """Place the most, then break the fewest rules, then the fewest wishes."""
-        seats = self.seats
-        wished, many_wishes = self.wished
-        wish = 1 + many_wishes
-        broken = sum(seats.unled) + sum(seats.leeway.broken)
-        many = wish * (1 + len(seats.unled) + sum(seats.leeway.came.values()))
-        lacking = many * sum(seats.missing) + wish * broken + wished
+        variables = self.variables
+        unmet, most_unmet = self.unmet
+        soft = 1 + most_unmet
+        broken = sum(variables.unled) + sum(variables.slack.broken)
+        many = soft * (1 + len(variables.unled) + sum(variables.slack.came.values()))
+        lacking = many * sum(variables.missing) + soft * broken + unmet
         self.minimise("missing", lacking, many)
 
     def place_all(self) -> None:
         """Place and lead all, however many wishes that costs."""
-        seats = self.seats
-        seats.model.add(sum(seats.missing) + sum(seats.unled) == 0)
-        self.minimise("missing", 0 * sum(seats.missing), 1)
+        variables = self.variables
+        variables.model.add(sum(variables.missing) + sum(variables.unled) == 0)
+        self.minimise("missing", 0 * sum(variables.missing), 1)
 
     @property
     def proves_some(self) -> bool:
@@ -426,7 +430,7 @@ class Stages:
         if isinstance(objective, int):
             self.stages.append(Stage(name, objective / parts, objective / parts))
             return
-        solver, status = self.search.minimise(self.seats.model, objective)
+        solver, status = self.search.minimise(self.variables.model, objective)
         if status in ("infeasible", "unknown"):
             self.certain = status if self.answer is None else "feasible"
             return
@@ -436,7 +440,7 @@ class Stages:
         bound = int(np.ceil(solver.best_objective_bound - 1e-6))
         self.stages.append(Stage(name, value / parts, bound / parts))
         self._keep(solver)
-        self.seats.model.add(objective <= value)
+        self.variables.model.add(objective <= value)
 
     def level(self) -> None:
         """Bring the greatest excess down, by asking whether all nodes can be below some value.
@@ -450,7 +454,7 @@ class Stages:
             return
         if not self._is_loaded_beyond_nothing():
             for one in empty:
-                self.seats.model.add(one.reading <= 0)
+                self.variables.model.add(one.reading <= 0)
         elif self._try(empty, [0] * len(empty)) is None:
             self.certain = "feasible"
         low, high = 0.0, max(self._excess(gauges), 0.0)
@@ -480,14 +484,14 @@ class Stages:
                 low = (low + high) / 2.0
         for one in self.gauges:
             reached = int(self._solver.value(one.reading))
-            self.seats.model.add(one.reading <= max(one.most(high + SNUG), reached))
+            self.variables.model.add(one.reading <= max(one.most(high + SNUG), reached))
         self.stages.append(Stage("level", high, low))
         if high > 0.0 or self._is_loaded_beyond_nothing():
             self._level_the_others()
 
     def _level_the_others(self) -> None:
         """Where the worst node stays above its target, bring all together as near as can be."""
-        model, above = self.seats.model, []
+        model, above = self.variables.model, []
         for one in self.gauges:
             step = max(1, int(one.target / PARTS))
             reached = max(0, -(-(self._solver.value(one.reading) - one.most(0.0)) // step))
@@ -498,7 +502,7 @@ class Stages:
 
     def _try(self, gauges: list[Targets], most: list[int]) -> bool | None:
         """Whether every node can carry so little; None if time ran out. Keeps the answer if so."""
-        model = self.seats.model
+        model = self.variables.model
         wanted = model.new_bool_var("")
         for one, limit in zip(gauges, most, strict=True):
             model.add(one.reading <= limit).only_enforce_if(wanted)
@@ -521,42 +525,45 @@ class Stages:
         return any(one.target <= 0.0 < self._solver.value(one.reading) for one in self.gauges)
 
     def _keep(self, solver: Any) -> None:
-        self.answer = _read(self.seats, solver)
+        self.answer = _read(self.variables, solver)
         self._solver = solver
-        _hint(self.seats, self.seats.cluster.placement.replaced(*self.answer))
+        _hint(self.variables, self.variables.cluster.placement.replaced(*self.answer))
 
 
-def _hint(seats: Seats, hint: Placement) -> None:
+def _hint(variables: Variables, hint: Placement) -> None:
     """Start from a placement."""
-    seats.model.clear_hints()
+    variables.model.clear_hints()
     held: dict[tuple[int, int, bool], int] = {}
     for k in np.flatnonzero(hint.node >= 0).tolist():
         key = int(hint.owner[k]), int(hint.node[k]), bool(hint.role[k] == Role.VOTER)
         held[key] = held.get(key, 0) + 1
     led = hint.leader_node
-    for p in range(len(seats.voters)):
-        for n, count in seats.voters[p].items():
-            seats.model.add_hint(count, held.get((p, n, True), 0))
-        for n, count in seats.others[p].items():
-            seats.model.add_hint(count, held.get((p, n, False), 0))
-        for n, lead in seats.leads[p].items():
-            seats.model.add_hint(lead, int(led[p]) == n)
+    for p in range(len(variables.voters)):
+        for n, count in variables.voters[p].items():
+            variables.model.add_hint(count, held.get((p, n, True), 0))
+        for n, count in variables.others[p].items():
+            variables.model.add_hint(count, held.get((p, n, False), 0))
+        for n, lead in variables.leads[p].items():
+            variables.model.add_hint(lead, int(led[p]) == n)
 
 
-def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
+def _read(variables: Variables, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
     """Put an answer into the cluster's slots: who stays keeps its slot."""
-    placement, may_hold = seats.cluster.placement, seats.cluster.nodes.may_hold
+    placement, may_hold = variables.cluster.placement, variables.cluster.nodes.may_hold
     node = np.full(len(placement.node), -1, np.int32)
     leader = np.full(len(placement), -1, np.int16)
     for p in range(len(placement)):
         rows = np.arange(placement.first[p], placement.first[p + 1])
         votes = placement.role[rows] == Role.VOTER
-        for slots, seated in ((rows[votes], seats.voters[p]), (rows[~votes], seats.others[p])):
-            left = {n: solver.value(count) for n, count in seated.items()}
+        for slots, counts in (
+            (rows[votes], variables.voters[p]),
+            (rows[~votes], variables.others[p]),
+        ):
+            left = {n: solver.value(count) for n, count in counts.items()}
             free = []
             for k in slots.tolist():
                 n = int(placement.node[k])
-                if stuck(seats.cluster, k):
+                if stuck(variables.cluster, k):
                     node[k] = n
                 elif left.get(n, 0) > 0:
                     node[k] = n
@@ -572,7 +579,7 @@ def _read(seats: Seats, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int1
             joining = [n for n, count in left.items() for _ in range(count)]
             for k, n in zip(free, joining, strict=False):
                 node[k] = n
-        leads = [n for n, lead in seats.leads[p].items() if solver.value(lead)]
+        leads = [n for n, lead in variables.leads[p].items() if solver.value(lead)]
         if leads:
             at = np.flatnonzero(votes & (node[rows] == leads[0]))
             was = placement.leader[p]

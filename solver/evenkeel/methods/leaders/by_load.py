@@ -19,11 +19,11 @@ from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.leaders.flow import Arcs, arcs_of, least_within, stays
 from evenkeel.methods.leaders.method import Handed
 from evenkeel.methods.leaders.room import (
+    initial_leaders,
     lead_loads,
     left_as_they_came,
     overflows,
     room_of,
-    seated,
     unled,
 )
 from evenkeel.methods.leaders.search import CLOSE, OUT_OF_REACH, Bound, Levels, Search
@@ -79,7 +79,7 @@ def level_loads(request: Request) -> Outcome:
     arcs = arcs_of(cluster, start.node, start.leader)
     if not clock.goes_on("arcs", 0):
         return stays(start, clock.reason)
-    begin = seated(cluster, start, arcs, room_of(cluster, start, arcs))
+    begin = initial_leaders(cluster, start, arcs, room_of(cluster, start, arcs))
     arcs, taken = begin.arcs, begin.taken
     task = _levels(request, arcs)
     if not clock.goes_on("levels", 0):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.leaders.flow import Arcs, arcs_of, least_within, stays
-from evenkeel.methods.leaders.room import left_as_they_came, overflows, room_of, seated
+from evenkeel.methods.leaders.room import initial_leaders, left_as_they_came, overflows, room_of
 from evenkeel.methods.leaders.search import OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.methods.options import Leaders
 from evenkeel.methods.shared.stopping import Clock, OutOfTime, StopReason
@@ -99,7 +99,7 @@ def _fewest(request: Request) -> Outcome:
     stop: StopReason = "optimum"
     room = room_of(cluster, start, arcs)
     if chosen is not None and overflows(arcs, room, chosen):
-        begin = seated(cluster, start, arcs, room)
+        begin = initial_leaders(cluster, start, arcs, room)
         search = Search(
             _numbers(share, begin.arcs),
             Bound(bound, "", np.zeros((0, 0))),

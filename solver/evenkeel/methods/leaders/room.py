@@ -20,7 +20,7 @@ ROUNDING = 1e-12
 """Part of what a row may carry by which sums in another order may differ."""
 
 
-class Seated(NamedTuple):
+class LeaderStart(NamedTuple):
     """A choice of leaders to begin with, for which there is room.
 
     ``arcs`` are those of the partitions that it leads; the others, ``left`` of them, stay led as
@@ -68,12 +68,12 @@ def overflows(arcs: Arcs, room: LeadRoom, taken: NDArray[np.int64]) -> bool:
     return bool((room.base + more > room.most).any())
 
 
-def seated(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRoom) -> Seated:
+def initial_leaders(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRoom) -> LeaderStart:
     """Keep who leads and should; let others lead where there is room, each the first it finds."""
     began, first = arcs.began, arcs.first
     taken = np.where(began >= 0, began, first[:-1])
     if room.base.shape[1] == 0:
-        return Seated(arcs, room, taken, began, 0)
+        return LeaderStart(arcs, room, taken, began, 0)
     load = _loads_of_rows(cluster, room.row, start)
     of_voter, of_other = cluster.partitions.load.voter, cluster.partitions.load.non_voter
     owner = _owners(start, arcs)
@@ -98,10 +98,10 @@ def seated(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRoom) -> Se
             load[here] += lead
             kept[p] = False
     if kept.all():
-        return Seated(arcs, room, taken, began, 0)
+        return LeaderStart(arcs, room, taken, began, 0)
     fewer = _only(arcs, kept)
     number = np.cumsum(kept[arcs.p]) - 1
-    return Seated(
+    return LeaderStart(
         fewer,
         room_of(cluster, start, fewer),
         number[taken[kept]],

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.methods.leaders.flow import Arcs
-from evenkeel.methods.leaders.room import Seated, overflows
+from evenkeel.methods.leaders.room import LeaderStart, overflows
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel_kernels.core.leader_lists import Leading
@@ -88,7 +88,9 @@ def _assignment(task: Levels, taken: NDArray[np.int64], room: LeadRoom) -> Leade
 class Search:
     """A search for the choice that reaches the bound, or comes as near as it can."""
 
-    def __init__(self, task: Levels, bound: Bound, begin: Seated, seed: int, watch: Watch) -> None:
+    def __init__(
+        self, task: Levels, bound: Bound, begin: LeaderStart, seed: int, watch: Watch
+    ) -> None:
         self.task, self.bound, self.watch = task, bound, watch
         self.start, self.began = begin.taken.astype(np.int64), begin.began
         self.assignment = _assignment(task, self.start.copy(), begin.room)

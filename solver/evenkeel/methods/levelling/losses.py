@@ -47,7 +47,7 @@ from evenkeel_kernels.levelling.losses.series import play_series
 
 
 @dataclass(frozen=True, eq=False)
-class Desk:
+class Workspace:
     """Arrays that nobody else may use while a loss is played."""
 
     problem: Problem
@@ -57,11 +57,11 @@ class Desk:
     led: NDArray[np.bool_]
     every: NDArray[np.bool_]
     most_leaders: NDArray[np.float64]
-    told: Told
+    report: Told
     endangered: NDArray[np.int32]
 
     def figures(self, losses: int) -> Figures:
-        """Return where so many losses are told of; partitions in danger are the desk's."""
+        """Return arrays for the figures of ``losses``; endangered partitions share one array."""
         dimensions = len(self.state.load)
         most, fair, moved = np.zeros((3, losses, dimensions))
         return Figures(
@@ -70,7 +70,7 @@ class Desk:
         )  # fmt: skip
 
 
-class Desks:
+class Workspaces:
     """Desks on one cluster, each made of what was compiled once.
 
     Parameters
@@ -86,21 +86,21 @@ class Desks:
             state.load, state.held, state.domain_load, problem.nodes.accepts.copy(),
             problem.nodes.leads.copy(), problem.rules.allowed.copy(), closed,
         )  # fmt: skip
-        self._free: list[Desk] = []
+        self._free: list[Workspace] = []
 
     @contextmanager
-    def one(self) -> Iterator[Desk]:
+    def one(self) -> Iterator[Workspace]:
         """Lend a desk; as many are made as are used side by side."""
         try:
-            desk = self._free.pop()  # atomic, as giving back is
+            workspace = self._free.pop()  # atomic, as giving back is
         except IndexError:
-            desk = self.new()
+            workspace = self.new()
         try:
-            yield desk
+            yield workspace
         finally:
-            self._free.append(desk)
+            self._free.append(workspace)
 
-    def new(self) -> Desk:
+    def new(self) -> Workspace:
         """Make one more, of which no array that changes is shared."""
         nodes, rules, partitions = (
             self._problem.nodes, self._problem.rules, self._problem.partitions
@@ -120,16 +120,16 @@ class Desks:
             came=np.zeros(domains, np.int64),
             went=np.zeros(domains, np.int64),
         )
-        return Desk(
+        return Workspace(
             problem, state, new_scan(problem, np.zeros(len(state.load))),
             np.zeros(len(state.node), bool), np.ones(len(state.leader), bool),
             np.ones(len(state.leader), bool),
-            np.zeros(len(nodes.accepts)), _new_told(state),
+            np.zeros(len(nodes.accepts)), _new_report(state),
             np.empty(DANGERS * len(state.node), np.int32),
         )  # fmt: skip
 
 
-def _new_told(state: State) -> Told:
+def _new_report(state: State) -> Told:
     dimensions, nodes = state.load.shape
     replicas = len(state.node)
     return Told(
@@ -164,7 +164,7 @@ class Standing:
     cluster: Cluster
     stock: Stock
     demanded: Demanded
-    desks: Desks
+    workspaces: Workspaces
     unchanged: NDArray[np.bool_]  # (N,) nodes with a replica of a partition that stays as it is
 
     def lose(
@@ -174,9 +174,9 @@ class Standing:
         asked = _asked(self.cluster, goals)
         if asked is None or self.unchanged[nodes].any():
             return None
-        with self.desks.one() as desk:
+        with self.workspaces.one() as workspace:
             # a copy, since a frozen array would compile the kernel a second time
-            return self._lose(desk, np.array(nodes, np.int32), asked, limits)
+            return self._lose(workspace, np.array(nodes, np.int32), asked, limits)
 
     def lose_each(
         self, losses: Sequence[NDArray[np.int32]], goals: Goals | Cost
@@ -190,12 +190,12 @@ class Standing:
         nodes = np.concatenate([np.zeros(0, np.int32), *losses])
         if self.unchanged[nodes].any():
             return None
-        with self.desks.one() as desk:
-            figures = desk.figures(len(losses))
+        with self.workspaces.one() as workspace:
+            figures = workspace.figures(len(losses))
             played = play_series(
-                desk.problem, desk.state, desk.scan, self.stock, self.demanded, asked,
-                self.desks.kept, first, nodes, desk.forced, desk.led, desk.every, desk.most_leaders,
-                desk.told, figures,
+                workspace.problem, workspace.state, workspace.scan, self.stock, self.demanded,
+                asked, self.workspaces.kept, first, nodes, workspace.forced, workspace.led,
+                workspace.every, workspace.most_leaders, workspace.report, figures,
             )  # fmt: skip
             ends = np.cumsum(figures.endangered_count[:played]).reshape(-1, DANGERS)
             return LossSeries(
@@ -209,41 +209,42 @@ class Standing:
             )
 
     def _lose(
-        self, desk: Desk, nodes: NDArray[np.int32], asked: Asked, limits: Limits | None
+        self, workspace: Workspace, nodes: NDArray[np.int32], asked: Asked, limits: Limits | None
     ) -> Loss | None:
-        told, budgeted = desk.told, desk.problem
+        report, budgeted = workspace.report, workspace.problem
         if limits not in (None, Limits()):
             assert limits is not None
             budgets = budget_arrays(self.cluster, limits)
             source = budgets.source.copy()
             source[nodes] = False  # what stands on a lost node does not leave it
-            budgeted = desk.problem._replace(budgets=budgets._replace(source=source))
+            budgeted = workspace.problem._replace(budgets=budgets._replace(source=source))
         count = play_losses(
-            desk.problem, budgeted, desk.state, desk.scan, self.stock, self.demanded, asked,
-            self.desks.kept, nodes, desk.forced, desk.led, desk.every, desk.most_leaders, told,
+            workspace.problem, budgeted, workspace.state, workspace.scan, self.stock,
+            self.demanded, asked, self.workspaces.kept, nodes, workspace.forced, workspace.led,
+            workspace.every, workspace.most_leaders, report,
         )  # fmt: skip
         # where little waits on a small cluster, CP-SAT looks for better before it is left undone
-        if count < 0 or (told.waits[0] and size_of(self.cluster) <= SMALL):
+        if count < 0 or (report.waits[0] and size_of(self.cluster) <= SMALL):
             return None
         lost, short, stuck = (
-            np.sort(told.endangered[i, :n]) for i, n in enumerate(told.endangered_count)
+            np.sort(report.endangered[i, :n]) for i, n in enumerate(report.endangered_count)
         )
         return Loss(
-            replica=told.replica[:count].copy(),
-            node=told.node[:count].copy(),
-            slot=told.slot[:count].copy(),
+            replica=report.replica[:count].copy(),
+            node=report.node[:count].copy(),
+            slot=report.slot[:count].copy(),
             lost=lost,
             under_min_active=short,
             without_quorum=stuck,
-            loads=np.ascontiguousarray(told.load.T),
-            replicas=told.replicas.copy(),
-            leaders=told.leaders.copy(),
-            most=told.most.copy(),
-            fair=told.fair.copy(),
-            moved=told.moved.copy(),
-            gave_way=int(told.gave_way[0]),
-            waits=int(told.waits[0]),
-            fits=bool(told.waits[1]),
+            loads=np.ascontiguousarray(report.load.T),
+            replicas=report.replicas.copy(),
+            leaders=report.leaders.copy(),
+            most=report.most.copy(),
+            fair=report.fair.copy(),
+            moved=report.moved.copy(),
+            gave_way=int(report.gave_way[0]),
+            waits=int(report.waits[0]),
+            fits=bool(report.waits[1]),
         )
 
 
@@ -262,7 +263,7 @@ def standing(cluster: Cluster) -> Standing | None:
     problem.partitions.movable[stays] = False
     nodes = np.zeros(len(cluster.nodes) + 1, np.bool_)  # and one for nowhere
     nodes[cluster.placement.node[stays]] = True
-    return Standing(cluster, stock, demanded, Desks(problem, state), nodes[:-1])
+    return Standing(cluster, stock, demanded, Workspaces(problem, state), nodes[:-1])
 
 
 def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:

@@ -89,10 +89,10 @@ def make_way_for_leaders(run: Run) -> bool:
     ill = _led_by_none(run)
     if len(ill) == 0:
         return False
-    seated = make_room_to_lead(
+    placed_state = make_room_to_lead(
         run.problem, run.state, run.forced, ill, run.most_moves, lambda: run.look("make room")
     )
-    return seated > 0 and run.ratio > 1.0
+    return placed_state > 0 and run.ratio > 1.0
 
 
 def _led_by_none(run: Run) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from evenkeel.measure.regressions import regressions, spread_excess, spread_exce
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.levelling.make_room import make_room
-from evenkeel.methods.levelling.run_state import Run, book_drop, seated
+from evenkeel.methods.levelling.run_state import Run, book_drop, placed_state
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.replica_counts import (
     may_be_dropped,
@@ -219,8 +219,10 @@ def _appoint(run: Run) -> bool:
 def _drop(run: Run) -> bool:
     """Drop followers beyond those wanted that were needed before, and are not any more."""
     cluster, state = run.request.cluster, run.state
-    seat = serving(cluster, state.node)
-    spare = may_be_dropped(cluster, seat, slots_to_fill(cluster, seat) & ~run.dropped)
+    serving_node = serving(cluster, state.node)
+    spare = may_be_dropped(
+        cluster, serving_node, slots_to_fill(cluster, serving_node) & ~run.dropped
+    )
     owner, first = cluster.placement.owner, run.problem.partitions.first
     spare = spare[first[owner[spare]] + state.leader[owner[spare]] != spare]
     spare = spare[may_leave(run.problem, state, spare)]
@@ -292,13 +294,15 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint, work
     if restraint.pinned.any():
         problem.partitions.movable[restraint.pinned[cluster.placement.owner]] = False
     dropped = np.zeros(len(request.start.node), bool)
-    state = seated(cluster, problem, request.start, dropped)
-    must_fill, seat = drop_surplus(cluster, problem, state, dropped, restraint.kept)
-    leaving = np.flatnonzero((seat < 0) & (state.node >= 0) & ~must_fill)
+    state = placed_state(cluster, problem, request.start, dropped)
+    must_fill, serving_node = drop_surplus(cluster, problem, state, dropped, restraint.kept)
+    leaving = np.flatnonzero((serving_node < 0) & (state.node >= 0) & ~must_fill)
     spared = may_be_spared(cluster, state.node, leaving) & ~restraint.kept[leaving]
     problem.partitions.movable[leaving[~spared]] = False  # elsewhere it would be one too many
     drop(problem, state, leaving[spared], dropped)
-    forced = must_relocate(problem, state, cluster.nodes.may_hold) & ((seat >= 0) | must_fill)
+    forced = must_relocate(problem, state, cluster.nodes.may_hold) & (
+        (serving_node >= 0) | must_fill
+    )
     if size_of(cluster) > SMALL:  # the refinement of small ones finds who had better go
         forced |= beyond_limits(problem, state, forced)
     forced &= problem.partitions.movable
@@ -325,17 +329,19 @@ def drop_surplus(
     with np.errstate(over="ignore"):  # load on a node without capacity
         utilization = (state.load * problem.nodes.inverse).max(axis=0, initial=0.0)
     while True:
-        seat = serving(cluster, state.node)
-        seat = np.where(dropped, np.int32(-1), seat) if dropped.any() else seat
-        filling = slots_to_fill(cluster, seat)
-        candidates = may_be_dropped(cluster, seat, filling & ~dropped)
+        serving_node = serving(cluster, state.node)
+        serving_node = (
+            np.where(dropped, np.int32(-1), serving_node) if dropped.any() else serving_node
+        )
+        filling = slots_to_fill(cluster, serving_node)
+        candidates = may_be_dropped(cluster, serving_node, filling & ~dropped)
         candidates = candidates[~kept[candidates]]
         candidates = candidates[may_leave(problem, state, candidates)]
         if len(candidates) == 0:
-            return within_wanted(cluster, seat, filling), seat
-        breaches = np.zeros(len(seat), np.int64)
+            return within_wanted(cluster, serving_node, filling), serving_node
+        breaches = np.zeros(len(serving_node), np.int64)
         breaches_without(problem, state, candidates, breaches)
-        surplus = surplus_replicas(cluster, seat, candidates, utilization, breaches)
+        surplus = surplus_replicas(cluster, serving_node, candidates, utilization, breaches)
         drop(problem, state, surplus[_fewest_first(cluster, surplus, candidates)], dropped)
 
 

@@ -68,7 +68,7 @@ from evenkeel.methods.levelling.rest import (
     is_worth_it,
     nothing_due,
 )
-from evenkeel.methods.levelling.run_state import Run, seated
+from evenkeel.methods.levelling.run_state import Run, placed_state
 from evenkeel.methods.levelling.soft_rules import (
     ignore_soft_rules,
     level_past_soft_rules,
@@ -162,7 +162,7 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
         cluster, target, np.ones(len(cluster.dimensions)), limits=request.limits
     )
     stands = cluster.placement.replaced(outcome.node, outcome.leader)
-    state = seated(cluster, problem, stands, np.zeros(len(outcome.node), bool))
+    state = placed_state(cluster, problem, stands, np.zeros(len(outcome.node), bool))
     replace_leaders(problem, state, new_scan(problem, np.zeros(len(state.load))))
     targets = new_targets(problem, bounds.leader_target, 1.0)
     floor, stays = lowest_of(bounds, problem), np.ones(len(state.node), np.bool_)
@@ -328,7 +328,7 @@ def refine_small(run: Run) -> bool:
         steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster))
         patience, ways = BRIEF_PATIENCE, BRIEF_WAYS
     refining = Refining(
-        cluster, run.problem, seated(cluster, run.problem, run.placement, run.dropped),
+        cluster, run.problem, placed_state(cluster, run.problem, run.placement, run.dropped),
         (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), _forced(run),
         run.dropped, run.most_leaders, floors_of(run), int(request.bounds.moves_level),
         request.seed, steps, patience, ways, is_sound,
@@ -356,7 +356,7 @@ def _forced(run: Run) -> NDArray[np.bool_]:
     request, cluster = run.request, run.request.cluster
     if request.start is cluster.placement:
         return run.due
-    came = seated(cluster, run.problem, cluster.placement, run.dropped)
+    came = placed_state(cluster, run.problem, cluster.placement, run.dropped)
     homeless = must_relocate(run.problem, came, cluster.nodes.may_hold)
     return run.due | (homeless & (request.start.node >= 0) & ~run.dropped)
 

@@ -96,7 +96,7 @@ class Run:
         """Go to a placement."""
         cluster = self.request.cluster
         placement = cluster.placement.replaced(node, leader)
-        self.state = seated(cluster, self.problem, placement, self.dropped)
+        self.state = placed_state(cluster, self.problem, placement, self.dropped)
 
     def tell(self, stage: str, work: int, level: float) -> bool:
         """Tell the caller where the search stands; whether to go on."""
@@ -132,7 +132,7 @@ class Run:
             self.stop = "interrupted"
 
 
-def seated(
+def placed_state(
     cluster: Cluster, problem: Problem, placement: Placement, dropped: NDArray[np.bool_]
 ) -> State:
     """Return the state of a placement in which only what stood on dead nodes is nowhere.

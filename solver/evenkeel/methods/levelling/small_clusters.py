@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.levelling.rest import NO_TARGET, excess, let_be_the_highest
-from evenkeel.methods.levelling.run_state import seated
+from evenkeel.methods.levelling.run_state import placed_state
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel_kernels.core.problem import Problem, State
@@ -263,7 +263,7 @@ class Refining:
     def _look_at(self, placed: tuple[NDArray[np.int32], NDArray[np.int16]], aim: float) -> None:
         """Go there, and note it if it is the best."""
         placement = self.cluster.placement.replaced(*placed)
-        self.state = seated(self.cluster, self.problem, placement, self.dropped)
+        self.state = placed_state(self.cluster, self.problem, placement, self.dropped)
         begin_course(self.problem, self.state, self._aim, aim, self._course)
         note(self.problem, self.state, self._aim, self._course, self.best, 0.0)
 

@@ -5,7 +5,7 @@ import numpy as np
 from evenkeel.methods.levelling.level import level_pairs, place_and_level
 from evenkeel.methods.levelling.mending import rules_broken
 from evenkeel.methods.levelling.repair import place
-from evenkeel.methods.levelling.run_state import Run, seated
+from evenkeel.methods.levelling.run_state import Run, placed_state
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.model.goals import Goals
 from evenkeel_kernels.core.node_scan import new_scan
@@ -81,4 +81,4 @@ def ignore_soft_rules(run: Run, weight: float) -> None:
         cluster, nodes.watermark, nodes.weight, soft_from=np.nextafter(weight, np.inf),
         limits=run.request.limits,
     )  # fmt: skip
-    run.state = seated(cluster, run.problem, now, run.dropped)
+    run.state = placed_state(cluster, run.problem, now, run.dropped)

@@ -80,10 +80,10 @@ class _Program:
         for cover in covers:
             self.count[cover.node] = cover.count
         kept = keepable(standing)
-        self.seats = kept.replicas
-        at = np.flatnonzero(kept.seat)
+        self.node_rows = kept.replicas
+        at = np.flatnonzero(kept.node_row)
         self.counted = np.zeros((partitions, nodes), bool)
-        self.counted[standing.partition(at), kept.seat[at] - 1] = True
+        self.counted[standing.partition(at), kept.node_row[at] - 1] = True
         placement = cluster.placement
         stood = placement.node >= 0
         self.stands = np.zeros((partitions, nodes), bool)
@@ -165,7 +165,7 @@ class _Program:
             (np.ones(int(stays.sum())), (n[stays], each[stays])), shape=(nodes, columns)
         ).tocsr()
         rows.append(lost[losing])
-        limits.append((self.seats - self.count)[losing])
+        limits.append((self.node_rows - self.count)[losing])
         crowd, cap = self._crowds(p, n)
         shared = coo_array(
             (np.ones(int((crowd >= 0).sum())), (crowd[crowd >= 0], each[crowd >= 0])),

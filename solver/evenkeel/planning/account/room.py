@@ -89,7 +89,7 @@ def _queues(
     """Yield a queue for each dimension that copies fill from their start and in which some wait."""
     placement, size = cluster.placement, cluster.partitions.load.lightest
     start, end = (PlacementCounts.of(cluster, one) for one in (placement, target))
-    light = start.weighed(cluster.partitions.load.lightest_by_dimension, start.seat)
+    light = start.weighed(cluster.partitions.load.lightest_by_dimension, start.node_row)
     limit = np.maximum(np.maximum(cluster.nodes.capacity, start.loads), end.loads)
     limit[~cluster.nodes.carries] = np.inf
     under_way = (placement.flags & Flag.INCOMING) != 0

@@ -13,14 +13,14 @@ from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.seats import DEEPEST
+from evenkeel.methods.exact.variables import DEEPEST
 from evenkeel.methods.shared.replica_counts import missing_places
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.memoize import memoize
 
 
-class Ills(NamedTuple):
+class ViolationSummary(NamedTuple):
     """What is wrong with a placement, the worst first.
 
     Partitions short of ``min_active``, those shortest first, partitions without a quorum, replicas
@@ -33,7 +33,7 @@ class Ills(NamedTuple):
     broken: int
 
     @classmethod
-    def of(cls, request: Request, outcome: Outcome) -> "Ills":
+    def of(cls, request: Request, outcome: Outcome) -> "ViolationSummary":
         """Count them in an answer."""
         return cls(*endangered(request.cluster, outcome.node), _broken(request, outcome))
 
@@ -53,7 +53,9 @@ class Ills(NamedTuple):
 
 def is_better(request: Request, found: Outcome, other: Outcome) -> bool:
     """Whether ``other`` leaves less undone, the most endangered first, and nothing is worse."""
-    return Ills.of(request, other) < Ills.of(request, found) and not harms(request, other)
+    return ViolationSummary.of(request, other) < ViolationSummary.of(
+        request, found
+    ) and not regresses(request, other)
 
 
 def endangered(cluster: Cluster, node: NDArray[np.int32]) -> tuple[tuple[int, ...], int, int]:
@@ -99,7 +101,7 @@ def missing(request: Request, outcome: Outcome) -> int:
     return int(lacking.sum()) + int(unled.sum()) * has_leaders(cluster)
 
 
-def harms(request: Request, outcome: Outcome) -> bool:
+def regresses(request: Request, outcome: Outcome) -> bool:
     """Whether a violation has increased, or a budget is exceeded."""
     cluster = request.cluster
     placement, audited = audited_answer(request, outcome)
@@ -108,7 +110,9 @@ def harms(request: Request, outcome: Outcome) -> bool:
     return bool(regressions(cluster, placement, audited))
 
 
-def worth(request: Request, outcome: Outcome) -> tuple[int, int, float, float, float, int]:
+def objective_tuple(
+    request: Request, outcome: Outcome
+) -> tuple[int, int, float, float, float, int]:
     """Say what is undone, what soft rules cost, how far from the goals nodes are, and the moves.
 
     Undone are places and leaders that are missing, and hard rules that are broken; of nodes, the

@@ -36,7 +36,7 @@ Place = tuple[str, str, int, str | int]
 
 
 @dataclass
-class Leeway:
+class Slack:
     """What was broken as things came, and what of it a model leaves broken.
 
     ``stays (N,)`` are nodes on which a replica that is there may stay though rules bar it.
@@ -48,12 +48,12 @@ class Leeway:
     broken: list[Any] = field(default_factory=list)
 
     @classmethod
-    def none(cls, cluster: Cluster, model: CpModel) -> Leeway:
+    def none(cls, cluster: Cluster, model: CpModel) -> Slack:
         """Let nothing be broken."""
         return cls(model, {}, np.zeros(len(cluster.nodes), bool))
 
     @classmethod
-    def of(cls, cluster: Cluster, model: CpModel) -> Leeway:
+    def of(cls, cluster: Cluster, model: CpModel) -> Slack:
         """Let be broken what came broken, with or without the replicas that do not live."""
         came: Counter[Place] = Counter()
         for audited in baselines_of(cluster):
@@ -61,7 +61,7 @@ class Leeway:
         return cls(model, came, cluster.nodes.serves)
 
     @property
-    def mends(self) -> bool:
+    def repairs(self) -> bool:
         """Whether what came broken may be mended in part."""
         return bool(self.stays.any())
 
@@ -76,7 +76,7 @@ class Leeway:
 
     def surplus(self, most: int) -> Any:
         """Return how many replicas beyond those wanted may stay, each of which counts."""
-        if most <= 0 or not self.mends:
+        if most <= 0 or not self.repairs:
             return 0
         found = self.model.new_int_var(0, most, "")
         self.broken.append(found)
@@ -154,7 +154,7 @@ class Reasons:
             added.only_enforce_if(self.switches[name])
 
 
-class Wish(NamedTuple):
+class SoftTerm(NamedTuple):
     """What is better small, but never at the cost of a place or a hard rule."""
 
     amount: Any
@@ -171,13 +171,13 @@ def in_parts(weights: list[float]) -> list[int]:
 
 
 @dataclass
-class Seats:
+class Variables:
     """The unknowns of a cluster. P partitions, N nodes."""
 
     cluster: Cluster
     model: CpModel
     reasons: Reasons
-    leeway: Leeway
+    slack: Slack
     voters: list[dict[int, Any]] = field(default_factory=list)
     others: list[dict[int, Any]] = field(default_factory=list)
     leads: list[dict[int, Any]] = field(default_factory=list)
@@ -185,7 +185,7 @@ class Seats:
     unled: list[Any] = field(default_factory=list)
     few: list[list[Any]] = field(default_factory=list)
     no_quorum: list[Any] = field(default_factory=list)
-    swapped: list[Wish] = field(default_factory=list)
+    swapped: list[SoftTerm] = field(default_factory=list)
     alike: list[list[int]] = field(default_factory=list)
     _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict, init=False)
 
@@ -220,11 +220,11 @@ class Seats:
                 yield p, n
 
 
-def seat(
-    cluster: Cluster, model: CpModel, reasons: Reasons, leeway: Leeway, *, may_miss: bool
-) -> Seats:
+def add_variables(
+    cluster: Cluster, model: CpModel, reasons: Reasons, slack: Slack, *, may_miss: bool
+) -> Variables:
     """Make the unknowns of a cluster, with what binds each partition by itself to single nodes."""
-    seats = Seats(cluster, model, reasons, leeway, alike=same_partitions(cluster))
+    variables = Variables(cluster, model, reasons, slack, alike=symmetric_partitions(cluster))
     standing = _Standing.of(cluster)
     rules, rule_of = bound_rules(cluster)
     scope = partition_scope(cluster)
@@ -245,7 +245,7 @@ def seat(
         leaving = []
         for kind in (Role.VOTER, Role.NON_VOTER):
             slots = standing.slots.get((p, int(kind)), 0)
-            number = slots if leeway.mends else min(slots, wanted)
+            number = slots if slack.repairs else min(slots, wanted)
             found: dict[int, Any] = {}
             for n in range(len(cluster.nodes)) if number else ():
                 held, pinned = standing.of_kind(p, n, kind)
@@ -268,14 +268,14 @@ def seat(
                 if not cluster.nodes.may_hold[n]:
                     most = min(most, pinned)
                 most = max(most, pinned)
-                outstays = most < held and leeway.stays[n]
+                outstays = most < held and slack.stays[n]
                 if most == 0 and not outstays and reasons.switches is None:
                     continue
                 top = most if reasons.switches is None else number
                 top = max(top, pinned, held if outstays else 0)
                 found[n] = model.new_int_var(pinned, top, "")
                 if outstays:
-                    leeway.broken.append(found[n])
+                    slack.broken.append(found[n])
                 if outstays and not cluster.nodes.may_hold[n]:
                     leaving.append(found[n])
                 if barred and reasons.switches is not None:
@@ -283,27 +283,27 @@ def seat(
             model.add(sum(found.values()) <= slots)
             by_kind.append(found)
         _none_joins(cluster, standing, p, by_kind, reasons)
-        seated = sum(by_kind[0].values()) + sum(by_kind[1].values())
+        counts = sum(by_kind[0].values()) + sum(by_kind[1].values())
         lacking = model.new_int_var(0, wanted if may_miss else 0, "")
-        surplus = leeway.surplus(standing.total(p) - wanted)
+        surplus = slack.surplus(standing.total(p) - wanted)
         if leaving:  # who stands beside what has yet to leave is not too many
             beside = model.new_int_var(0, standing.total(p), "")
             model.add(beside <= sum(leaving))
             surplus = surplus + beside
-        model.add(seated + lacking == wanted + surplus)
-        seats.missing.append(lacking)
+        model.add(counts + lacking == wanted + surplus)
+        variables.missing.append(lacking)
         swapped = model.new_int_var(0, wanted, "")
         model.add(sum(by_kind[0].values()) <= ballots + swapped)
         model.add(sum(by_kind[1].values()) <= wanted - ballots + swapped)
-        seats.swapped.append(Wish(swapped, wanted))
-        seats.voters.append(by_kind[0])
-        seats.others.append(by_kind[1])
-        seats.leads.append(_leader(seats, p) if led and wanted else {})
+        variables.swapped.append(SoftTerm(swapped, wanted))
+        variables.voters.append(by_kind[0])
+        variables.others.append(by_kind[1])
+        variables.leads.append(_leader(variables, p) if led and wanted else {})
     if may_miss:
-        _endangered(seats)
-    if leeway.mends:
-        _keep_alive(seats)
-    return seats
+        _endangered(variables)
+    if slack.repairs:
+        _keep_alive(variables)
+    return variables
 
 
 def _none_joins(
@@ -316,9 +316,9 @@ def _none_joins(
             reasons.hold(both, f"nodes that accept nothing ({_class_of(cluster, n)})")
 
 
-def _keep_alive(seats: Seats) -> None:
+def _keep_alive(variables: Variables) -> None:
     """Let no partition have fewer live replicas than it had, or wants."""
-    cluster, placement = seats.cluster, seats.cluster.placement
+    cluster, placement = variables.cluster, variables.cluster.placement
     lives = cluster.nodes.serves
     holds = lives | cluster.nodes.may_hold
     counted = [k for k in range(len(placement.node)) if not stuck(cluster, k)]
@@ -327,45 +327,47 @@ def _keep_alive(seats: Seats) -> None:
         had = np.bincount(owner[np.append(mask, False)[node]], minlength=len(placement))
         least = np.minimum(had, cluster.partitions.replicas).tolist()
         for p in np.flatnonzero(least).tolist():
-            seats.model.add(sum(seats.count(p, n) for n in seats.nodes(p) if mask[n]) >= least[p])
+            variables.model.add(
+                sum(variables.count(p, n) for n in variables.nodes(p) if mask[n]) >= least[p]
+            )
 
 
-def _endangered(seats: Seats) -> None:
+def _endangered(variables: Variables) -> None:
     """Count the partitions short of ``min_active``, by how far, and those without a live quorum."""
-    cluster, model = seats.cluster, seats.model
+    cluster, model = variables.cluster, variables.model
     partitions = cluster.partitions
     lives = cluster.nodes.serves
     quorum = np.where(partitions.voters > 0, partitions.voters // 2 + 1, 0)
-    seats.few = [[] for _ in range(min(int(partitions.min_active.max(initial=0)), DEEPEST))]
+    variables.few = [[] for _ in range(min(int(partitions.min_active.max(initial=0)), DEEPEST))]
     for p in np.flatnonzero(partitions.replicas > 0).tolist():
-        voters = sum(count for n, count in seats.voters[p].items() if lives[n])
-        live = voters + sum(count for n, count in seats.others[p].items() if lives[n])
-        for short, few in enumerate(seats.few):
+        voters = sum(count for n, count in variables.voters[p].items() if lives[n])
+        live = voters + sum(count for n, count in variables.others[p].items() if lives[n])
+        for short, few in enumerate(variables.few):
             least = int(partitions.min_active[p]) - short
             if least > 0:
                 few.append(model.new_bool_var(""))
                 model.add(live + least * few[-1] >= least)
         if quorum[p] > 0:
-            seats.no_quorum.append(model.new_bool_var(""))
-            model.add(voters + int(quorum[p]) * seats.no_quorum[-1] >= int(quorum[p]))
+            variables.no_quorum.append(model.new_bool_var(""))
+            model.add(voters + int(quorum[p]) * variables.no_quorum[-1] >= int(quorum[p]))
 
 
-def _leader(seats: Seats, p: int) -> dict[int, Any]:
+def _leader(variables: Variables, p: int) -> dict[int, Any]:
     """Let one voter lead that may, if there is one.
 
     Where things may stay as bad as they came, who leads and lives may lead on though it may not,
     and then somebody does.
     """
-    model, may_lead = seats.model, seats.cluster.nodes.may_lead
-    voters = seats.voters[p]
+    model, may_lead = variables.model, variables.cluster.nodes.may_lead
+    voters = variables.voters[p]
     leads = {n: model.new_bool_var("") for n in voters if may_lead[n]}
-    placement = seats.cluster.placement
+    placement = variables.cluster.placement
     was = int(placement.leader_node[p])
     lacking = model.new_bool_var("")
     unfit: Any = 0
-    if was >= 0 and seats.leeway.stays[was]:
+    if was >= 0 and variables.slack.stays[was]:
         votes = placement.role[placement.leader_replica[p]] == Role.VOTER
-        stays = (voters if votes else seats.others[p]).get(was)
+        stays = (voters if votes else variables.others[p]).get(was)
         if stays is not None and (was not in leads or not votes):
             unfit = model.new_bool_var("")
             model.add(unfit <= stays)
@@ -376,8 +378,8 @@ def _leader(seats: Seats, p: int) -> dict[int, Any]:
     if not isinstance(unfit, int):
         model.add(unfit <= leads.setdefault(was, unfit))
     model.add(sum(leads.values()) + lacking == 1)
-    if seats.reasons.switches is None:
-        seats.unled.append(lacking + unfit)
+    if variables.reasons.switches is None:
+        variables.unled.append(lacking + unfit)
     return leads
 
 
@@ -449,13 +451,13 @@ def class_names(cluster: Cluster) -> NDArray[np.object_]:
     return np.array([_class_of(cluster, n) for n in range(len(cluster.nodes))], object)
 
 
-def same_partitions(cluster: Cluster) -> list[list[int]]:
+def symmetric_partitions(cluster: Cluster) -> list[list[int]]:
     """Put the partitions together that nothing tells apart.
 
     Examples
     --------
     >>> load = [[1.0], [2.0], [1.0]]
-    >>> same_partitions(Cluster.from_arrays(capacity=[[9.0]] * 2, load=load, replicas=1))
+    >>> symmetric_partitions(Cluster.from_arrays(capacity=[[9.0]] * 2, load=load, replicas=1))
     [[0, 2], [1]]
     """
     placement, partitions = cluster.placement, cluster.partitions
@@ -482,25 +484,25 @@ def same_partitions(cluster: Cluster) -> list[list[int]]:
     return list(found.values())
 
 
-def twins(seats: Seats) -> list[list[int]]:
+def twins(variables: Variables) -> list[list[int]]:
     """Find the sets of two partitions or more that nothing tells apart."""
-    return [alike for alike in seats.alike if len(alike) > 1]
+    return [alike for alike in variables.alike if len(alike) > 1]
 
 
-def order_twins(seats: Seats) -> None:
+def order_symmetric(variables: Variables) -> None:
     """Look at one order of each set of twins only."""
-    for alike in twins(seats):
-        seats.reasons.look()
-        sums = [sum((n + 1) * seats.count(p, n) for n in seats.nodes(p)) for p in alike]
+    for alike in twins(variables):
+        variables.reasons.look()
+        sums = [sum((n + 1) * variables.count(p, n) for n in variables.nodes(p)) for p in alike]
         for one, other in pairwise(sums):
             if not isinstance(one, int) and not isinstance(other, int):
-                seats.model.add(one <= other)
+                variables.model.add(one <= other)
 
 
-def in_order(seats: Seats, hint: Placement) -> Placement:
+def in_order(variables: Variables, hint: Placement) -> Placement:
     """Give twins each other's places, so that a hint keeps the order that was chosen."""
     node, leader, first = hint.node.copy(), hint.leader.copy(), hint.first
-    for alike in twins(seats):
+    for alike in twins(variables):
         size = int(first[alike[0] + 1] - first[alike[0]])
         role = [tuple(hint.role[first[p] : first[p] + size].tolist()) for p in alike]
         if len(set(role)) > 1:  # their slots stand in another order: leave the hint as it is
