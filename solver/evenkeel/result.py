@@ -15,7 +15,7 @@ from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, explain
-from evenkeel.measure.levelness import Levelness, below_mean_said, levelness
+from evenkeel.measure.levelness import Levelness, below_mean_note, levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
 from evenkeel.measure.wanted import has_leaders
@@ -51,7 +51,7 @@ from evenkeel.result_rows import (
     unplaced_replicas,
     waiting_replicas,
 )
-from evenkeel.verdict import FEWEST_MOVES, Status, targets_said
+from evenkeel.verdict import FEWEST_MOVES, Status, target_texts
 
 NO_LIMITS = Limits()
 
@@ -218,7 +218,7 @@ class Result(Reported, Shown):
         Nothing where no goals were asked for.
         """
         asked = self.goals if self.goals_asked else Goals(level=None)
-        return tuple(targets_said(self.cluster, asked, self.bounds))
+        return tuple(target_texts(self.cluster, asked, self.bounds))
 
     @cached_property
     def cost(self) -> CostParts | None:
@@ -459,7 +459,7 @@ class Result(Reported, Shown):
         if not self.audit.ok:
             after = zip(before, self.levelness.ratio, strict=True)
             lines += [f"  {name} {ratio:.4f}, was {before[name]:.4f}" for name, ratio in after]
-        lines += [f"  {text}" for text in [below_mean_said([self.levelness])] if text]
+        lines += [f"  {text}" for text in [below_mean_note([self.levelness])] if text]
         lines.extend(f"  goal: {text}" for text in self.targets)
         waiting = waiting_replicas(self.cluster, self.placement)
         broken = self.audit_before.soft, self.audit.soft

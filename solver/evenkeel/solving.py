@@ -159,9 +159,9 @@ def judged(
     """Judge what was measured of an answer, and hand it out."""
     request, outcome = run.request, run.outcome
     cluster, placement = request.cluster, run.placement
-    said = verdict(chosen, request, outcome, found, goals_given=goals_given)
-    tell_solved(
-        chosen, said, clock, moves=found.comparison.moves,
+    judgement = verdict(chosen, request, outcome, found, goals_given=goals_given)
+    log_solved(
+        chosen, judgement, clock, moves=found.comparison.moves,
         leader_changes=found.comparison.leader_changes, work=outcome.work, guard=run.guard,
     )  # fmt: skip
     return Result(
@@ -169,7 +169,7 @@ def judged(
         placement=placement,
         method=chosen.name,
         goals=request.goals,
-        **said._asdict(),
+        **judgement._asdict(),
         warnings=outcome.warnings,
         audit=found.audit,
         levelness=found.level,
@@ -185,11 +185,12 @@ def judged(
     )
 
 
-def tell_solved(chosen: Method, said: Verdict, clock: "Stopwatch", **counts: int) -> None:
+def log_solved(chosen: Method, judgement: Verdict, clock: "Stopwatch", **counts: int) -> None:
     """Log what was said of an answer: its moves, leader changes, work, and strikes of the guard."""
     log_event(
-        logger, "solved", method=chosen.name, status=said.status, stop_reason=said.stop_reason,
-        **counts, seconds=clock.seconds, timings=dict(clock.laps),
+        logger, "solved", method=chosen.name, status=judgement.status,
+        stop_reason=judgement.stop_reason, **counts, seconds=clock.seconds,
+        timings=dict(clock.laps),
     )  # fmt: skip
 
 

@@ -80,38 +80,38 @@ def verdict(
         request.cluster, request.limits, found.comparison, outcome.node, np.asarray(above)
     )
     stop = _stop_reason(outcome.stop_reason, met and found.audit.ok, used_up)
-    said = outcome.message
+    text = outcome.message
     if found.audit.hard:
-        return still_broken(request.cluster, found.bounds, found.audit, said, stop, used_up)
+        return still_broken(request.cluster, found.bounds, found.audit, text, stop, used_up)
     if isinstance(request.goals, Cost):
-        return Verdict("feasible", said or "No hard rule is broken.", stop)
+        return Verdict("feasible", text or "No hard rule is broken.", stop)
     if stop == "optimum" and (met or not judged):
-        return Verdict("optimal", said or "Proven: no placement is better.", stop)
+        return Verdict("optimal", text or "Proven: no placement is better.", stop)
     if not judged:
-        return Verdict("feasible", said or "No hard rule is broken; no goals were asked for.", stop)
+        return Verdict("feasible", text or "No hard rule is broken; no goals were asked for.", stop)
     if not met:
-        return Verdict("missed", _missed(method, request, stop, used_up, found, said), stop)
+        return Verdict("missed", _missed(method, request, stop, used_up, found, text), stop)
     if found.comparison.moves <= found.bounds.moves_level:
-        return Verdict("optimal", f"{said} {FEWEST_MOVES}".lstrip(), stop)
-    return Verdict("feasible", said or GOALS_MET, stop)
+        return Verdict("optimal", f"{text} {FEWEST_MOVES}".lstrip(), stop)
+    return Verdict("feasible", text or GOALS_MET, stop)
 
 
 def still_broken(
     cluster: Cluster,
     bounds: Bounds | None,
     audit: Audit,
-    said: str,
+    text: str,
     stop: StopReason,
     used_up: list[str],
 ) -> Verdict:
     """Judge a result that breaks hard rules; without bounds, some placement breaks none."""
     broken = ", ".join(f"{n:,} {kind}" for kind, n in audit.counts.items() if n)
     done = f"Cut short, since {CUT_SHORT[stop]}" if stop in CUT_SHORT else "What fits is placed"
-    said = said or f"{done}; still broken: {broken}."
+    text = text or f"{done}; still broken: {broken}."
     if used_up and stop == "limits":
-        said = f"{said} Used up: {' and '.join(used_up)}."
+        text = f"{text} Used up: {' and '.join(used_up)}."
     too_much = "" if bounds is None else _too_much(cluster, bounds)
-    return Verdict("infeasible" if too_much else "partial", f"{too_much}{said}", stop)
+    return Verdict("infeasible" if too_much else "partial", f"{too_much}{text}", stop)
 
 
 def _too_much(cluster: Cluster, bounds: Bounds) -> str:
@@ -132,10 +132,10 @@ def _too_much(cluster: Cluster, bounds: Bounds) -> str:
     )
 
 
-def _stop_reason(told: StopReason, done: bool, used_up: list[str]) -> StopReason:
+def _stop_reason(reason: StopReason, done: bool, used_up: list[str]) -> StopReason:
     """Correct what a method says: no goal is the reason where it is missed, but a budget may be."""
-    if done or told not in ("tolerance", "exhausted"):
-        return told
+    if done or reason not in ("tolerance", "exhausted"):
+        return reason
     return "limits" if used_up else "exhausted"
 
 
@@ -204,12 +204,12 @@ def _missed(
     stop: StopReason,
     used_up: list[str],
     found: Found,
-    said: str,
+    text: str,
 ) -> str:
     """Say by how much goals are missed, above what they are counted, and why."""
     far = "; ".join(_excesses(request, found))
     if stop == "optimum":  # what is proven has been said
-        return f"{said or CLOSEST} The goals are missed: {far}."
+        return f"{text or CLOSEST} The goals are missed: {far}."
     needed = found.bounds.moves_level
     if used_up and stop == "limits":
         why = f"{' and '.join(used_up)} used up{_but_for(request.limits, found, used_up)}"
@@ -221,7 +221,7 @@ def _missed(
         why = f"{method.name} does not work towards goals"
     else:
         why = out_of_reach(request.cluster, found.level, found.bounds.target) or NOT_FOUND
-    return f"{said} " * bool(said) + f"The goals are missed: {far}; {why}."
+    return f"{text} " * bool(text) + f"The goals are missed: {far}; {why}."
 
 
 def _but_for(limits: Limits, found: Found, used_up: list[str]) -> str:
@@ -260,26 +260,26 @@ def _excesses(request: Request, found: Found) -> Iterator[str]:
         )
 
 
-def targets_said(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Iterator[str]:
+def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Iterator[str]:
     """Say of each tolerance what it comes to, and what it is counted from."""
     if isinstance(goals, Cost):
         return
     for d, name in enumerate(cluster.dimensions):
         tolerance = goals.tolerance(name)
-        if tolerance is not None and (said := level_said(cluster, bounds, d, tolerance)):
-            yield f"{name} at most {said}"
+        if tolerance is not None and (text := level_text(cluster, bounds, d, tolerance)):
+            yield f"{name} at most {text}"
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if any(tolerance is not None for tolerance in asked):
         takes = cluster.nodes.may_receive
         mean = floor_mean(cluster, bounds.fair, bounds.even)[takes].max(0, initial=0.0)
-        yield from _floors_said(cluster, asked, mean.tolist())
+        yield from _floor_texts(cluster, asked, mean.tolist())
     if goals.leaders is not None and bounds.leaders:
         most = bounds.leader_target.max()
         more = f"its share plus {goals.leaders:.2%}, in whole ones"
         yield f"leaders at most {most:,.0f} on a node: {more}"
 
 
-def _floors_said(
+def _floor_texts(
     cluster: Cluster, asked: Sequence[float | None], mean: Sequence[float]
 ) -> Iterator[str]:
     """Say the same of tolerances below the mean, dimension by dimension."""
@@ -294,7 +294,7 @@ def _floors_said(
             yield f"{name} at least {least} on nodes that take replicas: {below}"
 
 
-def level_said(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: float) -> str:
+def level_text(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: float) -> str:
     """Say what a tolerance comes to on the node that may be fullest; "" if no level is asked."""
     room = cluster.nodes.capacity[:, dimension]
     on = np.flatnonzero(

@@ -130,7 +130,7 @@ def test_what_waits_for_its_node_is_not_said_to_be_placed_anew() -> None:
     """All have a node, six of them one that is within its delay window; two of these leave it."""
     cluster, goals, limits = build(draw("roles", 930000))
     result = ek.solve(cluster, goals=goals, limits=limits)
-    assert result.message.startswith("CP-SAT mended 1 of 1 broken rules")
+    assert result.message.startswith("CP-SAT repaired 1 of 1 rules")
     assert len(result.unplaced) == 0
 
 

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.methods.levelling.mending import new_counts
+from evenkeel.methods.levelling.rule_repair import new_counts
 from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import new_scan

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import evenkeel as ek
-from evenkeel.model.intake.stranded import told_stranded
+from evenkeel.model.intake.stranded import unavailable_message
 from evenkeel.systems import registry
 from tests.public.case import PUBLIC
 from tests.support import places
@@ -419,7 +419,9 @@ class TestThePage:
         if callable(shown):
             assert shown(cluster)
         else:
-            notes = " ".join([*registry.find("kafka").left_out(cluster), told_stranded(cluster)])
+            notes = " ".join(
+                [*registry.find("kafka").left_out(cluster), unavailable_message(cluster)]
+            )
             assert shown in notes
 
     def test_controllers_by_their_properties_are_no_brokers(self):

@@ -127,7 +127,7 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
     )
 
 
-def below_mean_said(found: Iterable[Levelness]) -> str:
+def below_mean_note(found: Iterable[Levelness]) -> str:
     """Say why a fullest node is below the mean, where one is; else ``""``."""
     if not any((level.ratio < 1.0 - ROUNDING).any() for level in found):
         return ""

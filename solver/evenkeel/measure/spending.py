@@ -37,7 +37,7 @@ def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
     if not asked:
         return []
     spent = dict(_spent(cluster, after, [name for name, _ in asked]))
-    return [said for name, most in asked for said in _excess(cluster, name, spent.get(name), most)]
+    return [text for name, most in asked for text in _excess(cluster, name, spent.get(name), most)]
 
 
 def _excess(

@@ -22,7 +22,7 @@ SETTLED = ("tolerance", "limits", "exhausted")
 def balance(request: Request) -> Outcome:
     """Mend, place and level with the fewest moves; or, with a ``Cost``, minimise it from there."""
     if isinstance(request.goals, Cost):
-        return _mended_then_minimised(request)
+        return _repair_then_minimise(request)
     cluster = request.cluster
     outcome = _searched_on(request, levelled(request))
     if size_of(cluster) > SMALL:
@@ -93,12 +93,12 @@ def _is_led(cluster: Cluster, outcome: Outcome) -> bool:
     return bool(np.append(cluster.nodes.may_lead, True)[leads].all())
 
 
-def _mended_then_minimised(request: Request) -> Outcome:
+def _repair_then_minimise(request: Request) -> Outcome:
     """Place and mend what must be, then minimise the cost from there."""
     from evenkeel.methods.cost.method import reassign
 
-    mended = searched(request)
-    if mended.stop_reason in ("time", "interrupted"):
-        return mended
-    found = reassign(request.resumed_from(mended))
-    return replace(found, node=np.where(found.node < 0, mended.node, found.node))
+    repaired = searched(request)
+    if repaired.stop_reason in ("time", "interrupted"):
+        return repaired
+    found = reassign(request.resumed_from(repaired))
+    return replace(found, node=np.where(found.node < 0, repaired.node, found.node))

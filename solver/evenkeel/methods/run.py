@@ -27,7 +27,7 @@ from evenkeel.methods.registry import Method, find
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
-from evenkeel.model.intake.stranded import told_pinned, told_stranded, unchanged
+from evenkeel.model.intake.stranded import pinned_messages, unavailable_message, unchanged
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement
@@ -62,7 +62,7 @@ def guarded(
     if not found:
         return Guarded(placement, audited, 0, "")
     strikes = found.count
-    said = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items())
+    notes = ", ".join(f"{count:,} {kind}" for kind, count in found.counts.items())
     restored = np.zeros(len(placement), bool)
     for _ in range(ROUNDS):
         again = found.partitions & ~restored
@@ -73,9 +73,9 @@ def guarded(
         audited = audit(cluster, placement)
         found = regressions(cluster, placement, audited, before, enough)
         if not found:
-            reason = f"{int(restored.sum()):,} partitions stay as they came; else worse: {said}."
+            reason = f"{int(restored.sum()):,} partitions stay as they came; else worse: {notes}."
             return Guarded(placement, audited, strikes, reason)
-    reason = f"Everything stays as it came; what was found would be worse: {said}."
+    reason = f"Everything stays as it came; what was found would be worse: {notes}."
     return Guarded(cluster.placement, before()[0], strikes, reason)
 
 
@@ -212,9 +212,9 @@ def run_guarded(
     began = time.perf_counter()
     cluster = request.cluster
     placement = _placement_of(cluster, outcome)
-    if told := told_stranded(cluster):
-        outcome = _with_warnings(outcome, [f"{told}."])
-    outcome = _with_warnings(outcome, [f"{one}." for one in told_pinned(cluster)])
+    if text := unavailable_message(cluster):
+        outcome = _with_warnings(outcome, [f"{text}."])
+    outcome = _with_warnings(outcome, [f"{one}." for one in pinned_messages(cluster)])
     if not chosen.never_worse:
         outcome = _with_warnings(outcome, _about_time(request))
         return Run(request, outcome, placement, None, 0, timings)
@@ -275,20 +275,20 @@ def _corrected(outcome: Outcome, looked: Guarded) -> Outcome:
 
 def _about_time(request: Request) -> list[str]:
     """Say by how much the time limit was exceeded, what it left out, and what it does not count."""
-    said: list[str] = []
+    notes: list[str] = []
     watch = request.watch
     if watch.time_limit is None:
-        return said
+        return notes
     if "bounds" in vars(request) and request.proven is None and not request.has_time_to_prove:
-        said.append("There was no time to prove how many moves the goals take.")
+        notes.append("There was no time to prove how many moves the goals take.")
     if watch.seconds > watch.time_limit * (1.0 + OVERTIME_SHARE) + OVERTIME:
-        said.append(f"It took {watch.seconds:.2f} s where time_limit is {watch.time_limit:g}.")
+        notes.append(f"It took {watch.seconds:.2f} s where time_limit is {watch.time_limit:g}.")
     if watch.excluded > max(COMPILING, watch.time_limit):
-        said.append(
+        notes.append(
             f"Compiling kernels took {watch.excluded:.1f} s that time_limit does not count; "
             "`evenkeel warmup` compiles them beforehand."
         )
-    return said
+    return notes
 
 
 def _check_cluster(faults: FaultList, cluster: Cluster, start: Placement | None) -> None:
@@ -341,12 +341,12 @@ def _check_limits(
         faults.add("limits", limits, "go with Goals; a Cost prices moves instead")
     else:
         check_limits(faults, cluster, limits)
-    told = f"it keeps {', '.join(kept)}" if kept else "it keeps no limits"
+    text = f"it keeps {', '.join(kept)}" if kept else "it keeps no limits"
     if len(kept) < len(chosen.limits):
-        told += f" with these options, and {', '.join(chosen.limits)} with others"
+        text += f" with these options, and {', '.join(chosen.limits)} with others"
     for name, value in asked.items():
         if name not in kept:
-            faults.add(f"limits.{name}", value, f"{chosen.name} cannot keep this; {told}")
+            faults.add(f"limits.{name}", value, f"{chosen.name} cannot keep this; {text}")
 
 
 def _options(faults: FaultList, chosen: Method, options: Options | None) -> Options | None:

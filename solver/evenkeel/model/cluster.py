@@ -469,8 +469,8 @@ class Cluster(Changeable, Shown):
             (len(self.nodes), "node", ""), (len(self.partitions), "partition", ""),
             (wanted, "replica", " wanted"), (len(self.dimensions), "dimension", ""),
         )  # fmt: skip
-        told = (f"{count} {word}{'s' * (count != 1)}{rest}" for count, word, rest in counts)
-        return f"<Cluster: {', '.join(told)}>"
+        stated = (f"{count} {word}{'s' * (count != 1)}{rest}" for count, word, rest in counts)
+        return f"<Cluster: {', '.join(stated)}>"
 
 
 def require_cluster(given: object) -> None:

@@ -164,7 +164,7 @@ class Changes:
     placement: Placement | ArrayLike | Sequence[Sequence[Node]] | None = None
 
     @property
-    def told(self) -> frozenset[str]:
+    def named(self) -> frozenset[str]:
         """Names of the parameters that say something."""
         return frozenset(
             one.name for one in fields(self)
@@ -175,24 +175,24 @@ class Changes:
 
 def changed(cluster: Cluster, changes: Changes) -> Cluster:
     """Return the cluster that changes make of another; ``InvalidInput`` names all that is wrong."""
-    faults, told = FaultList(), changes.told
-    parts, joined = _with_members(faults, cluster, changes, told)
+    faults, named = FaultList(), changes.named
+    parts, joined = _with_members(faults, cluster, changes, named)
     given: dict[str, Any] = {}
-    if "nodes" not in told or joined:
-        given |= _states(faults, parts["nodes"], parts["topology"], changes, told)
+    if "nodes" not in named or joined:
+        given |= _states(faults, parts["nodes"], parts["topology"], changes, named)
     if joined:
         given |= {
             name: _whole_table(faults, name, getattr(changes, name), parts)
             for name in COLUMNS
-            if name in told
+            if name in named
         }
-    elif "rules" in told:
+    elif "rules" in named:
         given["rules"] = changes.rules
     parts = read_changes(faults, given, parts)
     if joined:
-        parts = _pinned(faults, parts, changes, told)
+        parts = _pinned(faults, parts, changes, named)
     leave = np.zeros(0, np.int32)
-    if "remove_nodes" in told and ("nodes" not in told or joined):
+    if "remove_nodes" in named and ("nodes" not in named or joined):
         which = _listed(changes.remove_nodes)
         leave = find_nodes(faults, "remove_nodes", parts["nodes"], parts["topology"], which)
     faults.raise_if_any()
@@ -221,12 +221,12 @@ def _whole_table(faults: FaultList, name: str, given: Any, parts: dict[str, Any]
 
 
 def _pinned(
-    faults: FaultList, parts: dict[str, Any], changes: Changes, told: frozenset[str]
+    faults: FaultList, parts: dict[str, Any], changes: Changes, named: frozenset[str]
 ) -> dict[str, Any]:
     """Return the parts with some partitions pinned, and others no more."""
     placement, pinned = parts["placement"], np.zeros(len(parts["partitions"]), bool)
     for name in ("pin", "unpin"):
-        if name not in told:
+        if name not in named:
             continue
         which = find_partitions(faults, name, parts["partitions"], _listed(getattr(changes, name)))
         for p in which[pinned[which]].tolist():
@@ -255,11 +255,11 @@ def with_lost(nodes: Nodes, lost: NDArray[np.bool_]) -> Nodes:
 
 
 def _with_members(
-    faults: FaultList, cluster: Cluster, changes: Changes, told: frozenset[str]
+    faults: FaultList, cluster: Cluster, changes: Changes, named: frozenset[str]
 ) -> tuple[dict[str, Any], bool]:
     """Return parts with other nodes and partitions, and whether nothing was wrong with these."""
     parts: dict[str, Any] = {one.name: getattr(cluster, one.name) for one in fields(cluster)}
-    if "nodes" in told:
+    if "nodes" in named:
         more = _keywords(faults, "nodes", changes.nodes, NewNodes.__annotations__)
         given = {name: more.get(name) for name in NewNodes.__annotations__ if name != "names"}
         if given["capacity"] is None:
@@ -268,10 +268,10 @@ def _with_members(
             parts = _noted(
                 faults, "nodes", added, parts, {**given, "node_names": more.get("names")}
             )
-    if "drop" in told:
+    if "drop" in named:
         which = find_partitions(faults, "drop", cluster.partitions, _listed(changes.drop))
         parts = without_partitions(parts, which)
-    if "partitions" in told:
+    if "partitions" in named:
         more = _keywords(faults, "partitions", changes.partitions, NewPartitions.__annotations__)
         if more.get("load") is None:
             faults.add("partitions.load", None, "must be given: a row for each that joins")
@@ -302,13 +302,13 @@ def _keywords(faults: FaultList, path: str, given: Any, known: Mapping[str, Any]
 
 
 def _states(
-    faults: FaultList, nodes: Nodes, topology: Any, changes: Changes, told: frozenset[str]
+    faults: FaultList, nodes: Nodes, topology: Any, changes: Changes, named: frozenset[str]
 ) -> dict[str, Any]:
     """Return the flags of nodes after some of them went into another state."""
     flags: dict[str, Any] = {}
     state_of = np.full(len(nodes), "", object)
     for state, values in STATES.items():
-        if state not in told:
+        if state not in named:
             continue
         which = find_nodes(faults, state, nodes, topology, _listed(getattr(changes, state)))
         for n in which[state_of[which] != ""].tolist():
@@ -362,12 +362,12 @@ def with_partitions(faults: FaultList, parts: Mapping[str, Any], given: Given) -
     sizes = Sizes(len(nodes), more, len(parts["dimensions"]))
     rules = {f"rules[{i}]": rule for i, rule in enumerate(parts["rules"])}
     leaderless = len(old) > 0 and not (placement.leader >= 0).any()
-    told = {name: value for name, value in given.items() if name not in ("names", "group")}
+    named = {name: value for name, value in given.items() if name not in ("names", "group")}
     if leaderless:
-        told.setdefault("leader", np.full(more, -1, np.int16))
-    told.setdefault("rule", np.full(more, _usual_rule(old, len(rules)), np.int32))
-    rows, wanted = read_placement(faults, told, sizes, nodes.names, None)
-    new = read_partitions(faults, told, sizes, wanted, rules, None)
+        named.setdefault("leader", np.full(more, -1, np.int16))
+    named.setdefault("rule", np.full(more, _usual_rule(old, len(rules)), np.int32))
+    rows, wanted = read_placement(faults, named, sizes, nodes.names, None)
+    new = read_partitions(faults, named, sizes, wanted, rules, None)
     group, group_names = _groups(faults, old.group_names, given.get("group"), more)
     names = _joined_names(faults, old.names, given.get("names"), more)
     check_partitions(faults, new, sizes.nodes, len(rules))
@@ -435,13 +435,13 @@ def _groups(
         for i in np.flatnonzero((numbers < 0) | (numbers >= len(names))).tolist():
             faults.add(f"group[{i}]", int(numbers[i]), f"must be a group, 0 to {len(names) - 1}")
         return numbers, names
-    told = items_of(faults, "group", given)
-    if len(told) != more:
-        faults.add("group", len(told), f"needs {more} groups")
+    named = items_of(faults, "group", given)
+    if len(named) != more:
+        faults.add("group", len(named), f"needs {more} groups")
         return np.zeros(more, np.int32), names
-    listed = list(dict.fromkeys([*names, *(str(one) for one in told)]))
+    listed = list(dict.fromkeys([*names, *(str(one) for one in named)]))
     wider = names if len(listed) == len(names) else Names(listed, len(listed), "")
-    return read_only(np.array([wider.index(str(one)) for one in told], np.int32)), wider
+    return read_only(np.array([wider.index(str(one)) for one in named], np.int32)), wider
 
 
 def _joined_names(faults: FaultList, old: Names, given: Any, more: int) -> Names:

@@ -32,7 +32,7 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.result import Result
 from evenkeel.session.changes import COLUMNS, Changes, changed, lost_nodes, with_lost
-from evenkeel.solving import Stopwatch, solve, tell_solved
+from evenkeel.solving import Stopwatch, log_solved, solve
 from evenkeel.verdict import (
     FEWEST_MOVES,
     GOALS_MET,
@@ -186,17 +186,17 @@ class Session:
             kind = type(changes).__name__
             raise InvalidInput([Fault("changes", kind, "must be evenkeel.Changes")])
         with self._changing:
-            held, more, told = self._held, np.zeros(0, np.int32), changes.told
-            apart = "down" in told and told <= {"down", *COLUMNS}
+            held, more, named = self._held, np.zeros(0, np.int32), changes.named
+            apart = "down" in named and named <= {"down", *COLUMNS}
             if apart:
                 try:
                     more = lost_nodes(held.cluster, changes)
                 except InvalidInput:
                     changed(self.cluster, changes)  # for all that is wrong
                     raise
-            if told == {"down"}:
+            if named == {"down"}:
                 more = np.union1d(self._lost, more).astype(np.int32)
-            elif told:
+            elif named:
                 rest = replace(changes, down=()) if apart else changes
                 held = held.changed(changed(self.cluster, rest))
             else:
@@ -370,19 +370,19 @@ def answered(chosen: Method, request: Request, loss: Loss, clock: Stopwatch) -> 
         compared = measures["comparison"]()
         measures["comparison"] = lambda: compared
         used_up = budgets_used_up(cluster, request.limits, compared, placement.node)
-        said = still_broken(cluster, proven, broken, LIMITS_REACHED, "limits", used_up)
+        judgement = still_broken(cluster, proven, broken, LIMITS_REACHED, "limits", used_up)
     elif loss.gave_way:
-        said = Verdict("feasible", GOALS_MET, "tolerance")
+        judgement = Verdict("feasible", GOALS_MET, "tolerance")
     else:
-        said = Verdict("optimal", FEWEST_MOVES, "tolerance")
+        judgement = Verdict("optimal", FEWEST_MOVES, "tolerance")
     clock.lap(chosen.name)
     moves, watch = len(went), request.watch
     if watch.look(Progress(STAGE, moves, watch.seconds, moves, 0.0)) == "interrupted":
-        said = said._replace(stop_reason="interrupted")
-    tell_solved(chosen, said, clock, moves=moves, leader_changes=0, work=moves, guard=0)
+        judgement = judgement._replace(stop_reason="interrupted")
+    log_solved(chosen, judgement, clock, moves=moves, leader_changes=0, work=moves, guard=0)
     made = object.__new__(ResultOfLoss)
     made.__dict__.update(
-        **said._asdict(),
+        **judgement._asdict(),
         cluster=cluster,
         placement=placement,
         method=chosen.name,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.intake.stranded import told_stranded
+from evenkeel.model.intake.stranded import unavailable_message
 from evenkeel.model.runtime.figures import amount, data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Table
@@ -76,7 +76,7 @@ def report_plan(
     if plan.regressions:
         blocked += " · its end breaks rules"
     colour = "red" if said[0] == "✗" else "yellow" if blocked else "green"
-    stranded = told_stranded(plan.cluster)
+    stranded = unavailable_message(plan.cluster)
     parts: list[Line | Table] = [
         Line(f"Evenkeel · plan · {said}{blocked}", f"bold {colour}"),
         Line(summary(plan)),

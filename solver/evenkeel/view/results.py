@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS
-from evenkeel.measure.levelness import Levelness, below_mean_said
+from evenkeel.measure.levelness import Levelness, below_mean_note
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.intake.stranded import told_stranded
+from evenkeel.model.intake.stranded import unavailable_message
 from evenkeel.model.runtime.figures import amount, data, duration, number, percent, quantity
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.model.runtime.table import Column, Pair, Spread, Table
@@ -85,7 +85,7 @@ def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
         *(Line(f"! {said}") for said in [lost_said(cluster)] if said),
         *(Line(f"! {warning}") for warning in result.warnings),
         dimension_table(cluster, states, result),
-        *(Line(said, "dim") for said in [below_mean_said(states)] if said),
+        *(Line(said, "dim") for said in [below_mean_note(states)] if said),
         *(Line(f"goal: {said}", "dim") for said in result.targets),
         *([proven_table(result, SHOWN_ROWS)] if result.proven else []),
         movement_table(result),
@@ -116,11 +116,11 @@ def report_state(
         Line(_size(cluster, level), "dim"),
         *(
             Line(f"! {told}")
-            for told in (_not_alive(cluster), lost_said(cluster), told_stranded(cluster))
+            for told in (_not_alive(cluster), lost_said(cluster), unavailable_message(cluster))
             if told
         ),
         dimension_table(cluster, (level,)),
-        *(Line(told, "dim") for told in [below_mean_said([level])] if told),
+        *(Line(told, "dim") for told in [below_mean_note([level])] if told),
         *_rules([audited]),
         *_violations(audited, SHOWN_ROWS),
     ]
@@ -147,7 +147,7 @@ def result_html(result: Any) -> str:
             *_short_of_goals(result),
             *(f"! {said}" for said in [lost_said(cluster), *result.warnings] if said),
             dimension_table(cluster, states, result, SHOWN_DIMENSIONS),
-            *(said for said in [below_mean_said(states)] if said),
+            *(said for said in [below_mean_note(states)] if said),
             *([proven_table(result, SHOWN_DIMENSIONS)] if result.proven else []),
             *(one.text if isinstance(one, Line) else one
               for one in _rules([result.audit_before, result.audit])),
@@ -240,7 +240,7 @@ def dimension_table(
                + ([paired([""] * len(states))] if leads else [])),
     ]  # fmt: skip
     said = "Utilisation is load as a share of the node's capacity, before → after"
-    said = f"{'; '.join(filter(None, [said, below_mean_said(states)]))}."
+    said = f"{'; '.join(filter(None, [said, below_mean_note(states)]))}."
     return Table(columns, said, left=len(cluster.dimensions) - len(names), what="dimensions")
 
 

@@ -13,7 +13,7 @@ from evenkeel.measure.bounds.cost import CostBound, cost_bound
 from evenkeel.measure.bounds.even import NEARLY, WHOLE, Even, even_shares, whole_level, whole_loads
 from evenkeel.measure.bounds.floor import arrivals, floor_target
 from evenkeel.measure.bounds.level import level_terms, parts_of
-from evenkeel.measure.bounds.moves import Shedding, keepable, shedding
+from evenkeel.measure.bounds.moves import EvictionProof, keepable, prove_evictions
 from evenkeel.measure.bounds.share import Part
 from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.levelness import ROUNDING, Levelness
@@ -99,8 +99,8 @@ class Bounds:
     forced: int
     moves_feasible: int
     moves_level: int
-    feasible_proof: Shedding
-    level_proof: Shedding
+    feasible_proof: EvictionProof
+    level_proof: EvictionProof
     missing: int
     floor: NDArray[np.float64]
     arrivals: NDArray[np.int64]
@@ -168,7 +168,7 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     targets = [capacity]
     if not np.array_equal(capacity, found.target):
         targets.append(found.target)
-    proofs = shedding(placed, kept, np.stack(targets))
+    proofs = prove_evictions(placed, kept, np.stack(targets))
     to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
     floor = floor_target(cluster, goals, found.fair, found.even, found.target)
     joining = arrivals(placed, floor)
@@ -197,7 +197,7 @@ def bounds_of_levels(cluster: Cluster, goals: Goals | Cost, missing: int = 0) ->
     goals = goals if isinstance(goals, Goals) else Goals(level=None)
     found = _levels(cluster, goals, PlacementCounts.of(cluster, cluster.placement))
     none = np.zeros(0, np.int64)
-    proof = Shedding(none, none, np.zeros((0, len(cluster.dimensions))))
+    proof = EvictionProof(none, none, np.zeros((0, len(cluster.dimensions))))
     nodes = len(cluster.nodes)
     return Bounds(
         **found._asdict(),

@@ -36,7 +36,7 @@ WIDENING = (2.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Shedding:
+class EvictionProof:
     """Proof of how many replicas overfull nodes must lose: anybody can check it node by node.
 
     Node ``node[i]`` exceeds its target by e (D,). Its replicas weigh w (D,) each, in their lightest
@@ -56,7 +56,7 @@ class Shedding:
     Examples
     --------
     >>> import numpy as np
-    >>> proof = Shedding(np.array([4]), np.array([2]), np.array([[1.0, 0.0]]))
+    >>> proof = EvictionProof(np.array([4]), np.array([2]), np.array([[1.0, 0.0]]))
     >>> proof.moves
     2
     """
@@ -120,9 +120,9 @@ def keepable(placed: PlacementCounts) -> Keepable:
     return Keepable(missing, node_row, replicas, least, placed.weighed(least, node_row))
 
 
-def shedding(
+def prove_evictions(
     placed: PlacementCounts, kept: Keepable, targets: NDArray[np.float64]
-) -> list[Shedding]:
+) -> list[EvictionProof]:
     """Prove, for each of several targets, how many replicas the nodes above it must lose.
 
     Source: a covering knapsack in several dimensions is relaxed to one by a surrogate constraint,
@@ -156,7 +156,7 @@ def shedding(
         which, node = which[~sure], node[~sure]
     found_nodes = [np.flatnonzero(one) for one in count]
     return [
-        Shedding(read_only(at), read_only(count[i, at]), read_only(price[i, at]))
+        EvictionProof(read_only(at), read_only(count[i, at]), read_only(price[i, at]))
         for i, at in enumerate(found_nodes)
     ]
 

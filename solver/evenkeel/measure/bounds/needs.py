@@ -420,7 +420,7 @@ def _forced(ground: _Ground, part: _Part) -> NDArray[np.float64]:
 def _of_one_partition(ground: _Ground, part: _Part, forced: NDArray[np.float64]) -> Iterator[Need]:
     """Nodes take only so many replicas of one partition, which asks for so many nodes."""
     scope, classes = ground.scope, ground.classes
-    told: set[tuple[float, int, bytes]] = set()
+    seen: set[tuple[float, int, bytes]] = set()
     for one in scope.bindings:
         if one.kind != "spread" or not one.hard or one.tier != NODE_TIER:
             continue
@@ -428,9 +428,9 @@ def _of_one_partition(ground: _Ground, part: _Part, forced: NDArray[np.float64])
             amount = int(one.amount[classes.first[q]])
             inside = part.inside & scope.open[classes.rule[q]]
             key = float(forced[q]), amount, inside.tobytes()
-            if amount == NONE or key in told:
+            if amount == NONE or key in seen:
                 continue
-            told.add(key)
+            seen.add(key)
             room = np.where(inside, float(amount), 0.0)
             none = np.zeros(len(room))
             yield Need(
@@ -445,7 +445,7 @@ def _domains(ground: _Ground) -> Iterator[Need]:
     """
     cluster, scope, classes = ground.placed.cluster, ground.scope, ground.classes
     topology = cluster.topology
-    told: set[tuple[int, int, str, bytes]] = set()
+    seen: set[tuple[int, int, str, bytes]] = set()
     for one in scope.bindings:
         if one.kind != "spread" or not one.hard or one.tier == NODE_TIER:
             continue
@@ -455,9 +455,9 @@ def _domains(ground: _Ground) -> Iterator[Need]:
             amount = int(one.amount[classes.first[q]])
             inside = ground.usable & scope.open[classes.rule[q]]
             key = int(classes.wanted[q]), amount, one.tier, inside.tobytes()
-            if amount == NONE or key in told or (domain[inside] < 0).any():
+            if amount == NONE or key in seen or (domain[inside] < 0).any():
                 continue
-            told.add(key)
+            seen.add(key)
             room = np.where(inside, float(amount), 0.0)
             yield Need(ground.case, "domains", row, "", float(key[0]), room, np.zeros(len(room)))
 

@@ -44,7 +44,7 @@ def exact(request: Request) -> Outcome:
         effort=found.proof.effort,
     )  # fmt: skip
     if found.node is None or found.leader is None:
-        return replace(begun, native=found.proof, message=_said(request, begun, found.proof))
+        return replace(begun, native=found.proof, message=_proof_text(request, begun, found.proof))
     node = kept(cluster, found.node)
     answer = Outcome(
         node=node,
@@ -56,7 +56,7 @@ def exact(request: Request) -> Outcome:
     )
     # CP-SAT counts what stays where it may not be as missing: that may lead, or be a surplus one
     answer = well_led(request, with_last_steps(request, answer))
-    answer = replace(answer, message=_said(request, answer, found.proof))
+    answer = replace(answer, message=_proof_text(request, answer, found.proof))
     own, other = objective_tuple(request, answer), objective_tuple(request, begun)
     # its model keeps rules that came broken, beside which the search may have placed more
     proven = found.proof.status == "optimal" and own[:2] <= other[:2]
@@ -69,7 +69,7 @@ def _cut_short(search: Search) -> StopReason:
     return search.stopped or search.watch.reason or "work"
 
 
-def _said(request: Request, answer: Outcome, proof: Proof) -> str:
+def _proof_text(request: Request, answer: Outcome, proof: Proof) -> str:
     """Say in a sentence what is proven, of what limits admit and where no hard rule is broken."""
     within = within_limits(request)
     if proof.status == "infeasible":
@@ -78,10 +78,10 @@ def _said(request: Request, answer: Outcome, proof: Proof) -> str:
         return "CP-SAT proved nothing in the time given."
     lacking = int(proof.stages[0].bound)
     if lacking:
-        told = f"find no node without breaking a hard rule, whatever is moved{within}."
+        text = f"find no node without breaking a hard rule, whatever is moved{within}."
         if missing(request, answer) == 0:  # rules may stay as broken as they came
-            told += " All are placed, and no rule is broken further than it came."
-        return f"Proven: at least {lacking:,} replicas or leaders {told}"
+            text += " All are placed, and no rule is broken further than it came."
+        return f"Proven: at least {lacking:,} replicas or leaders {text}"
     if proof.status == "optimal":
         return f"Proven: none{within} is more level, and none as level moves less."
     gaps = ", ".join(f"{stage.name} within {stage.gap:.4g}" for stage in proof.stages)

@@ -95,7 +95,7 @@ def _asked_of_cp_sat(
     if before.is_endangered:
         stages.endanger_least()
     search.effort = effort
-    stages.mend()
+    stages.repair()
     better = _answered(request, outcome, stages.found)
     costs_others = (
         better is not None and ViolationSummary.of(request, better).danger > before.danger
@@ -104,7 +104,7 @@ def _asked_of_cp_sat(
         search.effort = search.spent + effort
         stages = Stages.of(cluster, request.bounds, request.limits, start, search, Slack.of)
         stages.endanger_no_more(*before.danger)
-        stages.mend()
+        stages.repair()
         better = _answered(request, outcome, stages.found)
     if not stages.proves_some and (better is None or ViolationSummary.of(request, better)):
         whole = _all_placed(request, start, search)
@@ -124,13 +124,13 @@ def _asked_of_cp_sat(
 
 
 def _levelled_by_cp_sat(
-    request: Request, outcome: Outcome, mended: Outcome, stages: Stages
+    request: Request, outcome: Outcome, repaired: Outcome, stages: Stages
 ) -> Outcome:
     """Level what was mended with the fewest moves, with a proof if time allows."""
     stages.search.effort = stages.search.spent + LONGEST
     stages.level_and_move()
     level = _answered(request, outcome, stages.found)
-    return mended if level is None or not is_better(request, outcome, level) else level
+    return repaired if level is None or not is_better(request, outcome, level) else level
 
 
 def _searched_on(request: Request, outcome: Outcome) -> Outcome:
@@ -201,9 +201,9 @@ def _proven_short(outcome: Outcome, summary: ViolationSummary, within: str) -> O
     """Say of what is short of a live replica that it must be, ``within`` limits or whatever."""
     if not summary.missing:
         return outcome
-    told = f"the last {summary.missing:,} of the replicas find no node."
-    told = f"Proven: whatever is moved{within}, {told}"
-    return replace(outcome, message=outcome.message or told)
+    text = f"the last {summary.missing:,} of the replicas find no node."
+    text = f"Proven: whatever is moved{within}, {text}"
+    return replace(outcome, message=outcome.message or text)
 
 
 def _proof_message(
@@ -216,13 +216,15 @@ def _proof_message(
     stop: StopReason = "tolerance" if met else "exhausted"
     if proof.status == "optimal" and proof.stages[-1].name == "moves" and (met or after):
         stop = "optimum"
-    placed, mended = before.missing - after.missing, before.broken - after.broken
-    told = "CP-SAT leaves fewer partitions endangered than the search did."
+    placed, repaired = before.missing - after.missing, before.broken - after.broken
+    text = "CP-SAT leaves fewer partitions endangered than the search did."
     if placed > 0:
-        told = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
-    elif mended > 0:
-        told = f"CP-SAT mended {mended} of {before.broken} broken rules that the search left over."
-    return replace(better, stop_reason=stop, message=told)
+        text = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
+    elif repaired > 0:
+        text = (
+            f"CP-SAT repaired {repaired} of {before.broken} rules that the search left broken."
+        )
+    return replace(better, stop_reason=stop, message=text)
 
 
 OF_PLACES = frozenset({"unassigned", "on_dead", "not_kept", "min_active"})

@@ -241,8 +241,8 @@ class Search:
             running = pool.submit(solver.solve, model)
             try:
                 while wait([running], GLANCE).not_done:
-                    told = Progress("prove", 0, self.watch.seconds, 0, 0.0)
-                    self.stopped = self.stopped or self.watch.look(told)
+                    text = Progress("prove", 0, self.watch.seconds, 0, 0.0)
+                    self.stopped = self.stopped or self.watch.look(text)
                     if self.stopped is not None:
                         solver.stop_search()
             finally:  # what interrupts the caller ends the search, too
@@ -390,7 +390,7 @@ class Stages:
         """Leave as few wishes open as can be, by weight."""
         self.minimise("wishes", self.unmet[0], 1)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Place the most, then break the fewest rules, then the fewest wishes."""
         variables = self.variables
         unmet, most_unmet = self.unmet

@@ -124,7 +124,7 @@ def level_loads(request: Request) -> Outcome:
         message=f"Level {quantity(proof.level)} of the fullest node, at least "
         f"{quantity(proof.bound)} ({proof.binding or 'leading changes no load'}), "
         f"gap {round(100 * proof.gap, 9):.3g} %; {proof.changes:,} leaders changed."
-        f"{handed.said_over()}",
+        f"{handed.takeover_note()}",
         work=work,
         warnings=left_as_they_came(begin.left),
         native=proof,

@@ -124,11 +124,11 @@ def _fewest(request: Request) -> Outcome:
         leader=leader,
         stop_reason=stop,
         message=f"Proven: no other leaders are more level, and none as level change fewer than "
-        f"{handed.on:,}{from_where}.{handed.said_over()}"
+        f"{handed.on:,}{from_where}.{handed.takeover_note()}"
         if stop == "optimum"
         else f"Nodes have no room for the most level leaders. The node that leads most leads "
         f"{quantity(ratio)} times its share, no less than {quantity(bound)}; "
-        f"{handed.on:,} leaders changed.{handed.said_over()}",
+        f"{handed.on:,} leaders changed.{handed.takeover_note()}",
         work=work,
         warnings=left_as_they_came(left),
         native=LeadersProof(ratio, bound, _most(share, ratio), handed.on, leaderless),
@@ -201,7 +201,7 @@ class Handed(NamedTuple):
         other = led != was
         return cls(int((other & lived).sum()), int((other & ~lived & (led >= 0)).sum()))
 
-    def said_over(self) -> str:
+    def takeover_note(self) -> str:
         """Say how many had to be taken over, as a sentence after another; "" for none."""
         if not self.over:
             return ""

@@ -86,8 +86,8 @@ def initial_leaders(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRo
         lead = cluster.partitions.load.leader[q] - follows[q]
         load[here] -= lead
         fits = not (load[here] > room.most[here])[:, lead < 0.0].any()
-        heirs = range(first[p], first[p + 1]) if fits else range(0)
-        for a in heirs:
+        successors = range(first[p], first[p + 1]) if fits else range(0)
+        for a in successors:
             there = _rows_of(room, int(arcs.node[a]))
             then = load[there] + room.weight[p]
             if not (then > room.most[there])[:, room.weight[p] > 0.0].any():

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.methods.levelling.make_room import make_room
-from evenkeel.methods.levelling.mending import move_pairs
 from evenkeel.methods.levelling.rest import (
     Height,
     at_rest,
@@ -19,6 +18,7 @@ from evenkeel.methods.levelling.rest import (
     height_of,
     highest_of,
 )
+from evenkeel.methods.levelling.rule_repair import move_pairs
 from evenkeel.methods.levelling.run_state import Run
 from evenkeel_kernels.core.by_node import by_node, scattered_by_node
 from evenkeel_kernels.core.node_scan import ROUNDING, new_scan

@@ -46,14 +46,6 @@ from evenkeel.methods.levelling.level import (
     recall_leaders,
     take_back_idle_moves,
 )
-from evenkeel.methods.levelling.mending import (
-    make_way_for_leaders,
-    mend_in_pairs,
-    mend_leaders,
-    mend_rules,
-    rules_broken,
-    some_mended,
-)
 from evenkeel.methods.levelling.repair import (
     Restraint,
     look_once_more,
@@ -67,6 +59,14 @@ from evenkeel.methods.levelling.rest import (
     height_of,
     is_worth_it,
     nothing_due,
+)
+from evenkeel.methods.levelling.rule_repair import (
+    make_way_for_leaders,
+    repair_in_pairs,
+    repair_leaders,
+    repair_rules,
+    rules_broken,
+    some_repaired,
 )
 from evenkeel.methods.levelling.run_state import Run, placed_state
 from evenkeel.methods.levelling.soft_rules import (
@@ -129,7 +129,7 @@ def placed_and_led(request: Request, *, work: int = 0) -> Outcome:
 
     def phases(run: Run) -> None:
         repair(run)
-        mend_leaders(run)
+        repair_leaders(run)
         complete(run)
 
     return outcome_after(phases, request, DEFAULT, work)
@@ -180,15 +180,15 @@ def search(run: Run) -> None:
             repair(run)
     if run.broken:
         with run.timed("mend"):
-            mend_rules(run)
-    mend_leaders(run)
+            repair_rules(run)
+    repair_leaders(run)
     with run.timed("level"):
         level_within_budgets(run)
-    if run.stop is None and mended_late(run):
+    if run.stop is None and repair_late(run):
         with run.timed("level again"):
             level_within_budgets(run)
     with run.timed("pairs"):
-        mend_in_pairs(run)
+        repair_in_pairs(run)
         level_pairs(run)
     if size_of(run.request.cluster) > SMALL:
         with run.timed("others"):
@@ -200,12 +200,12 @@ def search(run: Run) -> None:
         recall_leaders(run)
 
 
-def mended_late(run: Run) -> bool:
+def repair_late(run: Run) -> bool:
     """Mend what had no room before all was level; whether that left a node too full."""
-    too_full = mend_leaders(run)
+    too_full = repair_leaders(run)
     too_full |= make_way_for_leaders(run)
     too_full |= place_what_fits(run) and run.ratio > 1.0
-    return (bool(run.broken) and mend_rules(run)) or too_full
+    return (bool(run.broken) and repair_rules(run)) or too_full
 
 
 def must_change(run: Run) -> bool:
@@ -216,7 +216,7 @@ def must_change(run: Run) -> bool:
 def stay_unless_worth_it(run: Run, before: float, changed: bool) -> None:
     """Leave everything where it is, if nothing must change and the gain is negligible."""
     free = run.stop is None and not run.problem.budgets.binds
-    if free and not changed and not is_worth_it(run, before) and not some_mended(run):
+    if free and not changed and not is_worth_it(run, before) and not some_repaired(run):
         run.restart_from(run.request.start.node, run.request.start.leader)
 
 
@@ -286,14 +286,14 @@ def _node(run: Run) -> NDArray[np.int32]:
     return run.state.node.copy()
 
 
-def _put_back(run: Run, ghosts: NDArray[np.int64]) -> None:
+def _put_back(run: Run, dead: NDArray[np.int64]) -> None:
     """Put replicas back on their dead nodes unless a hard rule breaks by it."""
-    if len(ghosts) == 0:
+    if len(dead) == 0:
         return
     weights = soft_weights(run)
     if weights:
         ignore_soft_rules(run, weights[-1])
-    leave_out_ghosts(run.problem, run.state, ghosts, np.zeros(len(run.state.node), bool))
+    leave_out_ghosts(run.problem, run.state, dead, np.zeros(len(run.state.node), bool))
 
 
 def refine_small(run: Run) -> bool:

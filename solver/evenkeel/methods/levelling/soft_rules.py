@@ -3,8 +3,8 @@
 import numpy as np
 
 from evenkeel.methods.levelling.level import level_pairs, place_and_level
-from evenkeel.methods.levelling.mending import rules_broken
 from evenkeel.methods.levelling.repair import place
+from evenkeel.methods.levelling.rule_repair import rules_broken
 from evenkeel.methods.levelling.run_state import Run, placed_state
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.model.goals import Goals
@@ -29,7 +29,7 @@ def place_past_soft_rules(run: Run) -> None:
         yielded = True
         place(run, repairs_first(run.problem, run.state, waiting, waiting), "soft rules")
     if yielded and run.stop is None:
-        mend_within_targets(run)
+        repair_within_targets(run)
 
 
 def level_past_soft_rules(run: Run) -> None:
@@ -46,10 +46,10 @@ def level_past_soft_rules(run: Run) -> None:
         level_pairs(run)
         yielded = True
     if yielded:
-        mend_within_targets(run)
+        repair_within_targets(run)
 
 
-def mend_within_targets(run: Run) -> None:
+def repair_within_targets(run: Run) -> None:
     """Heed all soft rules again, and mend those that need not have yielded, within the targets."""
     ignore_soft_rules(run, 0.0)
     if run.ratio > 1.0:

@@ -114,11 +114,11 @@ def _lifted(cluster: Cluster, proven: Bounds, watch: Watch) -> Bounds:
     kept = keepable(standing)
     losses = Losses(standing, kept, proven.target)
     covers = []
-    shed = proven.level_proof
+    evicted = proven.level_proof
     for node, count, price in zip(
-        shed.node.tolist(),
-        shed.count.tolist(),
-        shed.price,
+        evicted.node.tolist(),
+        evicted.count.tolist(),
+        evicted.price,
         strict=True,
     ):
         cover = Cover(node, count, (Case(price),))

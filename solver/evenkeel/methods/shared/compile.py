@@ -499,7 +499,7 @@ def ready(cluster: Cluster) -> NDArray[np.bool_]:
     synced = lives & ((placement.flags & Flag.CAUGHT_UP) != 0)
     if not synced.any():
         return lives
-    told = np.zeros(len(placement), bool)
-    told[placement.owner[synced]] = True
-    found: NDArray[np.bool_] = np.where(told[placement.owner], synced, lives)
+    reported = np.zeros(len(placement), bool)
+    reported[placement.owner[synced]] = True
+    found: NDArray[np.bool_] = np.where(reported[placement.owner], synced, lives)
     return found

@@ -53,12 +53,12 @@ class Watch:
     reserve: float = 0.0
     clock: Callable[[], float] = time.perf_counter
     started: float = field(init=False)
-    _told: Progress = field(init=False, default=Progress("prepare", 0, 0.0, 0, 0.0))
-    _told_at: float = field(init=False)
+    _last: Progress = field(init=False, default=Progress("prepare", 0, 0.0, 0, 0.0))
+    _last_at: float = field(init=False)
     _interrupted: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self.started = self._told_at = self.clock()
+        self.started = self._last_at = self.clock()
 
     @property
     def has_limit(self) -> bool:
@@ -102,8 +102,8 @@ class Watch:
     def look(self, progress: Progress) -> StopReason | None:
         """Tell the callback; why to stop, work apart: for slices whose number changes nothing."""
         if self.callback is not None:
-            self._told = progress
-            self._tell(self.callback, progress)
+            self._last = progress
+            self._report(self.callback, progress)
         return self.reason
 
     def hear(self) -> None:
@@ -111,10 +111,10 @@ class Watch:
 
         What is computed in one go is not cut short: StopIteration stops the search when it looks.
         """
-        if self.callback is not None and self.clock() - self._told_at >= EVERY:
-            self._tell(self.callback, replace(self._told, seconds=self.seconds))
+        if self.callback is not None and self.clock() - self._last_at >= EVERY:
+            self._report(self.callback, replace(self._last, seconds=self.seconds))
 
-    def _tell(self, callback: Callback, progress: Progress) -> None:
+    def _report(self, callback: Callback, progress: Progress) -> None:
         """Call the callback until it asks to stop, and remember that it did."""
         if self._interrupted:
             return
@@ -122,7 +122,7 @@ class Watch:
             callback(progress)
         except StopIteration:
             self._interrupted = True
-        self._told_at = self.clock()
+        self._last_at = self.clock()
 
     def stop(self, progress: Progress) -> StopReason | None:
         """Tell the callback, and return why to stop, or None to go on."""
@@ -159,8 +159,8 @@ class Clock:
     def goes_on(self, stage: str, work: int) -> bool:
         """Whether to go on, so much being done."""
         if self.reason is None:
-            told = Progress(stage, work, self._watch.seconds, 0, 0.0)
-            self.reason = self._watch.look(told)
+            progress = Progress(stage, work, self._watch.seconds, 0, 0.0)
+            self.reason = self._watch.look(progress)
         return self.reason is None
 
     def ask(self, stage: str, work: int) -> None:

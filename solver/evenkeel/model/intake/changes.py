@@ -327,8 +327,8 @@ def joined(faults: FaultList, parts: Mapping[str, Any], given: Given) -> dict[st
     wider = Topology.read(faults, labels, len(old) + more, list(topology.crossing))
     wider = _with_sizes(faults, topology, wider)
     new = read_nodes(faults, {**given, "attributes": None}, Sizes(more, 0, dimensions), wider, None)
-    told = {key: _texts(*at) for key, at in old.attributes.items()}
-    labels = _joined_labels(faults, "attributes", told, given, len(old), more)
+    stated = {key: _texts(*at) for key, at in old.attributes.items()}
+    labels = _joined_labels(faults, "attributes", stated, given, len(old), more)
     nodes = Nodes(
         names=_joined_names(faults, old.names, given.get("node_names"), more),
         tags={
@@ -372,7 +372,8 @@ def without_nodes(parts: Mapping[str, Any], which: NDArray[np.int32]) -> dict[st
     )  # fmt: skip
     nodes = replace(nodes, stands_for=read_only(number[nodes.stands_for]))
     labels: dict[str, Any] = {
-        tier: [told[n] for n in left.tolist()] for tier, told in labels_by_tier(topology).items()
+        tier: [stated[n] for n in left.tolist()]
+        for tier, stated in labels_by_tier(topology).items()
     }
     fewer = Topology.read(FaultList(), labels, len(left), list(topology.crossing))
     shared = {}
@@ -405,9 +406,9 @@ def _joined_labels(
     faults: FaultList, path: str, old: Mapping[str, list[Any]], given: Given, count: int, more: int
 ) -> dict[str, list[Any]]:
     """Return labels of all nodes by key; None for new nodes where a key is left out."""
-    told = {} if given.get(path) is None else entries_of(faults, path, given[path])
+    stated = {} if given.get(path) is None else entries_of(faults, path, given[path])
     joined = {key: labels + [None] * more for key, labels in old.items()}
-    for key, labels in told.items():
+    for key, labels in stated.items():
         codes, meaning = read_labels(faults, f"{path}[{key!r}]", labels, more)
         joined[key] = old.get(key, [None] * count) + _texts(codes, meaning)
     return joined
@@ -478,18 +479,18 @@ def check_domains_given(
 ) -> None:
     """Note tiers that the cluster does not have, and new nodes that rules would not count."""
     topology: Topology = parts["topology"]
-    told = given.get("domains")
-    told = told if isinstance(told, Mapping) else {}
-    for tier in told:
+    stated = given.get("domains")
+    stated = stated if isinstance(stated, Mapping) else {}
+    for tier in stated:
         if isinstance(tier, str) and tier not in topology.tiers:
             known = list(topology.tiers)
             message = f"unknown tier; known: {known}{did_you_mean(tier, known)}"
             faults.add(f"domains[{tier!r}]", tier, message)
     for tier in limited_tiers(parts["rules"], topology):
         inside = FaultList()
-        codes, _ = read_labels(inside, "", told.get(tier, [None] * more), more)
+        codes, _ = read_labels(inside, "", stated.get(tier, [None] * more), more)
         strays = [] if inside else np.flatnonzero(codes < 0).tolist()
         if strays:
-            told_of = strays if len(strays) <= LISTED else [*strays[:LISTED], "..."]
+            shown = strays if len(strays) <= LISTED else [*strays[:LISTED], "..."]
             message = f"new nodes have none, and rules count replicas by {tier}: give each its own"
-            faults.add(f"domains[{tier!r}]", told_of, message)
+            faults.add(f"domains[{tier!r}]", shown, message)

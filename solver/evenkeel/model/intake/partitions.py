@@ -132,8 +132,8 @@ def _groups(
         group = base.group
     named = _are_names(group)
     if base is not None and "group_names" not in given:
-        told = () if group is None else group
-        stay = all(one in base.group_names for one in told) if named else group is not None
+        stated = () if group is None else group
+        stay = all(one in base.group_names for one in stated) if named else group is not None
         names = base.group_names if stay else None
     if named:
         return _named_groups(faults, group, names, count)
@@ -153,25 +153,25 @@ def _named_groups(
     faults: FaultList, group: Any, names: Any, count: int
 ) -> tuple[NDArray[np.int32], Names]:
     """Return numbers for names: in the order of ``group_names``, or sorted where there is none."""
-    told = list(group)
-    if len(told) != count:
-        faults.add("group", (len(told),), f"needs shape ({count},)")
-        told = []
-    for i, one in enumerate(told):
+    stated = list(group)
+    if len(stated) != count:
+        faults.add("group", (len(stated),), f"needs shape ({count},)")
+        stated = []
+    for i, one in enumerate(stated):
         if not isinstance(one, str) or not one:
             faults.add(f"group[{i}]", one, "must be the name of a group, as the others are")
     read = names
     if names is None:
-        read = sorted({one for one in told if isinstance(one, str)})
+        read = sorted({one for one in stated if isinstance(one, str)})
     known = Names.read(faults, "group_names", read, length([read]), "g")
     place = {name: i for i, name in enumerate(known)}
     if names is not None:
-        for i, one in enumerate(told):
+        for i, one in enumerate(stated):
             if isinstance(one, str) and one not in place:
                 faults.add(f"group[{i}]", one, "is not among group_names")
     numbers = np.zeros(count, np.int32)
-    if told and not faults.about("group", "group_names"):
-        numbers[:] = [place[one] for one in told]
+    if stated and not faults.about("group", "group_names"):
+        numbers[:] = [place[one] for one in stated]
     return read_only(numbers), known
 
 

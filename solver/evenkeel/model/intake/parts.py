@@ -41,8 +41,8 @@ OF_RULES = (
 def read_parts(faults: FaultList, given: Given) -> Parts:
     """Read all arguments of ``Cluster.from_arrays``."""
     sizes = Sizes.of(given)
-    told = given.get("dimensions")
-    dimensions = tuple(Names.read(faults, "dimensions", told, sizes.dimensions, "d"))
+    stated = given.get("dimensions")
+    dimensions = tuple(Names.read(faults, "dimensions", stated, sizes.dimensions, "d"))
     return _read(faults, given, sizes, {"dimensions": dimensions})
 
 
@@ -67,8 +67,8 @@ def _read(faults: FaultList, given: Given, sizes: Sizes, base: Parts) -> Parts:
     placement = base.get("placement")
     wanted: Wanted = (None, None) if was is None else (was.replicas, was.voters)
     if first or any(name in given for name in OF_PLACEMENT):
-        told = given if placement is None or "placement" in given else _placed(given, placement)
-        placement, wanted = read_placement(faults, told, sizes, nodes.names, was)
+        stated = given if placement is None or "placement" in given else _placed(given, placement)
+        placement, wanted = read_placement(faults, stated, sizes, nodes.names, was)
     rules = {f"rules[{i}]": rule for i, rule in enumerate(base.get("rules", ()))}
     if first or "rules" in given or "spread" in given:
         rules = read_rules(faults, given)
@@ -108,19 +108,19 @@ def _read_rest(faults: FaultList, given: Given, parts: Parts) -> Parts:
     names, first = parts["dimensions"], "transient" not in parts
     read: Parts = {}
     if first or "transient" in given:
-        told = given.get("transient")
-        flowing = _dimensions(faults, "transient", () if told is None else told, names)
+        stated = given.get("transient")
+        flowing = _dimensions(faults, "transient", () if stated is None else stated, names)
         read["transient"] = read_only(np.isin(np.arange(len(names)), flowing))
     if first or "bytes" in given:
-        told = given.get("bytes")
-        moved = _dimensions(faults, "bytes", () if told is None else (told,), names)
+        stated = given.get("bytes")
+        moved = _dimensions(faults, "bytes", () if stated is None else (stated,), names)
         read["bytes_dimension"] = moved[0] if moved else -1
     if first or "forbidden" in given:
         sizes = len(parts["partitions"]), len(parts["nodes"])
         read["forbidden"] = _forbidden(faults, given.get("forbidden"), *sizes)
     if first or "depends" in given:
-        told, groups = given.get("depends"), parts["partitions"].group_names
-        needs = () if told is None else told
+        stated, groups = given.get("depends"), parts["partitions"].group_names
+        needs = () if stated is None else stated
         read["depends"] = _depends(faults, needs, groups, parts["topology"])
     for name, default in (("native", None), ("native_format", "")):
         if first or name in given:
@@ -468,8 +468,8 @@ def _shared(
 
 
 def _distance(faults: FaultList, given: Given, topology: Topology) -> NDArray[np.float64]:
-    told = given["tier_distance"]
+    stated = given["tier_distance"]
     nodes = topology.domain.shape[1]
-    pairs = len(shape_of(told)) == 2
+    pairs = len(shape_of(stated)) == 2
     wanted = (nodes, nodes) if pairs else (len(topology) + 1,)
-    return read_only(as_array(faults, "tier_distance", told, np.float64, wanted))
+    return read_only(as_array(faults, "tier_distance", stated, np.float64, wanted))

@@ -83,8 +83,8 @@ def read_placement(
             "must be between 0 and the replicas wanted",
         )  # fmt: skip
     elif given.get("role") is not None and known:
-        told = _voters(roles, rows.first)
-        voting = np.where(told == width, wanted, np.minimum(wanted, told))
+        stated = _voters(roles, rows.first)
+        voting = np.where(stated == width, wanted, np.minimum(wanted, stated))
     if faults:
         return _nothing(sizes.partitions), (wanted, voting)
     placement = _widened(Placement(rows.first, rows.node, roles, marks, leads), width, slots)
@@ -142,8 +142,8 @@ def _taken_apart(faults: FaultList, given: Given, partitions: int) -> Given:
         faults.add("placement", len(whole), f"needs a row for each of {partitions} partitions")
         return {**given, "placement": None, "leader": None}
     parts = {"role": whole.role, "flags": whole.flags, "leader": whole.leader}
-    told = {name: value for name, value in given.items() if value is not None}
-    return parts | told | {"placement": whole.node, "first": whole.first}
+    stated = {name: value for name, value in given.items() if value is not None}
+    return parts | stated | {"placement": whole.node, "first": whole.first}
 
 
 def _widened(placement: Placement, width: NDArray[np.int32], slots: NDArray[np.int32]) -> Placement:
@@ -168,7 +168,7 @@ def _rows(faults: FaultList, given: Given, partitions: int, names: Names) -> Row
         return nothing
     if first is None:
         if len(shape_of(placement)) != 2 or _has_names(placement):
-            return _told_rows(faults, placement, partitions, names) or nothing
+            return _rows_by_name(faults, placement, partitions, names) or nothing
         table = as_array(faults, "placement", placement, np.int32, (partitions, None))
         return Rows(table.reshape(-1), np.arange(partitions + 1, dtype=np.int64) * table.shape[1])
     if len(shape_of(placement)) == 1 and _has_names(placement):
@@ -191,7 +191,7 @@ def _has_names(placement: Any) -> bool:
         return False
 
 
-def _told_rows(faults: FaultList, placement: Any, partitions: int, names: Names) -> Rows | None:
+def _rows_by_name(faults: FaultList, placement: Any, partitions: int, names: Names) -> Rows | None:
     """Return rows of any length, in which nodes are told by name or by number."""
     if not isinstance(placement, np.ndarray | Sequence) and len(shape_of(placement)) == 2:
         placement = np.asarray(placement)  # a frame

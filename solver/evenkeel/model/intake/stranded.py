@@ -79,14 +79,14 @@ def stranded_names(cluster: "Cluster") -> list[str]:
     return [names[p] for p in np.flatnonzero(stranded(cluster.placement)).tolist()]
 
 
-def told_stranded(cluster: "Cluster") -> str:
+def unavailable_message(cluster: "Cluster") -> str:
     """Say which partitions are stranded and where they are, the first of them; "" for none.
 
     Examples
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
-    >>> told_stranded(with_stranded(c, np.array([False, True])))
+    >>> unavailable_message(with_stranded(c, np.array([False, True])))
     '1 partition stays as it is, since no live replica surely has all its data: p1 (on n0, n1)'
     """
     held = np.flatnonzero(stranded(cluster.placement)).tolist()
@@ -106,14 +106,14 @@ def told_stranded(cluster: "Cluster") -> str:
     )
 
 
-def told_pinned(cluster: "Cluster") -> list[str]:
+def pinned_messages(cluster: "Cluster") -> list[str]:
     """Say how many pinned replicas stay where no other would: on nodes down, draining or forbidden.
 
     Examples
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
-    >>> told_pinned(c.pin("p1").down("n0"))
+    >>> pinned_messages(c.pin("p1").down("n0"))
     ['1 pinned replica stays on a node that is down: n0']
     """
     held, nodes = cluster.placement, cluster.nodes
@@ -126,7 +126,7 @@ def told_pinned(cluster: "Cluster") -> list[str]:
         pairs = {(int(p), int(n)) for p, n in cluster.forbidden.tolist()}
         for k in np.flatnonzero(pinned).tolist():
             banned[k] = (int(held.owner[k]), int(held.node[k])) in pairs
-    told = []
+    stated = []
     for which, why in (
         (down, "down"),
         (leaves & ~down, "to be emptied"),
@@ -136,8 +136,8 @@ def told_pinned(cluster: "Cluster") -> list[str]:
         if there:
             stay = "stays" if which.sum() == 1 else "stay"
             on = "a node that is" if len(there) == 1 else "nodes that are"
-            told.append(
+            stated.append(
                 f"{counted(int(which.sum()), 'pinned replica')} {stay} on {on} {why}: "
                 f"{some_of(there, lambda n: nodes.names[n], MOST_TOLD)}"
             )
-    return told
+    return stated

@@ -144,10 +144,10 @@ def as_array(
         n is not None and n != m for n, m in zip(shape, given.shape, strict=True)
     ):
         # no array told how many rows there are where one was due and came as a number
-        untold = (None, 0) if given.ndim == 0 else (None,)
-        wanted = ", ".join("any" if n in untold else str(n) for n in shape)
-        told = f": {AXES[path]}" if path in AXES else ""
-        faults.add(path, given.shape, f"needs shape ({wanted}){told}")
+        unknown = (None, 0) if given.ndim == 0 else (None,)
+        wanted = ", ".join("any" if n in unknown else str(n) for n in shape)
+        stated = f": {AXES[path]}" if path in AXES else ""
+        faults.add(path, given.shape, f"needs shape ({wanted}){stated}")
         return fallback
     if given.dtype == dtype and given.flags.c_contiguous:
         return given

@@ -153,11 +153,11 @@ def known_arguments(function: Callable[Given, Answer]) -> Callable[Given, Answer
         check_keywords(faults, kwargs, known)
         if not faults:
             return function(*args, **kwargs)
-        told: dict[str, Any] = {name: value for name, value in kwargs.items() if name in known}
+        stated: dict[str, Any] = {name: value for name, value in kwargs.items() if name in known}
         with contextlib.suppress(TypeError):  # without what must be given, nothing can be read
-            signature.bind(*args, **told)
+            signature.bind(*args, **stated)
             try:
-                function(*args, **told)
+                function(*args, **stated)
             except InvalidInput as error:
                 faults.faults.extend(error.faults)
         raise InvalidInput(faults.faults)

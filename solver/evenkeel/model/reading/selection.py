@@ -94,13 +94,13 @@ def find_partitions(
 
 
 def read_groups(
-    faults: FaultList, path: str, partitions: Partitions, group: Any, told: Any
+    faults: FaultList, path: str, partitions: Partitions, group: Any, stated: Any
 ) -> list[int]:
-    """Return the partitions of a group by its name or number; ``told`` is what a fault quotes."""
+    """Return the partitions of a group by its name or number; ``stated`` is what a fault quotes."""
     names = partitions.group_names
     number = names.index(group) if isinstance(group, str) and group in names else group
     if not is_whole(number) or not 0 <= number < len(names):
-        faults.add(path, told, f"names no group{meant_name(faults, group, names)}")
+        faults.add(path, stated, f"names no group{meant_name(faults, group, names)}")
         return []
     members: list[int] = np.flatnonzero(partitions.group == number).tolist()
     return members

@@ -41,7 +41,7 @@ def counted(count: int, what: str, many: str = "") -> str:
 
 
 def some_of(
-    several: Sequence[T], said: Callable[[T], str], most: int = 20, count: int | None = None
+    several: Sequence[T], text: Callable[[T], str], most: int = 20, count: int | None = None
 ) -> str:
     """Write the first of several, at most so many, and how many more there are.
 
@@ -53,4 +53,4 @@ def some_of(
     'n1, n2 and 1 more'
     """
     left = (len(several) if count is None else count) - most
-    return ", ".join(map(said, several[:most])) + (f" and {left:,} more" if left > 0 else "")
+    return ", ".join(map(text, several[:most])) + (f" and {left:,} more" if left > 0 else "")

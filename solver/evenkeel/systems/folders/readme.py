@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from evenkeel.measure.audit import audit
-from evenkeel.measure.levelness import below_mean_said, levelness
+from evenkeel.measure.levelness import below_mean_note, levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.stranded import stranded
@@ -304,7 +304,7 @@ def _why(plan: Plan) -> str:
         rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
     leads = [_ratio(one.leader_ratio) for one in level]
     rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
-    if said := below_mean_said(level):
+    if said := below_mean_note(level):
         rows += ["", f"Where that is less than 1, {said}."]
     return "\n".join(rows)
 

@@ -42,7 +42,7 @@ def rules_broken(run: Run, placement: Placement) -> list[Violations]:
     return [one for one in found if one.kind != "lead" and one.count]
 
 
-def some_mended(run: Run) -> bool:
+def some_repaired(run: Run) -> bool:
     """Whether hard rules of some kind, capacities among them, are broken less often than before."""
     was, now = (
         Counter(
@@ -57,7 +57,7 @@ def some_mended(run: Run) -> bool:
     return bool(was - now)
 
 
-def mend_rules(run: Run) -> bool:
+def repair_rules(run: Run) -> bool:
     """Mend broken rules, one move at a time; whether any move was made and left a node too full."""
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
@@ -68,7 +68,7 @@ def mend_rules(run: Run) -> bool:
     return bool(made[0] > 0) and run.ratio > 1.0
 
 
-def mend_leaders(run: Run) -> bool:
+def repair_leaders(run: Run) -> bool:
     """Let a replica move where a partition has none on a node that may lead.
 
     Returns whether any did and left a node too full.
@@ -110,7 +110,7 @@ def _led_by_none(run: Run) -> NDArray[np.int64]:
     return np.flatnonzero(~leads[at] & (cluster.partitions.replicas > 0))
 
 
-def mend_in_pairs(run: Run) -> None:
+def repair_in_pairs(run: Run) -> None:
     """Move two replicas of a partition at once, where one waits or a rule was broken."""
     problem, state = run.problem, run.state
     partitions = np.unique(problem.partitions.owner[run.waiting]).astype(np.int64)
