@@ -61,7 +61,7 @@ def solve(
     cluster : Cluster
         The snapshot; it is not changed.
     method : str, optional
-        ``"balance"``: mend what is broken, re-home what must move, then meet the goals with the
+        ``"balance"``: repair what is broken, re-home what must move, then meet the goals with the
         fewest moves.
     goals : Goals or Cost, optional
         Tolerances to meet, or a weighted sum to minimise; ``Goals()`` by default.
@@ -74,9 +74,9 @@ def solve(
         against the cluster's.
     time_limit : float, optional
         Seconds; the best placement so far is returned when they are over. Compiling and loading
-        kernels is not counted, and told in a warning. Where too little is left to prove how many
-        moves the goals take, or to begin at all, a warning says that nothing is proven of moves, or
-        that everything stays as it came.
+        kernels is not counted, and reported in a warning. Where too little time is left to prove
+        how many moves the goals take, or to begin at all, a warning states that no number of moves
+        is proven, or that the placement is unchanged.
     work_limit : int, optional
         Most candidate evaluations. With the same seed and work limit the answer is the same, bit
         for bit.
@@ -89,10 +89,10 @@ def solve(
     Returns
     -------
     Result
-        Audited, with bounds. Status ``"partial"`` if something could not be placed or mended; it is
-        then listed with the rule that blocks it. Status ``"missed"`` if no hard rule is broken but
-        the goals are not met. Nothing is worse than before: where a method would have made
-        something worse, what that concerns stays as it was, and a warning says so. Methods that
+        Audited, with bounds. Status ``"partial"`` if something could not be placed or repaired;
+        it is then listed with the rule that blocks it. Status ``"missed"`` if no hard rule is
+        broken but the goals are not met. Nothing is worse than before: where a method would have made
+        something worse, what that concerns stays as it was, and a warning reports it. Methods that
         answer bit for bit as other systems do make no such promise; see ``Result.regressions``.
 
     Raises
@@ -186,7 +186,7 @@ def judged(
 
 
 def log_solved(chosen: Method, judgement: Verdict, clock: "Stopwatch", **counts: int) -> None:
-    """Log what was said of an answer: its moves, leader changes, work, and strikes of the guard."""
+    """Log the verdict on an answer: its moves, leader changes, work and reverted regressions."""
     log_event(
         logger, "solved", method=chosen.name, status=judgement.status,
         stop_reason=judgement.stop_reason, **counts, seconds=clock.seconds,
@@ -213,7 +213,7 @@ class Stopwatch:
         self._last = now
 
     def add(self, laps: Mapping[str, float]) -> None:
-        """Take over laps that somebody else has taken until now."""
+        """Add laps that another clock has measured so far."""
         self.laps |= laps
         self._last = time.perf_counter()
 

@@ -1,4 +1,4 @@
-"""The verdict on a solve: its status, why it stopped, and both in a sentence."""
+"""The verdict on a solve: its status, its stop reason and its message."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -27,16 +27,16 @@ STATUS_MEANING: Mapping[str, str] = {
     "optimal": "no hard rule broken, what goals were given are met, and proven that none is better "
     "in what the message names",
     "feasible": "no hard rule broken, and the goals met",
-    "missed": "no hard rule broken, but the goals are not met: the message says why",
+    "missed": "no hard rule broken, but the goals are not met: see the message",
     "partial": "what fits is placed; the rest is listed with the rule that blocks it",
     "infeasible": "proven that no placement meets the hard rules",
 }
 
 FEWEST_MOVES = "All goals are met, and no placement meets them with fewer moves."
-"""What is said of a result whose moves are proven to be the fewest."""
+"""Message of a result whose moves are proven to be the fewest."""
 
 GOALS_MET = "No hard rule is broken and all goals are met."
-"""What is said of one that may take more moves than is proven to be needed."""
+"""Message of a result that may take more moves than are proven to be needed."""
 
 CUT_SHORT: Mapping[str, str] = {
     "time": "the time limit was reached",
@@ -46,7 +46,7 @@ CUT_SHORT: Mapping[str, str] = {
 """Why something is left undone, by the reason to stop."""
 
 CLOSEST = "Proven: no placement comes closer to the goals."
-"""What is said of them where a method proves no more than that it could do no better."""
+"""Message of a method that proves only that it could do no better."""
 
 NOT_FOUND = "no move within the rules and capacities was found that comes closer"
 """Why they are missed, where nothing is proven to be the reason."""
@@ -62,7 +62,7 @@ class Found(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is said of a result."""
+    """Status, message and stop reason of a result."""
 
     status: Status
     message: str
@@ -72,7 +72,7 @@ class Verdict(NamedTuple):
 def verdict(
     method: Method, request: Request, outcome: Outcome, found: Found, *, goals_given: bool
 ) -> Verdict:
-    """Judge a result by what was asked; goals that nobody gave bind only methods that level."""
+    """Judge a result by its request; default goals bind only methods that balance."""
     judged = bool(method.goals) or goals_given
     met = isinstance(request.goals, Cost) or goals_met(found.level, found.bounds)
     above = np.any(found.level.loads > found.bounds.target * (1.0 + ROUNDING), axis=1)
@@ -115,7 +115,7 @@ def still_broken(
 
 
 def _too_much(cluster: Cluster, bounds: Bounds) -> str:
-    """Say in which dimension all that is wanted is proven not to fit; "" if in none."""
+    """Return a message on the dimension whose total load is proven not to fit; "" if none."""
     d = int(np.argmax(bounds.level)) if len(bounds.level) else 0
     if not len(bounds.level) or bounds.level[d] <= 1.0 + ROUNDING:
         return ""
@@ -133,7 +133,7 @@ def _too_much(cluster: Cluster, bounds: Bounds) -> str:
 
 
 def _stop_reason(reason: StopReason, done: bool, used_up: list[str]) -> StopReason:
-    """Correct what a method says: no goal is the reason where it is missed, but a budget may be."""
+    """Correct the reason of a method: a missed goal is none, but a budget may be."""
     if done or reason not in ("tolerance", "exhausted"):
         return reason
     return "limits" if used_up else "exhausted"
@@ -148,8 +148,8 @@ def budgets_used_up(
 ) -> list[str]:
     """Name the limits that leave no room for another move, or for another leader elsewhere.
 
-    Where replicas wait, ``node (K,)`` being none that serves, the next move is one of theirs; else
-    that of the largest on nodes ``above (N,)`` their targets, if there are any.
+    Where replicas wait, ``node (K,)`` being none that serves, the next move is that of one of them;
+    else of the largest replica on nodes ``above (N,)`` their targets, if there are any.
     """
     size = 0.0
     if limits.bytes is not None and cluster.bytes_dimension >= 0:
@@ -206,9 +206,9 @@ def _missed(
     found: Found,
     text: str,
 ) -> str:
-    """Say by how much goals are missed, above what they are counted, and why."""
+    """Return by how much goals are missed, above what they are counted, and why."""
     far = "; ".join(_excesses(request, found))
-    if stop == "optimum":  # what is proven has been said
+    if stop == "optimum":  # the text states the proof
         return f"{text or CLOSEST} The goals are missed: {far}."
     needed = found.bounds.moves_level
     if used_up and stop == "limits":
@@ -225,7 +225,7 @@ def _missed(
 
 
 def _but_for(limits: Limits, found: Found, used_up: list[str]) -> str:
-    """Say what is left of the budget of bytes, if it alone leaves no room for the next replica."""
+    """Return the rest of the budget of bytes, if it alone is too small for the next replica."""
     left = 0.0 if limits.bytes is None else limits.bytes - found.comparison.bytes_moved
     if left <= 0.0 or len(used_up) > 1 or not used_up[0].startswith("limits.bytes"):
         return ""
@@ -233,7 +233,7 @@ def _but_for(limits: Limits, found: Found, used_up: list[str]) -> str:
 
 
 def _excesses(request: Request, found: Found) -> Iterator[str]:
-    """Say how far the worst node is above its target or below its floor, and of the leaders."""
+    """Return how far the worst node is above its target or below its floor, and of the leaders."""
     bounds, level, cluster = found.bounds, found.level, request.cluster
     over = level.loads / np.maximum(bounds.target, 1e-300)
     for d, name in enumerate(cluster.dimensions):
@@ -261,7 +261,7 @@ def _excesses(request: Request, found: Found) -> Iterator[str]:
 
 
 def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Iterator[str]:
-    """Say of each tolerance what it comes to, and what it is counted from."""
+    """Yield for each tolerance its limit and the base of its calculation."""
     if isinstance(goals, Cost):
         return
     for d, name in enumerate(cluster.dimensions):
@@ -282,7 +282,7 @@ def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
 def _floor_texts(
     cluster: Cluster, asked: Sequence[float | None], mean: Sequence[float]
 ) -> Iterator[str]:
-    """Say the same of tolerances below the mean, dimension by dimension."""
+    """Yield the same for tolerances below the mean, by dimension."""
     for name, tolerance, of, alike in zip(
         cluster.dimensions, asked, mean, cluster.partitions.load.alike, strict=True
     ):
@@ -295,7 +295,7 @@ def _floor_texts(
 
 
 def level_text(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: float) -> str:
-    """Say what a tolerance comes to on the node that may be fullest; "" if no level is asked."""
+    """Return the limit of a tolerance on the fullest node allowed; "" without a goal."""
     room = cluster.nodes.capacity[:, dimension]
     on = np.flatnonzero(
         cluster.nodes.serves

@@ -120,7 +120,7 @@ def test_a_leader_is_not_preferred_where_it_has_no_room():
         result = ek.solve(cluster, method="leaders", options=options)
         assert result.guard == 0
         assert result.levelness.leaders.tolist() == [1, 1]
-        assert "1 partitions stay led as they came" in " ".join(result.warnings)
+        assert "1 partitions keep their leader" in " ".join(result.warnings)
 
 
 def test_preferences_come_before_levelness():

@@ -1,1 +1,1 @@
-"""Floor 2: judging a placement. Numpy only, so that it can judge the kernels."""
+"""Judge placements: audit, bounds and comparison, in numpy alone, independent of the kernels."""

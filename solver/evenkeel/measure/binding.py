@@ -1,4 +1,4 @@
-"""Binding: what the rules, as they are written, demand of each partition and of each group.
+"""Bind rules to partitions and groups: limits and terms by class, as arrays.
 
 It shares nothing with the binding that methods solve by, so that a fault in either shows.
 """
@@ -135,7 +135,7 @@ class Binding:
 
 
 def partition_scope(cluster: Cluster) -> Scope:
-    """Return what binds each partition by itself: its rule, and what its group's asks of each."""
+    """Return the rules that bind each partition: its own, and the terms of its group's for each."""
     return memoize(
         cluster.partitions,
         "audited partition scope",
@@ -145,7 +145,7 @@ def partition_scope(cluster: Cluster) -> Scope:
 
 
 def group_scope(cluster: Cluster) -> Scope:
-    """Return what binds each group as a whole."""
+    """Return the rules that bind each group as a whole."""
     return memoize(
         cluster.partitions, "audited group scope", lambda: _of_groups(cluster), *read_from(cluster)
     )
@@ -228,9 +228,9 @@ def _of_groups(cluster: Cluster) -> Scope:
 
 
 def _demands(own: Rule, shared: Rule | None) -> Demands:
-    """Return what binds a partition under a rule of its own, in a group that may have one."""
+    """Return the demands on a partition of its own rule and of its group's, if any."""
     shared = shared or Rule()
-    # one replica per node, unless something else is said
+    # one replica per node, unless a rule states otherwise
     limited = replace(own, spread={**own.spread, "node": own.spread.get("node", 1)})
     return Demands(
         require=(*own.require, *shared.require),

@@ -1,4 +1,4 @@
-"""Compare: what it takes to get from one placement to another."""
+"""Comparison of two placements: moves, leader changes and bytes."""
 
 from dataclasses import dataclass
 

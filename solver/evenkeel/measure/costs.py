@@ -1,4 +1,4 @@
-"""What a placement costs under a weighted sum, part by part, counted anew from the placement."""
+"""Cost of a placement under a weighted sum, term by term, computed from the placement alone."""
 
 from dataclasses import dataclass
 

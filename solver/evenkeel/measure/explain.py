@@ -1,4 +1,4 @@
-"""Why a replica is where it is: node by node, what forbids it, or how full it would be."""
+"""Explanation of a replica's place: the blocking rule or the utilisation, node by node."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ class Explanation:
 
 
 OPEN = "open to it by itself"
-"""What is said of nodes that no rule forbids; all replicas together may find no place there."""
+"""Text for nodes that no rule forbids; all replicas together may still not fit there."""
 
 
 def blocked_nodes(
@@ -131,7 +131,7 @@ def blocked_nodes(
     replica: int,
     spent: Spent | None = None,
 ) -> tuple[NDArray[np.int16], list[str]]:
-    """Say for every node which rule keeps a replica off it, the others staying where they are.
+    """Return for each node the rule that keeps a replica off it while the others stay.
 
     Where no rule does, a budget that is ``spent`` may, if the replica is not served where it is.
     """

@@ -1,4 +1,4 @@
-"""Levelness: how evenly a placement uses the nodes, per dimension and in leaders."""
+"""Imbalance: how evenly a placement uses the nodes, per dimension and in leaders."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -128,7 +128,7 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
 
 
 def below_mean_note(found: Iterable[Levelness]) -> str:
-    """Say why a fullest node is below the mean, where one is; else ``""``."""
+    """Return why a fullest node is below the mean, where one is; else ``""``."""
     if not any((level.ratio < 1.0 - ROUNDING).any() for level in found):
         return ""
     return (

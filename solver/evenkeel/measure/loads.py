@@ -1,4 +1,4 @@
-"""Loads: what every node carries under a placement."""
+"""Loads of all nodes under a placement."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Node states: which nodes may hold replicas afterwards, and of which of them no level is asked."""
+"""Node states: nodes that may hold replicas afterwards, and those without a target."""
 
 import numpy as np
 from numpy.typing import NDArray

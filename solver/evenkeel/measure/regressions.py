@@ -1,4 +1,4 @@
-"""Regressions: what a placement breaks that the placement that came in did not.
+"""Regressions: rules that a placement breaks and the initial placement did not.
 
 Judged one by one, for each partition, group, node and dimension: sums that net out hide nothing. A
 rule that only a dead replica satisfied did not hold. What is short of replicas or of a leader is
@@ -27,7 +27,7 @@ BY_LIFE = {"unassigned", "min_active", "leaderless", "leader"}
 """Kinds that are judged by the live replicas and leaders instead."""
 
 ONE_KIND = {"transient": "capacity"}
-"""A node that sheds what made it too full is not newly too full while it does."""
+"""A node that evicts its excess does not count as newly too full."""
 
 LED, UNFIT, LEADERLESS = 0, 1, 2
 """How well a partition is led."""
@@ -66,7 +66,7 @@ def regressions(
 ) -> Regressions:
     """Compare an audited placement with the one that came in, rule by rule and place by place.
 
-    Whoever asks more than once hands in what gives the audits of `baselines_of` without delay. A
+    Repeated callers pass a function that returns the audits of `baselines_of` from a cache. A
     partition with ``enough (P,)`` live replicas is not worse for having had more.
 
     Examples
@@ -108,7 +108,7 @@ def regressions(
 
 
 def breaks_more(cluster: Cluster, before: Audit, after: Audit, kinds: frozenset[str]) -> bool:
-    """Tell whether rules of some kinds are broken in a place, or by an amount, that is new.
+    """Return whether rules of some kinds are broken in a place, or by an amount, that is new.
 
     The two audited placements need not have the same slots.
 
@@ -173,7 +173,7 @@ class _Rows(NamedTuple):
 
 
 PLACES = ("partition", "group", "node", "tier", "domain", "dimension")
-"""Columns that say where a rule is broken."""
+"""Columns that identify where a rule is broken."""
 
 
 def _rules(found: Violations) -> list[tuple[str, str]]:
@@ -231,7 +231,7 @@ def spread_excess_before(cluster: Cluster) -> NDArray[np.int64]:
 def _lost(
     cluster: Cluster, after: Placement, enough: NDArray[np.int32] | None
 ) -> NDArray[np.bool_]:
-    """Tell which partitions have fewer live replicas than they had, or than are enough."""
+    """Return which partitions have fewer live replicas than they had, or than are enough."""
     serves, wanted = cluster.nodes.serves, cluster.partitions.replicas
     if enough is not None:
         wanted = np.minimum(wanted, enough)
@@ -241,7 +241,7 @@ def _lost(
 
 
 def _worse_led(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
-    """Tell which partitions have lost their leader, or are newly led by one that may not lead."""
+    """Return which partitions have lost their leader, or are newly led by one that may not lead."""
     if not has_leaders(cluster):
         return np.zeros(len(after), bool)
     wanted = cluster.partitions.replicas > 0
@@ -251,7 +251,7 @@ def _worse_led(cluster: Cluster, after: Placement) -> NDArray[np.bool_]:
 
 
 def _led(cluster: Cluster, placement: Placement) -> NDArray[np.int8]:
-    """Say how well each partition is led; by a dead node is as good as not at all."""
+    """Return the rank of each partition's leader; a dead leader counts as none."""
     at = placement.leader_node
     led = np.full(len(at), LED, np.int8)
     led[~np.append(cluster.nodes.may_lead, False)[at]] = UNFIT
@@ -262,14 +262,14 @@ def _led(cluster: Cluster, placement: Placement) -> NDArray[np.int8]:
 
 
 def _changed(before: Placement, after: Placement) -> NDArray[np.bool_]:
-    """Tell which partitions stand, or are led, elsewhere."""
+    """Return which partitions stand, or are led, elsewhere."""
     changed: NDArray[np.bool_] = before.leader != after.leader
     changed[after.owner[before.node != after.node]] = True
     return changed
 
 
 def _concerned(cluster: Cluster, after: Placement, worse: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which partitions have to do with the places where something is worse."""
+    """Return which partitions have to do with the places where something is worse."""
     column = {name: worse[:, at] for at, name in enumerate(PLACES)}
     partition, group = column["partition"], column["group"]
     concerned = np.zeros(len(after), bool)
@@ -287,7 +287,7 @@ def _concerned(cluster: Cluster, after: Placement, worse: NDArray[np.int64]) -> 
 
 
 def _leaving(cluster: Cluster, audited: Audit) -> NDArray[np.bool_]:
-    """Tell which partitions stood on nodes that are too full only until some have left."""
+    """Return which partitions stood on nodes that are too full only until some have left."""
     before = cluster.placement
     nodes = np.zeros(len(cluster.nodes) + 1, bool)
     for one in audited.found:

@@ -1,6 +1,6 @@
-"""What rules demand of each partition by itself, in arrays, where rows decide and nothing is wrong.
+"""Demands of rules on single rows, as arrays, for clusters without violations.
 
-The audit of a change to a few rows reads it; it is bound as the audit binds it.
+The incremental audit of a session reads them; they are bound as the audit binds them.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class RowDemands(NamedTuple):
 
 
 def row_demands(cluster: Cluster) -> RowDemands | None:
-    """Return what is demanded row by row; None if more is demanded, or anything is broken now.
+    """Return demands on single rows; None if rules need more than rows, or any is broken now.
 
     Then no other row can break a rule, and no node but by what it carries, however some rows change
     and whichever nodes are lost that no other row stands on.

@@ -1,4 +1,4 @@
-"""Rows: the replicas of some partitions in a flat placement, and rows that are the same."""
+"""Rows: the replicas of some partitions in a flat placement, and equal rows."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +58,8 @@ def at_node(value: NDArray[np.bool_], node: NDArray[np.int32]) -> NDArray[np.boo
 def distinct_rows(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct rows of a table in lexical order, and the index of each row in them.
 
-    Rows are told apart by one number each, wherever the columns span few enough values: that sorts
-    integers, where ``np.unique`` compares rows byte by byte.
+    One number identifies a row wherever the columns span few enough values: that sorts integers,
+    where ``np.unique`` compares rows byte by byte.
     """
     if not len(table):
         return table, np.zeros(0, np.int64)

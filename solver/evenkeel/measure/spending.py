@@ -1,4 +1,4 @@
-"""Spending: what a way from one placement to another takes of the budgets of ``Limits``.
+"""Spending: the use of the budgets of ``Limits`` between two placements.
 
 What was lost with its node is copied from elsewhere: it leaves neither the node nor its domain.
 """
@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 
 def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
-    """Say which budgets the way from a cluster's placement to another of it exceeds.
+    """Return which budgets the way from a cluster's placement to another of it exceeds.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
 def _excess(
     cluster: Cluster, name: str, spent: float | NDArray[np.int64] | None, most: Most
 ) -> Iterator[str]:
-    """Say by what a budget is exceeded, of one that nodes have on the node that exceeds it most."""
+    """Return by how much a budget is exceeded; of budgets by node, on the worst node."""
     if spent is None:
         return
     here, allowed = np.broadcast_arrays(np.atleast_1d(spent), np.atleast_1d(most))

@@ -1,4 +1,4 @@
-"""Survival: which partitions a placement leaves without data, short of live replicas, or stuck."""
+"""Survival: partitions that a placement leaves without data, short of live replicas, or blocked."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A placement laid out so that replicas can be counted by node and by partition."""
+"""Counts and sums of a placement's replicas by node and by partition."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class PlacementCounts:
         placement.__dict__.pop("_counts", None)
 
     def counted_for(self, other: Cluster) -> dict[str, Any]:
-        """Return what was counted here and holds in another cluster with the same placement too."""
+        """Return the counts that also hold in another cluster with the same placement."""
         same = {"node_row"}
         if len(other.nodes) == len(self.cluster.nodes):
             same |= {"replicas", "leaders"}

@@ -1,4 +1,4 @@
-"""Wanted: what all partitions ask for together, whoever holds it."""
+"""Totals that all partitions want, independent of the placement."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from evenkeel.model.runtime.memoize import memoize
 
 
 def has_leaders(cluster: Cluster) -> bool:
-    """Whether leaders are told apart: some partition names a slot that leads."""
+    """Return whether the cluster has leaders: some partition names a leading slot."""
     placement = cluster.placement
     return memoize(placement, "has leaders", lambda: bool((placement.leader >= 0).any()))
 

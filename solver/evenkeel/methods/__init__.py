@@ -1,1 +1,1 @@
-"""Strategies: algorithms that make a placement, each behind its method name."""
+"""Methods: algorithms that make a placement, each with a name in the registry."""

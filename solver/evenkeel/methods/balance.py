@@ -1,4 +1,4 @@
-"""The ``balance`` method: level to the goals or minimise a cost, with CP-SAT where search fails."""
+"""The ``balance`` method: search for goals or minimise a cost; CP-SAT where the search fails."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ SETTLED = ("tolerance", "limits", "exhausted")
 
 
 def balance(request: Request) -> Outcome:
-    """Mend, place and level with the fewest moves; or, with a ``Cost``, minimise it from there."""
+    """Repair, place and balance with the fewest moves; with a ``Cost``, minimise it from there."""
     if isinstance(request.goals, Cost):
         return _repair_then_minimise(request)
     cluster = request.cluster
@@ -64,7 +64,7 @@ def _searched_on(request: Request, outcome: Outcome) -> Outcome:
 
 
 def _is_settled(cluster: Cluster, outcome: Outcome) -> bool:
-    """Whether no search would go on: all is reached and led, or its time is over."""
+    """Return whether no search would go on: all is reached and led, or its time is over."""
     if outcome.stop_reason == "tolerance":
         return _is_led(cluster, outcome)
     return outcome.stop_reason != "exhausted"
@@ -73,7 +73,7 @@ def _is_settled(cluster: Cluster, outcome: Outcome) -> bool:
 def _less_undone(
     request: Request, outcome: Outcome, search: Callable[..., Outcome]
 ) -> Outcome | None:
-    """Return what a search makes of what was found, if that leaves less undone."""
+    """Return the result of a search from an answer, if it has a better objective."""
     from evenkeel.methods.exact.objective import objective_tuple, regresses
 
     found = search(request.resumed_from(outcome), work=outcome.work)
@@ -88,13 +88,13 @@ def _less_undone(
 
 
 def _is_led(cluster: Cluster, outcome: Outcome) -> bool:
-    """Whether all who lead may lead where they stand."""
+    """Return whether all who lead may lead where they stand."""
     leads = cluster.placement.replaced(outcome.node, outcome.leader).leader_node
     return bool(np.append(cluster.nodes.may_lead, True)[leads].all())
 
 
 def _repair_then_minimise(request: Request) -> Outcome:
-    """Place and mend what must be, then minimise the cost from there."""
+    """Place and repair what must be, then minimise the cost from there."""
     from evenkeel.methods.cost.method import reassign
 
     repaired = searched(request)

@@ -1,4 +1,4 @@
-"""What a method takes and returns, and what it may offer to sessions and simulations."""
+"""Input and output types of methods, and hooks for sessions and simulations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ PROVING = 2e-7
 
 @dataclass(frozen=True)
 class Request:
-    """What a strategy is asked to do; ``run_method`` makes it, and nobody else."""
+    """The request to a method; only ``run_method`` makes it."""
 
     cluster: Cluster
     goals: Goals | Cost
@@ -132,7 +132,7 @@ class LossSeries(NamedTuple):
     """How each of S losses ends, without a search. D dimensions."""
 
     moves: NDArray[np.int64]
-    """Replicas moved, (S,); -1 where it takes a search, and nothing else is told."""
+    """Replicas moved, (S,); -1 where a search is needed and no other figure is known."""
     gave_way: NDArray[np.int64]
     """How many of them were not lost, (S,)."""
     most: NDArray[np.float64]
@@ -176,7 +176,7 @@ Holder = Callable[[Cluster], ReadyCluster | None]
 
 @dataclass(frozen=True)
 class SimulatedState:
-    """What has become of a cluster, for methods that read more of it than the model says.
+    """The changed cluster, for methods that read more of it than the model holds.
 
     Parameters
     ----------
@@ -201,4 +201,4 @@ class SimulatedState:
 
 
 RefreshPayload = Callable[[SimulatedState], Cluster]
-"""Brings what a method reads of a cluster up to what its nodes, loads and placement say."""
+"""Updates the native data of a cluster to its nodes, loads and placement."""

@@ -1,4 +1,4 @@
-"""Options of the core's methods: one frozen class for each, and no other switches."""
+"""Options of the core's methods: one frozen class for each method."""
 
 from dataclasses import dataclass
 from typing import Literal

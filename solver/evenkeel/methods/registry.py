@@ -1,4 +1,4 @@
-"""The table of methods: each layer enters its own, and each is imported when it is used."""
+"""The table of methods; each layer adds its own, and a method is imported when it is used."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -127,7 +127,7 @@ register(
         Method(
             "balance",
             "evenkeel.methods.balance:balance",
-            "mends, re-homes and levels with the fewest moves, to the goals and no further",
+            "repairs, relocates and balances with the fewest moves, to the goals and no further",
             limits=ALL_BUDGETS,
             minimises=True,
             goals=("level", "floor", "leaders", "soft_yield"),

@@ -73,9 +73,9 @@ def guarded(
         audited = audit(cluster, placement)
         found = regressions(cluster, placement, audited, before, enough)
         if not found:
-            reason = f"{int(restored.sum()):,} partitions stay as they came; else worse: {notes}."
+            reason = f"{int(restored.sum()):,} partitions are unchanged; otherwise worse: {notes}."
             return Guarded(placement, audited, strikes, reason)
-    reason = f"Everything stays as it came; what was found would be worse: {notes}."
+    reason = f"Placement unchanged; the answer found would be worse: {notes}."
     return Guarded(cluster.placement, before()[0], strikes, reason)
 
 
@@ -94,7 +94,7 @@ OVERTIME, OVERTIME_SHARE = 0.1, 0.05
 """Seconds, and part of it, by which a time limit may be exceeded without a word."""
 
 NO_TIME = "There was no time to begin: everything stays as it came."
-"""Said where a method was not begun."""
+"""Message where a method was not begun."""
 
 SEEDS = 2**62
 """Seeds are below it, and not below its negative."""
@@ -208,7 +208,7 @@ def run_checked(chosen: Method, request: Request) -> Run:
 def run_guarded(
     chosen: Method, request: Request, outcome: Outcome, timings: dict[str, float]
 ) -> Run:
-    """Let the guard look at what a method has answered, and say what there was no time for."""
+    """Check the answer of a method for regressions, and warn of work that found no time."""
     began = time.perf_counter()
     cluster = request.cluster
     placement = _placement_of(cluster, outcome)
@@ -244,7 +244,7 @@ def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
 
 
 def _is_time_for(chosen: Method, request: Request) -> bool:
-    """Whether there is time to begin, where a method takes some to read the cluster."""
+    """Return whether there is time to begin, where a method takes some to read the cluster."""
     takes = chosen.begins * len(request.start.node)
     return takes == 0.0 or request.watch.seconds_left > takes
 
@@ -274,7 +274,7 @@ def _corrected(outcome: Outcome, looked: Guarded) -> Outcome:
 
 
 def _about_time(request: Request) -> list[str]:
-    """Say by how much the time limit was exceeded, what it left out, and what it does not count."""
+    """Return notes on the time limit: its excess, skipped work and uncounted compilation."""
     notes: list[str] = []
     watch = request.watch
     if watch.time_limit is None:

@@ -1,4 +1,4 @@
-"""Assignment: who holds which partition in which state, in rows of any length.
+"""Assignment: the node and the state of each replica, in rows of any length.
 
 A placement has the cluster's slots. What a pipeline keeps between two runs, and what Helix's
 rebalancers take and return, has not: a partition may have more replicas than it wants while a node
@@ -55,7 +55,7 @@ class Assignment:
         return read_only(np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first)))
 
     def same_as(self, other: "Assignment") -> bool:
-        """Whether another assignment says the same.
+        """Return whether another assignment is equal.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Assignment:
         held = node >= 0
         if not held.all():
             owner, node, state = owner[held], node[held], state[held]
-        # one number says it all, and numbers sort several times as fast as three keys do
+        # one number identifies a row, and numbers sort several times as fast as three keys do
         width = int(node.max(initial=0)).bit_length()
         key = (owner.astype(np.int64) << (width + 8)) | (state.astype(np.int64) << width) | node
         key.sort()

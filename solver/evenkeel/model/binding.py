@@ -1,4 +1,4 @@
-"""Which rules bind which partition, and which nodes they leave."""
+"""Classes of partitions by rule, and the nodes that rules leave open."""
 
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ def node_mask(cluster: Cluster, text: str) -> NDArray[np.bool_]:
 
 
 def judged_by(cluster: Cluster) -> tuple[object, ...]:
-    """Return all that rules are made of, and that their expressions are judged by."""
+    """Return all columns that rules and their expressions depend on."""
     nodes = cluster.nodes
     return cluster.rules, cluster.topology, nodes.names, nodes.tags, nodes.attributes
 

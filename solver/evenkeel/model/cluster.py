@@ -1,4 +1,4 @@
-"""The cluster: one validated snapshot of everything a strategy may look at."""
+"""The cluster: one validated snapshot, the input of every method."""
 
 from __future__ import annotations
 
@@ -182,8 +182,8 @@ class Cluster(Changeable, Shown):
             Group of each partition, by number or by name; all in one by default. Numbers are below
             P or 1,000 unless there are ``group_names``.
         group_names : sequence of str, optional
-            Where groups are told by name: which number each has; in sorted order by default.
-            Counted up by default where they are told by number.
+            Names of groups in the order of their numbers. By default those of ``group``, sorted;
+            where ``group`` has numbers, numbered names.
         move_cost : array_like of float64, shape () or (P,), optional
             Cost of moving one replica; 1 by default.
         attached : array_like of int32, shape (P,), optional
@@ -194,7 +194,7 @@ class Cluster(Changeable, Shown):
             (group, group it needs, tier).
         placement : Placement, array_like of int32 or str, (P, R), or (K,) with ``first``, optional
             Node of each replica by slot: a number, -1 or None for none, or a name. Rows may differ
-            in length. Slot 0 leads unless ``leader`` says otherwise. A ``Placement`` brings its
+            in length. Slot 0 leads unless ``leader`` is given. A ``Placement`` brings its
             leaders, roles and flags.
         first : array_like of int64, shape (P + 1,), optional
             Where each partition's replicas start in a flat placement.
@@ -225,7 +225,7 @@ class Cluster(Changeable, Shown):
         InvalidInput
             Naming every problem, with its path and value, and for a word that is unknown the
             closest one. A broken placement (two replicas on one node, replicas on dead nodes, too
-            few or too many of them) is no problem: that is what solving mends.
+            few or too many of them) is no validation error: a solve repairs it.
 
         Examples
         --------
@@ -253,9 +253,9 @@ class Cluster(Changeable, Shown):
 
         It is validated like a new one. Sizes stay as they are: see ``add_nodes``. A new
         ``placement`` comes with its leaders, roles and flags, or with those by default; what is
-        wanted of each partition stays. New ``rules`` bind whom the old ones in their places bound,
-        unless ``rule`` says who is bound; where none bound anybody, they are new. ``spread`` binds
-        all partitions.
+        wanted of each partition stays. New ``rules`` bind the partitions that the old ones
+        in their places bound, unless ``rule`` is given; where no old rule bound any partition, they
+        are new. ``spread`` binds all partitions.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class Cluster(Changeable, Shown):
         max_replicas: ArrayLike | None = None,
         stands_for: ArrayLike | None = None,
     ) -> Cluster:
-        """Return a cluster with more nodes after those it has, empty and up unless told otherwise.
+        """Return a cluster with more nodes after those it has, empty and up by default.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class Cluster(Changeable, Shown):
         """Return a cluster without some nodes.
 
         What stood on them stands nowhere, and is missing where it is wanted. Nodes that are only
-        dead, or gone for good, and are to be told of still, are ``down`` or ``gone``.
+        dead, or gone for good, and must stay in the cluster, are ``down`` or ``gone``.
 
         Parameters
         ----------
@@ -483,10 +483,10 @@ _readers: list[Callable[..., Any]] = []
 
 
 def read_frames_by(reader: Callable[..., Any]) -> None:
-    """Say who reads frames."""
+    """Register the function that reads frames."""
     _readers[:] = [reader]
 
 
 def frame_reader() -> Callable[..., Any]:
-    """Return who reads frames."""
+    """Return the function that reads frames."""
     return _readers[0]

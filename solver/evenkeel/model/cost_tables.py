@@ -1,8 +1,8 @@
-"""Cost tables: goals as data, for nodes by load and for groups by how many share a domain.
+"""Cost tables: piecewise costs of nodes by load, and of groups by replicas in a domain.
 
-A table says what something costs at every value; the search reads it like the costs it was built
+A table gives the cost at every value; the search reads it like the costs it was built
 with. What a node pays must be convex in its load, since only then a sum of *hinges* (so much for
-each unit beyond a point) says the same. What a group pays may have any shape.
+each unit beyond a point) is equivalent. What a group pays may have any shape.
 """
 
 from collections.abc import Sequence
@@ -155,7 +155,7 @@ class NodeTable:
         return found
 
     def cost(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each node pays.
+        """Return the cost of each node.
 
         Parameters
         ----------

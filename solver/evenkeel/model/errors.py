@@ -1,4 +1,4 @@
-"""How bad input is reported: every fault at once, each with its path and value."""
+"""Validation errors: all of them at once, each with its path and value."""
 
 import pickle
 from collections import Counter
@@ -69,7 +69,7 @@ class InvalidInput(ValueError):
 
 
 def fault_lines(faults: Sequence[Fault]) -> list[str]:
-    """Return lines that tell of faults: the first of each message, and how many more are alike.
+    """Return lines that list validation errors: the first of each message and the number of others.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Goals: how level is level enough; and costs: what a weighted sum charges."""
+"""Goals: tolerances of balance; and costs: terms of a weighted sum."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Names, interned: kernels and arrays know indices, people know names."""
+"""Names and their numbers: kernels and arrays use numbers, users use names."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

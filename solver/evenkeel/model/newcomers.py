@@ -1,4 +1,4 @@
-"""Newcomers: more nodes like those that a cluster has."""
+"""Added nodes that resemble nodes of a cluster."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -62,7 +62,7 @@ def more_alike(cluster: Cluster, count: int) -> Cluster:
 
 
 def with_unknown_domains(cluster: Cluster, capacity: ArrayLike, **given: Any) -> Cluster:
-    """Return a cluster with more nodes as ``add_nodes`` does, though nobody knows their domains.
+    """Return a cluster with more nodes as ``add_nodes`` does, although their domains are unknown.
 
     For nodes that others have described, or that stand for many: what a person adds has domains.
     """
@@ -89,7 +89,7 @@ def _text(code: np.integer, meaning: Sequence[str]) -> str | None:
 
 
 def _one_each(label: NDArray[np.int32]) -> bool:
-    """Whether every node has a domain of its own."""
+    """Return whether every node has a domain of its own."""
     return len(label) > 1 and bool((label >= 0).all()) and len(np.unique(label)) == len(label)
 
 

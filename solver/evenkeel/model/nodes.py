@@ -1,4 +1,4 @@
-"""Nodes: what they can hold, what they may do, and what they are tagged with."""
+"""Nodes: capacities, permissions and tags."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

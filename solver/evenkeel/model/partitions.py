@@ -1,4 +1,4 @@
-"""Partitions: what each replica weighs in each role, and how many replicas are wanted."""
+"""Partitions: loads of replicas by role, and wanted numbers of replicas."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -161,7 +161,7 @@ class Placement(Shown):
     def by_leader(self) -> NDArray[np.int32]:
         """Return the nodes of each partition with its leader first, the others as their slots are.
 
-        Rows that nobody leads stay in the order of their slots: ``leader`` tells which they are.
+        Rows without a leader stay in the order of their slots: see ``leader``.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class Placement(Shown):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """``nodes``: node per partition and slot, in the order of the slots, (P, R) int32.
 
-        An array has no place to say who leads: take ``leader`` with it, or use ``by_leader``.
+        An array has no column for leaders: take ``leader`` with it, or use ``by_leader``.
         """
         return np.array(self.nodes, dtype=dtype, copy=copy)
 

@@ -23,7 +23,7 @@ class Topology:
 
     Tiers have an explicit order, widest first. A tier normally nests in the one before it, so
     rack ``r1`` of zone ``a`` and rack ``r1`` of zone ``b`` are different domains; a *crossing*
-    tier (a power feed, say) does not, and its domain is its bare label.
+    tier (such as a power feed) does not, and its domain is its bare label.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""A cluster held ready: changes in, audited answers out, at the cost of the change."""
+"""Sessions: solve a cluster again at the cost of its change."""

@@ -27,7 +27,7 @@ from evenkeel.model.reading.selection import Which, find_nodes, find_partitions
 from evenkeel.model.rules import Rule
 
 LOADS = ("load", "leader_load", "non_voter_load")
-"""Changes that may be told of some partitions by themselves."""
+"""Changes that may be given for single partitions."""
 
 COLUMNS = ("capacity", *LOADS, "rules", "rule", "placement")
 """Changes that ``Cluster.replace`` knows under the same names."""
@@ -65,7 +65,7 @@ class NewNodes(TypedDict, total=False):
 
 
 class NewPartitions(TypedDict, total=False):
-    """Partitions that join, as ``Cluster.from_arrays`` takes them; ``names`` are theirs.
+    """Partitions that join, as ``Cluster.from_arrays`` takes them, with their ``names``.
 
     Examples
     --------
@@ -99,9 +99,9 @@ class NewPartitions(TypedDict, total=False):
 class Changes:
     """What happens to a cluster, all of it at once.
 
-    First nodes join, then partitions leave, then others join; all else is told of the cluster that
-    this makes, in which new nodes and partitions are the last ones; and nodes that are removed
-    leave at the very end. The verbs are those of ``Cluster``. Nodes and partitions are told
+    First nodes join, then partitions leave, then others join; all other changes refer to the
+    cluster that this makes, in which new nodes and partitions come last; and removed nodes
+    leave at the very end. The verbs are those of ``Cluster``. Nodes and partitions are given
     by name, number, expression or mask, as ``Cluster.down`` and ``Cluster.pin`` take them; one
     name or number may stand by itself. P partitions, D dimensions.
 
@@ -165,7 +165,7 @@ class Changes:
 
     @property
     def named(self) -> frozenset[str]:
-        """Names of the parameters that say something."""
+        """Names of the parameters that are given."""
         return frozenset(
             one.name for one in fields(self)
             if (value := getattr(self, one.name)) is not None
@@ -203,7 +203,7 @@ def changed(cluster: Cluster, changes: Changes) -> Cluster:
 
 
 def _whole_table(faults: FaultList, name: str, given: Any, parts: dict[str, Any]) -> Any:
-    """Return all rows of a table of which some are told one by one; anything else as it is."""
+    """Return all rows of a table of which some are given one by one; anything else unchanged."""
     if not isinstance(given, Mapping) or name not in ("capacity", *LOADS):
         return given
     nodes, partitions = parts["nodes"], parts["partitions"]
@@ -230,7 +230,7 @@ def _pinned(
             continue
         which = find_partitions(faults, name, parts["partitions"], _listed(getattr(changes, name)))
         for p in which[pinned[which]].tolist():
-            faults.add(name, parts["partitions"].names[p], "is also said to be pinned")
+            faults.add(name, parts["partitions"].names[p], "is also pinned")
         held = np.zeros(len(pinned), bool)
         held[which] = True
         pinned |= held
@@ -283,7 +283,7 @@ def _with_members(
 def _noted(
     faults: FaultList, path: str, make: Any, parts: dict[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return what is made of parts, or the parts; what is wrong is noted below a path."""
+    """Return the changed parts, or the parts unchanged with errors noted below a path."""
     inside = FaultList()
     made = cast("dict[str, Any]", make(inside, parts, given))
     for one in inside.faults:
@@ -312,7 +312,7 @@ def _states(
             continue
         which = find_nodes(faults, state, nodes, topology, _listed(getattr(changes, state)))
         for n in which[state_of[which] != ""].tolist():
-            faults.add(state, nodes.names[n], f"is also said to be {state_of[n]}")
+            faults.add(state, nodes.names[n], f"is also {state_of[n]}")
         state_of[which] = state
         for name, value in values.items():
             flags.setdefault(name, getattr(nodes, name).copy())[which] = value
@@ -325,7 +325,7 @@ def _listed(which: Any) -> Any:
 
 
 COUNTED_BY = ("load", "leader_load", "non_voter_load", "names", "placement", "replicas")
-"""Arguments that say how many partitions join, the first that is given."""
+"""Arguments that give the number of partitions that join; the first one given counts."""
 
 
 def without_partitions(parts: Mapping[str, Any], which: NDArray[np.int64]) -> dict[str, Any]:
@@ -427,7 +427,7 @@ def _usual_rule(old: Partitions, rules: int) -> int:
 def _groups(
     faults: FaultList, names: Names, given: ArrayLike | None, more: int
 ) -> tuple[NDArray[np.int32], Names]:
-    """Return the group of each partition that joins; groups told by names may be new."""
+    """Return the group of each partition that joins; groups given by names may be new."""
     if len(names) == 0:
         names = names.counted_to(1)
     if given is None or not any(isinstance(one, str) for one in np.ravel(given).tolist()):

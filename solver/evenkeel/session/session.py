@@ -62,7 +62,7 @@ class HeldCluster:
         self._held_ready(method)
 
     def is_prepared(self, method: str) -> bool:
-        """Whether a loss, of no node even, is answered without compiling anything."""
+        """Return whether a loss, of no node even, is answered without compiling anything."""
         return self._ready.get(method) is not None
 
     def lose(
@@ -105,8 +105,8 @@ class Session:
     answer that is proven to be the best; else, and for all other changes and methods, the snapshot
     is solved.
 
-    An answer is a proposal: the session stays where it is until it is told that replicas have
-    moved, by ``Changes(placement=result.placement)``.
+    An answer is a proposal: the session keeps its placement until ``apply`` reports that replicas
+    have moved, by ``Changes(placement=result.placement)``.
 
     Threads may share a session: changes are made one after the other, none is lost, and each answer
     is of the cluster as it was between two of them, when ``solve`` was called.
@@ -319,7 +319,7 @@ def _without(cluster: Cluster, lost: NDArray[np.int32]) -> Cluster:
 
 
 STAGE = "losses"
-"""What a callback is told of."""
+"""Stage that callbacks receive."""
 
 
 class ResultOfLoss(Result):

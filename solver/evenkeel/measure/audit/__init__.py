@@ -59,7 +59,7 @@ class Audit:
 
     @property
     def soft(self) -> int:
-        """How often wishes are not met."""
+        """Number of broken soft rules."""
         return sum(count for kind, count in self.counts.items() if not KINDS[kind].hard)
 
     @property
@@ -92,7 +92,7 @@ class Audit:
         ]
 
     def worse_than(self, other: "Audit") -> bool:
-        """Whether more hard rules are broken than in another audit, or as many and more wishes.
+        """Return whether more hard rules are broken than in another, or as many and more soft ones.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
-"""Limits: how the replicas of a partition, or of a whole group, stand in the domains of a tier.
+"""Audit of limits: replicas of a partition or group in the domains of a tier.
 
-Partitions and groups are judged by the same code: a *scope* says who its members are, which limits
+Partitions and groups are judged by the same code: a *scope* defines its members, which limits
 bind them, and which replicas count for whom.
 """
 
@@ -80,7 +80,7 @@ def suspects(placed: PlacementCounts, binding: Binding, row: int) -> NDArray[np.
 def _repeats(
     placed: PlacementCounts, domain: NDArray[np.int32]
 ) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
-    """Count for each slot the earlier ones in its domain, and say which are in any; (R, P) both."""
+    """Count for each slot the earlier ones in its domain; mark slots in any domain; (R, P) both."""
     partitions = len(placed.placement)
     at = np.append(np.int32(-1), domain).take(placed.node_row).reshape(-1, partitions)
     inside = at >= 0

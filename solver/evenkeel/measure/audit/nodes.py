@@ -1,4 +1,4 @@
-"""Nodes: what they carry against what they, and the domains they share, can carry."""
+"""Audit of capacities of nodes and of domains with shared capacity."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
     found = _over("capacity", "node", loads, nodes.capacity, serving)
     if cluster.transient.any():
         held = held_loads(cluster, before, placed.placement)
-        # what is over capacity anyhow is told once
+        # a node over capacity is reported once
         steady = _exceeds(loads, nodes.capacity)
         both = np.where(steady | (held == 0.0), 0.0, loads + held)
         found += _over("transient", "node", both, nodes.capacity, serving)
@@ -39,7 +39,7 @@ def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
 
 
 def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.float64]:
-    """Return what replicas that leave still weigh on the nodes that they come from.
+    """Return the load that leaving replicas still put on their initial nodes.
 
     A leader hands over before it leaves, so it weighs what a voter does. From a dead node nothing
     is copied, and nothing comes to it: what it held waits there and weighs no more than before.

@@ -1,4 +1,4 @@
-"""Replicas: whether every one wanted is there, where it may be, and led."""
+"""Audit of replicas: missing ones, forbidden nodes, and leaders."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ def misplaced_in_rows(
 
 
 def misplaced_leaders(placed: PlacementCounts) -> list[Violations]:
-    """Find partitions that nobody leads, and leaders that may not lead.
+    """Find partitions without a leader, and leaders that may not lead.
 
     A cluster in which no partition names a leading slot has no leaders, and is asked for none.
     """

@@ -1,4 +1,4 @@
-"""Terms: which nodes replicas, voters and leaders of a partition, or of a group, should be on."""
+"""Audit of terms: nodes required for replicas, voters and leaders of a partition or group."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Violations: the kinds of broken rule, and where each one is broken."""
+"""Violations: kinds of broken rules, and the place of each violation."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -22,7 +22,7 @@ class Kind(NamedTuple):
     summed : bool
         Whether a row counts for its amount (replicas, domains) and not for one.
     meaning : str
-        What it says, for people.
+        Description for users.
     """
 
     hard: bool
@@ -69,7 +69,7 @@ AND = " and "
 
 
 class Violation(NamedTuple):
-    """One row of an audit's table; "" where a column says nothing of this kind.
+    """One row of an audit's table; "" where a column does not apply to this kind.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Bounds: what no placement of a cluster can beat, in levelness, in leaders, and in moves."""
+"""Bounds on imbalance, leaders and moves that no placement of a cluster can beat."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class Bounds:
         Moves that a placement without broken rules needs at least.
     moves_level : int
         Moves that one within ``target`` and ``floor`` needs at least, leadership being free.
-    feasible_proof, level_proof : Shedding
+    feasible_proof, level_proof : EvictionProof
         Which nodes must lose how many replicas, beyond ``missing``.
     missing : int
         Replicas that must join whatever is kept.
@@ -235,7 +235,7 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
     terms = np.stack(proven)
     even, least = _even_loads(placed, parts, wanted, dict(zip(names, proven, strict=True)))
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
-    with np.errstate(invalid="ignore"):  # of two sums the one that is told
+    with np.errstate(invalid="ignore"):  # of two sums the one that is known
         even = np.where(np.abs(even - fair) <= 1e-12 * fair, fair, even)
     leaders, ratio, leader_target = _leaders(cluster, goals)
     return _Levels(
@@ -257,7 +257,7 @@ def _even_loads(
     wanted: NDArray[np.float64],
     terms: Mapping[str, NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what nodes carry where all is level, as loads and in whole replicas; (N, D) both.
+    """Return targets of balanced nodes, as loads and in whole replicas; (N, D) both.
 
     Replicas that are large, or whose group is spread, make some node fuller, whichever it is.
     """
@@ -265,7 +265,7 @@ def _even_loads(
     nodes, units = cluster.nodes, cluster.partitions.load.unit
     keeps = nodes.may_hold & ~nodes.may_receive
     held = np.zeros(nodes.capacity.shape)
-    if keeps.any():  # whoever leads
+    if keeps.any():  # whichever replica leads
         held = placed.weighed(placed.heaviest.T, placed.node_row)
     absent = np.where((keeps & ~nodes.alive)[:, None], held, 0.0)
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
@@ -292,7 +292,7 @@ def _even_loads(
 
 
 def goals_met(level: Levelness, proven: Bounds) -> bool:
-    """Whether every node is within what the goals ask of it.
+    """Return whether every node is within what the goals ask of it.
 
     Parameters
     ----------

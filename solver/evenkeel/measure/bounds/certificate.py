@@ -1,4 +1,4 @@
-"""Certificates for the least number of moves, and their check: weak duality, nothing else.
+"""Certificates for the least number of moves, and their check by weak duality alone.
 
 Prices turn a count of moves into a sum that splits by partition. Let T be the load that each node
 may carry, a >= 0 the price of load (N, D), b >= 0 the price of losses (N,), and c the replicas that
@@ -155,7 +155,7 @@ def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate)
     Raises
     ------
     InvalidInput
-        If a price is negative, a cover does not hold, or it proves fewer moves than it says.
+        If a price is negative, a cover does not hold, or it proves fewer moves than it states.
 
     References
     ----------
@@ -233,7 +233,7 @@ class Losses:
         return partition, np.minimum(self._least[:, partition].T, self.excess[node])
 
     def holds(self, cover: Cover) -> bool:
-        """Return whether a cover proves what it says."""
+        """Return whether a cover proves its number of moves."""
         if cover.count <= self.crowd[cover.node]:
             return True
         partition, weight = self.replicas(cover.node)
@@ -245,7 +245,7 @@ class Losses:
     def _holds_in(
         self, case: Case, cover: Cover, place: dict[int, int], weight: NDArray[np.float64]
     ) -> bool:
-        """Whether one case proves that a replica fewer than the cover says is too few."""
+        """Return whether one case proves that one replica fewer than in the cover is too few."""
         if (
             case.price.shape != weight.shape[1:]
             or not (np.isfinite(case.price) & (case.price >= 0.0)).all()
@@ -278,5 +278,5 @@ def frozen_certificate(
     loss_price: NDArray[np.float64],
     covers: Sequence[Cover],
 ) -> Certificate:
-    """Return a certificate whose arrays nobody can change."""
+    """Return a certificate with read-only arrays."""
     return Certificate(moves, read_only(load_price), read_only(loss_price), tuple(covers))

@@ -1,4 +1,4 @@
-"""What any placement costs at least: totals set against totals, in the cluster and in its parts.
+"""Lower bound on the cost of any placement, from totals of the cluster and of its parts.
 
 What nodes pay is convex in their load, so nothing is cheaper than to fill the cheapest room first,
 whichever replicas do it. Where rules force load into a part of the cluster, that part is set
@@ -35,7 +35,7 @@ class CostBound:
         The bound.
     parts : mapping of str to float
         What it is the sum of: ``"load of cpu"``, ``"cpu to disk"``, ``"moves"``; a single entry
-        where the parts cannot be told apart.
+        where the parts cannot be distinguished.
     source : str
         ``"aggregate"``, ``"domains"`` or ``"classes"``: totals of the whole cluster, or of the
         parts of it that the rules give the most to; ``"relaxation"``: a linear program.
@@ -138,7 +138,7 @@ class Pieces:
         return cls(idle, length, slope)
 
     def filled(self, nodes: NDArray[np.bool_], load: float, *, exactly: bool) -> float:
-        """Return what it costs some nodes to carry a load, beyond what they pay idle."""
+        """Return the cost of a load on some nodes, above their cost when idle."""
         slope, length = self.slope[nodes].reshape(-1), self.length[nodes].reshape(-1)
         order = np.argsort(slope, kind="stable")
         slope, length = slope[order], length[order]

@@ -1,4 +1,4 @@
-"""Even shares: what each node carries where all is as level as rules permit, before any tolerance.
+"""Even shares: loads of nodes balanced as far as rules permit, before any tolerance.
 
 All that is wanted is divided by capacity. Where rules force more than the mean into some nodes,
 these are level among themselves, and the others share what is left: of all divisions that rules
@@ -44,7 +44,7 @@ class Even(NamedTuple):
     def target(
         self, tolerance: float, room: NDArray[np.float64], unit: float
     ) -> NDArray[np.float64]:
-        """Return what each node may carry: rounded down to a unit, if any, not below the least."""
+        """Return the target of each node: rounded down to a unit, if any, not below the least."""
         with np.errstate(over="ignore", invalid="ignore"):
             most = np.where(room > 0.0, (1.0 + tolerance) * self.level * room, 0.0)
         return np.maximum(whole_loads(most, unit), self.least)
@@ -116,7 +116,7 @@ def _whole(
     unit: float,
     parts: Sequence[tuple[NDArray[np.bool_], float]],
 ) -> NDArray[np.float64]:
-    """Return what each node carries in whole units, so that all find a place.
+    """Return the units of each node, so that all units have a node.
 
     What a part has room for beyond what is forced into it is room for the rest.
     """

@@ -1,4 +1,4 @@
-"""The lower side of level: what each node should hold at least, and how many must join it for that.
+"""Floors: the least load wanted on each node, and the least number of moves onto nodes below it.
 
 A node can be asked for no more than could stand on it, whatever stood elsewhere.
 """

@@ -1,4 +1,4 @@
-"""The fewest leader changes: how many partitions another node must lead, wherever replicas stay.
+"""Lower bound on leader changes: partitions that another node must lead.
 
 Given who holds what, a partition is led by one of its voters that may lead. Each node may lead only
 so many, and carry only so much load. With prices a >= 0 for what a node has of each, every choice
@@ -174,7 +174,7 @@ class _Choices:
     def cheapest(
         self, price: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what each partition comes to at least, (M,), and what nodes have then, (N, .)."""
+        """Return the least cost of each partition, (M,), and the sums of nodes at it, (N, .)."""
         count = len(self.partition)
         least, node = np.empty(count), np.zeros(count, np.intp)
         ways = [(price[:, -1], None), *zip(price.T, self.gain, strict=False)]
@@ -211,7 +211,7 @@ def _room(
     target: NDArray[np.float64],
     leader_target: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return what each node may have beside the replicas on it, none of which leads; (N, D + 1)."""
+    """Return the headroom of each node above its replicas as followers, (N, D + 1)."""
     room = np.column_stack([target, leader_target])
     if np.isinf(target).all():
         return room
@@ -234,7 +234,7 @@ def _count_prices(
 ) -> NDArray[np.float64]:
     """Return the price of leading on each node where leaders are only counted, (N,).
 
-    Whoever may still lead at no change does, and nodes that lead too many pass some on to nodes
+    Leaders that may stay without a change do, and nodes that lead too many pass some on to nodes
     that lead too few, along ways with the fewest changes. How far a node is from those is its
     price.
     """

@@ -1,4 +1,4 @@
-"""How level any placement can be: lower bounds on the utilisation of the fullest node."""
+"""Lower bounds on the utilisation of the fullest node in any placement."""
 
 from collections.abc import Iterator, Sequence
 
@@ -112,7 +112,7 @@ def aggregate(
 def leaders_together(cluster: Cluster, able: NDArray[np.bool_]) -> Part | None:
     """Give the nodes that may lead, of those ``able (N,)``, all that leaders weigh.
 
-    A node that keeps what it has may be as full as it is: where such a one may lead, this says
+    A node that keeps what it has may be as full as it is: where such a node may lead, this is
     nothing.
     """
     nodes, parts = cluster.nodes, cluster.partitions

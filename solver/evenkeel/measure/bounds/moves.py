@@ -1,4 +1,4 @@
-"""How few moves any placement needs: what must move, and what overfull nodes must lose.
+"""Lower bound on moves: replicas that must move, and the excess that full nodes must lose.
 
 A partition that wants w replicas and keeps k of its nodes is joined by w - k others. So moves are
 counted by what cannot be kept: replicas missing or where they may not be, and on every node that
@@ -98,7 +98,7 @@ class Keepable:
 
 
 def keepable(placed: PlacementCounts) -> Keepable:
-    """Say which replicas can stay, and how many must join though all of those stay."""
+    """Return the replicas that can stay, and how many must join although all of these stay."""
     cluster, scope = placed.cluster, partition_scope(placed.cluster)
     stays = np.append(False, cluster.nodes.may_hold).take(placed.node_row)
     _drop_excluded(placed, scope, stays)
@@ -208,7 +208,7 @@ def _priced(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
     """Find, per row, prices of the dimensions for which the most of the largest items are needed.
 
-    Returns that number, the prices, and whether the table held all items that it took to tell.
+    Returns that number, the prices, and whether the table held all items that the proof needs.
     """
     count = np.zeros(len(over), np.int64)
     best = np.zeros(over.shape)

@@ -1,4 +1,4 @@
-"""Needs: what sets of nodes must be able to hold for all that is wanted to have its place.
+"""Needs: loads that sets of nodes must be able to hold for all replicas to have a node.
 
 Rules leave replicas only so many places outside a set of nodes; what finds none there has to be
 inside, where every node holds only so much. Each need is a condition that every placement meets
@@ -37,7 +37,7 @@ MOST_PARTS = 24
 """Sets of nodes that rules name, which are looked at one by one."""
 
 DEEPEST = 4
-"""Replicas on one node up to which sizes are told apart that just do not fit once more."""
+"""Replicas on one node up to which sizes are distinguished that just do not fit once more."""
 
 NEARLY = 1e-9
 """Share by which sums of loads may differ with their order."""
@@ -132,7 +132,7 @@ class _Measure(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A set of nodes, (N,), in words, and the tier by whose domains it is told."""
+    """A set of nodes, (N,), its description, and the tier whose domains describe it."""
 
     where: str
     inside: NDArray[np.bool_]
@@ -188,7 +188,7 @@ def _ground(cluster: Cluster, case: Case) -> _Ground:
 
 
 def out_of_reach(cluster: Cluster, level: Levelness, target: NDArray[np.float64]) -> str:
-    """Say which rules or pins are proven to keep a worst node from its ``target (N, D)``; or ""."""
+    """Return rules or pins that are proven to keep a node from its ``target (N, D)``, else ""."""
     over = level.loads / np.maximum(target, LEAST)
     for d in range(len(cluster.dimensions)):
         worst = int(np.argmax(over[:, d])) if len(over) else 0
@@ -200,7 +200,7 @@ def out_of_reach(cluster: Cluster, level: Levelness, target: NDArray[np.float64]
 
 
 def _held(cluster: Cluster, node: int, dimension: int, most: NDArray[np.float64]) -> str:
-    """Say which rules or pins keep a node, or some node around it, above ``most (N,)`` of a load.
+    """Return rules or pins that keep a node, or one in its domains, above ``most (N,)`` of a load.
 
     Looked at are the node, its domains and the nodes that rules name; "" where none of them do.
     """
@@ -291,7 +291,7 @@ def _measures(ground: _Ground) -> Iterator[_Measure]:
 def _kept(
     placed: PlacementCounts, keeps: NDArray[np.bool_], weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what stands on nodes that keep and accept nothing, (N,), by weight (P,)."""
+    """Return the weight on nodes that neither keep nor accept replicas, (N,); weights (P,)."""
     if not keeps.any():
         return np.zeros(len(keeps))
     return np.where(keeps, placed.weighed(weight[None], placed.node_row)[:, 0], 0.0)
@@ -441,7 +441,7 @@ def _of_one_partition(ground: _Ground, part: _Part, forced: NDArray[np.float64])
 def _domains(ground: _Ground) -> Iterator[Need]:
     """Domains take only so many replicas of one partition, which asks for so many domains.
 
-    Each node has the room of its domain: whoever adds them up counts a domain once.
+    Each node has the room of its domain: a sum over nodes must count a domain once.
     """
     cluster, scope, classes = ground.placed.cluster, ground.scope, ground.classes
     topology = cluster.topology
@@ -463,7 +463,7 @@ def _domains(ground: _Ground) -> Iterator[Need]:
 
 
 def _of_groups(ground: _Ground) -> Iterator[Need]:
-    """Nodes and domains take only so many replicas of a group; the largest of each rule is told.
+    """Yield the limits of nodes and domains on replicas of a group, the largest of each rule.
 
     Each node has the room of its domain, as for the domains of one partition.
     """

@@ -1,4 +1,4 @@
-"""Prices of load and of losses: what partitions cost at them, whatever the others do.
+"""Lagrangian prices of load and losses: the least cost of each partition at given prices.
 
 Each partition is priced by itself, on the cheapest nodes it may be on, so that the sum over all of
 them is below what any placement costs. Limits on one level count; other rules are left out, which
@@ -150,7 +150,7 @@ def _tables(
     *,
     piled: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, NDArray[np.float64]]:
-    """Return what following and leading cost on each node, and the credit for all losses."""
+    """Return the prices of following and leading on each node, and the credit for all losses."""
     nodes, parts, placement = cluster.nodes, cluster.partitions, cluster.placement
     price = load_price.T
     follow = parts.load.voter[some] @ price

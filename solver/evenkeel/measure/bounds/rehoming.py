@@ -1,4 +1,4 @@
-"""How level a cluster can be if nothing moves but what has to: a lower bound on its fullest node.
+"""Lower bound on the fullest node if only replicas move that must.
 
 What is lost or missing must find room beside everything that stays. One large replica may not find
 any that is level, and then no choice for the others helps.

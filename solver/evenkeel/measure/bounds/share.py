@@ -1,4 +1,4 @@
-"""What rules force into a part of a cluster, and how full it makes that part.
+"""Loads that rules force into a part of a cluster, and its least utilisation.
 
 A spread limit leaves the replicas of a partition only so many places outside a set of nodes; a rule
 that opens few nodes leaves none. What finds no place outside has to be inside.
@@ -61,7 +61,7 @@ class Classes:
         return cls(found[:, 0], found[:, 1], member.reshape(-1), first)
 
     def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what one replica of every partition of each class weighs."""
+        """Return the weight of one replica of every partition of each class."""
         return memoize(self, "loads", lambda: self._added_up(load), load)
 
     def _added_up(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -191,7 +191,7 @@ def ample_room(placed: PlacementCounts, usable: NDArray[np.bool_]) -> NDArray[np
 
 
 def _is_shared(placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_]) -> bool:
-    """Whether every node that may hold replicas may be given any."""
+    """Return whether every node that may hold replicas may be given any."""
     return bool(scope.open.all()) and np.array_equal(usable, placed.cluster.nodes.may_receive)
 
 

@@ -234,7 +234,7 @@ def steepest(problem: Problem) -> float:
 
 
 def sizes(problem: Problem, walk: search_walk.CostState) -> NDArray[np.float64]:
-    """Return what each replica of ``walk.item`` costs above all watermarks, tables included."""
+    """Return the cost of each replica of ``walk.item`` above all watermarks, with tables."""
     weight = walk.weight.copy()
     dimensions = walk.room.shape[1]
     weight[dimensions : dimensions + len(problem.nodes.proportion)] = 0.0
@@ -303,7 +303,7 @@ def packed(which: NDArray[np.bool_]) -> NDArray[np.uint64]:
 def guest_room(
     problem: Problem, need: NDArray[np.float64], kept: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return what a replica from elsewhere can need on each node in any placement that fits."""
+    """Return the capacity for one more replica on each node in any feasible placement."""
     home = problem.partitions.home
     placed = np.flatnonzero(home >= 0)
     space = np.array(problem.nodes.capacity.T, order="C")

@@ -1,4 +1,4 @@
-"""Minimising a weighted sum: the request becomes states, which go to parallel searches."""
+"""Minimise a weighted sum: compile the request into states for parallel searches."""
 
 from dataclasses import dataclass
 

@@ -215,7 +215,7 @@ class Portfolio:
         return done
 
     def _look_up(self) -> StopReason | None:
-        """Tell the callback where the search is; why to stop, or None."""
+        """Report progress to the callback; return the reason to stop, or None."""
         if self.watch.callback is None:
             return self.watch.reason
         walk = self.best
@@ -463,7 +463,7 @@ class _Run:
         self.seen = np.full_like(walk.excess, np.nan)  # (N, C) when all chains had been tried
 
     def over(self) -> bool:
-        """Whether time or work has run out."""
+        """Return whether time or work has run out."""
         return self.done.work >= self.work or self.watch.out_of_time or self.watch.halted
 
     def take_best(self) -> None:

@@ -1,1 +1,1 @@
-"""Exact answers for small clusters: CP-SAT, with a proof."""
+"""Exact answers for small clusters by CP-SAT, with a proof."""

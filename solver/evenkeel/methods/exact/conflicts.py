@@ -1,4 +1,4 @@
-"""Why a cluster cannot be: a smallest set of rules and capacities that contradict each other."""
+"""A smallest set of rules and capacities of an infeasible cluster that contradict each other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def conflicts(cluster: Cluster, options: Exact | None = None) -> tuple[str, ...]
     -------
     tuple of str or None
         Each with the rule, its level and number, and the class of nodes it is about; empty if
-        everything can hold; None if the effort did not suffice to tell.
+        everything can hold; None if the effort did not suffice to decide.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def conflicts(cluster: Cluster, options: Exact | None = None) -> tuple[str, ...]
 
 
 def _contradict(model: CpModel, switches: list[Any], options: Exact) -> bool | None:
-    """Whether constraints cannot hold together; None if that could not be told."""
+    """Return whether constraints cannot hold together; None if that was not decided."""
     from ortools.sat.python import cp_model
 
     trial = model.clone()

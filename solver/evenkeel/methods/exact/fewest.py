@@ -1,6 +1,6 @@
-"""The fewest moves that reach the goals of a small cluster, where a search may have made too many.
+"""CP-SAT search for the fewest moves that reach the goals of a small cluster.
 
-A search says how few moves are proven to be needed. Where it made a few more than that, and only
+Bounds prove how few moves are needed. Where the search made a few more than that, and only
 there, CP-SAT looks for fewer, from what the search found: most such models are settled in
 hundredths of a second.
 """
@@ -37,7 +37,7 @@ FAR = 3
 
 EFFORT, AGAIN, LEADERS, LONGEST = 0.1, 0.7, 0.02, 1.0
 """Deterministic seconds for the moves, for them where too many are left after all, for who leads
-after that, and for the moves where the caller says how long it may take."""
+after that, and for the moves where a time limit is given."""
 
 ROUNDS = 6
 """How often what is too many then is refined: that finds more than more of CP-SAT, and sooner."""
@@ -75,7 +75,7 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
 
 
 def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
-    """Return what was found, if there is anything and it is worth more, or else the outcome."""
+    """Return the answer found if it has a better objective, else the outcome."""
     if found.node is None or found.leader is None:
         return outcome
     node = kept(request.cluster, found.node)
@@ -88,7 +88,7 @@ def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
 
 
 def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
-    """Whether an answer leaves less to be wished than another, and harms nothing."""
+    """Return whether an answer has a better objective than another, and no regression."""
     return objective_tuple(request, one) < objective_tuple(request, other) and not regresses(
         request, one
     )
@@ -140,7 +140,7 @@ def _fewest(request: Request, stands: Placement, made: int | None, effort: float
 
 
 def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
-    """Let all be placed and led, within the targets, and no more wishes open than are."""
+    """Let all be placed and led, within the targets, and no more soft terms open than are."""
     variables = stages.variables
     few = sum(map(sum, variables.few))
     variables.model.add(sum(variables.missing) + sum(variables.unled) + few == 0)

@@ -1,9 +1,9 @@
-"""The last steps: what one replica or one leader mends is mended, whatever search came before.
+"""Last steps: improve an answer by single changes, whatever search found it.
 
 A search takes steps that help where it stands; CP-SAT, out of effort, ends anywhere. Here every
-single step that could mend something is tried: a leader is seated, a replica is placed, dropped or
-moved, two of a partition trade their roles. One is taken if less is undone by it, the most
-endangered first, while no kind of rule is broken more often and nothing is worse than it came.
+single step that could repair something is tried: elect a leader; place, drop or move a replica;
+exchange the roles of two. A step is taken if it leaves less undone, the most endangered first,
+while no kind of rule is broken more often and nothing is worse than initially.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ Step = tuple[dict[int, int], int]
 
 
 def with_last_steps(request: Request, outcome: Outcome) -> Outcome:
-    """Take single steps for as long as one of them mends something."""
+    """Take single steps as long as one of them repairs something."""
     steps = _Steps(request, outcome)
     if not steps.taken():
         return outcome
@@ -162,7 +162,7 @@ class _Steps:
         self.now, self._loads = then, levelness(self.cluster, then.placement).loads
 
     def _after(self, p: int, nodes: dict[int, int], leads: int) -> _Standing | None:
-        """Return where a step leads; None if it does not mend, or makes something worse."""
+        """Return where a step leads; None if it does not repair, or makes something worse."""
         was = self.now
         node, leader = was.placement.node.copy(), was.placement.leader.copy()
         node[list(nodes)] = list(nodes.values())
@@ -184,7 +184,7 @@ class _Steps:
         return None if worse else then
 
     def _crowds(self, p: int, node: NDArray[np.int32]) -> bool:
-        """Whether more of a partition would share domains than may: no audit need be made then."""
+        """Return whether more replicas would share domains than may; this needs no audit."""
         first, end = self.now.placement.first[p : p + 2].tolist()
         more = {True: 0, False: 0}  # on a node, and elsewhere: two kinds of violation
         for binding, domain in self._spreads:
@@ -234,7 +234,7 @@ class _Steps:
                 )
 
     def _is_led(self, p: int) -> bool:
-        """Whether who leads a partition may, or nobody need."""
+        """Return whether the leader of a partition may lead, or it needs none."""
         cluster, placement = self.cluster, self.now.placement
         if not has_leaders(cluster) or cluster.partitions.replicas[p] == 0:
             return True
@@ -243,7 +243,7 @@ class _Steps:
         return bool(votes) and self._may_lead(at)
 
     def _breaks(self, p: int) -> bool:
-        """Whether a partition, or its group, breaks a rule about where its replicas stand."""
+        """Return whether a partition or its group breaks a rule about its nodes."""
         group = self.cluster.partitions.group[p]
         return any(
             bool(((one.partition == p) | (one.group == group) & (one.group >= 0)).any())

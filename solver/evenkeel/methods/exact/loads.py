@@ -1,6 +1,6 @@
-"""Loads as constraints: capacities, shared ones too, and what is to be held against the targets.
+"""Loads as constraints: capacities, shared ones too, and loads to compare with the targets.
 
-A ``Scale`` is the door to whole numbers: loads are rounded up, capacities down.
+A ``Scale`` converts to whole numbers: loads are rounded up, capacities down.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ class Targets:
     target: float
 
     def most(self, excess: float) -> int:
-        """Return what the node may carry."""
+        """Return the load allowed on the node."""
         return int(np.floor(min(self.target * (1.0 + excess) * (1.0 + SNUG), UNBOUND)))
 
     def less(self, excess: float) -> int:
-        """Return what the node may carry to be better than something."""
+        """Return the load allowed on the node for a strictly better answer."""
         return int(np.ceil(min(self.target * (1.0 + excess) * (1.0 - SNUG), UNBOUND))) - 1
 
 
@@ -107,7 +107,7 @@ class Floor:
 
 
 def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Targets], list[Floor]]:
-    """Add what nodes and domains can hold, and say what is to be held against the goals."""
+    """Add the capacities of nodes and domains; return loads to compare with the goals."""
     cluster = variables.cluster
     classes = class_names(cluster)
     most = cluster.nodes.max_replicas
@@ -265,9 +265,9 @@ def changed_leaders(variables: Variables) -> list[Any]:
 
 
 def late_leaders(variables: Variables) -> list[Any]:
-    """Say of each partition that lost its leader whether it waits for a copy to lead it.
+    """Return for each partition that lost its leader whether it waits for a copy to lead.
 
-    Somebody else leads it then until the copy is made.
+    Another replica leads it until the copy is made.
     """
     cluster = variables.cluster
     placement, lives = cluster.placement, led_from(cluster) >= 0

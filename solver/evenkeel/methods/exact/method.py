@@ -1,4 +1,4 @@
-"""The ``exact`` method: CP-SAT on small clusters, from where ``balance`` ends."""
+"""The ``exact`` method: CP-SAT on small clusters, started from the answer of ``balance``."""
 
 import logging
 from dataclasses import replace
@@ -70,7 +70,7 @@ def _cut_short(search: Search) -> StopReason:
 
 
 def _proof_text(request: Request, answer: Outcome, proof: Proof) -> str:
-    """Say in a sentence what is proven, of what limits admit and where no hard rule is broken."""
+    """Return the sentence on the proof, within the limits and without broken hard rules."""
     within = within_limits(request)
     if proof.status == "infeasible":
         return f"Proven: no placement{within} keeps the hard rules."

@@ -52,7 +52,7 @@ class ViolationSummary(NamedTuple):
 
 
 def is_better(request: Request, found: Outcome, other: Outcome) -> bool:
-    """Whether ``other`` leaves less undone, the most endangered first, and nothing is worse."""
+    """Return whether ``other`` leaves less undone, the most endangered first, and no regression."""
     return ViolationSummary.of(request, other) < ViolationSummary.of(
         request, found
     ) and not regresses(request, other)
@@ -94,7 +94,7 @@ def audited_answer(request: Request, outcome: Outcome) -> tuple[Placement, Audit
 
 
 def missing(request: Request, outcome: Outcome) -> int:
-    """Replicas wanted that have no node which may hold them, and partitions that nobody leads."""
+    """Return the wanted replicas without a node, and the partitions without a leader."""
     cluster = request.cluster
     lacking = missing_places(cluster, outcome.node)
     unled = (outcome.leader < 0) & (lacking < cluster.partitions.replicas)
@@ -102,7 +102,7 @@ def missing(request: Request, outcome: Outcome) -> int:
 
 
 def regresses(request: Request, outcome: Outcome) -> bool:
-    """Whether a violation has increased, or a budget is exceeded."""
+    """Return whether a violation has increased, or a budget is exceeded."""
     cluster = request.cluster
     placement, audited = audited_answer(request, outcome)
     if exceeded(cluster, placement, request.limits):
@@ -113,7 +113,7 @@ def regresses(request: Request, outcome: Outcome) -> bool:
 def objective_tuple(
     request: Request, outcome: Outcome
 ) -> tuple[int, int, float, float, float, int]:
-    """Say what is undone, what soft rules cost, how far from the goals nodes are, and the moves.
+    """Return the objective: violations, cost of soft rules, distance to the goals, moves.
 
     Undone are places and leaders that are missing, and hard rules that are broken; of nodes, the
     worst comes first, and then all together.

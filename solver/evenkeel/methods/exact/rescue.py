@@ -1,4 +1,4 @@
-"""The exact way out for ``balance``: what its search left without a node, on small clusters."""
+"""CP-SAT after the search of ``balance``: place and repair what it left, on small clusters."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,24 +37,24 @@ SearchOn = Callable[[Request], Outcome]
 """A search that begins where a request starts."""
 
 EFFORT, AGAIN, WISHES = 0.05, 0.8, 0.01
-"""Deterministic seconds, the same on every machine, for placing and mending, for placing all where
-that may well be, and for wishes after that."""
+"""Deterministic seconds, the same on every machine: for placing and repairing, for placing all
+where that is likely, and for soft terms after that."""
 
 FIRST = 0.4
 """The part of it for endangering the fewest."""
 
 LONGEST = 1.0
-"""The same for each where the caller says how long it may take."""
+"""The same for each where a time limit is given."""
 
 PRECISION = 0.01
 """An excess over the targets this near to the least one is near enough."""
 
 
 def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
-    """Place and mend by CP-SAT what a search left over, if the cluster is small; then step by step.
+    """Place and repair by CP-SAT what a search left, if the cluster is small; then by single steps.
 
-    What CP-SAT mends is ``levelled`` by a search that begins there. Nothing more is tried once it
-    is known that no more can be placed or mended in the time given.
+    What CP-SAT repairs is ``levelled`` by a search that begins there. Nothing more is tried once it
+    is known that no more can be placed or repaired in the time given.
     """
     if size_of(request.cluster) > SMALL:
         return outcome
@@ -76,7 +76,7 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
         and ViolationSummary.of(request, better).missing
         < ViolationSummary.of(request, asked).missing
     ):
-        better = replace(better, message="")  # what it says of those left over holds no more
+        better = replace(better, message="")  # the text on replicas left is outdated
     if better is outcome:
         return outcome
     better = well_led(request, better)
@@ -86,7 +86,7 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
 def _asked_of_cp_sat(
     request: Request, outcome: Outcome, before: ViolationSummary, levelled: SearchOn
 ) -> Outcome:
-    """Place and mend what CP-SAT can, if that may be any."""
+    """Place and repair what CP-SAT can, if that may be any."""
     cluster = request.cluster
     start = cluster.placement.replaced(outcome.node, outcome.leader)
     effort = LONGEST if request.watch.has_limit else EFFORT
@@ -126,7 +126,7 @@ def _asked_of_cp_sat(
 def _levelled_by_cp_sat(
     request: Request, outcome: Outcome, repaired: Outcome, stages: Stages
 ) -> Outcome:
-    """Level what was mended with the fewest moves, with a proof if time allows."""
+    """Level what was repaired with the fewest moves, with a proof if time allows."""
     stages.search.effort = stages.search.spent + LONGEST
     stages.level_and_move()
     level = _answered(request, outcome, stages.found)
@@ -144,7 +144,7 @@ def _searched_on(request: Request, outcome: Outcome) -> Outcome:
 
 
 def _levelled_on(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
-    """Level from what CP-SAT mended, by search: that takes a quarter of what CP-SAT takes."""
+    """Level from what CP-SAT repaired, by search: that takes a quarter of what CP-SAT takes."""
     found = levelled(request.resumed_from(outcome))
     if ViolationSummary.of(request, found) > ViolationSummary.of(request, outcome) or regresses(
         request, found
@@ -186,7 +186,7 @@ def _no_better(
     other: Outcome | None,
     proof: Proof,
 ) -> Outcome:
-    """Say whether it is proven that what has no node finds none."""
+    """Return the outcome with the proof, if any, that the rest fits on no node."""
     if other is None or proof.status != "optimal":
         return outcome
     least = ViolationSummary.of(request, other)
@@ -198,7 +198,7 @@ def _no_better(
 
 
 def _proven_short(outcome: Outcome, summary: ViolationSummary, within: str) -> Outcome:
-    """Say of what is short of a live replica that it must be, ``within`` limits or whatever."""
+    """Return the outcome with the message that the rest is proven to fit nowhere."""
     if not summary.missing:
         return outcome
     text = f"the last {summary.missing:,} of the replicas find no node."
@@ -209,7 +209,7 @@ def _proven_short(outcome: Outcome, summary: ViolationSummary, within: str) -> O
 def _proof_message(
     request: Request, before: ViolationSummary, better: Outcome, proof: Proof
 ) -> Outcome:
-    """Say what was mended, and why it ends there: by the placement that is handed out."""
+    """Return the outcome with a message on the repairs and the stop reason of its placement."""
     cluster, after = request.cluster, ViolationSummary.of(request, better)
     placement = cluster.placement.replaced(better.node, better.leader)
     met = goals_met(levelness(cluster, placement), request.bounds)
@@ -221,9 +221,7 @@ def _proof_message(
     if placed > 0:
         text = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
     elif repaired > 0:
-        text = (
-            f"CP-SAT repaired {repaired} of {before.broken} rules that the search left broken."
-        )
+        text = f"CP-SAT repaired {repaired} of {before.broken} rules that the search left broken."
     return replace(better, stop_reason=stop, message=text)
 
 
@@ -231,7 +229,7 @@ OF_PLACES = frozenset({"unassigned", "on_dead", "not_kept", "min_active"})
 """What is broken where replicas have no node that keeps them."""
 
 OF_LEADERS = frozenset({"leader", "leaderless"})
-"""What a leader elsewhere may mend, however few nodes there are."""
+"""What a leader elsewhere may repair, however few nodes there are."""
 
 OF_MASKS = frozenset({"require", "voters_require", "forbidden"})
 """What is broken by replicas on nodes that are not open to them."""
@@ -240,7 +238,7 @@ OF_MASKS = frozenset({"require", "voters_require", "forbidden"})
 def is_hopeless(
     cluster: Cluster, limits: Limits, placement: Placement, audited: Audit, is_endangered: bool
 ) -> bool:
-    """Whether nothing that is broken can be mended, as each partition by itself shows.
+    """Return whether nothing that is broken can be repaired, as each partition by itself shows.
 
     Where partitions are endangered, moves may have been spent on the wrong ones, or on evacuating
     live replicas that had better stay until another stands beside them.
@@ -264,7 +262,7 @@ def is_hopeless(
 
 
 def _stand_apart(cluster: Cluster) -> bool:
-    """Whether no two replicas of a partition may share a node: who joins one makes no move."""
+    """Return whether replicas of a partition may not share a node; joining one is no move then."""
     apart = np.zeros(len(cluster.partitions), bool)
     for binding in partition_scope(cluster).bindings:
         if binding.kind == "spread" and binding.hard and binding.tier == "node":

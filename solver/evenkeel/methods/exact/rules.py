@@ -1,4 +1,4 @@
-"""Rules as constraints: limits and terms of partitions and groups, neighbours, leaders' places."""
+"""Rules as constraints: limits and terms of partitions and groups, dependencies, leaders."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _held(variables: Variables, members: Iterable[int], nodes: list[int]) -> Any
 
 
 def _occupied(variables: Variables, count: Any, most: int) -> Any:
-    """Whether a count is above 0, both ways."""
+    """Return whether a count is above 0, both ways."""
     used = variables.model.new_bool_var("")
     variables.model.add(count >= used)
     variables.model.add(count <= most * used)
@@ -148,9 +148,9 @@ def _terms(variables: Variables, rule: Rule, members: list[int], whose: tuple[st
 
 
 def _best_led(variables: Variables, p: int, lead: list[str]) -> list[SoftTerm]:
-    """Let nobody lead whose node is ranked behind that of a voter which could.
+    """Let no replica lead whose node ranks behind that of a voter which could.
 
-    That is a wish where what came broken is to be mended as far as can be.
+    It is a soft term where broken rules are repaired as far as possible.
     """
     soft_terms: list[SoftTerm] = []
     if not lead or not variables.leads[p]:

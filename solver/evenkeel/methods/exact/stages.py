@@ -77,7 +77,7 @@ class Proof:
 
 
 def within_limits(request: Request) -> str:
-    """Say that a proof is of what limits admit, where any are set; "" where none are."""
+    """Return the text that a proof holds within the limits; "" where none are set."""
     return "" if request.limits == Limits() else " within the limits"
 
 
@@ -189,11 +189,11 @@ FULL, SOME = 2, 1
 per domain soonest; where nothing is minimised, a part of it finds a placement sooner."""
 
 PARTS, FARTHEST = 1000, 1000
-"""Of a target: how fine what nodes are above theirs is added up, and how many of them at most."""
+"""Resolution of excesses as a part of the target, and the most of these parts."""
 
 NEARLY = 1e-4
-"""Excesses this close, as parts of the greater one where that is above 1, are told apart by asking
-for something strictly better."""
+"""Excesses this close, relative to the greater one where that is above 1, are compared by asking
+for a strictly better one."""
 
 
 @dataclass
@@ -313,7 +313,7 @@ class Stages:
     ) -> Stages:
         """Model a cluster, its rules and its budgets, and start from a placement.
 
-        ``slack`` says how far rules may be broken. What loading CP-SAT takes is left out of the
+        ``slack`` sets how far rules may be broken. The time to load CP-SAT is left out of the
         time limit, as what compiling takes. Raises ``CutShort`` if the time is over before the
         model is made.
         """
@@ -352,7 +352,7 @@ class Stages:
         return self.stages[-1] if self.stages and self.stages[-1].name == name else None
 
     def place(self) -> None:
-        """Place and lead as much as can be; then endanger the fewest, then meet the most wishes."""
+        """Place and lead the most; then endanger the fewest; then meet the most soft terms."""
         danger, most = self.danger
         unmet, most_unmet = self.unmet
         soft = 1 + most_unmet
@@ -381,17 +381,17 @@ class Stages:
 
     @property
     def unmet(self) -> tuple[Any, int]:
-        """What is wished for in vain, by weight, and the most it can be."""
+        """Weighted sum of unmet soft terms, and its upper limit."""
         parts = in_parts([soft.weight for soft in self.soft_terms])
         both = list(zip(parts, self.soft_terms, strict=True))
         return sum(n * one.amount for n, one in both), sum(n * one.most for n, one in both)
 
     def meet_soft_terms(self) -> None:
-        """Leave as few wishes open as can be, by weight."""
+        """Leave the fewest soft terms unmet, by weight."""
         self.minimise("wishes", self.unmet[0], 1)
 
     def repair(self) -> None:
-        """Place the most, then break the fewest rules, then the fewest wishes."""
+        """Place the most, then break the fewest rules, then the fewest soft terms."""
         variables = self.variables
         unmet, most_unmet = self.unmet
         soft = 1 + most_unmet
@@ -401,7 +401,7 @@ class Stages:
         self.minimise("missing", lacking, many)
 
     def place_all(self) -> None:
-        """Place and lead all, however many wishes that costs."""
+        """Place and lead all, however many soft terms that costs."""
         variables = self.variables
         variables.model.add(sum(variables.missing) + sum(variables.unled) == 0)
         self.minimise("missing", 0 * sum(variables.missing), 1)
@@ -420,7 +420,7 @@ class Stages:
 
     @property
     def handed_on(self) -> Any:
-        """How often leads are handed on, but for those that somebody has to take over anyway."""
+        """Leader changes, except those of leaders that are lost."""
         return sum(self.changes) + sum(self.late)
 
     def minimise(self, name: str, objective: Any, parts: int) -> None:
@@ -501,7 +501,7 @@ class Stages:
         self.minimise("others", sum(above), PARTS)
 
     def _try(self, gauges: list[Targets], most: list[int]) -> bool | None:
-        """Whether every node can carry so little; None if time ran out. Keeps the answer if so."""
+        """Return whether all nodes can carry so little, and keep the answer; None without time."""
         model = self.variables.model
         wanted = model.new_bool_var("")
         for one, limit in zip(gauges, most, strict=True):
@@ -521,7 +521,7 @@ class Stages:
         )
 
     def _is_loaded_beyond_nothing(self) -> bool:
-        """Whether a node whose target is 0 carries load in the best answer."""
+        """Return whether a node whose target is 0 carries load in the best answer."""
         return any(one.target <= 0.0 < self._solver.value(one.reading) for one in self.gauges)
 
     def _keep(self, solver: Any) -> None:

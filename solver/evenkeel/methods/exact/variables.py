@@ -62,7 +62,7 @@ class Slack:
 
     @property
     def repairs(self) -> bool:
-        """Whether what came broken may be mended in part."""
+        """Whether a rule that came broken may be repaired in part."""
         return bool(self.stays.any())
 
     def slack(self, kind: str, whose: str, member: int, about: str | int) -> Any:
@@ -116,8 +116,8 @@ DEEPEST = 3
 """Partitions so many live replicas short of ``min_active``, or more, are equally endangered."""
 
 PARTS, HEAVIEST = 100, 10_000
-"""Of the lightest weight: how fine others are told apart, if they are no multiples of it; and the
-most that any counts, be it in whole ones or in such parts."""
+"""Resolution of weights as a part of the lightest, if they are no multiples of it; and the most
+that any weight counts."""
 
 
 class CutShort(Exception):
@@ -126,7 +126,7 @@ class CutShort(Exception):
 
 @dataclass
 class Reasons:
-    """Names of constraints, so that a set of them that cannot hold together can be told.
+    """Names of constraints, so that a set of contradicting ones can be reported.
 
     A ``watch`` ends the making of a model that takes too long.
     """
@@ -136,7 +136,7 @@ class Reasons:
     watch: Watch | None = None
 
     def look(self) -> None:
-        """Let clock and caller say whether to go on; ``CutShort`` if not."""
+        """Ask the clock and the caller whether to go on; raise ``CutShort`` if not."""
         if self.watch is not None:
             self.watch.hear()
             if self.watch.reason is not None:
@@ -192,7 +192,7 @@ class Variables:
     def together(self, alike: list[int], n: int, kind: int, of: list[dict[int, Any]]) -> Any:
         """Return how many of some partitions' replicas, or leaders, a node holds, as one unknown.
 
-        What nothing tells apart is then counted before it is dealt out.
+        Indistinguishable partitions are then counted before it is dealt out.
         """
         if len(alike) == 1:
             return of[alike[0]][n]
@@ -249,7 +249,7 @@ def add_variables(
             found: dict[int, Any] = {}
             for n in range(len(cluster.nodes)) if number else ():
                 held, pinned = standing.of_kind(p, n, kind)
-                # who stands there already may trade roles: nobody joins the node
+                # its replicas may exchange roles: none joins the node
                 most = number if cluster.nodes.may_receive[n] else min(number, standing.on(p, n))
                 barred = []
                 if not cluster.nodes.may_hold[n] and pinned == 0:
@@ -356,7 +356,7 @@ def _leader(variables: Variables, p: int) -> dict[int, Any]:
     """Let one voter lead that may, if there is one.
 
     Where things may stay as bad as they came, who leads and lives may lead on though it may not,
-    and then somebody does.
+    and then another replica does.
     """
     model, may_lead = variables.model, variables.cluster.nodes.may_lead
     voters = variables.voters[p]
@@ -440,7 +440,7 @@ class _Standing:
 
 
 def stuck(cluster: Cluster, k: int) -> bool:
-    """Whether a replica is pinned to a node that may hold nothing: it stays, and does not count."""
+    """Return whether a replica is pinned to a node that may hold nothing: it stays, uncounted."""
     n = cluster.placement.node[k]
     pinned = bool(cluster.placement.flags[k] & Flag.PINNED)
     return n >= 0 and pinned and not cluster.nodes.may_hold[n]
@@ -452,7 +452,7 @@ def class_names(cluster: Cluster) -> NDArray[np.object_]:
 
 
 def symmetric_partitions(cluster: Cluster) -> list[list[int]]:
-    """Put the partitions together that nothing tells apart.
+    """Return sets of indistinguishable partitions.
 
     Examples
     --------
@@ -485,7 +485,7 @@ def symmetric_partitions(cluster: Cluster) -> list[list[int]]:
 
 
 def twins(variables: Variables) -> list[list[int]]:
-    """Find the sets of two partitions or more that nothing tells apart."""
+    """Return the sets of two or more indistinguishable partitions."""
     return [alike for alike in variables.alike if len(alike) > 1]
 
 

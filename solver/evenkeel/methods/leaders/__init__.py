@@ -1,1 +1,1 @@
-"""The ``leaders`` method: who leads, replicas staying where they are."""
+"""The ``leaders`` method: choose leaders of a fixed placement."""

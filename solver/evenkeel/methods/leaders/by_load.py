@@ -1,10 +1,10 @@
-"""``leaders`` by load: the fullest node as empty as the choice of leaders can make it, and a bound.
+"""``leaders`` by load: minimise the load of the fullest node by the choice of leaders.
 
-What is levelled is the load of nodes over the fair one, in every dimension in which leading adds or
-takes any. Below the answer stand, in this order, as many as are needed: what each node carries
-whoever leads, and what all nodes that lead must carry together; and the relaxation in which a
-partition may be led by several, a linear program, whose dual prices are the certificate: whoever
-multiplies levels by them, partition by partition with its cheapest leader, gets the bound.
+Minimised is the load of nodes over the fair load, in every dimension in which leading adds or takes
+load. Three bounds prove the answer, tried in this order: the load of each node without its leaders;
+the load that all nodes which lead must carry together; and the relaxation in which several replicas
+lead a partition, a linear program. Its dual prices are the certificate: the sum over partitions of
+the cheapest leader at these prices is the bound.
 
 With one dimension and equal loads of all leaders it is a flow, and the answer is exact.
 """
@@ -56,7 +56,7 @@ class LoadProof:
     changes : int
         Leaders that lived and lead no more.
     leaderless : int
-        Partitions that nobody can lead, or has room to.
+        Partitions that no replica can lead, or has room to.
     """
 
     level: float
@@ -157,7 +157,7 @@ def _levels(request: Request, arcs: Arcs) -> Levels:
 
 
 def _floor(task: Levels) -> NDArray[np.float64]:
-    """Return what each node carries at least, (N, D): partitions with one choice, and relief."""
+    """Return the least load of each node, (N, D): partitions with one choice, and relief."""
     arcs = task.arcs
     alone = (np.bincount(arcs.p, minlength=arcs.count) == 1)[arcs.p]
     floor = task.base.copy()
@@ -173,7 +173,7 @@ def _simple_bound(request: Request, task: Levels) -> Bound:
     names = [cluster.dimensions[d] for d in task.dimension.tolist()]
     floor = _floor(task)
     fullest_node, dimension = divmod(int(floor.argmax()), floor.shape[1])
-    where = f"{cluster.nodes.names[fullest_node]} in {names[dimension]}, whoever leads"
+    where = f"{cluster.nodes.names[fullest_node]} in {names[dimension]}, whichever replica leads"
     best = Bound(float(floor.max()), where, np.zeros(floor.shape))
     best.price[fullest_node, dimension] = 1.0
     among = np.unique(task.arcs.node)
@@ -190,7 +190,7 @@ def _simple_bound(request: Request, task: Levels) -> Bound:
 
 
 def _priced(task: Levels, price: NDArray[np.float64]) -> float:
-    """Return what the nodes' levels cost at prices, 1 in all, each partition led where cheapest."""
+    """Return the bound at prices that sum to 1: each partition led where it is cheapest."""
     arcs = task.arcs
     first = np.searchsorted(arcs.p, np.arange(arcs.count))
     cheapest = np.minimum.reduceat((price[arcs.node] * task.share).sum(axis=1), first)
@@ -231,13 +231,13 @@ def _relaxed(task: Levels) -> tuple[Bound, NDArray[np.int64]] | None:
     price = (price / price.sum()).reshape(nodes, dimensions)
     order = np.lexsort((np.arange(count), -solved.x[:count], arcs.p))
     nearest = order[np.searchsorted(arcs.p, np.arange(arcs.count))]
-    # not what the solver says of its own optimum: prices give a bound whatever they are
+    # any prices give a valid bound; the optimum of the solver is not trusted
     bound = Bound(_priced(task, price), "the linear relaxation", price)
     return bound, nearest.astype(np.int64)
 
 
 def _is_flow(task: Levels) -> bool:
-    """Whether all leads weigh alike in one dimension, on nodes that can carry any."""
+    """Return whether all leads weigh alike in one dimension, on nodes that can carry any."""
     extra = task.extra
     sole = extra.shape[1] == 1 and extra[0, 0] > 0.0 and bool((extra == extra[0, 0]).all())
     target = task.target[task.arcs.node]

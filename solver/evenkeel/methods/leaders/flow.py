@@ -1,4 +1,4 @@
-"""Who could lead what where replicas are, and the flow through it that changes the fewest."""
+"""Possible leaders of a fixed placement, and the flow that changes the fewest."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ class Arcs:
     replica : ndarray of int64, shape (A,)
         Index of each replica that may lead, ascending.
     p : ndarray of int64, shape (A,)
-        Its partition among those that somebody can lead.
+        Its partition among those that a replica can lead.
     node : ndarray of int64, shape (A,)
         Where it stands.
     leads : ndarray of bool, shape (A,)
         Whether it leads now.
     count : int
-        Partitions that somebody can lead.
+        Partitions that a replica can lead.
     """
 
     replica: NDArray[np.int64]

@@ -40,9 +40,9 @@ class LeadersProof:
     most : ndarray of int64, shape (N,)
         Leaders that each node may have at that ratio.
     changes : int
-        Leaders that lived and lead no more; nobody needs fewer for ``ratio`` where nodes have room.
+        Live leaders that are replaced; no answer with ``ratio`` has fewer where nodes have room.
     leaderless : int
-        Partitions that nobody can lead, or has room to.
+        Partitions that no replica can lead, or has room to.
     """
 
     ratio: float
@@ -186,7 +186,7 @@ class Handed(NamedTuple):
     on : int
         Those whose leader lived: what results and limits count as changes.
     over : int
-        Those whose leader is lost, or that had none, so that somebody took over.
+        Partitions whose leader is lost, or that had none, and that have one now.
     """
 
     on: int
@@ -202,7 +202,7 @@ class Handed(NamedTuple):
         return cls(int((other & lived).sum()), int((other & ~lived & (led >= 0)).sum()))
 
     def takeover_note(self) -> str:
-        """Say how many had to be taken over, as a sentence after another; "" for none."""
+        """Return a sentence on the lost leaders that were replaced; "" for none."""
         if not self.over:
             return ""
         return f" {counted(self.over, 'partition')} had no leader that lives."

@@ -1,4 +1,4 @@
-"""Whether nodes, and domains with a capacity of their own, have room for whom leaders would be.
+"""Headroom of nodes, and of domains with a capacity of their own, for leaders.
 
 Where replicas stay, only a lead can fill a node. Most clusters have room for any choice, and then
 nothing of this is looked at again.
@@ -35,20 +35,20 @@ class LeaderStart(NamedTuple):
 
 
 def unled(start: Placement, arcs: Arcs) -> Placement:
-    """Return a placement in which nobody leads what the arcs could."""
+    """Return a placement without the leaders that the arcs decide."""
     leader = start.leader.copy()
     leader[start.owner[arcs.replica]] = -1
     return start.replaced(start.node, leader)
 
 
 def lead_loads(cluster: Cluster, start: Placement, arcs: Arcs) -> NDArray[np.float64]:
-    """Return what leading each partition of the arcs adds to a voter's node, (P, D)."""
+    """Return the load that leading each partition of the arcs adds to a voter's node, (P, D)."""
     load = cluster.partitions.load
     return np.asarray(load.leader - load.voter)[_owners(start, arcs)]
 
 
 def room_of(cluster: Cluster, start: Placement, arcs: Arcs) -> LeadRoom:
-    """Say what leading takes and what there is; of no dimension where any choice has room."""
+    """Return the load of leading and the headroom; no dimension where any choice has room."""
     row = _rows(cluster)
     weight = lead_loads(cluster, start, arcs)
     beat()
@@ -63,7 +63,7 @@ def room_of(cluster: Cluster, start: Placement, arcs: Arcs) -> LeadRoom:
 
 
 def overflows(arcs: Arcs, room: LeadRoom, taken: NDArray[np.int64]) -> bool:
-    """Whether a row would carry more than it may if partitions were led over these arcs."""
+    """Return whether a row would carry more than it may if partitions were led over these arcs."""
     more = _sums(room.row, arcs.node[taken], room.weight, slice(None), len(room.base))
     return bool((room.base + more > room.most).any())
 
@@ -111,11 +111,11 @@ def initial_leaders(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRo
 
 
 def left_as_they_came(left: int) -> tuple[str, ...]:
-    """Warn of partitions that nobody better than who came has room to lead."""
+    """Warn of partitions whose leader stays since no better one has room."""
     if left == 0:
         return ()
     return (
-        f"{left:,} partitions stay led as they came: nobody else has room. What is proven is "
+        f"{left:,} partitions keep their leader: no other node has room. What is proven is "
         "of the others.",
     )
 
@@ -148,7 +148,7 @@ def _rows_of(room: LeadRoom, node: int) -> NDArray[np.int64]:
 def _loads_of_rows(
     cluster: Cluster, row: NDArray[np.int64], placement: Placement
 ) -> NDArray[np.float64]:
-    """Return what nodes and domains carry under a placement, (M, D)."""
+    """Return the load of nodes and domains under a placement, (M, D)."""
     count = sum(map(len, cluster.topology.tier_capacity.values()), len(cluster.nodes))
     return _sums(row, np.arange(len(row)), node_loads(cluster, placement), slice(None), count)
 

@@ -1,1 +1,1 @@
-"""The ``balance`` method with ``Goals``: mend, place, and level with the fewest moves."""
+"""The ``balance`` method with ``Goals``: repair, place, and balance with the fewest moves."""

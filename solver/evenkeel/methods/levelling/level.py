@@ -1,4 +1,4 @@
-"""Placing and levelling: the descent piece by piece, then pairs of replicas that move at once.
+"""Place and balance: descent in slices of work, then moves of two replicas at once.
 
 Where the highest node stays above its target, whatever keeps it there, it is let be, and the others
 are levelled.
@@ -158,7 +158,7 @@ def level_pairs(run: Run) -> None:
 
 
 def _is_lower(run: Run, before: Height) -> bool:
-    """Whether the fullest node is worth the moves less full than before, or all together are."""
+    """Return whether the fullest node, or the sum of excesses, improved enough for the moves."""
     now, worth = height_of(run), run.parameters.worth_moving
     if now[:2] > before[:2]:
         return False
@@ -170,7 +170,7 @@ def _is_lower(run: Run, before: Height) -> bool:
 
 
 def level_the_others(run: Run) -> None:
-    """Level what is less high, where the highest stay above their targets, whatever keeps them.
+    """Balance the other nodes where the fullest cannot reach their targets.
 
     What cannot be relieved outweighs all else: beside it, nothing that others would gain seems
     worth a try. So the highest are let be where they are, for as long as the others get lower.
@@ -224,7 +224,7 @@ def take_back_idle_moves(run: Run) -> None:
 
 
 def _let_be_the_highest(run: Run) -> None:
-    """Let the highest nodes carry what they do, and no more; ask others for their targets."""
+    """Set the load of the fullest nodes as their target; the others keep theirs."""
     state, nodes = run.state, run.problem.nodes
     high, led_high = highest_of(state, run.targets)
     nodes = nodes._replace(
@@ -236,7 +236,7 @@ def _let_be_the_highest(run: Run) -> None:
 
 
 def is_spent(run: Run) -> bool:
-    """Whether some budget leaves no room for one more of what it counts."""
+    """Return whether some budget leaves no room for one more of what it counts."""
     budgets, state = run.problem.budgets, run.state
     if not budgets.binds:
         return False
@@ -252,7 +252,7 @@ def is_spent(run: Run) -> bool:
 
 
 def moves_spent(run: Run) -> bool:
-    """Whether no replica may move any more."""
+    """Return whether no replica may move any more."""
     budgets, state = run.problem.budgets, run.state
     return budgets.binds and bool(
         state.spent[0] >= budgets.moves
@@ -263,7 +263,7 @@ def moves_spent(run: Run) -> bool:
 
 
 def _all_closed(run: Run) -> bool:
-    """Whether no node that accepts replicas may take one more."""
+    """Return whether no node that accepts replicas may take one more."""
     budgets, state, nodes = run.problem.budgets, run.state, run.problem.nodes
     for tier in budgets.tiers.tolist():
         where = run.problem.domains.domain[tier][nodes.accepts]

@@ -48,7 +48,7 @@ from evenkeel_kernels.levelling.losses.series import play_series
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
-    """Arrays that nobody else may use while a loss is played."""
+    """Arrays that one thread uses while it answers a loss."""
 
     problem: Problem
     state: State
@@ -71,7 +71,7 @@ class Workspace:
 
 
 class Workspaces:
-    """Desks on one cluster, each made of what was compiled once.
+    """Workspaces of one cluster, each copied from what was compiled once.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Workspaces:
 
     @contextmanager
     def one(self) -> Iterator[Workspace]:
-        """Lend a desk; as many are made as are used side by side."""
+        """Lend a workspace; as many are made as threads need at once."""
         try:
             workspace = self._free.pop()  # atomic, as giving back is
         except IndexError:
@@ -157,8 +157,8 @@ def _new_report(state: State) -> Told:
 class Standing:
     """A cluster in which all is well, with all that the loss of nodes asks for.
 
-    Several threads may ask at once: each takes a desk of its own. An answer depends on the cluster,
-    the nodes and the goals alone, bit by bit, not on what was asked before.
+    Several threads may ask at once: each takes its own workspace. An answer depends on the cluster,
+    the nodes and the goals alone, bit by bit, not on earlier questions.
     """
 
     cluster: Cluster
@@ -279,7 +279,7 @@ def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:
 
 
 def roles_fit(cluster: Cluster) -> bool:
-    """Whether as many replicas of each partition vote as are wanted to."""
+    """Return whether as many replicas of each partition vote as are wanted to."""
     placement, partitions = cluster.placement, cluster.partitions
     votes = (placement.role == Role.VOTER) & (placement.node >= 0)
     if not placement.role.any() and np.array_equal(partitions.voters, partitions.replicas):
@@ -292,7 +292,7 @@ def roles_fit(cluster: Cluster) -> bool:
 def stock_and_demands(
     cluster: Cluster, rows: RowDemands, share: NDArray[np.float64]
 ) -> tuple[Stock, Demanded]:
-    """Count what there is, sizes being by ``share (D,)``, and say what is demanded of it."""
+    """Count replicas and nodes, sizes by ``share (D,)``, and return them with the demands."""
     nodes, partitions, placement = cluster.nodes, cluster.partitions, cluster.placement
     placed = PlacementCounts.of(cluster, placement)
     first, member = by_node(np.array(placement.node), len(nodes))

@@ -1,4 +1,4 @@
-"""Making room: a replica that fits nowhere displaces smaller ones, and these still smaller ones.
+"""Ejection chains: a replica that fits nowhere displaces smaller ones, and these smaller ones.
 
 Where that leads nowhere, one of any size makes way that has room elsewhere.
 
@@ -105,7 +105,7 @@ def make_room_to_lead(
 
 
 def _has_no_node(problem: Problem, state: State) -> NDArray[np.bool_]:
-    """Whether each replica stands nowhere, or where it came from, (K,)."""
+    """Return whether each replica stands nowhere, or where it came from, (K,)."""
     return np.asarray((state.node < 0) | (state.node == problem.partitions.home))
 
 
@@ -143,7 +143,7 @@ class _Search:
             failures = 0 if self.settles(k) else failures + 1
 
     def settles(self, k: int) -> bool:
-        """Whether ``k`` found a node; if not, all is as it was."""
+        """Return whether ``k`` found a node; if not, all is as it was."""
         state = self.state
         before, leader = state.node.copy(), state.leader.copy()
         closed = np.zeros(len(state.replicas), bool)
@@ -194,7 +194,7 @@ class _Search:
         return order[roomy[order]]
 
     def _moved(self, k: int, closed: NDArray[np.bool_]) -> tuple[bool, int]:
-        """Whether ``k`` has another node now, and which one others have left for it; -1: none."""
+        """Return whether ``k`` has another node now, and the node vacated for it, else -1."""
         if self._fits(k):
             return True, -1
         if not self.may_go_on():
@@ -222,7 +222,7 @@ class _Search:
         return self._fits(k), there
 
     def _fits(self, k: int) -> bool:
-        """Whether a node has room for ``k``, which goes there."""
+        """Return whether a node has room for ``k``, which goes there."""
         state, order = self.state, np.array([k], np.int64)
         made = best_fit(
             self.problem, state, self.scan, order, self.forced, state.leader >= 0, 0.5 * FAR, 0, 1

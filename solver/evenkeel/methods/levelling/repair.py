@@ -87,9 +87,8 @@ def _placed(run: Run, order: NDArray[np.int64], stage: str, led: NDArray[np.bool
 def most_endangered_first(run: Run, waiting: NDArray[np.bool_]) -> NDArray[np.int64]:
     """List what is ``waiting (K,)``: the fewest live replicas against ``min_active`` first.
 
-    Then by quorum. Each replica of a partition that is mended makes the next one less urgent. What
-    still lives where it must leave comes last. What is equally urgent is in the order of
-    `repairs_first`.
+    Then by quorum. Each replica of a partition that is placed makes the next one less urgent. Live
+    replicas that must leave their node come last. Ties are in the order of `repairs_first`.
     """
     cluster, state = run.request.cluster, run.state
     placement, partitions = cluster.placement, cluster.partitions
@@ -187,7 +186,7 @@ def _placed_beyond(run: Run, came: NDArray[np.int64], waiting: NDArray[np.bool_]
 
 
 def _place_unled(run: Run) -> bool:
-    """Place what has no node with the room to lead, of partitions that nobody leads in any case."""
+    """Place what has no node with the room to lead, of partitions without a leader in any case."""
     nowhere = run.waiting & (run.state.node < 0)
     nowhere &= (run.state.leader < 0)[run.problem.partitions.owner]
     if not nowhere.any() or not has_leaders(run.request.cluster):
@@ -236,7 +235,7 @@ def _drop(run: Run) -> bool:
 
 
 def _is_missed(run: Run, replicas: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a partition is worse than it came without each of some replicas."""
+    """Return whether a partition is worse than it came without each of some replicas."""
     cluster, node = run.request.cluster, run.state.node.copy()
     node[replicas] = -1
     without = cluster.placement.replaced(node, run.state.leader)
@@ -362,7 +361,7 @@ def drop(
 
 
 def may_leave(problem: Problem, state: State, replicas: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each of ``replicas (M,)`` is movable, and the budgets of its domains let it go."""
+    """Return whether each of ``replicas (M,)`` is movable within the budgets of its domains."""
     budgets, movable = problem.budgets, problem.partitions.movable[replicas]
     if not budgets.binds:
         return movable
@@ -383,7 +382,7 @@ def _fewest_first(
 
 
 def beyond_limits(problem: Problem, state: State, forced: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which replicas leave so that the others are within both limits, (K,) bool.
+    """Return which replicas leave so that the others are within both limits, (K,) bool.
 
     Those that are ``forced (K,)`` leave in any case.
     """
@@ -432,6 +431,6 @@ def _leave_domains(
 
 
 def _leads(problem: Problem, state: State, replicas: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each of some replicas leads its partition."""
+    """Return whether each of some replicas leads its partition."""
     p = problem.partitions.owner[replicas]
     return np.asarray(replicas == problem.partitions.first[p] + state.leader[p])

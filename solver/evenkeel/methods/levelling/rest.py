@@ -1,4 +1,4 @@
-"""Whether anything is left to do, how much, and whether what was done is worth its moves."""
+"""Termination test: whether work is left, how much, and whether an answer is worth its moves."""
 
 from typing import NamedTuple
 
@@ -22,12 +22,12 @@ HIGH = 0.5
 
 
 def at_rest(run: Run) -> bool:
-    """Whether nothing must move, every leader may lead, and every node is within its target."""
+    """Return whether nothing must move, all leaders may lead and all nodes are within target."""
     return nothing_due(run) and run.ratio <= 1.0
 
 
 def nothing_due(run: Run) -> bool:
-    """Whether nothing must move, and every leader may lead."""
+    """Return whether nothing must move, and every leader may lead."""
     if run.forced.any() or _is_worth_leading(run):
         return False
     state, partitions = run.state, run.problem.partitions
@@ -39,7 +39,7 @@ def nothing_due(run: Run) -> bool:
 
 
 def is_worth_it(run: Run, before: float) -> bool:
-    """Whether all is level, or nodes are a good deal less above their targets than ``before``.
+    """Return whether the goals are met, or the excesses are clearly smaller than ``before``.
 
     Where goals cannot be reached, every run finds something a little better; each would move
     replicas for it, and the next one others.
@@ -58,7 +58,7 @@ def count_misled(run: Run) -> int:
 
 
 def _is_worth_leading(run: Run) -> bool:
-    """Whether so many are led from a worse choice of their rule that replicas may move for it.
+    """Return whether replicas may move since too many leaders are a worse choice of their rule.
 
     Where these choices and the targets contend for room, some always are, and each run would find
     others. On a small cluster any is one too many.
@@ -88,7 +88,7 @@ class Height(NamedTuple):
 
 
 def height_of(run: Run) -> Height:
-    """Say how far from the targets the run stands."""
+    """Return how far from the targets the run is."""
     problem, load = run.problem, run.state.load
     nodes, targets = problem.nodes, run.targets
     over = load * targets.scale > 1.0
@@ -99,7 +99,7 @@ def height_of(run: Run) -> Height:
 
 
 def evenly_full(problem: Problem) -> NDArray[np.float64]:
-    """Return what each node carries where it is as full as the least target of any, (D, N)."""
+    """Return the load of each node at the utilisation of the least target of any, (D, N)."""
     nodes = problem.nodes
     counts = (nodes.capacity > 0.0) & np.isfinite(nodes.capacity) & (nodes.watermark > 0.0)
     part = np.where(counts, nodes.watermark, np.inf) / np.where(counts, nodes.capacity, 1.0)
@@ -109,7 +109,7 @@ def evenly_full(problem: Problem) -> NDArray[np.float64]:
 
 
 def highest_of(state: State, targets: Targets) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Say which nodes are about as far above their targets as the highest: loads (D, N), leaders.
+    """Return the nodes about as far above their targets as the worst: loads (D, N), leaders.
 
     None where all nodes are within them.
     """
@@ -119,7 +119,7 @@ def highest_of(state: State, targets: Targets) -> tuple[NDArray[np.bool_], NDArr
 
 
 def let_be_the_highest(state: State, targets: Targets) -> None:
-    """Take what the highest nodes carry and lead for their targets."""
+    """Set the targets of the fullest nodes to their load and leaders."""
     high, led_high = highest_of(state, targets)
     targets.scale[high] = 1.0 / state.load[high]
     targets.leader_scale[led_high] = 1.0 / state.leaders[led_high]

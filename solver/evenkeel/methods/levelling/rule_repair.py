@@ -32,18 +32,18 @@ from evenkeel_kernels.levelling.repair import mend
 from evenkeel_kernels.levelling.slices import RULES, slices
 
 PAIRED = 32
-"""Partitions mended by pairs between two looks at the clock."""
+"""Partitions repaired by pairs between two looks at the clock."""
 
 
 def rules_broken(run: Run, placement: Placement) -> list[Violations]:
-    """Rules broken in a placement that moves can mend; who leads is another matter."""
+    """Rules broken in a placement that moves can repair; who leads is another matter."""
     standing = PlacementCounts.of(run.request.cluster, placement)
     found = broken_limits(standing) + broken_terms(standing)
     return [one for one in found if one.kind != "lead" and one.count]
 
 
 def some_repaired(run: Run) -> bool:
-    """Whether hard rules of some kind, capacities among them, are broken less often than before."""
+    """Return whether hard rules of some kind, or capacities, are broken less often than before."""
     was, now = (
         Counter(
             {
@@ -58,7 +58,7 @@ def some_repaired(run: Run) -> bool:
 
 
 def repair_rules(run: Run) -> bool:
-    """Mend broken rules, one move at a time; whether any move was made and left a node too full."""
+    """Repair broken rules move by move; return whether a move was made and left a node too full."""
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
     left, made, reached = np.array([run.most_moves - run.moves, 0]), np.zeros(1, np.int64), 0
@@ -167,7 +167,7 @@ def new_counts(problem: Problem) -> NDArray[np.int64]:
 
 
 def kinds_of(problem: Problem) -> NDArray[np.int64]:
-    """Which nodes no rule tells apart, (N,): same domains, same masks, same rank as a leader."""
+    """Return classes of nodes with the same domains, masks and leader rank, (N,)."""
     rules = problem.rules
     columns = [
         problem.domains.domain[:-1],

@@ -1,17 +1,17 @@
-"""The ``balance`` method: mend, re-home, level with the fewest moves, and stop there.
+"""The search of ``balance``: repair, relocate and balance with the fewest moves.
 
 Budgets bind all of it: they are among the rules that admit a move.
 
 1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so
    do some on nodes and in domains beyond their limits.
 2. *Repair*, where budgets bind: what waits is placed, the most endangered partitions first.
-3. *Mend*: rules broken between replicas are mended, one move at a time; a partition that no replica
-   can lead where it stands has one moved.
+3. *Rules*: rules broken between replicas are repaired, one move at a time; a partition without a
+   replica that can lead where it is has one moved.
 4. *Place and level*: the descent places what waits, together with the fewest replicas that
    over-full nodes must give away, and brings every node below its target; a replica that fits
-   nowhere takes the room of smaller ones, or of any that fits elsewhere. What could not be mended
+   nowhere takes the room of smaller ones, or of any that fits elsewhere. What could not be repaired
    for want of room is tried again.
-5. *Pairs*: two replicas of a partition move at once, to mend it, or where single moves did not
+5. *Pairs*: two replicas of a partition move at once, to repair it, or where single moves did not
    level all. Where goals are missed still, the highest nodes are let be and the others levelled;
    and where soft rules shall yield to goals, they do. Moves that bring missed goals no nearer are
    taken back: under budgets they would be made in vain, run after run. Where walks levelled all,
@@ -99,7 +99,7 @@ from evenkeel_kernels.levelling.slices import at_once, looks_in_slice
 
 
 def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
-    """Mend, place and level by search, and refine what was found where replicas are few."""
+    """Repair, place and level by search, and refine what was found where replicas are few."""
 
     def phases(run: Run) -> None:
         before, changed = excess(run.state, run.targets), must_change(run)
@@ -113,7 +113,7 @@ def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
 
 
 def searched(request: Request, parameters: Parameters = DEFAULT, *, work: int = 0) -> Outcome:
-    """Mend, place and level by search, without refining, after so much ``work``."""
+    """Repair, place and level by search, without refining, after so much ``work``."""
 
     def phases(run: Run) -> None:
         before, changed = excess(run.state, run.targets), must_change(run)
@@ -172,7 +172,7 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
 
 
 def search(run: Run) -> None:
-    """Repair, mend, place and level, as far as clock, work and caller allow."""
+    """Repair, repair, place and level, as far as clock, work and caller allow."""
     run.broken = rules_broken(run, run.request.start)
     # what waits goes before rules, which would else take all of a budget, the time or the work
     if run.problem.budgets.binds or (run.broken and run.has_limit):
@@ -201,7 +201,7 @@ def search(run: Run) -> None:
 
 
 def repair_late(run: Run) -> bool:
-    """Mend what had no room before all was level; whether that left a node too full."""
+    """Repair what had no room before all was level; whether that left a node too full."""
     too_full = repair_leaders(run)
     too_full |= make_way_for_leaders(run)
     too_full |= place_what_fits(run) and run.ratio > 1.0
@@ -209,7 +209,7 @@ def repair_late(run: Run) -> bool:
 
 
 def must_change(run: Run) -> bool:
-    """Whether something must change, however little nodes are above their targets."""
+    """Return whether something must change, however little nodes are above their targets."""
     return bool(run.dropped.any()) or not nothing_due(run)
 
 
@@ -352,7 +352,7 @@ def refine_small(run: Run) -> bool:
 
 
 def _forced(run: Run) -> NDArray[np.bool_]:
-    """Return what must not be where it came from, (K,), wherever the search began."""
+    """Return the replicas that must not stay on their initial node, (K,)."""
     request, cluster = run.request, run.request.cluster
     if request.start is cluster.placement:
         return run.due
@@ -395,7 +395,7 @@ ROUNDS = 8
 """How often nodes are filled and then trade replicas."""
 
 PAIRS = 50_000_000
-"""Pairs of replicas looked at for exchanges, unless the caller says how long they may take."""
+"""Pairs of replicas looked at for exchanges, unless a time limit is given."""
 
 
 def fill_to_floors(run: Run) -> None:
@@ -414,19 +414,19 @@ def fill_to_floors(run: Run) -> None:
 
 
 def floors_met(run: Run) -> bool:
-    """Whether every node holds its floor; true where none is asked for."""
+    """Return whether every node holds its floor; true where none is asked for."""
     floor = floors_of(run)
     # what leaves a node may leave a rounding below nothing there
     return bool(((run.state.load >= floor) | (floor <= 0.0)).all())
 
 
 def floors_of(run: Run) -> NDArray[np.float64]:
-    """Return what each node is to hold at least, up to a rounding, (D, N)."""
+    """Return the least load wanted on each node, up to rounding, (D, N)."""
     return np.ascontiguousarray(run.request.bounds.floor.T) * (1.0 - ROUNDING)
 
 
 def lowest_of(bounds: Bounds, problem: Problem) -> NDArray[np.float64]:
-    """Return what nodes may be brought down to, (D, N): their floors, where any is asked for.
+    """Return the least load to which nodes may be brought, (D, N): their floors, if any.
 
     What only keeps is brought down to the mean of all: floors are counted from it, and would rise
     with what leaves it beyond that.

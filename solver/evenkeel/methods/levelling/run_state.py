@@ -1,4 +1,4 @@
-"""The state of one run of ``balance``, and what its phases ask of it."""
+"""The state of one run of ``balance``, shared by its phases."""
 
 import time
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ class Run:
 
     @property
     def has_limit(self) -> bool:
-        """Whether the caller says how long it may take; small clusters take long for little."""
+        """Whether a time limit is given; without one, small clusters get little time."""
         return self.request.watch.has_limit
 
     @property
@@ -99,7 +99,7 @@ class Run:
         self.state = placed_state(cluster, self.problem, placement, self.dropped)
 
     def tell(self, stage: str, work: int, level: float) -> bool:
-        """Tell the caller where the search stands; whether to go on."""
+        """Report progress to the caller; return whether to go on."""
         watch = self.request.watch
         self.work = work
         self.stop = watch.stop(
@@ -108,7 +108,7 @@ class Run:
         return self.stop is None
 
     def look(self, stage: str) -> bool:
-        """Let clock and caller say whether to go on, where the number of looks changes nothing."""
+        """Ask clock and caller whether to go on; the number of checks has no effect."""
         if self.stop is None:
             watch = self.request.watch
             self.stop = watch.look(Progress(stage, self.work, watch.seconds, 0, 0.0))

@@ -1,7 +1,7 @@
-"""Refining what the search found on a small cluster: nearer to the best that there is.
+"""Local search that refines the answer on a small cluster.
 
 Runs of `evenkeel_kernels.levelling.small.annealing` at the targets that were asked for. Where these
-cannot be reached, an aim falls as far as it goes: that says how full the fullest node has to be.
+cannot be reached, an aim falls as far as possible, which gives the least load of the fullest node.
 The others are relieved all the same, and then each node is asked for what it was found to reach,
 with the fewest moves. At the end some of the moves are taken back, and ways to do with one less are
 tried (`evenkeel_kernels.levelling.small.tree_search`).
@@ -109,7 +109,7 @@ class Refining:
         Whether a placement, nodes and leading slots, breaks nothing that what came does not break:
         rules of groups are not asked when moves are taken back.
     goes_on : callable
-        Told the steps done and the best level so far; whether to go on.
+        Receives the steps done and the best level so far; returns whether to go on.
     """
 
     cluster: Cluster
@@ -178,7 +178,7 @@ class Refining:
         return True
 
     def _relieved(self, floor: NDArray[np.float64]) -> tuple[Best, float]:
-        """Relieve what can be, beside the fullest nodes: these say nothing of the others.
+        """Relieve what can be, besides the fullest nodes, which do not bound the others.
 
         Returns what is least beyond its targets and below its ``floor``, all nodes together, of
         what was met with no node fuller than one has to be, and how far it is.
@@ -268,7 +268,7 @@ class Refining:
         note(self.problem, self.state, self._aim, self._course, self.best, 0.0)
 
     def _is_done(self) -> bool:
-        """Whether no fewer moves are possible, as far as is known, or it is time to stop."""
+        """Return whether no fewer moves are possible, as far as is known, or it is time to stop."""
         if not self._going:
             return True
         if self.best.worth[0] > 0.0 or self.best.worth[1] > 1.0:
@@ -277,7 +277,7 @@ class Refining:
         return bool(made <= max(np.count_nonzero(self.forced), self.fewest_moves))
 
     def _goes_on(self, most: int, since: int) -> bool:
-        """Whether steps are left for fewer moves: the best reaches the goals as they were asked."""
+        """Return whether steps are left to save moves, as the best answer reaches the goals."""
         reaches = self.best.worth[0] == 0.0 and self.best.worth[1] <= 1.0 and self._as_asked
         return reaches and self._done < REACHED * min(most, since + self.patience)
 
@@ -386,7 +386,7 @@ class Refining:
 
 
 def _mixed_roles(problem: Problem, state: State) -> NDArray[np.bool_]:
-    """Whether the replicas of each partition are not all of one role, (P,)."""
+    """Return whether the replicas of each partition are not all of one role, (P,)."""
     owner, count = problem.partitions.owner, len(state.leader)
     others = np.bincount(owner[state.role != Role.VOTER], minlength=count)
     size = np.diff(problem.partitions.first)

@@ -1,4 +1,4 @@
-"""Soft rules give way, the lightest first, to placing and, where that is asked for, to goals."""
+"""Relax soft rules, the lightest first, for placing and, where asked for, for goals."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from evenkeel_kernels.levelling.best_fit import repairs_first
 from evenkeel_kernels.levelling.repair import mend
 
 MOST_FAILURES = 64
-"""Partitions that could not be mended within the targets before no more are tried."""
+"""Partitions that could not be repaired within the targets before no more are tried."""
 
 
 def place_past_soft_rules(run: Run) -> None:
@@ -50,7 +50,7 @@ def level_past_soft_rules(run: Run) -> None:
 
 
 def repair_within_targets(run: Run) -> None:
-    """Heed all soft rules again, and mend those that need not have yielded, within the targets."""
+    """Enforce all soft rules again, and repair those that can hold within the targets."""
     ignore_soft_rules(run, 0.0)
     if run.ratio > 1.0:
         return

@@ -1,9 +1,9 @@
-"""The least cost of a placement whose replicas may be split: a linear program, safely bounded.
+"""Least cost of a placement with divisible replicas: a linear program, safely bounded.
 
 Every replica is shared out among nodes, within capacities (both ends of a move where a dimension is
 transient), with no two of a group or partition where a limit forbids it. What nodes pay is convex,
-so a row for each straight piece says it. Least domains, and groups that need each other nearby, are
-left out: that makes the bound smaller, never wrong.
+so a row for each straight piece expresses it. Least domains, and groups that need each other
+nearby, are left out: that makes the bound smaller, never wrong.
 """
 
 import logging

@@ -157,7 +157,7 @@ class _Prices:
 def _certificate(
     cluster: Cluster, proven: Bounds, prices: _Prices, covers: list[Cover]
 ) -> Certificate:
-    """Return what prices prove with these covers."""
+    """Return the bound that prices prove with these covers."""
     count = np.zeros(len(cluster.nodes))
     for cover in covers:
         count[cover.node] = cover.count
@@ -242,7 +242,7 @@ class _Search:
         if self._decided(price, leaves, stays):
             return price, None
         if solved.x[-1] < 1.0:
-            return None, None  # too close to tell
+            return None, None  # too close to decide
         taken = solved.x[:-1]
         split = np.flatnonzero((taken > WHOLE) & (taken < 1.0 - WHOLE))
         whole = self.share[taken >= 1.0 - WHOLE].sum(0)
@@ -255,7 +255,7 @@ class _Search:
         return None, int(split[np.argmin(np.abs(taken[split] - 0.5))])
 
     def _decided(self, price: NDArray[np.float64], leaves: list[int], stays: list[int]) -> bool:
-        """Whether the largest replicas by price miss the excess."""
+        """Return whether the largest replicas by price miss the excess."""
         value = self.share @ price
         free = np.delete(value, [*leaves, *stays])
         largest = np.sort(free)[::-1][: self.count - len(leaves)].sum()

@@ -1,4 +1,4 @@
-"""Prices of load from a linear program: which nodes' room it is that costs moves.
+"""Prices of load from a linear program: the nodes whose headroom costs moves.
 
 The program lets fractions of replicas follow and lead wherever they may, within the targets, and
 with the losses that are proven node by node. It starts with where replicas are and grows by the

@@ -1,1 +1,1 @@
-"""What several methods need: compiling a cluster, replica counts, when to stop."""
+"""Shared by methods: compile a cluster, count replicas, decide when to stop."""

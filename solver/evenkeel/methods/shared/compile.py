@@ -1,4 +1,4 @@
-"""From the cluster to what kernels read: every name and rule becomes an index, a mask or a row."""
+"""Compile a cluster into arrays for kernels: names and rules become indices, masks and rows."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,13 +279,13 @@ def _rules(
 
 
 def _spreads_hold(cluster: Cluster) -> bool:
-    """Whether no partition has more replicas in a domain than its rule allows there."""
+    """Return whether no partition has more replicas in a domain than its rule allows there."""
     found = broken_limits(PlacementCounts.of(cluster, cluster.placement))
     return not any(one.count for one in found if one.kind in ("same_node", "spread", "soft_spread"))
 
 
 def _open_to(cluster: Cluster, rules: kernel.RuleArrays) -> kernel.RuleArrays:
-    """Close the nodes that may hold nothing, and say which domains the skews of groups look at."""
+    """Close nodes that may hold nothing, and return the domains that group skews count."""
     holds = cluster.nodes.may_hold
     if not holds.all():
         rules = rules._replace(allowed=rules.allowed & holds)
@@ -306,7 +306,7 @@ def _open_to(cluster: Cluster, rules: kernel.RuleArrays) -> kernel.RuleArrays:
 
 
 def budget_arrays(cluster: Cluster, limits: Limits) -> kernel.BudgetArrays:
-    """Return what may be spent: node and domain budgets by global domain."""
+    """Return the budgets of nodes and domains by global domain."""
     topology, nodes = cluster.topology, cluster.nodes
     offset = np.concatenate([[0], np.cumsum(topology.domain_count)]).astype(np.int64)
     binds = limits != Limits()
@@ -361,7 +361,7 @@ def _group_limits(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Limits of each group as a whole, leaving out those that a group is too small to break.
 
-    A table of costs is a row that limits nothing, so that its counts are kept; the last array says
+    A table of costs is a row that limits nothing, so that its counts are kept; the last array holds
     which table a row is of, -1 for none.
     """
     partitions = cluster.partitions
@@ -488,9 +488,9 @@ def led_from(cluster: Cluster) -> NDArray[np.int32]:
 
 
 def ready(cluster: Cluster) -> NDArray[np.bool_]:
-    """Whether each replica, where it came from, could lead at once; (K,).
+    """Return whether each replica, where it came from, could lead at once; (K,).
 
-    It lives; and where it is told of some that live that they are in sync, it is one of these.
+    It lives; and where some live replicas are reported in sync, it is one of these.
     """
     placement = cluster.placement
     lives = np.append(cluster.nodes.alive, False).take(placement.node)

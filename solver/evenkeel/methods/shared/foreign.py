@@ -1,10 +1,10 @@
-"""Foreign clusters: what is said where a method of one system is asked about those of another."""
+"""Message of a method of one system that gets a cluster of another."""
 
 from evenkeel.model.cluster import Cluster
 
 
 def only_for(system: str, cluster: Cluster) -> str:
-    """Say for whose clusters a method is, of what system this one is, and what is for any.
+    """Return the system that a method is for, that of the cluster, and a method for any.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which slots lead in an answer: none that may not lead gets the lead, nor loses it to nobody."""
+"""Leading slots of an answer: never elect an ineligible leader, or remove the only one."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,9 @@ from evenkeel.model.placement import Role
 def leading_slots(
     cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
 ) -> NDArray[np.int16]:
-    """Hand out leading slots: a cluster that knows no leaders is given none.
+    """Return leading slots; a cluster without leaders keeps none.
 
-    Where nobody may lead, the node that did goes on leading by the voter that it has then, if any.
+    Where no replica may lead, the node that led goes on by the voter that it has then, if any.
     """
     was = cluster.placement
     if not has_leaders(cluster):

@@ -1,4 +1,4 @@
-"""What is wanted against what is: which empty slots to fill, which replicas are too many."""
+"""Wanted and actual numbers of replicas: slots to fill, and surplus replicas."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def kept(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int32]:
     if not (node < 0).any():
         return node
     owner = cluster.placement.owner
-    # what is pinned to a dead node serves nobody
+    # a replica pinned to a dead node serves no requests
     lives = np.append(cluster.nodes.alive, False).take(node)
     placed = np.bincount(owner[lives], minlength=len(cluster.partitions))
     short = placed < cluster.partitions.replicas
@@ -53,7 +53,7 @@ def waits_in_place_of_another(
 
 
 def _wants_its_rows(cluster: Cluster) -> bool:
-    """Whether every partition wants as many replicas as it has slots, and all of them voters."""
+    """Return whether every partition wants as many replicas as it has slots, all of them voters."""
     placement, parts = cluster.placement, cluster.partitions
 
     def compare() -> bool:
@@ -120,8 +120,8 @@ def surplus_replicas(
 ) -> NDArray[np.int64]:
     """Choose one of the ``candidates`` to drop of each partition.
 
-    One that serves nobody before others, of a role that has too many, one whose going leaves the
-    fewest ``breaches (K,)``, from the most pressed node, a leader last, then the highest slot.
+    A replica out of service before others, of a role that has too many, one whose going leaves the
+    fewest ``breaches (K,)``, from the fullest node, a leader last, then the highest slot.
     """
     placement = cluster.placement
     owner = placement.owner[candidates]
@@ -161,9 +161,9 @@ def may_be_dropped(
 def may_be_spared(
     cluster: Cluster, node: NDArray[np.int32], leaving: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Whether each replica that leaves, in order, may be dropped without losing one that lives.
+    """Return whether each leaving replica, in order, may be dropped without losing a live one.
 
-    One on a dead node that keeps what it has counts as a replica, but serves nobody.
+    One on a dead node that keeps what it has counts as a replica, but is out of service.
     """
     if len(leaving) == 0:
         return np.zeros(0, bool)

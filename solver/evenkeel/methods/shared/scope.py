@@ -1,4 +1,4 @@
-"""Scopes: whose limits a strategy solves by, those of partitions or those of groups."""
+"""Scopes of limits for solvers: partitions or groups."""
 
 from dataclasses import dataclass
 from functools import cached_property

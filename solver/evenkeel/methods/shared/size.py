@@ -1,4 +1,4 @@
-"""How large a cluster is, for what only small ones are given."""
+"""Size of a cluster, which decides what only small clusters get."""
 
 from evenkeel.methods.options import Exact
 from evenkeel.model.cluster import Cluster

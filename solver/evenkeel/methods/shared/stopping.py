@@ -1,4 +1,4 @@
-"""When to stop: the clock, the work budget, the caller and Ctrl-C, asked between slices of work.
+"""Stop criterion: clock, work budget, caller and Ctrl-C, checked between slices of work.
 
 A time limit does not count the seconds in which kernels were compiled or loaded (``excluded``), and
 the search must leave what its result takes to be judged (``reserve``).
@@ -13,12 +13,12 @@ StopReason = Literal["tolerance", "time", "work", "limits", "interrupted", "opti
 """Why a strategy stopped. *exhausted*: no move that it knows would help any more."""
 
 LIMITS_REACHED = "Limits reached: the rest was skipped."
-"""What is said where budgets leave something undone."""
+"""Message where budgets leave something undone."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told between two slices of work."""
+    """Progress that a callback receives between two slices of work."""
 
     stage: str
     work: int
@@ -31,7 +31,7 @@ Callback = Callable[[Progress], object]
 """Called between slices; raising StopIteration stops, keeps the best so far and ends the calls."""
 
 EVERY = 0.05
-"""Seconds after which a heartbeat is told to the callback."""
+"""Seconds after which a heartbeat is reported to the callback."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Watch:
 
     @property
     def has_limit(self) -> bool:
-        """Whether the caller says how long it may take; without, little is worth little time."""
+        """Whether a time limit is given; without, little is worth little time."""
         return self.time_limit is not None or self.work_limit is not None
 
     @property
@@ -84,7 +84,7 @@ class Watch:
 
     @property
     def reason(self) -> StopReason | None:
-        """Why to stop, work apart, or None; the callback is not told anything."""
+        """Return the reason to stop, except work, or None; without a call of the callback."""
         if self._interrupted:
             return "interrupted"
         return "time" if self.out_of_time else None
@@ -100,14 +100,14 @@ class Watch:
         return max(0, min(slice_size, self.work_limit - done))
 
     def look(self, progress: Progress) -> StopReason | None:
-        """Tell the callback; why to stop, work apart: for slices whose number changes nothing."""
+        """Report to the callback; return the reason to stop, except work, or None."""
         if self.callback is not None:
             self._last = progress
             self._report(self.callback, progress)
         return self.reason
 
     def hear(self) -> None:
-        """Tell the callback once more what it was told last, if that was a while ago.
+        """Repeat the last report to the callback, if that was a while ago.
 
         What is computed in one go is not cut short: StopIteration stops the search when it looks.
         """
@@ -125,7 +125,7 @@ class Watch:
         self._last_at = self.clock()
 
     def stop(self, progress: Progress) -> StopReason | None:
-        """Tell the callback, and return why to stop, or None to go on."""
+        """Report to the callback; return the reason to stop, or None."""
         reason = self.look(progress)
         if reason is not None:
             return reason
@@ -135,11 +135,11 @@ class Watch:
 
 
 class OutOfTime(Exception):
-    """The watch says stop, and what is under way gives nothing before it is done."""
+    """Raised where the watch stops work that has no partial result."""
 
 
 class Clock:
-    """Asks a watch between slices whose number changes nothing, and remembers why it said stop.
+    """Asks a watch between slices whose number has no effect, and keeps its reason to stop.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class Clock:
         self.reason: StopReason | None = None
 
     def goes_on(self, stage: str, work: int) -> bool:
-        """Whether to go on, so much being done."""
+        """Return whether to go on, so much being done."""
         if self.reason is None:
             progress = Progress(stage, work, self._watch.seconds, 0, 0.0)
             self.reason = self._watch.look(progress)

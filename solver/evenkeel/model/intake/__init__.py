@@ -1,1 +1,1 @@
-"""What is given of a cluster, read once and checked together."""
+"""Read and validate the arguments that describe a cluster."""

@@ -1,4 +1,4 @@
-"""Arguments: what describes a cluster, by name and with its type."""
+"""Arguments that describe a cluster, with their types."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypedDict

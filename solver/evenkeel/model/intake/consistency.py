@@ -1,4 +1,4 @@
-"""Consistency: the parts of a cluster fit together, however they were put together.
+"""Consistency checks between the parts of a cluster.
 
 What ``Cluster.from_arrays`` has read is vouched for. Everything else, such as what
 ``dataclasses.replace`` makes, is checked when a cluster is made of it: each part once with the
@@ -44,7 +44,7 @@ PER_REPLICA: Mapping[str, type[np.generic]] = {
 
 
 def check_consistent(parts: Parts) -> None:
-    """Raise everything that is wrong with parts that nobody has vouched for."""
+    """Raise all validation errors of parts that were not validated when they were read."""
     found: list[Fault] = []
     for owner, others, check in _checks(parts):
         found += memoize(owner, "faults", partial(_faults_of, check), *others)

@@ -1,4 +1,4 @@
-"""Nodes in: one column after the other, each read once, and what a cluster's nodes must meet."""
+"""Read and check the columns of nodes."""
 
 from collections.abc import Mapping
 from dataclasses import replace

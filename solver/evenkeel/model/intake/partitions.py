@@ -1,4 +1,4 @@
-"""Partitions in: loads, groups and what is wanted of each, and what partitions must meet."""
+"""Read and check loads, groups and wanted replicas of partitions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -101,7 +101,7 @@ def check_partitions(
 
 
 def _free(given: Given, base: Partitions) -> bool:
-    """Whether there are new rules, and old ones bind nobody."""
+    """Return whether there are new rules, and old ones bind no partition."""
     return "rules" in given and not ((base.rule >= 0).any() or (base.group_rule >= 0).any())
 
 
@@ -126,7 +126,7 @@ def _loads(faults: FaultList, given: Given, sizes: Sizes, base: Loads | None) ->
 def _groups(
     faults: FaultList, given: Given, count: int, base: Partitions | None
 ) -> tuple[NDArray[np.int32], Names]:
-    """Return the group of each partition, told by number or by name, and the names of groups."""
+    """Return the group of each partition, given by number or by name, and the names of groups."""
     group, names = given.get("group"), given.get("group_names")
     if base is not None and "group" not in given:
         group = base.group
@@ -143,7 +143,7 @@ def _groups(
 
 
 def _are_names(group: Any) -> bool:
-    """Whether groups are told by name: the first entry says so for all."""
+    """Return whether groups are given by name: the first entry says so for all."""
     if isinstance(group, np.ndarray) and group.dtype.kind in "biuf":
         return False
     return len(shape_of(group)) == 1 and any(isinstance(one, str) for one in group)
@@ -176,7 +176,7 @@ def _named_groups(
 
 
 def _count_groups(faults: FaultList, group: NDArray[np.int32], names: Any, rule: Any) -> int:
-    """Return how many groups there are; as many as have rules where partitions do not tell."""
+    """Return how many groups there are; as many as have rules where partitions name none."""
     if names is not None:
         named = length((names,))
         check_range(faults, "group", group, 0, max(named, 1), "must be a group")
@@ -190,7 +190,7 @@ def _count_groups(faults: FaultList, group: NDArray[np.int32], names: Any, rule:
 
 
 def _group_rules(faults: FaultList, given: Any, names: Names) -> NDArray[np.int32]:
-    """Return the rule of each group, told by group or as a mapping of a group's name to it."""
+    """Return the rule of each group, given by group or as a mapping of a group's name to it."""
     if not isinstance(given, Mapping):
         return column(faults, len(names), "group_rule", given, np.int32, -1)
     rules = np.full(len(names), -1, np.int64)

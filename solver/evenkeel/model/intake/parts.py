@@ -29,7 +29,7 @@ Parts = dict[str, Any]
 """The fields of a cluster by name."""
 
 OF_PLACEMENT = ("placement", "first", "leader", "role", "flags", "replicas", "voters")
-"""Arguments that say where replicas are, and how many are wanted."""
+"""Arguments for the placement and the wanted numbers of replicas."""
 
 OF_RULES = (
     *OF_PLACEMENT, "rules", "spread", "rule", "group", "group_names", "group_rule", "domains",
@@ -92,14 +92,14 @@ def _read(faults: FaultList, given: Given, sizes: Sizes, base: Parts) -> Parts:
 
 
 def _strays(given: Given, base: Parts, topology: Topology, partitions: Partitions) -> bool:
-    """Whether what depends on what was told of other groups or tiers."""
+    """Return whether arguments depend on groups or tiers that have changed."""
     same = topology is base["topology"]
     same &= partitions.group_names is base["partitions"].group_names
     return "depends" not in given and len(base["depends"]) > 0 and not same
 
 
 def _placed(given: Given, placement: Any) -> Given:
-    """Return arguments with the placement that stays, to which others may say more."""
+    """Return arguments with the placement that stays, which other arguments may replace."""
     return {"placement": placement, **given}
 
 
@@ -175,7 +175,7 @@ def _depends(
 
 
 COUNTED_BY = ("rule", "group", "group_rule", "replicas", "voters", "placement", "first", "role")
-"""Arguments without which nobody can say how many replicas a rule binds."""
+"""Arguments needed to count the replicas that a rule binds."""
 
 
 def read_rules(faults: FaultList, given: Given) -> dict[str, Rule]:
@@ -227,7 +227,7 @@ def check_rules(
 
 
 LABELS = ("domains", "attributes", "node_names")
-"""Arguments that say which labels there are; expressions are not judged by broken ones."""
+"""Arguments with labels; expressions are not checked against invalid ones."""
 
 TAGS = ("tags",)
 
@@ -452,7 +452,7 @@ def labels_by_tier(topology: Topology) -> dict[str, list[str | None]]:
 def _shared(
     faults: FaultList, given: Any, topology: Topology, dimensions: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return what the nodes of a domain hold together."""
+    """Return the shared capacity of the nodes of each domain."""
     shared = {}
     labelled = not faults.about("domains")
     listed = {} if given is None else entries_of(faults, "tier_capacity", given)

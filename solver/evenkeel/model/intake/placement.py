@@ -1,4 +1,4 @@
-"""Replicas in: where they are, in which roles, and how many are wanted."""
+"""Read replicas: their nodes and roles, and the wanted numbers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ EVERY_FLAG = int(sum(Flag))
 
 
 class Rows(NamedTuple):
-    """Replicas as they were told: the node of each, and where the row of each partition starts."""
+    """Replicas as given: the node of each, and the start of each partition's row."""
 
     node: NDArray[np.int32]
     first: NDArray[np.int64]
@@ -184,15 +184,15 @@ def _rows(faults: FaultList, given: Given, partitions: int, names: Names) -> Row
 
 
 def _has_names(placement: Any) -> bool:
-    """Whether nodes are told by name, or some of them not at all."""
+    """Return whether nodes are given by name, or some of them are missing."""
     try:
         return np.asarray(placement).dtype.kind in "UO"
-    except (ValueError, TypeError, OverflowError):  # which is told where it is read as numbers
+    except (ValueError, TypeError, OverflowError):  # reported where it is read as numbers
         return False
 
 
 def _rows_by_name(faults: FaultList, placement: Any, partitions: int, names: Names) -> Rows | None:
-    """Return rows of any length, in which nodes are told by name or by number."""
+    """Return rows of any length, in which nodes are given by name or by number."""
     if not isinstance(placement, np.ndarray | Sequence) and len(shape_of(placement)) == 2:
         placement = np.asarray(placement)  # a frame
     lone = isinstance(placement, str) or shape_of(placement) == ()

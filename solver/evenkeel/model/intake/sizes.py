@@ -1,4 +1,4 @@
-"""Sizes: how many nodes, partitions and dimensions the arrays that are given speak of."""
+"""Sizes: the numbers of nodes, partitions and dimensions of the given arrays."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, given: Given) -> "Sizes":
-        """Count by the first argument that says so."""
+        """Count by the first argument that is given."""
         return cls(
             length([given.get(name) for name in ("capacity", "watermark", "node_names", "alive")]),
             length(

@@ -1,8 +1,8 @@
-"""Stranded partitions: no live replica surely has all their data, so nobody can mend them.
+"""Unavailable (stranded) partitions: no live replica surely has all their data.
 
 Who reads a system's dump knows what it copies from: a replica that is in sync, a majority, a disk
 that answers. A partition without one stays as it is until that is back, and no plan waits for it.
-So does one that is left alone, since the dump tells too little of it, or is taken as it changes.
+So does one that is left alone, since the dump has too little about it, or is taken as it changes.
 """
 
 from typing import TYPE_CHECKING
@@ -24,17 +24,17 @@ MARKS = Flag.STRANDED | Flag.PINNED
 
 
 def stranded(placement: Placement) -> NDArray[np.bool_]:
-    """Tell which partitions have a replica that is marked as stranded, (P,) bool."""
+    """Return which partitions have a replica that is marked as stranded, (P,) bool."""
     return marked(placement, Flag.STRANDED)
 
 
 def reassigned(placement: Placement) -> NDArray[np.bool_]:
-    """Tell which partitions have a pinned replica that is on its way already, (P,) bool."""
+    """Return which partitions have a pinned replica that is on its way already, (P,) bool."""
     return marked(placement, Flag.PINNED | Flag.INCOMING)
 
 
 def unchanged(placement: Placement) -> NDArray[np.bool_]:
-    """Tell which partitions stay as they are, leader included, (P,) bool.
+    """Return which partitions stay as they are, leader included, (P,) bool.
 
     Those that are stranded, being reassigned or left alone.
     """
@@ -42,7 +42,7 @@ def unchanged(placement: Placement) -> NDArray[np.bool_]:
 
 
 def marked(placement: Placement, flags: Flag) -> NDArray[np.bool_]:
-    """Tell which partitions have a replica that carries all of some flags, (P,) bool."""
+    """Return which partitions have a replica that carries all of some flags, (P,) bool."""
     marked = (placement.flags & flags) == flags
     if not marked.any():
         return np.zeros(len(placement), np.bool_)
@@ -80,7 +80,7 @@ def stranded_names(cluster: "Cluster") -> list[str]:
 
 
 def unavailable_message(cluster: "Cluster") -> str:
-    """Say which partitions are stranded and where they are, the first of them; "" for none.
+    """Return which partitions are stranded and where they are, the first of them; "" for none.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def unavailable_message(cluster: "Cluster") -> str:
 
 
 def pinned_messages(cluster: "Cluster") -> list[str]:
-    """Say how many pinned replicas stay where no other would: on nodes down, draining or forbidden.
+    """Return notes on pinned replicas that stay on nodes that are down, draining or forbidden.
 
     Examples
     --------

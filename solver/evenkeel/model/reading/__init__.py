@@ -1,1 +1,1 @@
-"""Single values, arrays and names as people hand them in."""
+"""Read and validate single values, arrays and names."""

@@ -1,4 +1,4 @@
-"""How arrays come in and go out: one dtype, C order, checked once, read-only to the outside.
+"""Read and write arrays: one dtype, C order, checked once, read-only outside.
 
 An array that already has the right dtype and layout is used as it is, without a copy, and never
 written to. Kernels want writable arrays (numba compiles a read-only array a second time), so the
@@ -91,7 +91,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
 
 def masked_in(value: object) -> NDArray[np.bool_] | None:
     """Return which entries of a masked array are masked; None where none is."""
-    masked = sys.modules.get("numpy.ma")  # whoever made such an array has loaded it
+    masked = sys.modules.get("numpy.ma")  # loaded wherever such an array exists
     if masked is None or not isinstance(value, masked.MaskedArray):
         return None
     hidden: NDArray[np.bool_] = masked.getmaskarray(value)
@@ -143,7 +143,7 @@ def as_array(
     if given.ndim != len(shape) or any(
         n is not None and n != m for n, m in zip(shape, given.shape, strict=True)
     ):
-        # no array told how many rows there are where one was due and came as a number
+        # the number of rows is unknown where a number came instead of an array
         unknown = (None, 0) if given.ndim == 0 else (None,)
         wanted = ", ".join("any" if n in unknown else str(n) for n in shape)
         stated = f": {AXES[path]}" if path in AXES else ""
@@ -230,7 +230,7 @@ def check_amounts(
 
 
 def node_or_none(nodes: int) -> str:
-    """Say what the number of a node may be.
+    """Return the description of a valid node number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Lists and mappings in: whatever else stands where one is due is a single fault."""
+"""Read lists and mappings; anything else is one validation error."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

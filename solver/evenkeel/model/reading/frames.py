@@ -1,4 +1,4 @@
-"""Frames: tables of pandas, polars or pyarrow, in and out, through narwhals."""
+"""Read and make frames of pandas, polars or pyarrow, through narwhals."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,14 +23,14 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 """Who makes a frame."""
 
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
-"""Who may make a frame; the first that is installed does where nobody is named."""
+"""Packages that make frames; by default the first that is installed."""
 
 Frame = Any
 """A frame of pandas, polars, pyarrow, or of whatever else narwhals knows."""
 
 
 def narwhals() -> Any:
-    """Import narwhals, or say how to get it."""
+    """Import narwhals; raise with the install command if it is missing."""
     try:
         from narwhals import stable
     except ImportError:
@@ -98,7 +98,7 @@ def texts_of(column: Any) -> list[str]:
 
 
 def numbered_texts(column: Any) -> tuple[list[str], NDArray[np.int64]] | None:
-    """Return what stands in a column, by the first row, and which of it each cell has.
+    """Return the distinct values of a column, by first row, and the value of each cell.
 
     None if that cannot be had of arrow. A text may come twice, since blanks around it do not count.
     """

@@ -1,4 +1,4 @@
-"""Keywords: a word that a function does not know is an ``InvalidInput`` that names the closest."""
+"""Check keywords: an unknown one is an ``InvalidInput`` that names the closest."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""Single values in: counts, amounts of data and tolerances, as numbers or as people write them."""
+"""Read counts, amounts of data and tolerances, as numbers or as text."""
 
 import re
 from collections.abc import Mapping
@@ -131,7 +131,7 @@ def read_bytes(faults: FaultList, path: str, given: Any) -> float | None:
 
 
 def milli_or_mega(text: str) -> str:
-    """Say what is wrong with an ``m`` alone behind a number that may not be of bytes; else "".
+    """Return the message on a bare ``m`` behind a number that is not of bytes; else "".
 
     Examples
     --------
@@ -173,7 +173,7 @@ def read_tolerance(
 
 
 def percent_meant(value: float) -> str:
-    """Say what a tolerance above 1 comes to, and how what is meant is written.
+    """Return the effect of a tolerance above 1, and the notation probably meant.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Selection: nodes and partitions as a person names them, turned into numbers.
+"""Selection: turn the nodes and partitions that a user names into numbers.
 
 One rule everywhere: a string is a name, or else an expression; a number is an index; and booleans,
 one for each, are a mask.
@@ -96,7 +96,7 @@ def find_partitions(
 def read_groups(
     faults: FaultList, path: str, partitions: Partitions, group: Any, stated: Any
 ) -> list[int]:
-    """Return the partitions of a group by its name or number; ``stated`` is what a fault quotes."""
+    """Return the partitions of a group by name or number; validation errors quote ``stated``."""
     names = partitions.group_names
     number = names.index(group) if isinstance(group, str) and group in names else group
     if not is_whole(number) or not 0 <= number < len(names):

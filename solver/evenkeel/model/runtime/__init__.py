@@ -1,1 +1,1 @@
-"""Logging, memoizing, atomic files, and how notebooks show things."""
+"""Logging, memoizing, atomic files, and display in notebooks."""

@@ -1,4 +1,4 @@
-"""Writing a file so that a crash leaves either the old content or the new one, never half."""
+"""Write a file so that a crash leaves either the old content or the new one."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The garbage collector, held while files are read or made: nothing there goes in circles."""
+"""Pause the garbage collector while files are read or written, which creates no cycles."""
 
 import gc
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 def collector_held() -> Iterator[None]:
     """Hold the collector of circular garbage, which else looks at every object of a file again.
 
-    What is dropped is freed all the same. Whoever had it held before has it held afterwards.
+    Reference counts still free memory. A collector that was off before stays off.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Figures as people read them: shares, ratios, amounts and lengths of time."""
+"""Format shares, ratios, amounts and durations for users."""
 
 import numpy as np
 

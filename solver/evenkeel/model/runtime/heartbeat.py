@@ -1,8 +1,8 @@
-"""Heartbeat: long computations let whoever waits for them hear from them, whatever calls them.
+"""Heartbeat of long computations to the caller of a solve.
 
-Searches tell their callers of their progress between slices. What is computed in one go around
-them (bounds, the compiled problem, the audit) knows of no caller; it beats, and ``solve`` says who
-listens. Where nobody does, a beat costs a look at a variable.
+Searches report their progress between slices. Computations without slices around
+them (bounds, the compiled problem, the audit) know no caller; they call ``beat``, and ``solve``
+sets the listener. Without one, a beat costs a look at a variable.
 """
 
 from collections.abc import Callable, Iterator

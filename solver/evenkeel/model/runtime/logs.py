@@ -1,7 +1,7 @@
-"""Log records: a line for people, and its fields for programs.
+"""Log records: a line of text for users, and its fields for programs.
 
 Every logger is below ``evenkeel``, and none shows anything unless the program that uses the library
-sets logging up. What takes long tells when it begins and when it ends, and why it ended; the fields
+sets logging up. Long operations log their begin, their end and the reason; the fields
 of a record are its attribute ``evenkeel``, a dict of plain values with the ``event`` among them.
 
 =======================  ===========================================================================
@@ -24,7 +24,7 @@ logger                   events
                          wrong
 =======================  ===========================================================================
 
-Seconds are those of the wall clock. Solves within a sweep, a frontier or a pipeline tell of
+Seconds are those of the wall clock. Solves within a sweep, a frontier or a pipeline log
 themselves, too.
 """
 

@@ -1,4 +1,4 @@
-"""Once: what follows from parts of a cluster alone is worked out once, and kept with a part.
+"""Memoize values that follow from parts of a cluster, and keep them with a part.
 
 The scenarios of a sweep share all that they do not change, and so what follows from it.
 """
@@ -13,7 +13,7 @@ MARK = "_once "
 
 
 def memoize(owner: object, name: str, make: Callable[[], Answer], *others: object) -> Answer:
-    """Return what was made of an object, and of others, the last time; make it if need be.
+    """Return the value last made of an object and others; make it if needed.
 
     Examples
     --------
@@ -36,5 +36,5 @@ def memoize(owner: object, name: str, make: Callable[[], Answer], *others: objec
 
 
 def is_kept(attribute: str) -> bool:
-    """Whether an entry of a ``__dict__`` was kept by ``once``; another owner may take it over."""
+    """Return whether ``once`` made an entry of a ``__dict__``; another owner may take it over."""
     return attribute.startswith(MARK)

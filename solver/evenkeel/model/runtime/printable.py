@@ -1,4 +1,4 @@
-"""Text for a terminal: no character of a name may act there, it is only shown."""
+"""Text for a terminal: control characters of names are escaped."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ def some_of(
 ) -> str:
     """Write the first of several, at most so many, and how many more there are.
 
-    ``count`` says how many there are in all, where ``several`` are only the first of them.
+    ``count`` is the total number, where ``several`` are only the first of them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How objects are shown, in a notebook or as a page: floors above say it, and register here."""
+"""Registry of how objects are shown in notebooks and as pages; upper layers register here."""
 
 import os
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _reporters: dict[str, Callable[[Any, str | os.PathLike[str]], Path]] = {}
 
 
 class Shown:
-    """What notebooks show as HTML once somebody has said how.
+    """Base of objects that notebooks show as HTML once a function is registered.
 
     Examples
     --------
@@ -24,7 +24,7 @@ class Shown:
 
 
 class Reported:
-    """What is written as a page once somebody has said how.
+    """Base of objects that are written as a page once a function is registered.
 
     Examples
     --------
@@ -76,12 +76,12 @@ class Reported:
 
 
 def show_as(kind: str, write: Callable[[Any], str]) -> None:
-    """Say how objects of a class, told by module and name, are shown."""
+    """Register the function that shows objects of a class, given by module and name."""
     _writers[kind] = write
 
 
 def report_as(kind: str, write: Callable[[Any, str | os.PathLike[str]], Path]) -> None:
-    """Say how objects of a class, told by module and name, are written as a page."""
+    """Register the function that writes objects of a class, given by module and name."""
     _reporters[kind] = write
 
 

@@ -1,4 +1,4 @@
-"""Tables: named columns of values, and how each value is written for people.
+"""Tables: named columns of values, and the text of each value.
 
 One table has many forms: CSV, JSON and frames here, text for terminals and HTML in the view.
 """
@@ -120,7 +120,7 @@ class Table:
 
     @classmethod
     def of_records(cls, kind: type, rows: Sequence[Any]) -> "Table":
-        """Make a table of rows of one kind, of the types that its fields say; NaN for no number.
+        """Make a table of rows of one kind, of the types of its fields; NaN for no number.
 
         Examples
         --------
