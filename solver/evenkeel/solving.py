@@ -91,8 +91,8 @@ def solve(
     Result
         Audited, with bounds. Status ``"partial"`` if something could not be placed or repaired;
         it is then listed with the rule that blocks it. Status ``"missed"`` if no hard rule is
-        broken but the goals are not met. Nothing is worse than before: where a method would have made
-        something worse, what that concerns stays as it was, and a warning reports it. Methods that
+        broken but the goals are not met. Nothing is worse than before: where a method would
+        have made something worse, what that concerns stays as it was, and a warning reports it. Methods that
         answer bit for bit as other systems do make no such promise; see ``Result.regressions``.
 
     Raises
