@@ -61,8 +61,8 @@ def solve(
     cluster : Cluster
         The snapshot; it is not changed.
     method : str, optional
-        ``"balance"``: repair what is broken, re-home what must move, then meet the goals with the
-        fewest moves.
+        ``"balance"``: repair broken rules, relocate replicas that must move, then meet the goals
+        with the fewest moves.
     goals : Goals or Cost, optional
         Tolerances to meet, or a weighted sum to minimise; ``Goals()`` by default.
     limits : Limits, optional
@@ -92,8 +92,9 @@ def solve(
         Audited, with bounds. Status ``"partial"`` if something could not be placed or repaired;
         it is then listed with the rule that blocks it. Status ``"missed"`` if no hard rule is
         broken but the goals are not met. Nothing is worse than before: where a method would
-        have made something worse, what that concerns stays as it was, and a warning reports it. Methods that
-        answer bit for bit as other systems do make no such promise; see ``Result.regressions``.
+        have made something worse, the partitions concerned stay as they were, and a warning
+        reports it. Methods that answer bit for bit as other systems do make no such promise; see
+        ``Result.regressions``.
 
     Raises
     ------

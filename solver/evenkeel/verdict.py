@@ -53,7 +53,7 @@ NOT_FOUND = "no move within the rules and capacities was found that comes closer
 
 
 class Found(NamedTuple):
-    """What is measured of a result."""
+    """Measures of a result."""
 
     audit: Audit
     level: Levelness

@@ -56,7 +56,7 @@ class Demands:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Whose demands: E members, which are partitions or groups, in Q classes. N nodes.
+    """Demands on E members, which are partitions or groups, in Q classes. N nodes.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     Parameters
     ----------
     cluster : Cluster
-        Whose partitions both place.
+        The cluster of both placements.
     before, after : Placement
         The two; their rows may differ in length.
 
@@ -134,8 +134,8 @@ def compare_losses(
 ) -> Comparison:
     """Compare where all that moved are some ``replicas (n,)``, ``forced`` of them off lost nodes.
 
-    Each is on a node that its partition had not; they weigh ``moved (D,)`` in all. Who lives leads
-    what it led. The comparison is that of ``compare``, at the cost of the nodes and what moved.
+    Each is on a node that its partition had not; they weigh ``moved (D,)`` in all. Live replicas
+    lead its partitions. The comparison is that of ``compare``, at the cost of the nodes and what moved.
     """
     before, nodes, bytes_at = cluster.placement, len(cluster.nodes), cluster.bytes_dimension
     total = wanted_load(cluster)
@@ -202,8 +202,8 @@ def _moved_load(
 def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
     """Return the node that each replica of ``after`` takes the place of, (K,); -1 for none.
 
-    Only who is on a node that is new to its partition takes a place: that of the node that left its
-    slot, or else of the one that left its partition in the same turn. To stand in another slot is
+    Only a replica on a node that is new to its partition takes a place: that of the node that left
+    its slot, or else of the one that left its partition in the same turn. To stand in another slot is
     no move, whatever stood there before.
 
     Examples

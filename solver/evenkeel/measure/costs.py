@@ -53,7 +53,7 @@ def cost_of(cluster: Cluster, placement: Placement, cost: Cost) -> CostParts:
     placement : Placement
         Where they are; with the rows of the cluster's own placement.
     cost : Cost
-        What is charged.
+        The weighted sum.
 
     Returns
     -------

@@ -138,7 +138,7 @@ def below_mean_note(found: Iterable[Levelness]) -> str:
 
 
 def share_of_fair(most: NDArray[np.float64], fair: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide what is by what would be fair, (D,) both: 0 of 0 is 1, anything else of 0 infinite."""
+    """Divide actual by fair amounts, (D,) both: 0 of 0 is 1, anything else of 0 infinite."""
     ratio = np.where(most > 0.0, np.inf, 1.0)
     with np.errstate(over="ignore"):
         np.divide(most, fair, out=ratio, where=(fair > 0.0) & np.isfinite(fair))

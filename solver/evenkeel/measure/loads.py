@@ -62,7 +62,7 @@ def utilisation(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> ND
     Returns
     -------
     ndarray of float64
-        Their ratio.
+        The ratio.
 
     Examples
     --------

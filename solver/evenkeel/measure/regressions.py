@@ -1,8 +1,8 @@
 """Regressions: rules that a placement breaks and the initial placement did not.
 
 Judged one by one, for each partition, group, node and dimension: sums that net out hide nothing. A
-rule that only a dead replica satisfied did not hold. What is short of replicas or of a leader is
-judged by what lives, since a replica that is given up and one on a dead node are equally lost.
+rule that only a dead replica satisfied did not hold. A partition short of replicas or of a leader
+is judged by live ones, since a replica that is given up and one on a dead node are equally lost.
 """
 
 from collections.abc import Callable, Iterator
@@ -197,7 +197,7 @@ def _capacity(cluster: Cluster, places: NDArray[np.int64]) -> NDArray[np.float64
 
 
 def baselines_of(cluster: Cluster) -> list[Audit]:
-    """Audit what came in, and what is left of it without replicas that do not live."""
+    """Audit the initial placement, and the same without its dead replicas."""
     before = cluster.placement
     found = [audit(cluster, before)]
     dead = before.node >= 0

@@ -54,7 +54,7 @@ def _excess(
 
 
 class Spent(NamedTuple):
-    """What may be spent, and what is: ``compared`` is the way so far.
+    """Budgets and their use; ``compared`` is the comparison so far.
 
     Examples
     --------
@@ -109,9 +109,9 @@ def _asked(cluster: Cluster, limits: Limits) -> Iterator[tuple[str, Most]]:
 def _spent(
     cluster: Cluster, after: Placement, asked: Collection[str]
 ) -> Iterator[tuple[str, float | NDArray[np.int64]]]:
-    """Yield what is spent of each budget, by node; of a domain or a partition, the most of any.
+    """Yield the use of each budget, by node; of a domain or a partition, the most of any.
 
-    Of domains only what is ``asked``: they take the longest.
+    Domains only where ``asked``: they take the longest.
     """
     before, serves = cluster.placement, cluster.nodes.serves
     compared = compare(cluster, before, after)

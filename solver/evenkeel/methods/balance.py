@@ -88,7 +88,7 @@ def _less_undone(
 
 
 def _is_led(cluster: Cluster, outcome: Outcome) -> bool:
-    """Return whether all who lead may lead where they stand."""
+    """Return whether all leaders may lead on their nodes."""
     leads = cluster.placement.replaced(outcome.node, outcome.leader).leader_node
     return bool(np.append(cluster.nodes.may_lead, True)[leads].all())
 

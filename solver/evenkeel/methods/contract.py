@@ -41,7 +41,7 @@ class Request:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """What is proven of the goals: what was handed in, or computed when first asked for."""
+        """Bounds for the goals: those passed in, or computed on first use."""
         if self.proven is not None:
             return self.proven
         prove = bounds if self.has_time_to_prove else bounds_of_levels
@@ -117,7 +117,7 @@ class Loss(NamedTuple):
     most: NDArray[np.float64]
     """Highest utilisation of a node that serves, (D,)."""
     fair: NDArray[np.float64]
-    """What is on nodes that serve over the capacity that receives, (D,)."""
+    """Load on serving nodes ÷ capacity of receiving nodes, (D,)."""
     moved: NDArray[np.float64]
     """Load of what moved, (D,)."""
     gave_way: int
@@ -138,7 +138,7 @@ class LossSeries(NamedTuple):
     most: NDArray[np.float64]
     """Highest utilisation of a node that serves, (S, D)."""
     fair: NDArray[np.float64]
-    """What is on nodes that serve over the capacity that receives, (S, D)."""
+    """Load on serving nodes ÷ capacity of receiving nodes, (S, D)."""
     moved: NDArray[np.float64]
     """Load of what moved, (S, D)."""
     endangered: NDArray[np.int32]

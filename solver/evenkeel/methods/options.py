@@ -68,8 +68,8 @@ class Leaders(Options):
     Parameters
     ----------
     by : str
-        What is levelled: "number" of leaders, to their proven least on the fullest node; or "load",
-        where leading adds any, to a proven bound.
+        The balanced quantity: "number" of leaders, to their proven least on the fullest node; or
+        "load", where leading adds any, to a proven bound.
 
     Examples
     --------

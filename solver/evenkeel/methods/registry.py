@@ -16,7 +16,7 @@ MethodName = Literal[
     "balance", "exact", "leaders", "helix_crush", "helix_multiround", "helix_crushed",
     "helix_auto", "helix_waged", "ceph_crush", "ceph_upmap", "cockroach", "longhorn",
 ]  # fmt: skip
-"""The names of ``METHODS``, for who checks types."""
+"""The names of ``METHODS``, for type checkers."""
 
 BUDGETS = ("moves", "bytes", "node_in", "node_out")
 ALL_BUDGETS = (*BUDGETS, "partition_moves", "domain_in", "domain_out", "leader_changes")
@@ -149,7 +149,7 @@ register(
         Method(
             "leaders",
             "evenkeel.methods.leaders.method:leaders",
-            "who leads, replicas staying where they are: the proven least on the fullest node",
+            "choose leaders, replicas staying where they are: the proven least on the fullest node",
             "evenkeel.methods.options:Leaders",
             limits=BUDGETS,
             never_worse=True,

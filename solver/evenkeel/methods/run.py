@@ -229,7 +229,7 @@ def run_guarded(
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
     """Return the placement answered; the cluster's own, with all that is counted, if it is that.
 
-    What is stranded, being reassigned or left alone stays where it is, led by whom it is led.
+    Partitions that are unavailable, being reassigned or left alone keep nodes and leader.
     """
     before, node, leader = cluster.placement, outcome.node, outcome.leader
     if node is before.node and leader is before.leader:
@@ -369,7 +369,7 @@ def _check_running(
     watch: Watch,
     seed: int,
 ) -> None:
-    """Note what is wrong with where, how long and with which seed to search."""
+    """Note errors of the start, the time and work limits and the seed."""
     if start is not None and start is not cluster.placement and not chosen.starts:
         message = f"{chosen.name} begins where the cluster's replicas are"
         faults.add("start", "another placement", message)

@@ -117,12 +117,12 @@ class Assignment:
         return cls(
             read_only(first),
             read_only((key & ((1 << width) - 1)).astype(np.int32)),
-            read_only((key >> width).astype(np.uint8)),  # what is above the state falls off
+            read_only((key >> width).astype(np.uint8)),  # bits above the state are dropped
         )
 
     @classmethod
     def of_placement(cls, placement: Placement) -> "Assignment":
-        """Read a placement: who leads is in the top state, everybody else in the next one.
+        """Read a placement: leaders are in the top state, other replicas in the next one.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Assignment:
 
     @cached_property
     def as_placement(self) -> Placement:
-        """The same replicas as a placement: all of them voters, who is in the top state leads."""
+        """The same replicas as a placement: all of them voters, replicas in the top state lead."""
         leader = np.full(len(self), -1, np.int16)
         held = self.first[:-1] < self.first[1:]
         # the top state comes first in a row

@@ -474,7 +474,7 @@ class Cluster(Changeable, Shown):
 
 
 def require_cluster(given: object) -> None:
-    """Raise ``InvalidInput`` for what is no cluster."""
+    """Raise ``InvalidInput`` for anything but a cluster."""
     if not isinstance(given, Cluster):
         raise InvalidInput([Fault("cluster", type(given).__name__, "must be a Cluster")])
 

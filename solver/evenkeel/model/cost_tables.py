@@ -192,7 +192,7 @@ class GroupTable:
     Raises
     ------
     InvalidInput
-        If ``cost`` has another shape, or holds what is not a number.
+        If ``cost`` has another shape, or holds a value that is not a number.
 
     Examples
     --------

@@ -25,7 +25,7 @@ class Fault:
     value : object
         What stands there.
     message : str
-        What is wrong with it.
+        The problem with it.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class FaultList:
         value : object
             What stands there.
         message : str
-            What is wrong with it.
+            The problem with it.
         """
         self.faults.append(Fault(path, value, message))
 

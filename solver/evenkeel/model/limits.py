@@ -29,7 +29,7 @@ BY_TIER = ("domain_in", "domain_out")
 class Limits:
     """Budgets that a result never exceeds; repairs come first and count.
 
-    What was lost with its node leaves neither the node nor its domain, and who leads in the place
+    Replicas lost with their node leave neither the node nor its domain, and a leader in the place
     of a lost leader is no change: ``node_out``, ``domain_out`` and ``leader_changes`` bound what
     lives.
 

@@ -96,7 +96,7 @@ def _one_each(label: NDArray[np.int32]) -> bool:
 def _templates(
     accepting: NDArray[np.intp], domains: list[NDArray[np.int32]], count: int
 ) -> NDArray[np.intp]:
-    """Choose whom each newcomer is like: one of the domain with the fewest nodes, widest first."""
+    """Choose a model for each added node: one of the domain with the fewest, widest first."""
     held = [np.bincount(domain[domain >= 0], minlength=1) for domain in domains]
     found = np.empty(count, np.intp)
     for i in range(count):

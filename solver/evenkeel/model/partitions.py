@@ -100,7 +100,7 @@ def _unit(columns: list[NDArray[np.float64]]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Partitions:
-    """What is wanted of each partition; what *is* stands in ``Placement``. Arrays are read-only.
+    """Wanted replicas of each partition; ``Placement`` has the actual ones. Read-only arrays.
 
     Parameters
     ----------

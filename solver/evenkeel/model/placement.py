@@ -14,7 +14,7 @@ from evenkeel.model.runtime.shown import Shown
 
 
 class Role(IntEnum):
-    """What a replica is. Who leads is not a role of a replica but ``Placement.leader``.
+    """Role of a replica. Leading is not a role, but ``Placement.leader``.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class Role(IntEnum):
 
 
 class Flag(IntFlag):
-    """What is known of a replica beyond its node and role.
+    """Properties of a replica besides its node and role.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Placement(Shown):
     a slot may be empty.
 
     There is one order everywhere, that of the slots: in ``node``, ``role`` and ``flags``, in the
-    table ``nodes``, and in ``np.asarray(placement)``, which is the same table. Who leads stands
+    table ``nodes``, and in ``np.asarray(placement)``, which is the same table. Leaders are
     beside it, in ``leader``. A whole placement goes back in as
     ``Cluster.from_arrays(placement=placement, ...)``. Only ``by_leader`` has another order.
 

@@ -239,7 +239,7 @@ def _pinned(
 
 
 def lost_nodes(cluster: Cluster, changes: Changes) -> NDArray[np.int32]:
-    """Return the nodes that are down; ``InvalidInput`` names what is none."""
+    """Return the nodes that are down; ``InvalidInput`` names invalid ones."""
     faults = FaultList()
     found = find_nodes(faults, "down", cluster.nodes, cluster.topology, _listed(changes.down))
     faults.raise_if_any()

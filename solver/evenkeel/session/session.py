@@ -58,7 +58,7 @@ class HeldCluster:
         return made
 
     def prepare(self, method: str) -> None:
-        """Compile now what is else compiled when a loss is first asked about."""
+        """Compile now instead of at the first loss."""
         self._held_ready(method)
 
     def is_prepared(self, method: str) -> bool:
@@ -323,7 +323,7 @@ STAGE = "losses"
 
 
 class ResultOfLoss(Result):
-    """A result whose measures are taken when they are first asked for: the verdict needs none."""
+    """A result that computes its measures on first use; the verdict needs none."""
 
     _measures: Mapping[str, Callable[[], Any]]
 

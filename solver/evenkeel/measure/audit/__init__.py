@@ -28,7 +28,7 @@ class Audit:
     Parameters
     ----------
     cluster : Cluster
-        Whose rules they are.
+        Its rules are audited.
     found : tuple of Violations
         What each check found, as arrays; empty where all is well.
 
@@ -117,7 +117,7 @@ def audit(cluster: Cluster, placement: Placement, before: Placement | None = Non
     Parameters
     ----------
     cluster : Cluster
-        The rules, and what is wanted.
+        The rules, and the wanted replicas.
     placement : Placement
         The placement to judge.
     before : Placement, optional

@@ -1,7 +1,7 @@
 """Audit of limits: replicas of a partition or group in the domains of a tier.
 
-Partitions and groups are judged by the same code: a *scope* defines its members, which limits
-bind them, and which replicas count for whom.
+Partitions and groups are judged by the same code: a *scope* defines its members, its
+limits, and the replicas that count for each member.
 """
 
 import numpy as np

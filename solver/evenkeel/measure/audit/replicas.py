@@ -59,9 +59,9 @@ def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Viola
 def misplaced_in_rows(
     cluster: Cluster, placement: Placement, replicas: NDArray[np.int64]
 ) -> list[Violations]:
-    """Find the same, and who is not led, if only some ``replicas (n,)`` are on dead nodes.
+    """Find the same, and leaderless partitions, if only ``replicas (n,)`` are on dead nodes.
 
-    Rows without them break nothing, and theirs nothing else.
+    Rows without them break nothing, and rows with them nothing else.
     """
     serves = cluster.nodes.serves
     waits = np.sort(replicas)

@@ -171,7 +171,7 @@ class Violations:
         Parameters
         ----------
         cluster : Cluster
-            Whose names they are.
+            The cluster with the names.
 
         Returns
         -------

@@ -214,7 +214,7 @@ def bounds_of_levels(cluster: Cluster, goals: Goals | Cost, missing: int = 0) ->
 
 
 class _Levels(NamedTuple):
-    """What is proven of levels and leaders, wherever replicas are now; as in ``Bounds``."""
+    """Bounds on levels and leaders that hold for any initial placement; as in ``Bounds``."""
 
     fair: NDArray[np.float64]
     level: NDArray[np.float64]

@@ -145,7 +145,7 @@ def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate)
     target : ndarray of float64, shape (N, D)
         Load that each node may carry; see ``Bounds.target``.
     proof : Certificate
-        What is to be checked.
+        The certificate to check.
 
     Returns
     -------
@@ -210,7 +210,7 @@ class Losses:
     placed : PlacementCounts
         Where the replicas are.
     kept : Keepable
-        Whose loss costs a move.
+        Replicas whose loss costs a move.
     target : ndarray of float64, shape (N, D)
         Load that no node may exceed.
     """

@@ -20,10 +20,10 @@ from evenkeel.measure.bounds.share import MARGIN
 from evenkeel.measure.loads import utilisation
 
 WHOLE = 1e-9
-"""What is this close to a whole number is taken for it before it is rounded."""
+"""Numbers this close to a whole number are replaced by it before rounding."""
 
 NEARLY = 1.0 + 1e-12
-"""What is whole but for rounding is whole."""
+"""Tolerance of rounding up to which a number counts as whole."""
 
 
 class Even(NamedTuple):

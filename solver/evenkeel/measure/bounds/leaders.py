@@ -1,6 +1,6 @@
 """Lower bound on leader changes: partitions that another node must lead.
 
-Given who holds what, a partition is led by one of its voters that may lead. Each node may lead only
+In a given placement, a partition is led by one of its voters that may lead. Each node may lead only
 so many, and carry only so much load. With prices a >= 0 for what a node has of each, every choice
 of leaders within these targets makes
 
@@ -84,9 +84,9 @@ def leader_bound(
     Parameters
     ----------
     cluster : Cluster
-        N nodes, D dimensions, and who leads now.
+        N nodes, D dimensions, and the current leaders.
     placement : Placement
-        Where the replicas are to be, and who is to lead.
+        The new nodes of replicas, and the new leaders.
     target : ndarray of float64, shape (N, D)
         Load that each node may carry; ``inf`` for any.
     leader_target : ndarray of float64, shape (N,)
@@ -134,7 +134,7 @@ def _proven(choice: "_Choices", price: NDArray[np.float64], room: NDArray[np.flo
 
 @dataclass(frozen=True, eq=False)
 class _Choices:
-    """Who could lead: M partitions that have a voter which may, and up to S such voters of each.
+    """Possible leaders of M partitions: up to S eligible voters of each, at least one.
 
     ``node`` (S, M) intp, -1 for none; ``cost`` (S, M), 1 where that is a change, ``inf`` for none;
     ``gain`` (D, M), what leading adds to the load of a voter; ``forced`` (M,), whether every choice

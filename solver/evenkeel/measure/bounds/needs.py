@@ -56,7 +56,7 @@ class Case(NamedTuple):
     Parameters
     ----------
     name : str
-        What is lost; empty for nothing.
+        Description of the loss; empty for none.
     lost : ndarray of bool, shape (N,)
         Nodes that are lost.
     most : ndarray of float64, shape (D,)
@@ -64,7 +64,7 @@ class Case(NamedTuple):
     spare : int
         Any so many nodes that are lost beside.
     recovered : bool
-        Whether what is lost gets another place, or only the leaders do.
+        Whether lost replicas get another node, or only leaders do.
     """
 
     name: str

@@ -85,7 +85,7 @@ class Part(NamedTuple):
 def forced_parts(
     placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
 ) -> Iterator[Part]:
-    """Yield the sets of nodes that rules make fuller than others, and what is forced into them."""
+    """Yield the sets of nodes that rules make fuller than others, and the load forced into them."""
     classes = Classes.of(placed, scope)
     yield from _spread(placed, scope, classes, usable, capacity)
     yield from _class(placed, scope, classes, usable)

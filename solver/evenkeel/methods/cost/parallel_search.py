@@ -151,7 +151,7 @@ class Portfolio:
         self._each(advance, searches, pool)
 
     def _finish(self, pool: ThreadPoolExecutor | None) -> StopReason | None:
-        """Spend what is left on polishing the best; why to stop, or None."""
+        """Spend the rest on a local search from the best; return the reason to stop, or None."""
         best = self.best
         if best.total[1] == search_walk.NEVER:
             return self._look_up()
@@ -249,7 +249,7 @@ def _threads(searches: int) -> Iterator[ThreadPoolExecutor | None]:
 
 
 REHEAT = (0.7, 0.6, 0.5, 0.65, 0.55)
-"""Parts of the way down to which what is polished is warmed up, in turn."""
+"""Fractions of the cooling to which a polished placement is reheated, in turn."""
 
 NEAR_START = (
     (0.7, 0.0),
@@ -359,7 +359,7 @@ class Intensification:
         search.restart(node, total_cost(search.problem, search.state))
 
     def _polish(self) -> bool:
-        """Polish what is best for a while; whether nothing helps any more."""
+        """Run a local search from the best for a while; return whether no move helps."""
         search, walk = self.search, self.search.walk
         left = POLISHED
         if search.work_limit is not None:
@@ -547,7 +547,7 @@ class _Run:
                 self._eject_in(node)
 
     def _misplaced(self, node: NDArray[np.int64]) -> int:
-        """Replicas on some nodes whose home is elsewhere."""
+        """Return replicas on some nodes that are not their initial nodes."""
         state, home = self.state, self.problem.partitions.home
         return int((np.isin(state.node, node) & (state.node != home)).sum())
 

@@ -40,7 +40,7 @@ EFFORT, AGAIN, LEADERS, LONGEST = 0.1, 0.7, 0.02, 1.0
 after that, and for the moves where a time limit is given."""
 
 ROUNDS = 6
-"""How often what is too many then is refined: that finds more than more of CP-SAT, and sooner."""
+"""Refinements where moves are still too many: better and sooner than more CP-SAT."""
 
 
 def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
@@ -95,7 +95,7 @@ def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
 
 
 def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
-    """Refine what is far above the ``least`` moves, again and again from the best: fewer may do."""
+    """Refine an answer far above the ``least`` moves repeatedly, each time from the best."""
     cluster, best = request.cluster, outcome
     for again in range(1 if request.watch.has_limit else ROUNDS):
         if request.watch.reason is not None:

@@ -32,7 +32,7 @@ MOST = 200
 """Steps that are tried in all: each is audited."""
 
 OF_PLACES = frozenset({"unassigned", "min_active", "leader", "leaderless", "surplus", "on_dead"})
-"""What is broken where no replica stands in a place of its own accord."""
+"""Kinds of violations that do not depend on where replicas are."""
 
 Step = tuple[dict[int, int], int]
 """Replicas with the nodes that they go to, and the slot that leads then."""
@@ -53,7 +53,7 @@ def with_last_steps(request: Request, outcome: Outcome) -> Outcome:
 
 @dataclass(frozen=True)
 class _Standing:
-    """A placement, and what is wrong with it, the worst first."""
+    """A placement and its violations, the worst first."""
 
     placement: Placement
     audited: Audit
@@ -69,7 +69,7 @@ class _Standing:
 
 @dataclass(frozen=True)
 class _Row:
-    """The replicas of a partition: where each stands, and those that may go, who leads last."""
+    """The replicas of a partition: the node of each, and those that may leave, the leader last."""
 
     partition: int
     first: int
@@ -102,7 +102,7 @@ class _Row:
 
 
 def _dropping(row: _Row) -> Iterator[Step]:
-    """Yield who may go, but for the leader, and who of another role may take its place."""
+    """Yield replicas that may leave, except the leader, and replacements of another role."""
     for k in row.standing:
         if k - row.first == row.leads:
             continue
@@ -221,7 +221,7 @@ class _Steps:
                     yield {i: row.at[k], k: row.at[i]}, row.leads
 
     def _placing(self, row: "_Row", able: list[int]) -> Iterator[Step]:
-        """Yield places for what stands nowhere, or is dead where it stands, and who leads then."""
+        """Yield nodes for replicas without a live node, and the leader then."""
         nodes = self.cluster.nodes
         for k in row.free:
             at = row.at[k]

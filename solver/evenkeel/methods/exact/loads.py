@@ -37,7 +37,7 @@ FINEST = 2.0**26
 """Otherwise no dimension's loads add up to more: larger coefficients are not handled safely."""
 
 NEAR, WHOLE = 1e-9, 1e-4
-"""What is this close to a whole number, relative to its size and in all, is taken for it."""
+"""Numbers this close to a whole number, relative and absolute, are replaced by it."""
 
 
 def _power(value: float) -> float:
@@ -254,7 +254,7 @@ def moved(variables: Variables) -> list[tuple[Any, int, int]]:
 
 
 def changed_leaders(variables: Variables) -> list[Any]:
-    """Count the partitions whose live leader hands on."""
+    """Return the changes of live leaders, by partition."""
     was: NDArray[np.int32] = variables.cluster.placement.leader_node
     alive = variables.cluster.nodes.alive
     found = []

@@ -21,7 +21,7 @@ from evenkeel.model.runtime.memoize import memoize
 
 
 class ViolationSummary(NamedTuple):
-    """What is wrong with a placement, the worst first.
+    """Violations of a placement, the worst first.
 
     Partitions short of ``min_active``, those shortest first, partitions without a quorum, replicas
     wanted that are neither live nor kept where they are, and hard rules broken.

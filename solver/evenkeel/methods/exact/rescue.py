@@ -226,13 +226,13 @@ def _proof_message(
 
 
 OF_PLACES = frozenset({"unassigned", "on_dead", "not_kept", "min_active"})
-"""What is broken where replicas have no node that keeps them."""
+"""Kinds of violations where replicas have no node that keeps them."""
 
 OF_LEADERS = frozenset({"leader", "leaderless"})
 """What a leader elsewhere may repair, however few nodes there are."""
 
 OF_MASKS = frozenset({"require", "voters_require", "forbidden"})
-"""What is broken by replicas on nodes that are not open to them."""
+"""Kinds of violations by replicas on nodes that are not open to them."""
 
 
 def is_hopeless(
@@ -255,7 +255,7 @@ def is_hopeless(
     if any(one.kind in OF_LEADERS or (one.partition < 0).any() for one in broken):
         return False
     if any(one.kind in OF_MASKS and (missing[one.partition] > 0).any() for one in broken):
-        return False  # who stands where it may not leaves the places of others free
+        return False  # a misplaced replica leaves the nodes of others free
     lacking = lacking_nodes(cluster)
     beyond = all((lacking[one.partition] > 0).all() for one in broken)
     return beyond and bool((missing <= lacking).all())

@@ -69,7 +69,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known of the answer of an exact solve."""
+    """Proof and statistics of an exact solve."""
 
     status: Certainty
     stages: tuple[Stage, ...] = ()
@@ -412,7 +412,7 @@ class Stages:
         return self.certain == "optimal" or any(one.bound > 0.0 for one in self.stages)
 
     def level_and_move(self) -> None:
-        """Level what is placed, then move as little, and change as few leaders, as can be."""
+        """Balance, then minimise moves and leader changes, with all placed."""
         self.level()
         each = 1 + len(self.changes) + len(self.late)
         moves = sum(count for count, _, _ in self.joins)
@@ -548,7 +548,7 @@ def _hint(variables: Variables, hint: Placement) -> None:
 
 
 def _read(variables: Variables, solver: Any) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
-    """Put an answer into the cluster's slots: who stays keeps its slot."""
+    """Put an answer into the cluster's slots: a replica that stays keeps its slot."""
     placement, may_hold = variables.cluster.placement, variables.cluster.nodes.may_hold
     node = np.full(len(placement.node), -1, np.int32)
     leader = np.full(len(placement), -1, np.int16)

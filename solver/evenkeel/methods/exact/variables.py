@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 Place = tuple[str, str, int, str | int]
-"""A kind of violation, whose it is, its number, and the expression, tier or dimension."""
+"""A kind of violation, its owner, the owner's number, and the expression, tier or dimension."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Slack:
 
 
 def _amounts(audited: Audit) -> Counter[Place]:
-    """Add up what is broken of each hard rule at each place."""
+    """Return the violation of each hard rule at each place."""
     found: Counter[Place] = Counter()
     for one in audited.found:
         if not KINDS[one.kind].hard:
@@ -107,7 +107,7 @@ def _amounts(audited: Audit) -> Counter[Place]:
                 place = one.kind, "node", node, dimension
             else:
                 place = one.kind, f"tier {tier}", domain, dimension
-            # what is overloaded may stay so or not, by however much
+            # an overloaded node may stay so, by any amount
             found[place] += 1 if dimension >= 0 else max(int(amount), 1)
     return found
 
@@ -155,7 +155,7 @@ class Reasons:
 
 
 class SoftTerm(NamedTuple):
-    """What is better small, but never at the cost of a place or a hard rule."""
+    """A term to minimise, below the placing of replicas and hard rules."""
 
     amount: Any
     most: int
@@ -286,7 +286,7 @@ def add_variables(
         counts = sum(by_kind[0].values()) + sum(by_kind[1].values())
         lacking = model.new_int_var(0, wanted if may_miss else 0, "")
         surplus = slack.surplus(standing.total(p) - wanted)
-        if leaving:  # who stands beside what has yet to leave is not too many
+        if leaving:  # replicas beside one that has yet to leave are not too many
             beside = model.new_int_var(0, standing.total(p), "")
             model.add(beside <= sum(leaving))
             surplus = surplus + beside
@@ -355,7 +355,7 @@ def _endangered(variables: Variables) -> None:
 def _leader(variables: Variables, p: int) -> dict[int, Any]:
     """Let one voter lead that may, if there is one.
 
-    Where things may stay as bad as they came, who leads and lives may lead on though it may not,
+    Where violations may stay, a live leader may go on although it is not eligible,
     and then another replica does.
     """
     model, may_lead = variables.model, variables.cluster.nodes.may_lead

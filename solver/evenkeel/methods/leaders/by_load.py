@@ -40,7 +40,7 @@ LARGEST_RELAXATION = 30_000
 
 @dataclass(frozen=True)
 class LoadProof:
-    """What is proven of the leaders' loads, for replicas that stay where they are.
+    """Bound on the load of leaders, for replicas that stay where they are.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from evenkeel_kernels.leaders.fewest_changes import (
 
 @dataclass(frozen=True)
 class Arcs:
-    """Who could lead what: replicas that may, by partition. A arcs.
+    """Possible leaders: eligible replicas by partition. A arcs.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Arcs:
 
     @property
     def began(self) -> NDArray[np.int64]:
-        """The arc of who leads each partition now, (P,); -1 for none."""
+        """The arc of each partition's current leader, (P,); -1 for none."""
         began = np.full(self.count, -1)
         began[self.p[self.leads]] = np.flatnonzero(self.leads)
         return began
@@ -64,7 +64,7 @@ class Arcs:
 def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> Arcs:
     """Find the replicas that may lead, each partition's best choices only.
 
-    Where who led is lost, those that could lead at once, if there are any.
+    Where the leader is lost, replicas that could lead at once, if there are any.
     """
     placement = cluster.placement
     standing = np.flatnonzero((node >= 0) & (placement.role == Role.VOTER))

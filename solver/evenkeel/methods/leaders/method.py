@@ -29,7 +29,7 @@ from evenkeel.model.runtime.printable import counted
 
 @dataclass(frozen=True)
 class LeadersProof:
-    """What is proven of the leaders, for replicas that stay where they are.
+    """Bound on the number of leaders, for replicas that stay where they are.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def leaders(request: Request) -> Outcome:
     """
     faults = FaultList()
     if not has_leaders(request.cluster):
-        faults.add("cluster", "no leader", "leaders needs a cluster that knows who leads")
+        faults.add("cluster", "no leader", "leaders needs a cluster with leaders")
     faults.raise_if_any()
     assert isinstance(request.options, Leaders)
     if request.options.by == "load":

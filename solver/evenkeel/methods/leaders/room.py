@@ -69,7 +69,7 @@ def overflows(arcs: Arcs, room: LeadRoom, taken: NDArray[np.int64]) -> bool:
 
 
 def initial_leaders(cluster: Cluster, start: Placement, arcs: Arcs, room: LeadRoom) -> LeaderStart:
-    """Keep who leads and should; let others lead where there is room, each the first it finds."""
+    """Keep eligible leaders; elect others where there is room, first fit."""
     began, first = arcs.began, arcs.first
     taken = np.where(began >= 0, began, first[:-1])
     if room.base.shape[1] == 0:

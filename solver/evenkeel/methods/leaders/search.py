@@ -113,7 +113,7 @@ class Search:
         for _ in range(ROUNDS):
             if self.level <= low * (1.0 + CLOSE) or self.watch.reason:
                 break
-            # the bound itself first: it is often reached, and what is sought is then found at once
+            # the bound itself first: it is often reached, and the search ends at once
             aim = low if low == self.bound.level else (low + self.level) / 2.0
             self._shaken(aim)
             if self.level > aim * (1.0 + CLOSE):

@@ -29,7 +29,7 @@ from evenkeel_kernels.levelling.leaders.levelling import level_leaders
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 
 LET_BE = 3
-"""How often what is highest is let be, each time that others are high as well."""
+"""Most rounds of excluding the worst nodes from the objective."""
 
 TRIALS, CLOSE = 10, 0.002
 """Most heights that are tried where budgets do not reach the targets; how close they come."""
@@ -125,7 +125,7 @@ def place_and_level(run: Run, *, in_brief: bool = False) -> None:
         height = level, excess(run.state, targets)
         if best is None or height < best[0]:
             best = (height, run.state.node.copy(), run.state.leader.copy())
-        if not run.tell(piece.stage, before + piece.steps, level) or run.has_walked_enough:
+        if not run.report(piece.stage, before + piece.steps, level) or run.has_walked_enough:
             break
         if piece.stage != "redistribute" and moves_spent(run):
             break

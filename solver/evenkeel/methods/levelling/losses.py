@@ -348,7 +348,7 @@ def stock_and_demands(
 def _stays_least(level: NDArray[np.float64], least: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the least in whole units, (N,) or (N, D), that no loss of nodes makes smaller.
 
-    What is rounded up in one part is room for the others, and more so once a node of it is lost.
+    Load rounded up in one part is room for the others, and more so once a node of it is lost.
     """
     apart = level.max(0, initial=0.0) > np.where(level > 0.0, level, np.inf).min(0, initial=np.inf)
     return np.where(apart, 0.0, least)

@@ -85,7 +85,7 @@ def _placed(run: Run, order: NDArray[np.int64], stage: str, led: NDArray[np.bool
 
 
 def most_endangered_first(run: Run, waiting: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """List what is ``waiting (K,)``: the fewest live replicas against ``min_active`` first.
+    """List replicas ``waiting (K,)``: the fewest live replicas against ``min_active`` first.
 
     Then by quorum. Each replica of a partition that is placed makes the next one less urgent. Live
     replicas that must leave their node come last. Ties are in the order of `repairs_first`.
@@ -261,7 +261,7 @@ class Restraint(NamedTuple):
 
         What a surplus replica held up breaks where it is dropped, and where leaders weigh less than
         followers a node may be too full while one leaves: neither is seen one move at a time. And
-        who was to take the place of one that is dropped may have found none.
+        the replacement of a dropped replica may have no node.
         """
         cluster, partitions = run.request.cluster, run.problem.partitions
         lighter = (partitions.leader_load < partitions.voter_load).any()
@@ -283,7 +283,7 @@ class Restraint(NamedTuple):
 
 
 def prepare(request: Request, parameters: Parameters, restraint: Restraint, work: int) -> Run:
-    """Compile the cluster, drop what is too many, and mark what must move, after so much work."""
+    """Compile the cluster, drop surplus replicas, and mark those that must move."""
     started = time.perf_counter()
     cluster = request.cluster
     target = np.ascontiguousarray(request.bounds.target.T)
@@ -302,7 +302,7 @@ def prepare(request: Request, parameters: Parameters, restraint: Restraint, work
     forced = must_relocate(problem, state, cluster.nodes.may_hold) & (
         (serving_node >= 0) | must_fill
     )
-    if size_of(cluster) > SMALL:  # the refinement of small ones finds who had better go
+    if size_of(cluster) > SMALL:  # the refinement of small ones chooses better
         forced |= beyond_limits(problem, state, forced)
     forced &= problem.partitions.movable
     run = Run(

@@ -83,7 +83,7 @@ class Height(NamedTuple):
     """How far from its targets a placement is, the worst first."""
 
     is_overrun: bool  # some node is beyond its capacity
-    fullest: float  # of what is above a target, in units of the least target of any node; or 1
+    fullest: float  # of the excess above a target, in units of the least target of any node; or 1
     excess: float  # all that is above targets, in units of them
 
 

@@ -36,7 +36,7 @@ PAIRED = 32
 
 
 def rules_broken(run: Run, placement: Placement) -> list[Violations]:
-    """Rules broken in a placement that moves can repair; who leads is another matter."""
+    """Rules broken in a placement that moves can repair, leaders excluded."""
     standing = PlacementCounts.of(run.request.cluster, placement)
     found = broken_limits(standing) + broken_terms(standing)
     return [one for one in found if one.kind != "lead" and one.count]
@@ -160,7 +160,7 @@ def move_pairs(
 
 
 def new_counts(problem: Problem) -> NDArray[np.int64]:
-    """Return room for what is remembered of the limits and terms of any one rule."""
+    """Return buffers for the limits and terms of any one rule."""
     rules = problem.rules
     rows = np.diff(rules.limit_first) + np.diff(rules.term_first)
     return np.zeros((max(int(rows.max(initial=0)), 1), COUNTS), np.int64)

@@ -21,7 +21,7 @@ Budgets bind all of it: they are among the rules that admit a move.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them, or trade some for
    others.
 8. *Relax soft rules*: they give way where a replica would otherwise have no node.
-9. *Leaders*: who lives takes over from lost ones, and followers move instead of leaders.
+9. *Leaders*: live replicas take over from lost ones, and followers move instead of leaders.
 10. *Last look*: what one step would place, lead or drop by now is placed, led or dropped.
 """
 
@@ -150,7 +150,7 @@ def outcome_after(
 
 
 def well_led(request: Request, outcome: Outcome) -> Outcome:
-    """Let those lead who should, of the replicas where an answer has them.
+    """Elect the leaders that should lead, with replicas where an answer has them.
 
     CP-SAT knows nothing of replicas that stay where they may not be, and deals leads out anyhow.
     """
@@ -221,7 +221,7 @@ def stay_unless_worth_it(run: Run, before: float, changed: bool) -> None:
 
 
 def complete(run: Run) -> None:
-    """Fill up to floors, place what soft rules keep out, and let those lead who should."""
+    """Fill up to floors, place replicas that soft rules keep out, and elect leaders."""
     fill_to_floors(run)
     place_past_soft_rules(run)
     scan = new_scan(run.problem, np.zeros(len(run.state.load)))
@@ -299,7 +299,7 @@ def _put_back(run: Run, dead: NDArray[np.int64]) -> None:
 def refine_small(run: Run) -> bool:
     """Refine what was found on a small cluster; whether what stands now comes from that.
 
-    They count more of the budgets than the way from before takes: that is what is asked in the end.
+    They count more of the budgets than the way from the start takes, which counts in the end.
     """
     request, cluster = run.request, run.request.cluster
     binds = run.problem.budgets.binds
@@ -332,7 +332,7 @@ def refine_small(run: Run) -> bool:
         (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), _forced(run),
         run.dropped, run.most_leaders, floors_of(run), int(request.bounds.moves_level),
         request.seed, steps, patience, ways, is_sound,
-        lambda done, level: run.tell("refine", before + done, level),
+        lambda done, level: run.report("refine", before + done, level),
     )  # fmt: skip
     if not refining.found():
         return False
@@ -367,7 +367,7 @@ def in_their_slots(
     leader: NDArray[np.int16],
     dropped: NDArray[np.bool_],
 ) -> tuple[Placement, NDArray[np.bool_]]:
-    """Return a placement in which who stays on a node in its role stays in its slot.
+    """Return a placement in which a replica that keeps node and role keeps its slot.
 
     And which replicas are ``dropped (K,)`` then: where another took its place, it is that one.
     """
@@ -441,7 +441,7 @@ def lowest_of(bounds: Bounds, problem: Problem) -> NDArray[np.float64]:
 
 
 class _Asked(NamedTuple):
-    """What is asked of the nodes, and what stands on them, as the kernels take both."""
+    """Targets and loads of nodes, as the kernels take both."""
 
     lowest: NDArray[np.float64]  # (D, N)
     first: NDArray[np.int64]  # (N + 1,)

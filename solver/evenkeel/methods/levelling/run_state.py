@@ -22,7 +22,7 @@ from evenkeel_kernels.levelling.redistribution import moves_made
 
 @dataclass
 class Run:
-    """What is solved, where the search stands, and what was decided before it.
+    """The problem, the state of the search, and decisions made before it.
 
     ``forced (K,)`` replicas must get another node, those that had to at the start are ``due (K,)``,
     ``dropped (K,)`` ones are too many, and no node shall lead more than ``most_leaders (N,)``. At
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def targets(self) -> Targets:
-        """What turns loads into parts of their targets."""
+        """Factors that turn loads into fractions of their targets."""
         return new_targets(self.problem, self.most_leaders, 1.0)
 
     @property
@@ -98,7 +98,7 @@ class Run:
         placement = cluster.placement.replaced(node, leader)
         self.state = placed_state(cluster, self.problem, placement, self.dropped)
 
-    def tell(self, stage: str, work: int, level: float) -> bool:
+    def report(self, stage: str, work: int, level: float) -> bool:
         """Report progress to the caller; return whether to go on."""
         watch = self.request.watch
         self.work = work

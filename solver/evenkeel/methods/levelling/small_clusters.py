@@ -255,7 +255,7 @@ class Refining:
         for scale, held in ((asked.scale, state.load), (asked.leader_scale, state.leaders)):
             scale /= np.maximum(held * scale * (1.0 + NEAR), 1.0)
         self._aim.floor[:] = np.minimum(floor, state.load)
-        self.fewest_moves, self._as_asked = 0, False  # what is proven is proven for the goals
+        self.fewest_moves, self._as_asked = 0, False  # bounds hold for the goals only
         self.best.worth[:] = np.inf
         self._look_at(placed, 1.0)
         self._look_at(self._start, 1.0)

@@ -59,11 +59,11 @@ def relaxation(
     cluster : Cluster
         The cluster, and where its replicas are now.
     goals : Goals or Cost, optional
-        What is asked for; ``Goals()`` by default.
+        The goals; ``Goals()`` by default.
     proven : Bounds, optional
-        What is proven of these goals already; computed if it is not given.
+        Bounds for these goals; computed by default.
     time_limit : float or None
-        Seconds; what is proven when they are over is returned. None for as long as it takes.
+        Seconds, after which the bound reached is returned. None for no limit.
 
     Returns
     -------

@@ -163,7 +163,7 @@ def _partitions(cluster: Cluster, rule_of: NDArray[np.int32]) -> kernel.Partitio
     return kernel.PartitionArrays(
         first=writable(placement.first),
         owner=writable(placement.owner),
-        # what is pinned to nowhere may have any node
+        # a replica pinned without a node may have any
         movable=((placement.flags & Flag.PINNED) == 0) | (placement.node < 0),
         home=writable(placement.node),
         ready=ready(cluster),

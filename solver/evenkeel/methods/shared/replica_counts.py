@@ -188,7 +188,7 @@ def _kind(cluster: Cluster, replicas: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _present(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Replicas with a node per kind, counted by what is missing: most slots are filled."""
+    """Return replicas with a node per kind, by counting missing ones: most slots are filled."""
     placement = cluster.placement
     kinds = 2 * len(cluster.partitions)
     slots = np.zeros(kinds, np.int64)

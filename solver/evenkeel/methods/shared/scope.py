@@ -17,7 +17,7 @@ NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Whose limits: E members, which are partitions or groups, under Q rules.
+    """Limits of E members, which are partitions or groups, under Q rules.
 
     Parameters
     ----------

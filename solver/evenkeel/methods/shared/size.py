@@ -5,7 +5,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 
 SMALL = 2_000
-"""Replicas x nodes of a small cluster, whose answers are refined."""
+"""Replicas x nodes of a small cluster; answers of these are refined."""
 
 
 def size_of(cluster: Cluster) -> int:

@@ -109,7 +109,7 @@ class Watch:
     def hear(self) -> None:
         """Repeat the last report to the callback, if that was a while ago.
 
-        What is computed in one go is not cut short: StopIteration stops the search when it looks.
+        Computations without slices are not cut short: StopIteration stops the search when it looks.
         """
         if self.callback is not None and self.clock() - self._last_at >= EVERY:
             self._report(self.callback, replace(self._last, seconds=self.seconds))
@@ -144,7 +144,7 @@ class Clock:
     Parameters
     ----------
     watch : Watch, optional
-        Who is asked; without one nothing stops.
+        The watch; without one nothing stops.
 
     Examples
     --------

@@ -34,7 +34,7 @@ STATES: Mapping[str, Mapping[str, bool]] = {
     "drain": {"accepts": False, "keeps": False, "leads": False},
     "gone": {"alive": False, "accepts": False, "keeps": False, "leads": False, "gone": True},
 }
-"""What is true of a node in each state; all else stays as it was."""
+"""Flags of a node in each state; other flags stay as they were."""
 
 
 class Changeable:

@@ -148,7 +148,7 @@ def _rules(faults: FaultList, rules: tuple[Rule, ...], nodes: Nodes, topology: T
 def _layout(
     faults: FaultList, path: str, array: Any, dtype: type[np.generic], shape: tuple[int, ...]
 ) -> None:
-    """Note what is no array of that type and shape."""
+    """Note values that are not arrays of that type and shape."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype:
         kind = getattr(array, "dtype", type(array).__name__)
         wanted = np.dtype(dtype)

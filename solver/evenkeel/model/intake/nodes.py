@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {
 def read_nodes(
     faults: FaultList, given: Given, sizes: Sizes, topology: Topology, base: Nodes | None
 ) -> Nodes:
-    """Read what is given of the nodes; the rest is the base's, or else by default."""
+    """Read given columns of nodes; others are the base's, or else defaults."""
     count = sizes.nodes
     read: dict[str, Any] = {}
     if base is None or "node_names" in given:

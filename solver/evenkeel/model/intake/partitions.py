@@ -45,7 +45,7 @@ def read_partitions(
     rules: Mapping[str, Rule],
     base: Partitions | None,
 ) -> Partitions:
-    """Read what is given of the partitions; the rest is the base's, or else by default.
+    """Read given columns of partitions; others are the base's, or else defaults.
 
     ``wanted`` are the replicas and voters that came with the placement.
     """

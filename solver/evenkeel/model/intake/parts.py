@@ -58,7 +58,7 @@ def read_changes(faults: FaultList, given: Given, base: Mapping[str, Any]) -> Pa
 
 
 def _read(faults: FaultList, given: Given, sizes: Sizes, base: Parts) -> Parts:
-    """Read what is given into the parts of a base, which has them all or none but dimensions."""
+    """Read arguments into the parts of a base, which has all parts or only dimensions."""
     parts = dict(base)
     first = "nodes" not in base
     topology = read_topology(faults, given, sizes, base.get("topology"))
@@ -179,7 +179,7 @@ COUNTED_BY = ("rule", "group", "group_rule", "replicas", "voters", "placement", 
 
 
 def read_rules(faults: FaultList, given: Given) -> dict[str, Rule]:
-    """Return the rules by where they stand; a plain one stands in for what is no rule."""
+    """Return the rules by path; an empty rule replaces an invalid one."""
     listed = given.get("rules")
     bound = {
         f"rules[{i}]": one
@@ -318,7 +318,7 @@ def _check_tier(faults: FaultList, path: str, tier: str, topology: Topology) -> 
 
 
 def _check_amount(faults: FaultList, path: str, amount: object, least: int) -> None:
-    """Note what is no amount."""
+    """Note values that are not amounts."""
     number = amount
     if isinstance(amount, tuple):
         if len(amount) not in (2, 3) or amount[0] is None or amount[1] not in ("hard", "soft"):
@@ -392,7 +392,7 @@ def _check_reach(
             return
         for text, count in getattr(rule, f"{kind}place").items():
             if count > 0 and hopeless([*required, text]):
-                together = " together with what is required" if required else ""
+                together = " together with the required ones" if required else ""
                 faults.add(
                     f"{path}{kind}place[{text!r}]", [*required, text],
                     f"no node meets it{together}",
@@ -416,7 +416,7 @@ SHAPE = ("domains", "crossing")
 
 
 def read_topology(faults: FaultList, given: Given, sizes: Sizes, base: Topology | None) -> Topology:
-    """Read what is given of the topology; the rest is the base's, or else by default."""
+    """Read given arguments of the topology; others are the base's, or else defaults."""
     topology = base
     if topology is None or any(name in given for name in SHAPE):
         domains, crossing = given.get("domains"), given.get("crossing")

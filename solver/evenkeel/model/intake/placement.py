@@ -41,9 +41,9 @@ Wanted = tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]
 def read_placement(
     faults: FaultList, given: Given, sizes: Sizes, names: Names, base: Partitions | None
 ) -> tuple[Placement, Wanted]:
-    """Read a placement and what is wanted; rows are widened to hold what is wanted.
+    """Read a placement and wanted numbers; rows are widened to hold the wanted replicas.
 
-    There are no replicas after a fault. What is wanted is, where it is not given, as the base
+    There are no replicas after an error. Wanted numbers are, where they are not given, as the base
     wants it.
     """
     given = _taken_apart(faults, given, sizes.partitions)

@@ -1,8 +1,8 @@
 """Unavailable (stranded) partitions: no live replica surely has all their data.
 
-Who reads a system's dump knows what it copies from: a replica that is in sync, a majority, a disk
-that answers. A partition without one stays as it is until that is back, and no plan waits for it.
-So does one that is left alone, since the dump has too little about it, or is taken as it changes.
+The reader of a system's dump knows the sources of copies: a replica in sync, a majority, a disk
+that answers. A partition without a source stays as it is until one is back, and no plan waits for
+it. So does one that is left alone, since the dump has too little about it, or is taken as it changes.
 """
 
 from typing import TYPE_CHECKING

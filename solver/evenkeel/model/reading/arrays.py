@@ -106,7 +106,7 @@ AXES = {
     "non_voter_load": "a row for each partition, with a column for each dimension",
     "placement": "a row for each partition, with the nodes of its replicas",
 }
-"""What the axes of an argument are, for who gave another shape."""
+"""Axes of an argument, for the message on a wrong shape."""
 
 
 def as_array(
@@ -132,7 +132,7 @@ def as_array(
     hidden = masked_in(value)
     if hidden is not None:
         list_entries(
-            faults, path, given, hidden, "is masked, and no value stands for what is missing"
+            faults, path, given, hidden, "is masked, and no value stands for a missing one"
         )
         return fallback
     if given.shape == (0,) and fallback.size == 0 and shape[:1] in ((0,), (None,)):

@@ -20,7 +20,7 @@ else:
     PandasFrame = PolarsFrame = ArrowTable = Any
 
 Backend = Literal["pandas", "polars", "pyarrow"]
-"""Who makes a frame."""
+"""Packages that make frames."""
 
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 """Packages that make frames; by default the first that is installed."""

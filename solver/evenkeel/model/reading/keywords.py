@@ -37,7 +37,7 @@ HARMFUL = frozenset(
         "shrink",
     ]
 )
-"""Words that take something away, or set to work: proposed only to who all but wrote them."""
+"""Words that take something away, or set to work: proposed only for near misses."""
 
 ALL_BUT = 0.75
 """How much a word has to be like one of these."""

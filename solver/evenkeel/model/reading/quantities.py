@@ -52,7 +52,7 @@ def is_real(value: object) -> bool:
 def check_number(
     faults: FaultList, path: str, given: Any, least: float = 0.0, greatest: float = np.inf
 ) -> None:
-    """Note what is no number, or is out of its range.
+    """Note a value that is no number or out of range.
 
     Examples
     --------
@@ -71,26 +71,26 @@ def check_number(
 def check_whole(
     faults: FaultList, path: str, given: Any, least: int = 0, greatest: int = EXACT
 ) -> None:
-    """Note what is no whole number, or is out of its range."""
+    """Note a value that is no whole number or out of range."""
     if not is_whole(given) or not least <= given <= greatest:
         upper = "or more" if greatest == EXACT else f"to {greatest}"
         faults.add(path, given, f"must be a whole number, {least} {upper}")
 
 
 def check_truth(faults: FaultList, path: str, given: Any) -> None:
-    """Note what is neither true nor false."""
+    """Note a value that is neither true nor false."""
     if not isinstance(given, bool | np.bool_):
         faults.add(path, given, "must be True or False")
 
 
 def check_text(faults: FaultList, path: str, given: Any) -> None:
-    """Note what is no text."""
+    """Note a value that is no text."""
     if not isinstance(given, str):
         faults.add(path, given, "must be a string")
 
 
 def check_time_limit(faults: FaultList, given: Any) -> None:
-    """Note what is wrong with the seconds that something may take; None is for any."""
+    """Note an invalid number of seconds; None is for no limit."""
     if given is not None and (not is_real(given) or given < 0.0):
         faults.add("time_limit", given, "must be a number of seconds, 0 or more")
 

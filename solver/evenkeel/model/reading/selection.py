@@ -109,7 +109,7 @@ def read_groups(
 def _entries(
     faults: FaultList, path: str, given: Any, count: int, what: str
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what is chosen one by one, with its path; a mask yields the numbers it stands for."""
+    """Yield chosen items one by one, with their paths; a mask yields the numbers it stands for."""
     if _is_mask(given):
         mask = np.asarray(given)
         if mask.shape == (count,):

@@ -31,7 +31,7 @@ def amount(value: float) -> str:
         return "∞"
     if value < LARGE:
         return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
-    value = float(f"{value:.4g}")  # what is rounded to 1,000 of a unit is one of the next
+    value = float(f"{value:.4g}")  # 1,000 of a unit after rounding is one of the next
     prefix, unit = next(((p, u) for p, u in PREFIXES if value >= u), PREFIXES[-1])
     return f"{value / unit:.4g} {prefix}" if value < 1e3 * PREFIXES[0][1] else f"{value:.3g}"
 

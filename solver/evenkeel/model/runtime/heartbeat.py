@@ -13,7 +13,7 @@ _listener: ContextVar[Callable[[], None] | None] = ContextVar("heartbeat", defau
 
 
 def beat() -> None:
-    """Let who listens hear that the computation goes on: every some ten milliseconds of it."""
+    """Report to the listener that the computation goes on; call it every 10 ms or so."""
     listener = _listener.get()
     if listener is not None:
         listener()
