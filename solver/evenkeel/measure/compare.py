@@ -135,7 +135,7 @@ def compare_losses(
     """Compare where all that moved are some ``replicas (n,)``, ``forced`` of them off lost nodes.
 
     Each is on a node that its partition had not; they weigh ``moved (D,)`` in all. Live replicas
-    lead its partitions. The comparison is that of ``compare``, at the cost of the nodes and what moved.
+    lead its partitions. The result equals that of ``compare``, at the cost of nodes and moves.
     """
     before, nodes, bytes_at = cluster.placement, len(cluster.nodes), cluster.bytes_dimension
     total = wanted_load(cluster)
@@ -203,8 +203,8 @@ def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
     """Return the node that each replica of ``after`` takes the place of, (K,); -1 for none.
 
     Only a replica on a node that is new to its partition takes a place: that of the node that left
-    its slot, or else of the one that left its partition in the same turn. To stand in another slot is
-    no move, whatever stood there before.
+    its slot, or else of the one that left its partition in the same turn. To stand in another
+    slot is no move, whatever stood there before.
 
     Examples
     --------

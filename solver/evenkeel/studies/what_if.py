@@ -26,7 +26,7 @@ PAIRS = " pairs"
 COUNTED_ONCE = ("slots", "owner", "leader_replica", "leader_node")
 """What a placement counts when it is first asked, whatever the state of the nodes."""
 
-STANDING_ONCE = ("seat", "replicas", "leaders", "loads")
+STANDING_ONCE = ("node_row", "replicas", "leaders", "loads")
 """What is counted by node, whatever the state of the nodes."""
 
 

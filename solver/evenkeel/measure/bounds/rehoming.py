@@ -1,7 +1,7 @@
 """Lower bound on the fullest node if only replicas move that must.
 
-Lost and missing replicas must find room beside everything that stays. One large replica may not find
-a balanced node, and then no choice for the others helps.
+Lost and missing replicas must find room beside everything that stays. One large replica may not
+find a balanced node, and then no choice for the others helps.
 """
 
 import numpy as np

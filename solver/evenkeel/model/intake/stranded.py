@@ -2,7 +2,8 @@
 
 The reader of a system's dump knows the sources of copies: a replica in sync, a majority, a disk
 that answers. A partition without a source stays as it is until one is back, and no plan waits for
-it. So does one that is left alone, since the dump has too little about it, or is taken as it changes.
+it. So does one that is left alone, since the dump has too little about it, or was taken during a
+change.
 """
 
 from typing import TYPE_CHECKING
