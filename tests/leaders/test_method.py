@@ -149,7 +149,7 @@ def test_a_cluster_without_leaders_is_refused():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]], load=[[1.0]], placement=[[0]], leader=[-1]
     )  # fmt: skip
-    with pytest.raises(ek.InvalidInput, match="who leads"):
+    with pytest.raises(ek.InvalidInput, match="with leaders"):
         ek.solve(cluster, method="leaders")
 
 
