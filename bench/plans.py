@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 import evenkeel as ek
-from evenkeel.planning import draft
+from evenkeel.planning import schedule as draft
 from evenkeel.planning import order as order_module
 from evenkeel.planning.replay import replay
 from tests.naive.planning.orders import least_bytes

@@ -34,7 +34,7 @@ import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.control import Delay, InlineWorkers, ManualClock, ManualWorkers, Pipeline
 from evenkeel.control.engines.engine import Answer, Scope
-from evenkeel.control.engines.registry import engine_of
+from evenkeel.control.pipeline import engine_of
 from evenkeel.view import plots
 from evenkeel.view.html import Raw, table
 from evenkeel.view.plots.canvas import INK, STYLES, canvas, legend

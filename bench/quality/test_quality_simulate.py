@@ -6,7 +6,7 @@ import pytest
 
 from evenkeel import simulate
 from evenkeel.simulate import SCENARIOS
-from evenkeel.simulate.scenarios.verdicts import verdicts_of
+from evenkeel.simulate.run import verdicts_of
 
 pytestmark = pytest.mark.quality
 

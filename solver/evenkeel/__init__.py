@@ -52,7 +52,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.planning.planner import plan
     from evenkeel.planning.protocols import Protocol
     from evenkeel.planning.throttle import Throttle
-    from evenkeel.planning.windows import Windows
+    from evenkeel.planning.throttle import Windows
     from evenkeel.result import Result
     from evenkeel.session.changes import Changes
     from evenkeel.session.session import Session
@@ -136,7 +136,7 @@ _LATER = {
     "Protocol": "evenkeel.planning.protocols",
     "Result": "evenkeel.result",
     "Throttle": "evenkeel.planning.throttle",
-    "Windows": "evenkeel.planning.windows",
+    "Windows": "evenkeel.planning.throttle",
     "plan": "evenkeel.planning.planner",
     "read": "evenkeel.systems.registry",
     "read_plan": "evenkeel.systems.plans.reading",

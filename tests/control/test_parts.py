@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenkeel.control.background.executors import InlineWorkers
-from evenkeel.control.changes import changes, changes_since, digests
+from evenkeel.control.view import changes, changes_since, digests
 from evenkeel.control.clock import ManualClock, SystemClock
 from evenkeel.control.coverage import breaks_nothing, is_short
 from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
-from evenkeel.control.engines.comparison import alike
+from evenkeel.control.engines.engine import alike
 from evenkeel.control.metrics import Numbers, baseline_divergence, health
 from evenkeel.control.operations import FLAGS, Operation, with_operations
 from evenkeel.control.pipeline import Pipeline

@@ -14,7 +14,7 @@ from evenkeel.control.engines.engine import (
     Scope,
     Task,
 )
-from evenkeel.control.engines.registry import ENGINES, engine_of
+from evenkeel.control.pipeline import ENGINES, engine_of
 from evenkeel.control.engines.waged import WagedEngine
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.model.assignment import Assignment

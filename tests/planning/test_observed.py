@@ -9,7 +9,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.model.placement import Flag
 from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.underway.slots import in_slots
+from evenkeel.planning.observed import in_slots
 
 
 def moving():

@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
-from evenkeel.planning.account.recovery import short_until
+from evenkeel.planning.summary import short_until
 from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
 from tests.naive.planning.replay import replay as plain_replay

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.planning.underway.copies import Cancelled
-from evenkeel.planning.windows import Windows
+from evenkeel.planning.in_flight import Cancelled
+from evenkeel.planning.throttle import Windows
 from evenkeel.systems.plans.documents import fingerprint
 from evenkeel.systems.plans.targets import grown_by_name, observed_by_name
 from evenkeel.systems.plans.writing import encoded

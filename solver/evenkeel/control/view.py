@@ -1,16 +1,33 @@
-"""How the pipeline sees a cluster: with the delay windows applied, and knowing what is new."""
+"""How the pipeline sees a cluster: with the delay windows applied, and knowing what is new.
+
+Whether nodes serve is no part of it: a baseline says where everything would be if they all did.
+Arrays are compared by identity first, so that a snapshot derived from the last one costs nothing.
+
+References
+----------
+Apache Helix, ``ResourceChangeDetector``: a change of resource configuration, ideal state, cluster
+configuration or instance configuration asks for a baseline; a live instance alone does not.
+"""
 
 from dataclasses import dataclass, replace
-
 import numpy as np
 from numpy.typing import NDArray
-
-from evenkeel.control.changes import changes, same_standing
 from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
-from evenkeel.control.naming import same_names
+from evenkeel.control.names import same_names
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.reading.arrays import read_only
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+import numpy as np
+from numpy.typing import NDArray
+from evenkeel.control.engines.engine import Change
+from evenkeel.control.names import numbers, same_names
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.names import Names
+
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,3 +148,182 @@ def _with_names_of(last: Cluster, cluster: Cluster) -> Cluster:
     if nodes is cluster.nodes and partitions is cluster.partitions:
         return cluster
     return replace(cluster, nodes=nodes, partitions=partitions)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What changed."""
+
+    kinds: frozenset[Change] = frozenset()
+    groups: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.kinds)
+
+
+def assignable(cluster: Cluster) -> NDArray[np.bool_]:
+    """Tell which nodes a baseline is for: those that serve and keep, and those that are down.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], alive=[True, True, False],
+    ...                         keeps=[True, False, False])
+    >>> assignable(c).tolist()
+    [True, False, True]
+    """
+    nodes = cluster.nodes
+    return np.asarray(~nodes.gone & (nodes.keeps | ~nodes.alive))
+
+
+def changes(before: Cluster, now: Cluster) -> Changes:
+    """Compare two snapshots.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]])
+    >>> d = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]], alive=[True, False])
+    >>> e = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[2.0]])
+    >>> bool(changes(c, d)), changes(c, e).groups
+    (False, (0,))
+    """
+    kinds = set()
+    if before is now:
+        return Changes()
+    if not _all_same(_of_cluster(before), _of_cluster(now)):
+        kinds.add(Change.CLUSTER)
+    if not _all_same(_of_nodes(before), _of_nodes(now)):
+        kinds.add(Change.NODES)
+    groups: tuple[int, ...] = ()
+    if not _all_same(_of_groups(before), _of_groups(now)):
+        kinds.add(Change.GROUPS)
+        groups = _changed_groups(before, now)
+    return Changes(frozenset(kinds), groups)
+
+
+def same_standing(before: Cluster, now: Cluster) -> bool:
+    """Tell whether the nodes' states are the same."""
+    was, nodes = before.nodes, now.nodes
+    return all(
+        _same(getattr(was, name), getattr(nodes, name))
+        for name in ("alive", "accepts", "keeps", "leads", "gone")
+    )
+
+
+def digests(cluster: Cluster) -> dict[str, str]:
+    """Sum up a snapshot, so that a later process can tell whether it still is the same."""
+    parts = {
+        Change.CLUSTER: _of_cluster(cluster),
+        Change.NODES: _of_nodes(cluster),
+        Change.GROUPS: _of_groups(cluster),
+    }
+    return {change.value: _digest(values) for change, values in parts.items()}
+
+
+def changes_since(recorded: dict[str, str], now: Cluster) -> Changes:
+    """Compare a snapshot with the digests of an earlier one.
+
+    Examples
+    --------
+    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]])
+    >>> bool(changes_since(digests(c), c)), changes_since({}, c).groups
+    (False, (0,))
+    """
+    found = digests(now)
+    kinds = frozenset(
+        change for change in Change if recorded.get(change.value) != found[change.value]
+    )
+    every = range(len(now.partitions.group_names)) if Change.GROUPS in kinds else ()
+    return Changes(kinds, tuple(every))
+
+
+def _of_cluster(cluster: Cluster) -> Iterator[Any]:
+    topology = cluster.topology
+    yield from (cluster.rules, cluster.dimensions, cluster.transient, cluster.bytes_dimension)
+    yield from (cluster.depends, cluster.native_format, topology.tiers, topology.crossing)
+    yield topology.tier_distance
+    for name in sorted(topology.tier_capacity):
+        yield from (name, topology.tier_capacity[name])
+
+
+def _of_nodes(cluster: Cluster) -> Iterator[Any]:
+    nodes, topology = cluster.nodes, cluster.topology
+    yield from (nodes.names, nodes.capacity, nodes.watermark, nodes.weight, nodes.lead_weight)
+    yield from (nodes.max_replicas, nodes.stands_for, assignable(cluster), cluster.forbidden)
+    yield from (topology.domain, topology.label, topology.label_names)
+    for tag in sorted(nodes.tags):
+        yield from (tag, nodes.tags[tag])
+    for name in sorted(nodes.attributes):
+        codes, meaning = nodes.attributes[name]
+        yield from (name, codes, meaning)
+
+
+def _of_groups(cluster: Cluster) -> Iterator[Any]:
+    partitions = cluster.partitions
+    yield from (partitions.names, partitions.group_names, partitions.group_rule, partitions.group)
+    yield from _by_partition(cluster)
+
+
+def _by_partition(cluster: Cluster) -> tuple[NDArray[Any], ...]:
+    partitions, load = cluster.partitions, cluster.partitions.load
+    return (
+        load.leader, load.voter, load.non_voter, partitions.replicas, partitions.voters,
+        partitions.min_active, partitions.rule,
+    )  # fmt: skip
+
+
+def _all_same(one: Iterator[Any], other: Iterator[Any]) -> bool:
+    ended = object()
+    while True:
+        a, b = next(one, ended), next(other, ended)
+        if a is ended and b is ended:
+            return True
+        if not _same(a, b):
+            return False
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return _is_view_of_same(a, b) or np.array_equal(a, b)
+    if isinstance(a, Names) and isinstance(b, Names):
+        return same_names(a, b)
+    return type(a) is type(b) and bool(a == b)
+
+
+def _is_view_of_same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether two arrays are the same memory read in the same way."""
+    return a.__array_interface__ == b.__array_interface__
+
+
+def _changed_groups(before: Cluster, now: Cluster) -> tuple[int, ...]:
+    """The groups with partitions that are not what they were, by name."""
+    old, new = before.partitions, now.partitions
+    was = numbers(old.names, new.names)
+    differs = was < 0
+    known = np.flatnonzero(~differs)
+    for a, b in zip(_by_partition(before), _by_partition(now), strict=True):
+        if a.shape[1:] != b.shape[1:]:
+            differs[:] = True
+            continue
+        unequal = a[was[known]] != b[known]
+        differs[known] |= unequal.reshape(len(known), -1).any(axis=1)
+    moved = numbers(old.group_names, new.group_names)[new.group[known]]
+    differs[known] |= moved != old.group[was[known]]
+    return tuple(np.unique(new.group[differs]).tolist())
+
+
+def _digest(values: Iterator[Any]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for value in values:
+        if isinstance(value, np.ndarray):
+            digest.update(f"{value.dtype.str}{value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, Names):
+            digest.update("\0".join(value).encode("utf-8", "surrogatepass"))
+        elif isinstance(value, frozenset):
+            digest.update(repr(sorted(value)).encode())
+        else:
+            digest.update(repr(value).encode("utf-8", "backslashreplace"))
+        digest.update(b"\1")
+    return digest.hexdigest()

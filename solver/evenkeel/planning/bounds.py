@@ -1,16 +1,131 @@
-"""Bounds: how long a plan takes at least, under its throttle, in whatever order."""
+"""Bounds: how long a plan takes at least, under its throttle, in whatever order.
+
+Each piece holds some places for itself, so that two that share one come one after the other, and so
+do pieces any two of which share one, though there may be none that all of them hold. That is the
+clique bound of scheduling under resource constraints (Mingozzi, Maniezzo, Ricciardelli and Bianco
+1998; Brucker and Knust 2012). The heaviest clique is hard to find; any of them is a bound.
+
+That is the longest chain of dependencies: a copy begins when enough of what stood on its node has
+left for it to fit. What leaves first is taken to be what can leave soonest, and what arrives in the
+meantime is left out of account; so no order of the same copies can do it sooner.
+"""
 
 from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
-
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.planning.account.cliques import Pieces, heaviest_clique
-from evenkeel.planning.account.room import last_arrival
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle
+from dataclasses import dataclass
+from itertools import combinations
+import numpy as np
+from numpy.typing import NDArray
+from collections.abc import Iterator
+from dataclasses import dataclass
+import numpy as np
+from numpy.typing import NDArray
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.planning.steps import StepKind, Steps
+
+
+
+LINKS = 8
+"""Links of a chain that are followed."""
+
+"""Part of what a node may hold that is rounding."""
+
+
+def last_arrival(
+    cluster: Cluster,
+    target: Placement,
+    steps: Steps,
+    alone: NDArray[np.float64],
+    exchange: NDArray[np.int32] | None,
+) -> float:
+    """Return when the last copy arrives at the earliest, given how long each takes ``alone``.
+
+    Copies of the same ``exchange (S,)`` begin at once, and what they replace leaves at once.
+    """
+    copies = np.flatnonzero(steps.kind == StepKind.COPY)
+    queues = list(_queues(cluster, target, steps, copies))
+    if not queues:
+        return float(alone.max(initial=0.0))
+    together = np.arange(len(copies))
+    if exchange is not None:
+        together = np.unique(exchange[copies], return_inverse=True)[1]
+    begin = np.zeros(int(together.max()) + 1)
+    done = begin
+    for _ in range(LINKS):
+        done = np.zeros(len(begin))
+        np.maximum.at(done, together, begin[together] + alone)
+        later = begin.copy()
+        for queue in queues:
+            np.maximum.at(later, together[queue.waits], queue.admitted(done[together]))
+        if np.array_equal(later, begin):
+            break
+        begin = later
+    return float(done.max())
+
+
+@dataclass(frozen=True, eq=False)
+class _Queue:
+    """Copies that do not fit into their nodes yet in one dimension, and what leaves those nodes.
+
+    W copies wait, numbered among all C. L replicas leave, each when a copy is done; those whose
+    copy is -1 may do so at once. A replica weighs what it does in its lightest role.
+    """
+
+    waits: NDArray[np.intp]
+    node: NDArray[np.int32]
+    lacks: NDArray[np.float64]
+    left: NDArray[np.int32]
+    frees: NDArray[np.float64]
+    copy: NDArray[np.intp]
+
+    def admitted(self, done: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return when enough may have left for each copy, (W,), if copies are ``done (C,)``."""
+        when = np.where(self.copy < 0, 0.0, done[self.copy])
+        order = np.lexsort((when, self.left))
+        when, left = when[order], self.left[order]
+        freed = np.append(0.0, np.cumsum(self.frees[order]))
+        first, last = (np.searchsorted(left, self.node, side) for side in ("left", "right"))
+        enough = np.searchsorted(freed, freed[first] + self.lacks) - 1
+        # rounding may ask for more than all that leaves
+        enough = np.minimum(enough, last - 1)
+        return np.where(enough >= first, when[enough], 0.0)
+
+
+def _queues(
+    cluster: Cluster, target: Placement, steps: Steps, copies: NDArray[np.intp]
+) -> Iterator[_Queue]:
+    """Yield a queue for each dimension that copies fill from their start and in which some wait."""
+    placement, size = cluster.placement, cluster.partitions.load.lightest
+    start, end = (PlacementCounts.of(cluster, one) for one in (placement, target))
+    light = start.weighed(cluster.partitions.load.lightest_by_dimension, start.node_row)
+    limit = np.maximum(np.maximum(cluster.nodes.capacity, start.loads), end.loads)
+    limit[~cluster.nodes.carries] = np.inf
+    under_way = (placement.flags & Flag.INCOMING) != 0
+    leaves = np.flatnonzero(
+        ((steps.kind == StepKind.REMOVE) | (steps.kind == StepKind.SWAP))
+        & (steps.source == placement.node[steps.replica]) & (steps.source != steps.target)
+    )  # fmt: skip
+    replica = np.unique(steps.replica[leaves])
+    copied, first = np.unique(steps.replica[copies], return_index=True)
+    place = np.searchsorted(copied, replica).clip(max=len(copied) - 1)
+    copy = np.where((copied[place] == replica) & ~under_way[replica], first[place], -1)
+    left, partition = placement.node[replica], steps.partition[copies]
+    moving = placement.owner[replica]
+    for d in np.flatnonzero(cluster.transient).tolist():
+        room = limit[:, d] * (1.0 + ROUNDING) - light[:, d]
+        lacks = size[partition, d] - room[steps.target[copies]]
+        waits = np.flatnonzero((lacks > 0.0) & ~under_way[steps.replica[copies]])
+        if len(waits):
+            node = steps.target[copies[waits]]
+            yield _Queue(waits, node, lacks[waits], left, size[moving, d], copy)
+
 
 ROUNDING = 1e-9
 """What differences of times lose of a second."""
@@ -213,3 +328,121 @@ def _by_slots(where: NDArray[np.integer], alone: NDArray[np.float64], slots: int
     work = np.bincount(where + 1, alone)[1:]
     rounds = -(-count // slots) * float(alone.min())
     return float(np.maximum(rounds, work / slots).max(initial=0.0))
+
+
+BUSY = 24
+"""Places that are looked at three at a time, those with the most work."""
+
+STARTS = 6
+"""Cliques of either kind that are made heavier."""
+
+CLOSE = 8
+"""Pieces of which it is worked out exactly what they would add to a clique."""
+
+WORK = 2_000_000
+"""Rows that are looked at for each clique that is made heavier, in all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """K pieces of work; row by row, ascending, which holds which place, each pair once.
+
+    Parameters
+    ----------
+    seconds : ndarray of float64, shape (K,)
+        How long each takes.
+    piece, place : ndarray of int64
+        Who holds what.
+    """
+
+    seconds: NDArray[np.float64]
+    piece: NDArray[np.int64]
+    place: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, seconds: NDArray[np.float64], piece: NDArray[np.int64], place: NDArray[np.int64]
+    ) -> "Pieces":
+        """Number places from 0 on, and leave out what is there twice."""
+        distinct, place = np.unique(place, return_inverse=True)
+        row = np.unique(piece * max(len(distinct), 1) + place)
+        return cls(seconds, *np.divmod(row, max(len(distinct), 1)))
+
+    def loads(self, some: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the seconds that some of the pieces hold each place."""
+        seconds = np.where(some, self.seconds, 0.0)
+        return np.asarray(np.bincount(self.place, seconds[self.piece]), np.float64)
+
+    def sharing(self, one: int) -> NDArray[np.bool_]:
+        """Return which pieces share a place with one of them, (K,)."""
+        own = self.place[slice(*np.searchsorted(self.piece, [one, one + 1]))]
+        found = np.zeros(len(self.seconds), bool)
+        found[self.piece[np.isin(self.place, own)]] = True
+        return found
+
+
+def heaviest_clique(pieces: Pieces) -> float:
+    """Return the seconds of the heaviest clique that was found.
+
+    Pieces that hold one place are one, and so are those that hold two of any three. From the
+    heaviest of these on pieces join, one at a time, while they last longer than those do that have
+    to go because they share no place with them.
+    """
+    if len(pieces.piece) == 0:
+        return 0.0
+    every = np.ones(len(pieces.seconds), bool)
+    load = pieces.loads(every)
+    busy = np.argsort(-load, kind="stable")[:BUSY]
+    starts = [_holders(pieces, busy[[i]], 1) for i in range(min(STARTS, len(busy)))]
+    starts += [_holders(pieces, busy[list(three)], 2) for three in _threes(pieces, busy)]
+    return max(_grown(pieces, some) for some in starts)
+
+
+def _holders(pieces: Pieces, places: NDArray[np.intp], least: int) -> NDArray[np.bool_]:
+    """Return the pieces that hold so many of some places, (K,)."""
+    inside = pieces.piece[np.isin(pieces.place, places)]
+    return np.asarray(np.bincount(inside, minlength=len(pieces.seconds)) >= least)
+
+
+def _threes(pieces: Pieces, busy: NDArray[np.intp]) -> list[tuple[int, int, int]]:
+    """Return the three of some places of which pieces that hold two last longest, some of those."""
+    count = len(busy)
+    column = np.full(int(pieces.place.max()) + 1, -1)
+    column[busy] = np.arange(count)
+    inside = np.flatnonzero(column[pieces.place] >= 0)
+    row, held = pieces.piece[inside], column[pieces.place[inside]]
+    both = np.zeros((count, count))
+    # how far apart two rows of one piece are at most
+    for apart in range(1, int(np.bincount(row).max(initial=0))):
+        at = np.flatnonzero(row[apart:] == row[:-apart])
+        np.add.at(both, (held[at], held[at + apart]), pieces.seconds[row[at]])
+    both += both.T
+    a, b, c = np.array(list(combinations(range(count), 3)), np.intp).reshape(-1, 3).T
+    # those that hold all three are counted three times: no more than a bound, but close
+    weight = both[a, b] + both[b, c] + both[a, c]
+    best = np.argsort(-weight, kind="stable")[:STARTS]
+    return [(int(a[i]), int(b[i]), int(c[i])) for i in best]
+
+
+def _grown(pieces: Pieces, some: NDArray[np.bool_]) -> float:
+    """Return the seconds of a clique to which pieces have been added for as long as that helps."""
+    seconds = pieces.seconds
+    total = float(seconds[some].sum())
+    first = np.searchsorted(pieces.piece, np.arange(len(seconds)))
+    for _ in range(WORK // len(pieces.piece)):
+        load = pieces.loads(some)
+        # of those that share two places with it some are counted twice
+        most = np.minimum(np.add.reduceat(load[pieces.place], first), total)
+        gain = np.where(some, -np.inf, seconds + most - total)
+        close = np.argsort(-gain, kind="stable")[:CLOSE]
+        best, joined = total, some
+        for one in close[gain[close] > 1e-9 * total].tolist():
+            kept = some & pieces.sharing(one)
+            kept[one] = True
+            weight = float(seconds[kept].sum())
+            if weight > best * (1.0 + 1e-12):
+                best, joined = weight, kept
+        if joined is some:
+            break
+        total, some = best, joined
+    return total

@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.changes.acts import Acts, under_way, ushered
+from evenkeel.planning.changes.actions import Acts, under_way, ushered
 from evenkeel.planning.resources.copies import Copies
-from evenkeel.planning.resources.space import Shifts
+from evenkeel.planning.resources.headroom import Shifts
 from evenkeel.planning.throttle import Throttle
 from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
 

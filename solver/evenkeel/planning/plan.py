@@ -28,22 +28,22 @@ from evenkeel.model.runtime.figures import data_of
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
-from evenkeel.planning.account.broken import told_losses
-from evenkeel.planning.account.progress import Progress, progress_of
-from evenkeel.planning.account.recovery import short_until
-from evenkeel.planning.account.rows import PlanRow, rows_of
-from evenkeel.planning.account.waits import explained
+from evenkeel.planning.summary import told_losses
+from evenkeel.planning.progress import Progress, progress_of
+from evenkeel.planning.summary import short_until
+from evenkeel.planning.waits import PlanRow, rows_of
+from evenkeel.planning.waits import explained
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.curve import Curve, curve_of
 from evenkeel.planning.outcome import outcome
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.stuck.blocked import Blocked
+from evenkeel.planning.outcome import Blocked
 from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.underway.copies import Cancelled
-from evenkeel.planning.underway.flights import Arrived, Flights
-from evenkeel.planning.underway.slots import in_slots
+from evenkeel.planning.in_flight import Cancelled
+from evenkeel.planning.in_flight import Arrived, Flights
+from evenkeel.planning.observed import in_slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +314,7 @@ class Plan(Reported, Shown):
         InvalidInput
             If other partitions or slots are observed, or ``arrived`` names what is not in flight.
         """
-        from evenkeel.planning.underway.onwards import onwards
+        from evenkeel.planning.resume import onwards
 
         return replace(
             onwards(self, observed, self.target, arrived, self.towards), goals=self.goals
@@ -386,7 +386,7 @@ class Plan(Reported, Shown):
             If the target or what is observed is of other partitions or nodes, or there are not so
             many steps.
         """
-        from evenkeel.planning.underway.onwards import onwards
+        from evenkeel.planning.resume import onwards
 
         if observed is None:
             _check_count("done", done, len(self))

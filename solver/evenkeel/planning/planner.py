@@ -1,37 +1,51 @@
-"""Planner: from a cluster and a target to a plan."""
+"""Planner: from a cluster and a target to a plan.
+
+Copies of a partition that come one after another are an open shop (Gonzalez and Sahni 1976) with
+the nodes: no order of theirs is given. So all is scheduled once as if every order were safe; then
+each partition takes the order that this found, or the next to it that its rules admit.
+"""
 
 from dataclasses import replace
 from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
-
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, Role, placement_of
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.planning.changes.acts import Act, Acts, apart
-from evenkeel.planning.changes.asked import as_far, in_bounds
-from evenkeel.planning.changes.ends import Ends, check_roles, check_target, in_place
-from evenkeel.planning.changes.heads import led_where_there_is_room
+from evenkeel.planning.changes.actions import Act, Acts, apart
+from evenkeel.planning.changes.targets import as_far, in_bounds
+from evenkeel.planning.changes.transition_table import Ends, check_roles, check_target, in_place
+from evenkeel.planning.changes.targets import led_where_there_is_room
 from evenkeel.planning.changes.matching import as_led, rematched
-from evenkeel.planning.changes.reach import in_full, out_of_reach, within_reach
-from evenkeel.planning.changes.renaming import renamed
-from evenkeel.planning.changes.unreplaced import still_listed, unlisted, with_unreplaced
-from evenkeel.planning.changes.ways import acts_of
-from evenkeel.planning.draft import Draft
-from evenkeel.planning.interleaving import interleaved
+from evenkeel.planning.changes.targets import in_full, out_of_reach, within_reach
+from evenkeel.planning.changes.matching import renamed
+from evenkeel.planning.changes.targets import still_listed, unlisted, with_unreplaced
+from evenkeel.planning.changes.paths import acts_of
+from evenkeel.planning.schedule import Draft
 from evenkeel.planning.order import begun
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
 from evenkeel.planning.steps import Steps
-from evenkeel.planning.stuck.blocked import Blocked
-from evenkeel.planning.stuck.search import FEW, searched
-from evenkeel.planning.stuck.staging import circles, halfway, staged
+from evenkeel.planning.outcome import Blocked
+from evenkeel.planning.search import FEW, searched
+from evenkeel.planning.bypass import circles, halfway, staged
 from evenkeel.planning.throttle import Throttle, check_throttle
-from evenkeel.planning.underway.flights import Flights
+from evenkeel.planning.in_flight import Flights
+from dataclasses import replace
+import numpy as np
+from numpy.typing import NDArray
+from evenkeel.model.placement import Flag
+from evenkeel.planning.changes.actions import Act, Acts, acts_by_turns
+from evenkeel.planning.changes.transition_table import Ends
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.partition_order import turns_of
+from evenkeel.planning.schedule import Draft, Leeway
+from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.throttle import Throttle
+
 
 
 @known_keywords
@@ -497,3 +511,91 @@ def _lack(draft: Draft, change: int) -> str:
         tier = cluster.topology.tier_index(name)
         return f"room in {name} {cluster.topology.domain_name(tier, row)} in {dimensions[column]}"
     return "room in what its group may have" if name == "group" else f"room under {name}"
+
+
+CLOSE = 1.04
+"""What is as close to the least is not worth two more drafts."""
+
+
+def interleaved(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
+    """Return a draft that ends sooner since slots change in other orders, or the draft itself."""
+    hurry = draft.schedule.hurry
+    if hurry is None or len(draft.stuck) or draft.seconds <= hurry.least * CLOSE:
+        return draft
+    free = _free(draft)
+    if len(free) == 0:
+        return draft
+    given = draft.cluster, draft.target, draft.ends
+    leeway = Leeway(free, np.zeros(0))
+    loose = Draft.of(*given, draft.acts, throttle, protocol, leeway=leeway)
+    if len(loose.stuck) or loose.worth >= draft.worth:
+        return draft
+    start = loose.schedule.start
+    acts = _reordered(draft, protocol, throttle.at_once, free, start[draft.acts.change])
+    leeway = Leeway(free[:0], _by_turn(draft.acts, start, acts))
+    found = Draft.of(*given, acts, throttle, protocol, leeway=leeway)
+    return draft if len(found.stuck) or found.worth >= draft.worth else found
+
+
+def _free(draft: Draft) -> NDArray[np.int32]:
+    """Return the partitions of which several changes copy, and that may take another order.
+
+    Those of which a copy is under way, that repair first or make a detour keep theirs.
+    """
+    acts, cluster = draft.acts, draft.cluster
+    kept = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
+    kept |= acts.recovers | acts.blocked | (acts.left < 1.0) | (acts.act == Act.ROLE)
+    moves = acts.act == Act.MOVE
+    kept |= moves & (acts.target != draft.target.node[acts.replica])
+    copies = draft.copies.moves
+    first = copies & (np.diff(acts.change, prepend=-1) > 0)
+    several = np.flatnonzero(np.bincount(acts.partition[first]) > 1)
+    return np.setdiff1d(several, acts.partition[kept]).astype(np.int32)
+
+
+def _reordered(
+    draft: Draft,
+    protocol: Protocol,
+    at_once: float,
+    free: NDArray[np.int32],
+    begins: NDArray[np.float64],
+) -> Acts:
+    """Return acts in which slots of the free partitions change in the order in which acts begin.
+
+    Where rules do not admit that it is the next to it that they do, if leaders move as often.
+    """
+    acts, cluster = draft.acts, draft.cluster
+    ends = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
+    safety = Safety(cluster, ends, protocol)
+    turns, order = turns_of(safety), _slots_by_begin(ends, acts, begins)
+    order, none = safety.orders(order, ends.moves, ends.leads, turns.current, safety.begun)
+    made = acts_by_turns(safety, at_once, replace(turns, order=order, disorderly=none))
+    worse = np.isin(made.partition, made.partition[made.blocked])
+    counts = [np.bincount(one.partition, minlength=len(draft.target)) for one in (acts, made)]
+    worse |= (counts[0] != counts[1])[made.partition]
+    made = made.take(np.flatnonzero(~worse))
+    return acts.with_others(made, made.partition)
+
+
+def _slots_by_begin(ends: Ends, acts: Acts, begins: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the slots of the ends, (A, R), those that change first, as their acts begin."""
+    moves = np.flatnonzero(acts.act != Act.LEAD)
+    replicas = acts.replica[moves]
+    when = np.full(int(ends.replica.max(initial=-1)) + 2, np.inf)
+    inside = replicas < len(when) - 1
+    when[replicas[inside]] = begins[moves[inside]]
+    return np.argsort(np.where(ends.moves, when[ends.replica], np.inf), axis=1, kind="stable")
+
+
+def _by_turn(acts: Acts, start: NDArray[np.float64], other: Acts) -> NDArray[np.float64]:
+    """Return when changes of other acts begin if the k-th of a partition does as before, (C,).
+
+    None where a partition has more of them, or less.
+    """
+
+    def of_change(one: Acts) -> NDArray[np.int32]:
+        return one.partition[np.flatnonzero(np.diff(one.change, prepend=-1))]
+
+    before = of_change(acts)
+    order = np.lexsort((start, before))
+    return start[order] if np.array_equal(before, of_change(other)) else np.zeros(0)

@@ -8,10 +8,10 @@
 
 from evenkeel.simulate.controllers.pipeline import pipeline
 from evenkeel.simulate.controllers.plan import Planned, planned
-from evenkeel.simulate.engine.changes import Change
+from evenkeel.simulate.engine.world import Change
 from evenkeel.simulate.engine.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
 from evenkeel.simulate.engine.environment import Environment
-from evenkeel.simulate.engine.health import Health
+from evenkeel.simulate.engine.world import Health
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.events.catalogue import (
@@ -38,7 +38,7 @@ from evenkeel.simulate.run import run
 from evenkeel.simulate.scenarios.cockroach import SCENARIOS
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.simulate.scenarios.verdicts import Verdict, play_all, verdicts_of
+from evenkeel.simulate.run import Verdict, play_all, verdicts_of
 
 __all__ = [
     "SCENARIOS",

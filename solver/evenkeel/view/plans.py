@@ -10,10 +10,10 @@ from evenkeel.model.intake.stranded import unavailable_message
 from evenkeel.model.runtime.figures import amount, data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Table
-from evenkeel.planning.account.broken import told_losses
-from evenkeel.planning.account.by_waves import seconds_by_wave, wave_numbers
-from evenkeel.planning.account.held_to import held_to
-from evenkeel.planning.account.recovery import short_until
+from evenkeel.planning.summary import told_losses
+from evenkeel.planning.summary import seconds_by_wave, wave_numbers
+from evenkeel.planning.summary import held_to
+from evenkeel.planning.summary import short_until
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.replay import BREACHES, Certificate
 from evenkeel.planning.replay.certificate import Tightest

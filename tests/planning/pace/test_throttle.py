@@ -6,7 +6,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
-from evenkeel.planning.windows import Windows
+from evenkeel.planning.throttle import Windows
 from tests.support.effort import mostly_long
 from tests.support.plans.skewed_sizes import just_expanded
 from tests.support.plans.tight_clusters import tight
@@ -203,7 +203,7 @@ def skewed(seed):
 
 def test_what_was_late_comes_earlier_and_no_plan_is_longer_for_it(monkeypatch):
     tried = [skewed(seed) for seed in range(8)]
-    monkeypatch.setattr("evenkeel.planning.scheduling.ROUNDS", 0)
+    monkeypatch.setattr("evenkeel.planning.list_scheduler.ROUNDS", 0)
     once = [skewed(seed) for seed in range(8)]
     assert all(plan.check().ok and plan.complete for plan in tried)
     assert all(a.makespan <= b.makespan for a, b in zip(tried, once, strict=True))
@@ -233,7 +233,7 @@ def test_expansions_and_repairs_of_unlike_sizes_come_close_to_the_bound(monkeypa
         return ek.plan(case.cluster, case.answer, **more)
 
     tried = [carried_out(seed) for seed in range(24)]
-    monkeypatch.setattr("evenkeel.planning.scheduling.ROUNDS", 0)
+    monkeypatch.setattr("evenkeel.planning.list_scheduler.ROUNDS", 0)
     once = [carried_out(seed) for seed in range(24)]
     assert all(plan.check().ok and plan.complete for plan in tried)
     assert np.mean([plan.makespan / plan.bound.seconds for plan in tried]) < 1.05

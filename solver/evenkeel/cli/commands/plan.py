@@ -197,7 +197,7 @@ def figures_of_plan(
 ) -> dict[str, Any]:
     """Return what ``--json`` says of a plan, which exceeds some limits."""
     from evenkeel.model.intake.stranded import stranded_names
-    from evenkeel.planning.account.by_waves import seconds_by_wave
+    from evenkeel.planning.summary import seconds_by_wave
 
     return {
         "verdict": verdict_of_plan(plan, certificate, beyond),
@@ -272,7 +272,7 @@ def _seconds(whole: str, text: str) -> float:
 def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     """Return the throttle that the arguments name, or raise all that is wrong with them."""
     from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER, Throttle
-    from evenkeel.planning.windows import Windows
+    from evenkeel.planning.throttle import Windows
 
     by_name = [*BY_TIER, *RATES_BY_TIER, "priority"]
     known = [*COUNTS, "group_copies", *RATES, *by_name, "window", "every", "recovery_first"]

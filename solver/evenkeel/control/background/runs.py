@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.background.calculator import note
+from evenkeel.control.background.executors import note
 from evenkeel.control.background.executors import Job, Workers
-from evenkeel.control.changes import Changes, changes, changes_since, digests
+from evenkeel.control.view import Changes, changes, changes_since, digests
 from evenkeel.control.engines.engine import (
     CalculationFailed,
     Change,

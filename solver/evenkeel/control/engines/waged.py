@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.engines.comparison import alike
+from evenkeel.control.engines.engine import alike
 from evenkeel.control.engines.engine import (
     Answer,
     CalculationFailed,

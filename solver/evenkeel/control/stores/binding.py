@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.naming import numbers, same_names
+from evenkeel.control.names import numbers, same_names
 from evenkeel.control.operations import successors
 from evenkeel.control.stores.store import Record
 from evenkeel.model.assignment import Assignment

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.control.metrics import Metrics
-from evenkeel.control.naming import same_names
+from evenkeel.control.names import same_names
 from evenkeel.control.operations import successors
 from evenkeel.control.stores.binding import Bound, bind, with_vanished
 from evenkeel.control.stores.store import Kind, Record, Stale, Store

@@ -11,7 +11,7 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.changes.rule_tests import (
     LearnerTest,
     Test,

@@ -3,15 +3,196 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
-
 from evenkeel.measure.binding import NONE, nodes_that_meet, partition_scope
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.replay.course import Course
+from evenkeel.planning.replay.trajectory import Course
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.standing import Counts, Flags, Held, Standing
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+import numpy as np
+from numpy.typing import NDArray
+from evenkeel.measure.rows import at_node
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Placement, Role
+from evenkeel.planning.replay.trajectory import Course
+
+
+
+Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Held = Literal["serving", "present", "voting"]
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Seats of partitions in n states.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Whose nodes they are on.
+    partition : ndarray of int64, shape (n,)
+        Partition of each state.
+    node, slot : ndarray of int32, shape (W, n)
+        Node and slot of each seat.
+    serving, present : ndarray of bool, shape (W, n)
+        Whether it serves, and whether it holds anything at all.
+    votes : ndarray of bool, shape (W, n)
+        Whether its replica votes.
+    """
+
+    cluster: Cluster
+    partition: NDArray[np.int64]
+    node: NDArray[np.int32]
+    slot: NDArray[np.int32]
+    serving: Flags
+    present: Flags
+    votes: Flags
+
+    @classmethod
+    def of_course(cls, cluster: Cluster, course: Course) -> "Standing":
+        """Return all states of a course."""
+        return cls(
+            cluster, course.partition, course.node, course.slot, course.serving, course.present,
+            course.votes,
+        )  # fmt: skip
+
+    @classmethod
+    def of_placement(
+        cls, cluster: Cluster, placement: Placement, partition: NDArray[np.int64]
+    ) -> "Standing":
+        """Return how some partitions stand in a placement."""
+        first = placement.first[partition]
+        width = placement.first[partition + 1] - first
+        slot = np.arange(int(width.max(initial=0)), dtype=np.int32)[:, None]
+        inside = slot < width
+        replica = np.minimum(first + slot, max(len(placement.node) - 1, 0))
+        node = np.where(inside, placement.node[replica], np.int32(-1))
+        held = node >= 0
+        votes = np.asarray(placement.role[replica] == Role.VOTER)
+        slot = np.broadcast_to(slot, node.shape)
+        return cls(cluster, partition, node, slot, held, held, votes)
+
+    @cached_property
+    def live(self) -> Flags:
+        """Seats that serve on a live node, (W, n)."""
+        nodes = self.cluster.nodes
+        return self.serving & at_node(nodes.alive & ~nodes.gone, self.node)
+
+    @cached_property
+    def voting(self) -> Flags:
+        """Seats that serve and vote, (W, n)."""
+        return self.serving & self.votes
+
+    def domains(self, tier: int) -> NDArray[np.int32]:
+        """Return the domain of each seat on a tier, -1 for none and on dead nodes; (W, n)."""
+        nodes, domain = self.cluster.nodes, self.cluster.topology.domain_with_nodes[tier]
+        living = np.where(nodes.alive & ~nodes.gone, domain, np.int32(-1))
+        return np.append(living, np.int32(-1)).take(self.node)
+
+    def live_serving(self) -> Counts:
+        """Count the live replicas that serve, each once even while it serves on two nodes."""
+        once = _firsts(self.live, self.slot)
+        return np.asarray(once.sum(0))
+
+    def quorum_margin(self, tier: int) -> Counts:
+        """Return twice the voters that live whatever domain is lost, minus the voters.
+
+        They are a majority where it is above 0.
+        """
+        domain, votes = self.domains(tier), self.voting
+        lives = votes & self.live
+        worst = _per_domain(lives & (domain >= 0), domain).max(0, initial=0)
+        return np.asarray(2 * (lives.sum(0) - worst) - votes.sum(0))
+
+    def survivors(self, tier: int) -> Counts:
+        """Count the replicas that live whatever domain is lost."""
+        domain = self.domains(tier)
+        worst = _per_domain(self.live & (domain >= 0), domain).max(0, initial=0)
+        return np.asarray(self.live.sum(0) - worst)
+
+    def crowd(self, tier: int) -> Counts:
+        """Return the most replicas that may meet in one domain, learners and what is left included.
+
+        A replica counts once in a domain, though it stands there twice while it moves.
+        """
+        domain = self.domains(tier)
+        counted = self.present & (domain >= 0)
+        alone = counted.copy()
+        for c in range(1, len(counted)):
+            for earlier in range(c):
+                twice = counted[earlier] & (self.slot[earlier] == self.slot[c])
+                alone[c] &= ~(twice & (domain[earlier] == domain[c]))
+        return np.asarray(_per_domain(alone, domain).max(0, initial=0), np.int64)
+
+    def distinct(self, tier: int, counted: Flags | None = None) -> Counts:
+        """Count the domains in which some seats are; those that serve by default."""
+        domain = self.domains(tier)
+        chosen = self.serving if counted is None else counted
+        return np.asarray(_firsts(chosen & (domain >= 0), domain).sum(0))
+
+    def settled(self) -> tuple[Flags, Flags]:
+        """Return the seats that serve, of a replica that does so on two nodes either one."""
+        return _firsts(self.serving, self.slot), _firsts(self.serving[::-1], self.slot[::-1])[::-1]
+
+    def widest(self, tier: int) -> Counts:
+        """Count the domains that are served from, however a change that is under way ends."""
+        one, other = self.settled()
+        return np.maximum(self.distinct(tier, one), self.distinct(tier, other))
+
+    def skew(self, tier: int, eligible: Flags, rule: NDArray[np.int32]) -> Counts:
+        """Return the fullest domain minus the emptiest eligible one, however a change ends.
+
+        ``eligible`` says for each class of rules which domains hold a node open to it, (Q, M), and
+        ``rule`` the class of each partition.
+        """
+        rule = rule[self.partition]
+        domain = self.domains(tier)
+        open_to = eligible.sum(1)[rule]
+        nowhere = np.zeros((len(eligible), 1), bool)
+        able = np.append(eligible, nowhere, axis=1)[rule, domain]
+        found = np.zeros(len(self.partition), np.int64)
+        for chosen in self.settled():
+            counted = chosen & (domain >= 0)
+            count = _per_domain(counted, domain).astype(np.int64)
+            most = count.max(0, initial=0)
+            inside = counted & able
+            least = np.where(inside, count, most).min(0, initial=np.iinfo(np.int64).max)
+            touched = _firsts(inside, domain).sum(0)
+            least = np.where(touched < open_to, 0, np.minimum(least, most))
+            np.maximum(found, np.where(open_to > 0, most - least, 0), out=found)
+        return found
+
+    def inside(self, mask: Flags, of: Held) -> Counts:
+        """Count the seats of some that are on the nodes of a mask which live."""
+        chosen: Flags = getattr(self, of)
+        living = self.cluster.nodes.alive & ~self.cluster.nodes.gone
+        return np.asarray((chosen & at_node(mask & living, self.node)).sum(0))
+
+
+def _firsts(chosen: Flags, key: NDArray[np.integer]) -> Flags:
+    """Return those chosen in each column of which no earlier one has the same key."""
+    alone = chosen.copy()
+    for c in range(1, len(chosen)):
+        for earlier in range(c):
+            alone[c] &= ~(chosen[earlier] & (key[earlier] == key[c]))
+    return alone
+
+
+def _per_domain(counted: Flags, domain: NDArray[np.int32]) -> NDArray[np.int16]:
+    """Return for each seat that counts how many in its column share its domain; 0 for others."""
+    # short numbers: no partition has so many seats
+    count = counted.astype(np.int16)
+    for c in range(1, len(counted)):
+        for other in range(c):
+            meet = counted[c] & counted[other] & (domain[c] == domain[other])
+            count[c] += meet
+            count[other] += meet
+    return count
+
 
 Measure = Callable[[Standing], Counts]
 

@@ -1,17 +1,87 @@
-"""Transitions: whether every step finds the replicas that it changes as it needs them."""
+"""Begun: copies that are under way as a plan begins are gone on with, before all else."""
 
-from dataclasses import dataclass, field
-
+from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
-
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Role
+from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.timeline import BEGINNING
+from evenkeel.planning.steps import StepKind, Steps
+from dataclasses import dataclass, field
+import numpy as np
+from numpy.typing import NDArray
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.planning.replay.course import JOINED, VACATED, Course, Seat
+from evenkeel.planning.replay.trajectory import JOINED, VACATED, Course, Seat
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.timeline import KINDS, LOWER, RAISE
 from evenkeel.planning.steps import StepKind
+import numpy as np
+from numpy.typing import NDArray
+from evenkeel.measure.rows import stands
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.steps import StepKind
+
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """Replicas of which a copy is under way, ascending, the node of each, and what it weighs there.
+
+    That is its load in what is transient, and of a replica that was nowhere in all dimensions.
+    """
+
+    replica: NDArray[np.int64]
+    node: NDArray[np.int32]
+    weight: NDArray[np.float64]
+
+    def steps(self, steps: Steps) -> NDArray[np.bool_]:
+        """Return the steps that go on with one of the copies, (S,)."""
+        copies = steps.kind == StepKind.COPY
+        if len(self.replica) == 0:
+            return np.zeros(len(steps), bool)
+        at = np.minimum(np.searchsorted(self.replica, steps.replica), len(self.replica) - 1)
+        same = (self.replica[at] == steps.replica) & (self.node[at] == steps.target)
+        return np.asarray(copies & same)
+
+
+def under_way(cluster: Cluster, in_flight: NDArray[np.int32] | None) -> Begun:
+    """Return the copies that are under way where replicas are on, or on their way to, nodes."""
+    start = cluster.placement
+    node = start.node if in_flight is None else in_flight
+    replica = np.flatnonzero((node != start.node) & (node >= 0))
+    partition, load = start.owner[replica], cluster.partitions.load
+    light = (start.role[replica] == Role.NON_VOTER)[:, None]
+    weight = np.where(light, load.non_voter[partition], load.voter[partition])
+    fresh = (start.node[replica] < 0)[:, None]
+    return Begun(replica, node[replica], np.where(cluster.transient | fresh, weight, 0.0))
+
+
+def check_begun(found: Findings, begun: Begun) -> None:
+    """Find copies under way that no step goes on with, and changes that come before they settle."""
+    if len(begun.replica) == 0:
+        return
+    timeline, steps, start = found.timeline, found.timeline.steps, found.cluster.placement
+    on = np.flatnonzero(begun.steps(steps))
+    left = np.setdiff1d(begun.replica, steps.replica[on])
+    at = np.searchsorted(begun.replica, left)
+    none = np.full(len(left), -1)
+    found.breach("in_flight", none, np.full(len(left), BEGINNING), partition=start.owner[left],
+                 node=begun.node[at])  # fmt: skip
+    changes = np.isin(timeline.kind, CHANGES)
+    row = np.minimum(np.searchsorted(begun.replica, steps.replica), len(begun.replica) - 1)
+    mine = begun.replica[row] == steps.replica
+    comes = np.isin(timeline.kind, (StepKind.PROMOTE, StepKind.SWAP))
+    joins = np.flatnonzero(comes & mine & (steps.target == begun.node[row]))
+    # until the last copy under way of each partition has become a member
+    until = np.zeros(len(start))
+    np.maximum.at(until, steps.partition[joins], steps.start[joins])
+    early = np.flatnonzero(changes & ~mine & (steps.start < until[steps.partition]))
+    found.breach("in_flight", early, timeline.start[early], partition=steps.partition[early])
+
 
 NEEDED_TO_JOIN: dict[int, tuple[Seat, ...]] = {
     StepKind.COPY: (Seat.EMPTY,),
@@ -221,3 +291,43 @@ def live_nodes(cluster: Cluster) -> NDArray[np.bool_]:
     """Return the nodes of which replicas live, (N,)."""
     live: NDArray[np.bool_] = cluster.nodes.alive & ~cluster.nodes.gone
     return live
+
+
+def check_arrivals(found: Findings, target: Placement | None) -> None:
+    """Find copies to nodes that receive none, or that are forbidden to the partition.
+
+    Where the target itself stands the plan has no choice, unless the node is dead.
+    """
+    steps, cluster = found.timeline.steps, found.cluster
+    nodes = cluster.nodes
+    copies = np.flatnonzero(steps.kind == StepKind.COPY)
+    partition, node = steps.partition[copies], steps.target[copies]
+    wanted = np.zeros(len(copies), bool) if target is None else stands(target, partition, node)
+    dead = ~(nodes.alive & ~nodes.gone)[node]
+    _breach(found, "not_accepted", copies[dead | (~nodes.may_receive[node] & ~wanted)])
+    if len(cluster.forbidden):
+        forbidden = cluster.forbidden.astype(np.int64) @ np.array([len(nodes), 1])
+        pair = partition.astype(np.int64) * len(nodes) + node
+        _breach(found, "forbidden", copies[np.isin(pair, forbidden) & ~wanted])
+
+
+def check_pins(found: Findings, target: Placement | None) -> None:
+    """Find pinned replicas that leave their nodes, unless the target takes them from there."""
+    steps, start = found.timeline.steps, found.cluster.placement
+    if not start.flags.any():
+        return
+    leaves = np.isin(found.timeline.kind, (StepKind.DEMOTE, StepKind.SWAP, StepKind.REMOVE))
+    pinned = (start.flags[steps.replica] & Flag.PINNED) != 0
+    at_home = (start.node[steps.replica] == steps.source) & (steps.source >= 0)
+    which = np.flatnonzero(leaves & pinned & at_home)
+    if target is not None:
+        which = which[stands(target, steps.partition[which], steps.source[which])]
+    _breach(found, "pinned", which, leaving=True)
+
+
+def _breach(found: Findings, kind: str, step: NDArray[np.intp], *, leaving: bool = False) -> None:
+    steps = found.timeline.steps
+    node = steps.source if leaving else steps.target
+    found.breach(
+        kind, step, found.timeline.start[step], partition=steps.partition[step], node=node[step]
+    )

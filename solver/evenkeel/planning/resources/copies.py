@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.changes.acts import Act, Acts
-from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.changes.actions import Act, Acts
+from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.throttle import Throttle
 

@@ -16,7 +16,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.simulate.engine.changes import Change
+from evenkeel.simulate.engine.world import Change
 from evenkeel.simulate.engine.conformance import Demands, demands_of
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import World

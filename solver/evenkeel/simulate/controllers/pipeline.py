@@ -17,7 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.simulate.engine.changes import Change
+from evenkeel.simulate.engine.world import Change
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import World
 

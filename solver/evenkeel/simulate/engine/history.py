@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.runtime.shown import Reported, Shown
-from evenkeel.simulate.engine.changes import Change
+from evenkeel.simulate.engine.world import Change
 from evenkeel.simulate.engine.conformance import KINDS
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from evenkeel.simulate.engine.changes import Change, Flight
+from evenkeel.simulate.engine.world import Change, Flight
 from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.world import World
 

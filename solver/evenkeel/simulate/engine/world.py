@@ -2,19 +2,92 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
-
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
 from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.simulate.engine.changes import Change
 from evenkeel.simulate.engine.environment import Environment
-from evenkeel.simulate.engine.health import FLAGS, MAY_NOT_LEAD, MAY_NOT_RECEIVE, Health, health_of
+from enum import IntEnum
+import numpy as np
+from numpy.typing import NDArray
+from evenkeel.model.nodes import Nodes
+from dataclasses import dataclass, field
+import numpy as np
+from evenkeel.model.placement import Role
+
+
+
+@dataclass(frozen=True)
+class Change:
+    """One atomic change of a partition's replicas, or of who leads it.
+
+    Parameters
+    ----------
+    partition : int
+        The partition.
+    add : tuple of (int, Role)
+        Nodes that join, and as what; each is sent a snapshot first.
+    drop : tuple of int
+        Nodes that leave.
+    role : tuple of (int, Role)
+        Nodes that stay in another role.
+    lead : int
+        Node that leads afterwards; -1 leaves that as it is, or to whoever takes the leader's slot.
+    by : str
+        Who asked for it.
+    reason : str
+        Why, in a few words.
+    urgency : float
+        Of those that wait for the same lane the most urgent goes first.
+    claims : bool
+        Whether it waits for a change of the same partition that is under way, and keeps all others
+        off until it is done, instead of being refused.
+    deadline : float
+        Seconds that it may take, waiting included, before it is given up.
+
+    Examples
+    --------
+    >>> Change(3, add=((7, Role.VOTER),), drop=(1,)).moves
+    1
+    """
+
+    partition: int
+    add: tuple[tuple[int, Role], ...] = ()
+    drop: tuple[int, ...] = ()
+    role: tuple[tuple[int, Role], ...] = ()
+    lead: int = -1
+    by: str = ""
+    reason: str = ""
+    urgency: float = 0.0
+    claims: bool = False
+    deadline: float = np.inf
+
+    @property
+    def moves(self) -> int:
+        """Replicas that get another node, or a first one."""
+        return len(self.add)
+
+    @property
+    def only_leads(self) -> bool:
+        """Whether no replica changes, only who leads."""
+        return not (self.add or self.drop or self.role)
+
+
+@dataclass
+class Flight:
+    """A change that was submitted."""
+
+    change: Change
+    number: int
+    submitted: int
+    ends: int = -1
+    source: int = -1
+    cancelled: bool = field(default=False)
+
 
 LOADS = ("leader_load", "voter_load", "non_voter_load", "growth")
 ROWS = ("origin", "wanted", "voters", "rule", "node", "role", "leader", "moved_at")
@@ -415,3 +488,57 @@ def _with_empty_slots(
     takes_deaf = empty & (rank >= short[:, None]) & (rank < (short + deaf)[:, None])
     role = np.where(empty, np.where(takes_deaf, Role.NON_VOTER, Role.VOTER), role)
     return node, role.astype(np.uint8)
+
+
+class Health(IntEnum):
+    """The state of a node.
+
+    Examples
+    --------
+    >>> [one.name for one in Health]
+    ['UP', 'SUSPECT', 'DRAINING', 'DECOMMISSIONING', 'UNKNOWN', 'DEAD', 'ABSENT']
+    """
+
+    UP = 0
+    SUSPECT = 1
+    """Back from an outage a moment ago: keeps what it has, is given nothing."""
+    DRAINING = 2
+    DECOMMISSIONING = 3
+    UNKNOWN = 4
+    """Not heard of, but not for long enough to be dead."""
+    DEAD = 5
+    ABSENT = 6
+    """Not part of the cluster, or not yet."""
+
+
+FLAGS = np.array(
+    # alive, accepts, keeps, leads, gone
+    [
+        [1, 1, 1, 1, 0],
+        [1, 0, 1, 1, 0],
+        [1, 0, 1, 0, 0],
+        [1, 0, 0, 0, 0],
+        [0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 1],
+    ],
+    bool,
+)
+"""What each state means for ``Nodes``: alive, accepts, keeps, leads, gone."""
+
+MAY_NOT_RECEIVE = (0.3, 1.1)
+"""A node whose IO score is at least so high, and so many times the mean, is given no replica."""
+MAY_NOT_LEAD = (0.4, 1.75)
+"""And from here on it leads nothing."""
+
+
+def health_of(nodes: Nodes) -> NDArray[np.int8]:
+    """Return the states of nodes by what their flags say."""
+    health = np.full(len(nodes), Health.UP, np.int8)
+    health[~nodes.accepts] = Health.SUSPECT
+    health[~nodes.leads] = Health.DRAINING
+    health[~nodes.keeps] = Health.DECOMMISSIONING
+    health[~nodes.alive] = Health.UNKNOWN
+    health[~nodes.alive & ~nodes.keeps] = Health.DEAD
+    health[nodes.gone] = Health.ABSENT
+    return health

@@ -20,7 +20,7 @@ from evenkeel.simulate.events.loads import (
     check_whole,
     multiply,
 )
-from evenkeel.simulate.events.newcomers import NodesAdded
+from evenkeel.simulate.events.nodes import NodesAdded
 from evenkeel.simulate.events.nodes import (
     DEAD_AFTER,
     NodesBack,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.runtime.figures import amount, duration
-from evenkeel.planning.account.by_waves import seconds_by_wave
+from evenkeel.planning.summary import seconds_by_wave
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
 from evenkeel.systems.folders.carrier import Carrier, Change, Wave

@@ -12,7 +12,7 @@ from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import duration
 from evenkeel.model.runtime.printable import counted, some_of
-from evenkeel.planning.account.held_to import held_to
+from evenkeel.planning.summary import held_to
 from evenkeel.planning.plan import Plan
 from evenkeel.systems.folders.carrier import Carrier, Wave
 from evenkeel.systems.folders.form import Form, lines_of, preparing

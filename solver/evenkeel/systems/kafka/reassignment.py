@@ -13,7 +13,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.planning.changes.unreplaced import lists_lost
+from evenkeel.planning.changes.targets import lists_lost
 from evenkeel.systems.kafka.cluster import ANY
 from evenkeel.systems.kafka.documents import AssignedPartition
 from evenkeel.systems.one_way import one_way

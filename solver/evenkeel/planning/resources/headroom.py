@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.actions import Act, Acts
 from evenkeel.planning.resources.table import Resources
 
 ROUNDING = 1e-12

@@ -11,7 +11,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import reassigned
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.planning.changes.ends import check_target
+from evenkeel.planning.changes.transition_table import check_target
 from evenkeel.planning.steps import StepKind, Steps
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.planning.changes.acts import Acts
+from evenkeel.planning.changes.actions import Acts
 from evenkeel.planning.resources.table import Resources
 from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag, Role
-from evenkeel.planning.changes.ends import Ends
+from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.changes.safety import Safety
 
 NEVER = 99

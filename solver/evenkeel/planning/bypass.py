@@ -6,9 +6,9 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.planning.changes.acts import Act, Acts
+from evenkeel.planning.changes.actions import Act, Acts
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.draft import Draft
+from evenkeel.planning.schedule import Draft
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
 
