@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 import evenkeel as ek
-from evenkeel.planning import schedule as draft
 from evenkeel.planning import order as order_module
+from evenkeel.planning import schedule as draft
 from evenkeel.planning.replay import replay
 from tests.naive.planning.orders import least_bytes
 from tests.naive.planning.replay import replay as plain_replay

@@ -51,8 +51,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.planner import plan
     from evenkeel.planning.protocols import Protocol
-    from evenkeel.planning.throttle import Throttle
-    from evenkeel.planning.throttle import Windows
+    from evenkeel.planning.throttle import Throttle, Windows
     from evenkeel.result import Result
     from evenkeel.session.changes import Changes
     from evenkeel.session.session import Session

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenkeel.control.background.executors import InlineWorkers
-from evenkeel.control.view import changes, changes_since, digests
 from evenkeel.control.clock import ManualClock, SystemClock
 from evenkeel.control.coverage import breaks_nothing, is_short
 from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
@@ -20,7 +19,7 @@ from evenkeel.control.operations import FLAGS, Operation, with_operations
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.stores.binding import bind, with_vanished
 from evenkeel.control.stores.store import Record
-from evenkeel.control.view import Views
+from evenkeel.control.view import Views, changes, changes_since, digests
 from evenkeel.measure.audit import audit
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster

@@ -14,9 +14,8 @@ from evenkeel.control.engines.engine import (
     Scope,
     Task,
 )
-from evenkeel.control.pipeline import ENGINES, engine_of
 from evenkeel.control.engines.waged import WagedEngine
-from evenkeel.control.pipeline import Pipeline
+from evenkeel.control.pipeline import ENGINES, Pipeline, engine_of
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems.helix.options import Waged

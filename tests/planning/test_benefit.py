@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.planning import schedule as draft
 from evenkeel.planning import order as order_module
+from evenkeel.planning import schedule as draft
 from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
 from tests.naive.planning.benefit import order_by_benefit as plain_order
 from tests.support.effort import mostly_long

@@ -8,8 +8,8 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
-from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.observed import in_slots
+from evenkeel.planning.steps import StepKind, Steps
 
 
 def moving():

@@ -14,8 +14,7 @@ from functools import partial
 import numpy as np
 
 from evenkeel.control.coverage import needed
-from evenkeel.control.engines.engine import alike
-from evenkeel.control.engines.engine import Scope
+from evenkeel.control.engines.engine import Scope, alike
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList

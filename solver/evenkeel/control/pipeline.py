@@ -16,13 +16,14 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import TracebackType
 from typing import Literal, Self
+
 import numpy as np
 from numpy.typing import NDArray
-from evenkeel.control.background.executors import Calculator
-from evenkeel.control.background.executors import ThreadWorkers, Workers
+
+from evenkeel.control.background.executors import Calculator, ThreadWorkers, Workers
 from evenkeel.control.background.runs import Background, Standing
 from evenkeel.control.clock import Clock, SystemClock
 from evenkeel.control.coverage import breaks_nothing, covered, is_short, only
@@ -36,17 +37,10 @@ from evenkeel.control.stores.ledger import Ledger
 from evenkeel.control.stores.store import MemoryStore, Store
 from evenkeel.control.view import View, Views
 from evenkeel.methods.options import Options
+from evenkeel.methods.registry import METHODS, imported
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
-from collections.abc import Mapping
-from dataclasses import fields
-from evenkeel.control.engines.engine import Engine
-from evenkeel.methods.options import Options
-from evenkeel.methods.registry import METHODS, imported
-from evenkeel.model.errors import FaultList
-
-
 
 CLOSED = "the pipeline is closed"
 

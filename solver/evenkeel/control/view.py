@@ -9,25 +9,21 @@ Apache Helix, ``ResourceChangeDetector``: a change of resource configuration, id
 configuration or instance configuration asks for a baseline; a live instance alone does not.
 """
 
-from dataclasses import dataclass, replace
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
-from evenkeel.control.names import same_names
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.nodes import Nodes
-from evenkeel.model.reading.arrays import read_only
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
 from evenkeel.control.engines.engine import Change
 from evenkeel.control.names import numbers, same_names
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
-
+from evenkeel.model.nodes import Nodes
+from evenkeel.model.reading.arrays import read_only
 
 
 @dataclass(frozen=True, eq=False)

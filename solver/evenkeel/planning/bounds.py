@@ -10,27 +10,18 @@ left for it to fit. What leaves first is taken to be what can leave soonest, and
 meantime is left out of account; so no order of the same copies can do it sooner.
 """
 
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Placement
-from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.throttle import Throttle
-from dataclasses import dataclass
-from itertools import combinations
-import numpy as np
-from numpy.typing import NDArray
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.planning.steps import StepKind, Steps
-
-
+from evenkeel.planning.throttle import Throttle
 
 LINKS = 8
 """Links of a chain that are followed."""

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from evenkeel.planning.changes.actions import Act, Acts
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.schedule import Draft
 from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.schedule import Draft
 from evenkeel.planning.throttle import Throttle
 
 ROUNDS = 64

@@ -1,23 +1,18 @@
 """Under way: what an observed state says of copies in flight, before a plan goes on."""
 
-from dataclasses import dataclass, replace
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Flag, Placement
-from evenkeel.model.reading.arrays import read_only
-from evenkeel.planning.steps import StepKind, Steps
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.planning.changes.actions import Act, Acts
-
-
+from evenkeel.planning.steps import StepKind, Steps
 
 Arrived = Mapping[tuple[str, str], float]
 """Names of a partition and of the node that it is copied to; share that is there, 0 to 1."""

@@ -1,12 +1,13 @@
 """Outcome: the placement that steps lead to, and the roles on the way."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.steps import StepKind, Steps
-from dataclasses import dataclass
-
 
 
 def outcome(

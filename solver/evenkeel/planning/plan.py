@@ -28,22 +28,18 @@ from evenkeel.model.runtime.figures import data_of
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
-from evenkeel.planning.summary import told_losses
-from evenkeel.planning.progress import Progress, progress_of
-from evenkeel.planning.summary import short_until
-from evenkeel.planning.waits import PlanRow, rows_of
-from evenkeel.planning.waits import explained
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.curve import Curve, curve_of
-from evenkeel.planning.outcome import outcome
+from evenkeel.planning.in_flight import Arrived, Cancelled, Flights
+from evenkeel.planning.observed import in_slots
+from evenkeel.planning.outcome import Blocked, outcome
+from evenkeel.planning.progress import Progress, progress_of
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.outcome import Blocked
+from evenkeel.planning.summary import short_until, told_losses
 from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.in_flight import Cancelled
-from evenkeel.planning.in_flight import Arrived, Flights
-from evenkeel.planning.observed import in_slots
+from evenkeel.planning.waits import PlanRow, explained, rows_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,45 +7,43 @@ each partition takes the order that this found, or the next to it that its rules
 
 from dataclasses import replace
 from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
-from evenkeel.model.placement import Placed, Placement, Role, placement_of
+from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.planning.changes.actions import Act, Acts, apart
-from evenkeel.planning.changes.targets import as_far, in_bounds
-from evenkeel.planning.changes.transition_table import Ends, check_roles, check_target, in_place
-from evenkeel.planning.changes.targets import led_where_there_is_room
-from evenkeel.planning.changes.matching import as_led, rematched
-from evenkeel.planning.changes.targets import in_full, out_of_reach, within_reach
-from evenkeel.planning.changes.matching import renamed
-from evenkeel.planning.changes.targets import still_listed, unlisted, with_unreplaced
+from evenkeel.planning.bypass import circles, halfway, staged
+from evenkeel.planning.changes.actions import Act, Acts, acts_by_turns, apart
+from evenkeel.planning.changes.matching import as_led, rematched, renamed
+from evenkeel.planning.changes.partition_order import turns_of
 from evenkeel.planning.changes.paths import acts_of
-from evenkeel.planning.schedule import Draft
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.targets import (
+    as_far,
+    in_bounds,
+    in_full,
+    led_where_there_is_room,
+    out_of_reach,
+    still_listed,
+    unlisted,
+    with_unreplaced,
+    within_reach,
+)
+from evenkeel.planning.changes.transition_table import Ends, check_roles, check_target, in_place
+from evenkeel.planning.in_flight import Flights
 from evenkeel.planning.order import begun
+from evenkeel.planning.outcome import Blocked
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
-from evenkeel.planning.steps import Steps
-from evenkeel.planning.outcome import Blocked
-from evenkeel.planning.search import FEW, searched
-from evenkeel.planning.bypass import circles, halfway, staged
-from evenkeel.planning.throttle import Throttle, check_throttle
-from evenkeel.planning.in_flight import Flights
-from dataclasses import replace
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.placement import Flag
-from evenkeel.planning.changes.actions import Act, Acts, acts_by_turns
-from evenkeel.planning.changes.transition_table import Ends
-from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.partition_order import turns_of
 from evenkeel.planning.schedule import Draft, Leeway
-from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.throttle import Throttle
-
+from evenkeel.planning.search import FEW, searched
+from evenkeel.planning.steps import Steps
+from evenkeel.planning.throttle import Throttle, check_throttle
 
 
 @known_keywords

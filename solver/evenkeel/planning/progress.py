@@ -12,9 +12,9 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import data, data_of
 from evenkeel.model.runtime.printable import printable, some_of
-from evenkeel.planning.waits import way_of
-from evenkeel.planning.steps import StepKind
 from evenkeel.planning.in_flight import Flights
+from evenkeel.planning.steps import StepKind
+from evenkeel.planning.waits import way_of
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan

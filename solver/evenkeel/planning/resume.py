@@ -6,11 +6,10 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.transition_table import check_target, in_place
+from evenkeel.planning.in_flight import Arrived, Flights, Settled, serving, settled
+from evenkeel.planning.observed import as_described, in_slots
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import gone_on_with
-from evenkeel.planning.in_flight import Settled, serving, settled
-from evenkeel.planning.in_flight import Arrived, Flights
-from evenkeel.planning.observed import as_described, in_slots
 
 
 def onwards(

@@ -2,36 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.actions import Act, Acts, under_way, ushered
 from evenkeel.planning.changes.transition_table import Ends
+from evenkeel.planning.list_scheduler import Hurry, Scheduled, chained, rank_in, scheduled
 from evenkeel.planning.order import begun, least_seconds, ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
-from evenkeel.planning.resources.groups import charge_groups
-from evenkeel.planning.resources.recovery import barred, charge_recovery, lacking
+from evenkeel.planning.resources.groups import charge_groups, tied
 from evenkeel.planning.resources.headroom import charge_space
+from evenkeel.planning.resources.recovery import barred, charge_recovery, lacking
 from evenkeel.planning.resources.table import Resources
-from evenkeel.planning.list_scheduler import Hurry, Scheduled, chained, rank_in, scheduled
-from evenkeel.planning.steps import Steps
-from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.resources.groups import tied
-from evenkeel.planning.throttle import Windows
-from dataclasses import replace
-from itertools import pairwise
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.planning.changes.actions import Act, Acts
-from evenkeel.planning.resources.copies import Copies
-from evenkeel.planning.list_scheduler import Scheduled
 from evenkeel.planning.steps import StepKind, Steps
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.planning.resources.table import Resources
-
+from evenkeel.planning.throttle import Throttle, Windows
 
 
 def split_in_two(acts: Acts, protocol: Protocol) -> NDArray[np.bool_]:

@@ -13,18 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag
+from evenkeel.planning.bypass import Room
 from evenkeel.planning.changes.actions import Act, Acts
-from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.changes.matching import tradable, ways_of
-from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.paths import Edge, Partition, State, acts_along, taken_over
-from evenkeel.planning.schedule import Draft, split_in_two
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.resources.groups import charge_groups
+from evenkeel.planning.resources.groups import Counts, Tally, charge_groups
 from evenkeel.planning.resources.headroom import charge_space
 from evenkeel.planning.resources.table import Resources
-from evenkeel.planning.bypass import Room
-from evenkeel.planning.resources.groups import Counts, Tally
+from evenkeel.planning.schedule import Draft, split_in_two
 
 FEW = 14
 """Changes whose orders are searched."""

@@ -1,29 +1,21 @@
 """What a plan cannot keep, told in a sentence."""
 
-from typing import TYPE_CHECKING
-import numpy as np
-from evenkeel.model.runtime.printable import counted
-from evenkeel.planning.steps import StepKind
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
-from evenkeel.planning.bounds import copying_bound
-from evenkeel.planning.steps import StepKind, Steps
-from typing import TYPE_CHECKING
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.planning.steps import StepKind
+
 from evenkeel.model.runtime.figures import quantity
+from evenkeel.model.runtime.printable import counted
+from evenkeel.planning.bounds import copying_bound
 from evenkeel.planning.plan import Plan
+from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
-    from evenkeel.planning.plan import Plan
-    from evenkeel.planning.plan import Plan
-
 
 
 def told_losses(plan: "Plan") -> str:

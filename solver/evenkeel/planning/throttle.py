@@ -1,10 +1,14 @@
 """Throttles: how much may be under way at once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.keywords import known_arguments, meant_name
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.reading.keywords import known_arguments, known_fields, meant_name
 from evenkeel.model.reading.quantities import (
     check_truth,
     is_real,
@@ -12,14 +16,6 @@ from evenkeel.model.reading.quantities import (
     read_count,
     read_tier_counts,
 )
-from collections.abc import Sequence
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.reading.keywords import known_fields
-from evenkeel.model.reading.quantities import is_real
-
 
 
 @known_fields

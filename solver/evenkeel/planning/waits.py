@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.figures import quantity
@@ -12,16 +14,10 @@ from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.planning.order import SAFE, dangers
 from evenkeel.planning.outcome import roles_of
 from evenkeel.planning.steps import StepKind
-from typing import TYPE_CHECKING, NamedTuple
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.planning.steps import StepKind
 
 if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
     from evenkeel.planning.outcome import Blocked
     from evenkeel.planning.plan import Plan
-
 
 
 SHOWN = 8

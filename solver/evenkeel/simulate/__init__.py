@@ -8,12 +8,11 @@
 
 from evenkeel.simulate.controllers.pipeline import pipeline
 from evenkeel.simulate.controllers.plan import Planned, planned
-from evenkeel.simulate.engine.world import Change
 from evenkeel.simulate.engine.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
 from evenkeel.simulate.engine.environment import Environment
-from evenkeel.simulate.engine.world import Health
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
+from evenkeel.simulate.engine.world import Change, Health
 from evenkeel.simulate.events.catalogue import (
     DomainLost,
     Event,
@@ -34,11 +33,10 @@ from evenkeel.simulate.events.catalogue import (
     SplitBusy,
 )
 from evenkeel.simulate.play import play
-from evenkeel.simulate.run import run
+from evenkeel.simulate.run import Verdict, play_all, run, verdicts_of
 from evenkeel.simulate.scenarios.cockroach import SCENARIOS
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.scenario import Scenario
-from evenkeel.simulate.run import Verdict, play_all, verdicts_of
 
 __all__ = [
     "SCENARIOS",

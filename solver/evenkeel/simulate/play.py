@@ -19,8 +19,8 @@ from evenkeel.simulate.controllers.plan import planned
 from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
-from evenkeel.simulate.events.nodes import bound
 from evenkeel.simulate.events.event import Event, above_zero
+from evenkeel.simulate.events.nodes import bound
 from evenkeel.simulate.scenarios.scenario import Scenario
 from evenkeel.systems.helix.options import Waged
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from evenkeel.simulate.engine.history import History
-from evenkeel.simulate.scenarios.cockroach import SCENARIOS
-from evenkeel.simulate.scenarios.scenario import Scenario
+
 from evenkeel.methods.registry import find
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.controllers.range_by_range import RangeByRange
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
+from evenkeel.simulate.scenarios.cockroach import SCENARIOS
 from evenkeel.simulate.scenarios.scenario import Scenario
-
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,17 @@ from evenkeel.model.intake.stranded import unavailable_message
 from evenkeel.model.runtime.figures import amount, data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Table
-from evenkeel.planning.summary import told_losses
-from evenkeel.planning.summary import seconds_by_wave, wave_numbers
-from evenkeel.planning.summary import held_to
-from evenkeel.planning.summary import short_until
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.replay import BREACHES, Certificate
 from evenkeel.planning.replay.certificate import Tightest
 from evenkeel.planning.steps import StepKind
+from evenkeel.planning.summary import (
+    held_to,
+    seconds_by_wave,
+    short_until,
+    told_losses,
+    wave_numbers,
+)
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER
 from evenkeel.view.charts import (
     WIDTH as ACROSS,

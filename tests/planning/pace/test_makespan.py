@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.planning.bounds import Pieces, heaviest_clique
-from evenkeel.planning.bounds import copying_bound
+from evenkeel.planning.bounds import Pieces, copying_bound, heaviest_clique
 from evenkeel.planning.steps import StepKind
 from tests.naive.planning.shortest import shortest
 from tests.support.effort import mostly_long

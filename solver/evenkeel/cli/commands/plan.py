@@ -271,8 +271,7 @@ def _seconds(whole: str, text: str) -> float:
 
 def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     """Return the throttle that the arguments name, or raise all that is wrong with them."""
-    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER, Throttle
-    from evenkeel.planning.throttle import Windows
+    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER, Throttle, Windows
 
     by_name = [*BY_TIER, *RATES_BY_TIER, "priority"]
     known = [*COUNTS, "group_copies", *RATES, *by_name, "window", "every", "recovery_first"]

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import SimpleQueue
+
 from evenkeel.control.engines.engine import (
     Answer,
     CalculationFailed,
@@ -21,22 +22,7 @@ from evenkeel.control.engines.engine import (
     Task,
     answered,
 )
-from evenkeel.control.metrics import log_event
-import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from evenkeel.control.engines.engine import (
-    Answer,
-    CalculationFailed,
-    Cancelled,
-    Engine,
-    FailureKind,
-    Task,
-    answered,
-)
 from evenkeel.control.metrics import Metrics, log_event
-
-
 
 logger = logging.getLogger("evenkeel.control")
 

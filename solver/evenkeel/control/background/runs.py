@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.background.executors import note
-from evenkeel.control.background.executors import Job, Workers
-from evenkeel.control.view import Changes, changes, changes_since, digests
+from evenkeel.control.background.executors import Job, Workers, note
 from evenkeel.control.engines.engine import (
     CalculationFailed,
     Change,
@@ -29,7 +27,7 @@ from evenkeel.control.metrics import Metrics, baseline_divergence, log_event
 from evenkeel.control.stores.binding import Bound, bind, with_vanished
 from evenkeel.control.stores.ledger import Ledger
 from evenkeel.control.stores.store import Kind, Record, Stale
-from evenkeel.control.view import View
+from evenkeel.control.view import Changes, View, changes, changes_since, digests
 from evenkeel.model.assignment import Assignment
 
 logger = logging.getLogger("evenkeel.control")

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from evenkeel.model.assignment import Assignment
-from evenkeel.model.cluster import Cluster
+
 import numpy as np
 from numpy.typing import NDArray
-from evenkeel.model.assignment import Assignment
 
+from evenkeel.model.assignment import Assignment
+from evenkeel.model.cluster import Cluster
 
 
 class Scope(Enum):

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.engines.engine import alike
 from evenkeel.control.engines.engine import (
     Answer,
     CalculationFailed,
@@ -13,6 +12,7 @@ from evenkeel.control.engines.engine import (
     FailureKind,
     Scope,
     Task,
+    alike,
 )
 from evenkeel.methods.contract import Outcome, Progress, Watch
 from evenkeel.methods.run import run_method

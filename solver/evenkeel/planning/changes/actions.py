@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.planning.changes.transition_table import Ends
-from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.partition_order import NEVER, Turns, at_slot, flag_at
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.transition_table import Ends
 
 
 class Act(IntEnum):

@@ -3,28 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice, permutations, product
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.actions import Act, Acts, never
-from evenkeel.planning.changes.transition_table import Ends
-from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.paths import Did, Edge, Partition, acts_along
-from evenkeel.planning.protocols import Protocol
-from dataclasses import replace
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
-from evenkeel.planning.changes.transition_table import Ends, matched
-from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.partition_order import turns_of
+from evenkeel.planning.changes.paths import Did, Edge, Partition, acts_along
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.transition_table import Ends, matched
 from evenkeel.planning.protocols import Protocol
-
-
 
 WAYS = 120
 """Ways that are tried of each partition: all of five replicas."""

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag, Role
-from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.transition_table import Ends
 
 NEVER = 99
 """Position of a slot that does not act."""

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.planning.changes.actions import Act, Acts, acts_by_turns, never
-from evenkeel.planning.changes.transition_table import Ends
-from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.partition_order import turns_of
+from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.protocols import Protocol
 
 

@@ -11,7 +11,6 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.changes.rule_tests import (
     LearnerTest,
     Test,
@@ -19,6 +18,7 @@ from evenkeel.planning.changes.rule_tests import (
     most_in_one,
     rule_tests,
 )
+from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.protocols import Protocol
 
 ORDERS = 120

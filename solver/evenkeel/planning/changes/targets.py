@@ -1,40 +1,23 @@
 """Unreplaced: lost replicas whose place nobody takes are taken off, or stay listed."""
 
-from dataclasses import replace
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.measure.rows import earlier_of
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.intake.stranded import stranded
-from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
-from evenkeel.planning.protocols import Protocol
 from collections.abc import Callable
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement, Role
-from evenkeel.model.reading.arrays import read_only
-from dataclasses import replace
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import read_only
 from dataclasses import replace
 from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.measure.audit import audit
 from evenkeel.measure.regressions import regressions
+from evenkeel.measure.rows import earlier_of
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement
+from evenkeel.model.intake.stranded import stranded
+from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.changes.safety import Safety
+from evenkeel.planning.changes.transition_table import Ends
 from evenkeel.planning.protocols import Protocol
-
 
 
 def still_listed(

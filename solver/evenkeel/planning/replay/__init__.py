@@ -5,13 +5,12 @@ It shares no code with the planner but the steps themselves, and none with the m
 
 import numpy as np
 from numpy.typing import NDArray
+
+from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Placement
-from evenkeel.planning.replay.transitions import check_arrivals, check_pins
-from evenkeel.planning.replay.transitions import check_begun, under_way
-from evenkeel.planning.replay.certificate import BREACHES, Breach, Certificate, Tightest
-from evenkeel.planning.replay.trajectory import Course, courses
+from evenkeel.planning.replay.certificate import BREACHES, Breach, Certificate, End, Tightest
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.flights import Pace, check_flights
 from evenkeel.planning.replay.groups import (
@@ -25,14 +24,13 @@ from evenkeel.planning.replay.leadership import check_leaders
 from evenkeel.planning.replay.loads import check_loads
 from evenkeel.planning.replay.rules import (
     Passage,
+    Standing,
     check_limits,
     check_quorum,
     check_survival,
     check_survivors,
     check_terms,
 )
-from evenkeel.planning.replay.trajectory import Seats
-from evenkeel.planning.replay.rules import Standing
 from evenkeel.planning.replay.structure import (
     check_shapes,
     misnamed,
@@ -42,26 +40,22 @@ from evenkeel.planning.replay.structure import (
     unreached,
 )
 from evenkeel.planning.replay.timeline import Timeline
+from evenkeel.planning.replay.trajectory import Course, Seat, Seats, courses
 from evenkeel.planning.replay.transitions import (
     CHANGES,
     Needs,
+    check_arrivals,
+    check_begun,
     check_changes,
     check_copies,
+    check_pins,
     check_roles,
     check_seats,
     live_nodes,
     mark_fresh,
+    under_way,
 )
 from evenkeel.planning.steps import Steps
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.measure.rows import at_node
-from evenkeel.model.placement import Placement
-from evenkeel.planning.replay.certificate import End
-from evenkeel.planning.replay.trajectory import Course, Seat
-from evenkeel.planning.replay.findings import Findings
-
-
 
 __all__ = ["BREACHES", "Breach", "Certificate", "Pace", "Tightest", "replay"]
 

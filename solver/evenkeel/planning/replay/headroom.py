@@ -7,20 +7,17 @@ before in any case, nothing being counted twice. Were it not for some steps (Hal
 all before them could have begun while nothing else is done.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.steps import Steps
-from collections.abc import Iterator, Sequence
-import numpy as np
-from numpy.typing import NDArray
 from evenkeel.planning.replay.structure import pairs
 from evenkeel.planning.replay.timeline import sort_by
 from evenkeel.planning.steps import Steps
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node
 from evenkeel.model.placement import Placement
-from evenkeel.planning.replay.trajectory import Course, Seat
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.timeline import LOWER, RAISE
+from evenkeel.planning.replay.trajectory import Course, Seat
 from evenkeel.planning.replay.transitions import Needs
 from evenkeel.planning.steps import StepKind
 

@@ -11,11 +11,10 @@ from evenkeel.measure.audit.nodes import TOLERANCE
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.replay.transitions import Begun
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.headroom import Rooms, Trades
 from evenkeel.planning.replay.timeline import LOWER, RAISE, sort_by
-from evenkeel.planning.replay.transitions import Needs
+from evenkeel.planning.replay.transitions import Begun, Needs
 from evenkeel.planning.steps import StepKind
 
 ONE = 2.0**52

@@ -2,24 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.measure.binding import NONE, nodes_that_meet, partition_scope
-from evenkeel.model.cluster import Cluster
-from evenkeel.planning.replay.trajectory import Course
-from evenkeel.planning.replay.findings import Findings
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
+
+from evenkeel.measure.binding import NONE, nodes_that_meet, partition_scope
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.trajectory import Course
-
-
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]

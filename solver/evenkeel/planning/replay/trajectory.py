@@ -4,18 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE, Timeline, sort_by
-from evenkeel.planning.steps import StepKind
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.cluster import Cluster
 from evenkeel.planning.steps import StepKind, Steps
-
 
 
 @dataclass(frozen=True, eq=False)

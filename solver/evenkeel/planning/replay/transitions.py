@@ -1,30 +1,17 @@
 """Begun: copies that are under way as a plan begins are gone on with, before all else."""
 
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
-from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.timeline import BEGINNING
-from evenkeel.planning.steps import StepKind, Steps
 from dataclasses import dataclass, field
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.measure.rows import at_node
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Role
-from evenkeel.planning.replay.trajectory import JOINED, VACATED, Course, Seat
-from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.timeline import KINDS, LOWER, RAISE
-from evenkeel.planning.steps import StepKind
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.measure.rows import stands
-from evenkeel.model.placement import Flag, Placement
-from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.steps import StepKind
 
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.rows import at_node, stands
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE
+from evenkeel.planning.replay.trajectory import JOINED, VACATED, Course, Seat
+from evenkeel.planning.steps import StepKind, Steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,23 +1,17 @@
 """Groups: what rules ask of a group as a whole, as resources that its partitions share."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.changes.actions import Acts
-from evenkeel.planning.changes.rule_tests import serving_domains
-from evenkeel.planning.resources.table import Resources
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.binding import node_mask
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.placement import Placement
 from evenkeel.planning.changes.actions import Act, Acts
 from evenkeel.planning.changes.rule_tests import serving_domains
-
+from evenkeel.planning.resources.table import Resources
 
 
 def charge_groups(resources: Resources, cluster: Cluster, target: Placement, acts: Acts) -> None:

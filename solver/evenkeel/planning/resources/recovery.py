@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.planning.changes.actions import Act, Acts
-from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.list_scheduler import Scheduled
+from evenkeel.planning.resources.table import Resources
 
 RECOVERY = "recovery"
 """Kind of the resource that is free once everything has what it lacked."""

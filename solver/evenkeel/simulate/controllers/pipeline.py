@@ -17,9 +17,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.simulate.engine.world import Change
 from evenkeel.simulate.engine.stage import Controller, Stage
-from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.engine.world import Change, World
 
 MOST_STEPS = 8
 """Steps of a pipeline at one moment: each asks for the next one as long as it finds something."""

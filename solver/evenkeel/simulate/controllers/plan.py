@@ -18,9 +18,8 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
-from evenkeel.simulate.engine.world import Change
 from evenkeel.simulate.engine.stage import Stage
-from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.engine.world import Change, World
 
 
 def planned(

@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 
 from evenkeel.methods.registry import find, imported
 from evenkeel.model.placement import Role
-from evenkeel.simulate.engine.world import Change
 from evenkeel.simulate.engine.environment import Environment
-from evenkeel.simulate.engine.world import Health
 from evenkeel.simulate.engine.stage import Controller, Stage
-from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.engine.world import Change, Health, World
 from evenkeel.simulate.scenarios.scenario import Scenario
 from evenkeel.systems.deciders import Decider, Decision, StoreView
 

@@ -10,8 +10,7 @@ from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel.model.rules import LimitKind
-from evenkeel.simulate.engine.world import Health
-from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.engine.world import Health, World
 
 KINDS = (
     "under", "over", "unavailable", "in_danger", "violating", "lead_violating",

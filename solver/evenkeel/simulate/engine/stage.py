@@ -8,26 +8,18 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import count
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.model.runtime.logs import log_event
-from evenkeel.simulate.engine.world import Change, Flight
-from evenkeel.simulate.engine.history import History
+from evenkeel.simulate.engine.conformance import Conformance
+from evenkeel.simulate.engine.history import TOTALS, Entry, History
 from evenkeel.simulate.engine.traffic import NEVER, Traffic
-from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.engine.world import Change, Flight, Health, World
 from evenkeel.simulate.events.event import Event
 from evenkeel.simulate.scenarios.scenario import Scenario
-from typing import Literal
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.simulate.engine.world import Change
-from evenkeel.simulate.engine.conformance import Conformance
-from evenkeel.simulate.engine.world import Health
-from evenkeel.simulate.engine.history import TOTALS, Entry, History
-from evenkeel.simulate.engine.world import World
-from evenkeel.simulate.scenarios.scenario import Scenario
-
-
 
 logger = logging.getLogger("evenkeel.simulate")
 

@@ -6,9 +6,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from evenkeel.simulate.engine.world import Change, Flight
 from evenkeel.simulate.engine.environment import Environment
-from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.engine.world import Change, Flight, World
 
 NEVER = 2**62
 """Later than anything, in milliseconds."""

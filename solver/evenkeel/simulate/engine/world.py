@@ -1,24 +1,20 @@
 """The world: where everything is at one moment of a simulation, as arrays that change."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
 import numpy as np
 from numpy.typing import NDArray
+
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.simulate.engine.environment import Environment
-from enum import IntEnum
-import numpy as np
-from numpy.typing import NDArray
-from evenkeel.model.nodes import Nodes
-from dataclasses import dataclass, field
-import numpy as np
-from evenkeel.model.placement import Role
-
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from evenkeel.simulate.events.loads import (
     check_whole,
     multiply,
 )
-from evenkeel.simulate.events.nodes import NodesAdded
 from evenkeel.simulate.events.nodes import (
     DEAD_AFTER,
+    NodesAdded,
     NodesBack,
     NodesBecome,
     NodesDown,

@@ -1,19 +1,5 @@
 """Events of nodes: they go, come back, are drained, join, and are upgraded in turn."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.selection import find_nodes
-from evenkeel.simulate.engine.world import Health
-from evenkeel.simulate.engine.world import World
-from evenkeel.simulate.events.event import Event, at_least, listed, several
-from collections.abc import Sequence
-from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.containers import items_of
-from evenkeel.simulate.events.event import Event
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -29,10 +15,8 @@ from evenkeel.model.reading.arrays import as_array, list_entries, read_only
 from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.topology import Topology
-from evenkeel.simulate.engine.world import Health
-from evenkeel.simulate.engine.world import World
-from evenkeel.simulate.events.event import Event, several
-
+from evenkeel.simulate.engine.world import Health, World
+from evenkeel.simulate.events.event import Event, at_least, listed, several
 
 SUSPECT_FOR = 30.0
 """Seconds for which a node that was away is suspect. CockroachDB, allocator, store states."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.runtime.printable import counted, some_of
-from evenkeel.planning.plan import Plan
 from evenkeel.planning.outcome import Blocked
+from evenkeel.planning.plan import Plan
 from evenkeel.systems.folders.carrier import Wave
 from evenkeel.systems.folders.words import plain, shown
 

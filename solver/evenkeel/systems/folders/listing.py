@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.runtime.figures import amount, duration
-from evenkeel.planning.summary import seconds_by_wave
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind
+from evenkeel.planning.summary import seconds_by_wave
 from evenkeel.systems.folders.carrier import Carrier, Change, Wave
 from evenkeel.systems.folders.words import shown
 

@@ -12,8 +12,8 @@ from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import duration
 from evenkeel.model.runtime.printable import counted, some_of
-from evenkeel.planning.summary import held_to
 from evenkeel.planning.plan import Plan
+from evenkeel.planning.summary import held_to
 from evenkeel.systems.folders.carrier import Carrier, Wave
 from evenkeel.systems.folders.form import Form, lines_of, preparing
 from evenkeel.systems.folders.left_out import (

@@ -15,14 +15,12 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.transition_table import check_target
-from evenkeel.planning.outcome import outcome
+from evenkeel.planning.in_flight import Cancelled
+from evenkeel.planning.outcome import Blocked, outcome
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import PRESETS, Protocol
 from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.outcome import Blocked
-from evenkeel.planning.throttle import Throttle, check_throttle
-from evenkeel.planning.in_flight import Cancelled
-from evenkeel.planning.throttle import Windows
+from evenkeel.planning.throttle import Throttle, Windows, check_throttle
 from evenkeel.systems.documents import Document, Source, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.native import npz

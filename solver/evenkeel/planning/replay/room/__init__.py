@@ -1,1 +1,0 @@
-"""Room: whether places hold what comes, whatever the clock does."""

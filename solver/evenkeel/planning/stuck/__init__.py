@@ -1,1 +1,0 @@
-"""Stuck: what waits in vain is let loose by other orders and by detours."""

@@ -1,1 +1,0 @@
-"""A plan under way: what is observed, in its slots, and copies in flight."""
