@@ -127,7 +127,7 @@ def tampers(seed: int, found: Found) -> None:
 
 THROTTLES = {
     "none": {}, "one in, one out": {"node_in": 1, "node_out": 1}, "two in": {"node_in": 2},
-    "cluster 50": {"copies": 50}, "one per partition": {"partition_copies": 1, "node_in": 2},
+    "cluster 50": {"copies": 50},
     "bandwidth": {"node_bandwidth": 1e3}, "both": {"node_bandwidth": 1e3, "node_in": 2},
 }  # fmt: skip
 

@@ -25,7 +25,7 @@ def drawn(seed):
     moved = rng.random(len(node)) < rng.choice([0.2, 0.6, 1.0])
     least = -1 if rng.random() < 0.2 else 0
     node[moved] = rng.integers(least, len(cluster.nodes), int(moved.sum()))
-    throttle = ek.Throttle(node_in=1, node_out=2, partition_copies=1) if seed % 2 else None
+    throttle = ek.Throttle(node_in=1, node_out=2) if seed % 2 else None
     protocol = PROTOCOLS[seed % len(PROTOCOLS)]
     return cluster, ek.plan(
         cluster, start.replaced(node, start.leader), throttle=throttle, protocol=protocol

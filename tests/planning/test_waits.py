@@ -64,10 +64,6 @@ def test_a_step_waits_for_room_that_a_domain_shares():
         ({"copies": 1}, "throttle of 1 copy in all"),
         ({"domain_in": {"zone": 1}}, "throttle of 1 copy into zone b"),
         ({"node_bandwidth": 1.0}, "bandwidth into n3"),
-        ({"cluster_bandwidth": 1.0}, "bandwidth of the cluster"),
-        ({"group_copies": 1}, "throttle of 1 copy of group g0"),
-        ({"domain_bandwidth": {"zone": 1.0}}, "bandwidth into zone b and bandwidth out of zone a"),
-        ({"link_bandwidth": {"zone": 1.0}}, "bandwidth from zone a to zone b"),
     ],
 )
 def test_a_step_waits_for_a_throttle(limits, says):
@@ -81,7 +77,7 @@ def test_a_step_waits_for_a_throttle(limits, says):
 
 def test_a_partition_changes_once_at_a_time():
     cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 5, load=[[1.0]], placement=[[0, 1, 2]])
-    plan = planned(cluster, [3, 4, 2], throttle=ek.Throttle(partition_copies=1))
+    plan = planned(cluster, [3, 4, 2], throttle=ek.Throttle(node_in=1))
     assert "one change of a partition at a time" in plan.explain("p0")
 
 

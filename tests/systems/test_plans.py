@@ -157,8 +157,8 @@ def test_all_that_throttles_is_kept():
     plan = small()
     cluster = plan.cluster.replace(domains={"zone": ["x", "x", "y"]}, group_names=["g"])
     throttle = ek.Throttle(
-        copies=3, group_copies=2, domain_in={"zone": 2}, domain_out={"zone": 1},
-        domain_bandwidth={"zone": 0.5}, link_bandwidth={"node": 0.4}, priority={"g": 2},
+        copies=3, domain_in={"zone": 2}, domain_out={"zone": 1},
+        priority={"g": 2},
         windows=Windows([(0.0, 5.0), (7.0, 9.0)], every=20.0), node_bandwidth=0.3,
     )  # fmt: skip
     whole = ek.plan(cluster, plan.target, throttle=throttle)

@@ -160,13 +160,10 @@ class _Copies:
         row = np.flatnonzero(steps.kind == StepKind.COPY)
         size, source, target = steps.size[row], steps.source[row], steps.target[row]
         everything = np.zeros(len(row), np.int64)
-        group = cluster.partitions.group[steps.partition[row]]
         ways: list[Way] = [
             ("into a node", target, throttle.node_in, throttle.node_bandwidth),
             ("out of a node", source, throttle.node_out, throttle.node_bandwidth),
-            ("in all", everything, throttle.copies, throttle.cluster_bandwidth),
-            ("of a group", group, throttle.group_copies, None),
-            *_by_domain(cluster, source, target, throttle),
+            ("in all", everything, throttle.copies, None),
         ]
         if throttle.paces:
             return cls(row, size, ways, _alone(size, ways))
@@ -194,8 +191,7 @@ def makespan_bound(
     copying = _copying(copies, steps, throttle, in_turn, exchange)
     if len(copies.row) == 0:
         return copying
-    at_once = None if throttle.partition_copies is not None else exchange
-    seconds = last_arrival(cluster, target, steps, copies.alone, at_once)
+    seconds = last_arrival(cluster, target, steps, copies.alone, exchange)
     chain = _in_windows(MakespanBound(seconds, "copies that wait for room"), throttle)
     return max(copying, chain, key=lambda one: one.seconds)
 
@@ -236,10 +232,9 @@ def _copying(
         if width is not None:
             total = np.bincount(where + 1, size)[1:].max(initial=0.0)
             found.append((float(total) / width, f"bytes {name}"))
-    in_turn |= throttle.partition_copies == 1
     chain = np.bincount(steps.partition[row], alone) if in_turn else alone
     found.append((float(chain.max()), "copies of a partition"))
-    if exchange is not None and throttle.partition_copies is None:
+    if exchange is not None:
         least = _by_exchange(exchange[row], size, alone, copies.ways[:2])
         found.append((least, "exchanges no two of which go together"))
     return _in_windows(MakespanBound(*max(found, key=lambda one: one[0])), throttle)
@@ -289,28 +284,6 @@ def _by_exchange(
         places.append(2 * where[rows].astype(np.int64) + side)
     which, mine = np.unique(np.concatenate(held), return_inverse=True)
     return heaviest_clique(Pieces.of(shortest[which], mine, np.concatenate(places)))
-
-
-def _by_domain(
-    cluster: Cluster, source: NDArray[np.int32], target: NDArray[np.int32], throttle: Throttle
-) -> list[Way]:
-    """Return the ways of copies between domains whose bandwidths are limited, -1 for others."""
-    found: list[Way] = []
-    for by_tier, linked in ((throttle.domain_bandwidth, False), (throttle.link_bandwidth, True)):
-        for tier, width in by_tier.items():
-            row = cluster.topology.tier_index(tier)
-            domain = np.append(cluster.topology.domain_with_nodes[row], -1).astype(np.int64)
-            origin, to = domain[source], domain[target]
-            away = origin != to
-            if linked:
-                pair = np.where(away & (origin >= 0) & (to >= 0), origin * len(domain) + to, -1)
-                used, link = np.unique(pair, return_inverse=True)
-                link = np.where(used[link] >= 0, link, -1)
-                found.append((f"between two of {tier}", link, None, width))
-            else:
-                found.append((f"into a {tier}", np.where(away, to, -1), None, width))
-                found.append((f"out of a {tier}", np.where(away, origin, -1), None, width))
-    return found
 
 
 def _by_slots(where: NDArray[np.integer], alone: NDArray[np.float64], slots: int) -> float:

@@ -167,8 +167,6 @@ def least_seconds(
     ]
     if throttle.copies is not None:
         found.append(float(copies.seconds[copies.moves].sum()) / throttle.copies)
-    if throttle.cluster_bandwidth is not None:
-        found.append(float(copies.size[copies.moves].sum()) / throttle.cluster_bandwidth)
     return max(found)
 
 

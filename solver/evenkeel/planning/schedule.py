@@ -215,15 +215,15 @@ def steps_of(
     previous: NDArray[np.int32],
 ) -> tuple[Steps, NDArray[np.int32]]:
     """Return the steps of all changes that were started, in the order in which they were."""
-    steps, change, delayed = _laid_out(acts, copies, split, schedule)
-    first, before = _arrows(change, steps.kind == StepKind.COPY, delayed, schedule, previous)
+    steps, change = _laid_out(acts, copies, split, schedule)
+    first, before = _arrows(change, steps.kind == StepKind.COPY, schedule, previous)
     return replace(steps, first=first, before=before), change
 
 
 def _laid_out(
     acts: Acts, copies: Copies, split: NDArray[np.bool_], schedule: Scheduled
-) -> tuple[Steps, NDArray[np.int32], NDArray[np.bool_]]:
-    """Return steps that wait for nothing yet, the change of each, and whether its copy does."""
+) -> tuple[Steps, NDArray[np.int32]]:
+    """Return steps without dependencies, and the change of each."""
     position = np.full(len(schedule.start), -1, np.int32)
     position[schedule.sequence] = np.arange(len(schedule.sequence), dtype=np.int32)
     table = _rows(acts, copies, split)
@@ -233,7 +233,7 @@ def _laid_out(
     cuts = np.searchsorted(place, cuts, sorter=order)
     total = sum(int(np.count_nonzero(which & (place >= 0))) for which, *_ in table)
     steps = _blank(total)
-    change, delayed = np.empty(total, np.int32), np.empty(total, bool)
+    change = np.empty(total, np.int32)
     done = 0
     for low, high in pairwise(cuts.tolist()):
         mine = order[low:high]
@@ -242,7 +242,6 @@ def _laid_out(
         rows = slice(done, done + len(act))
         done = rows.stop
         change[rows] = acts.change[act]
-        delayed[rows] = copies.delay[act] > 0.0
         steps.partition[rows] = acts.partition[act]
         for i, (_, _, kind, replica, source, target) in enumerate(table):
             some = np.flatnonzero(row == i)
@@ -251,7 +250,7 @@ def _laid_out(
             steps.replica[here], steps.source[here] = replica[of], source[of]
             steps.target[here] = target[of]
         _time(steps, rows, act, copies, schedule, change[rows])
-    return steps, change, delayed
+    return steps, change
 
 
 def _blank(count: int) -> Steps:
@@ -292,12 +291,10 @@ def _time(
     """Fill in sizes, times and waves of some steps."""
     copied = steps.kind[rows] == StepKind.COPY
     start, finish = schedule.start[change], schedule.finish[change]
-    delay, seconds = copies.delay[act], copies.seconds[act]
-    began = np.where(copied, start + delay, finish)
-    early = copied & (delay + seconds < finish - start)
-    steps.start[rows] = began
-    # added up as delays are: what waits for it begins at the same bit
-    steps.finish[rows] = np.where(early, start + (delay + seconds), finish)
+    seconds = copies.seconds[act]
+    early = copied & (seconds < finish - start)
+    steps.start[rows] = np.where(copied, start, finish)
+    steps.finish[rows] = np.where(early, start + seconds, finish)
     steps.size[rows] = np.where(copied, copies.size[act], 0.0)
     steps.wave[rows] = schedule.wave[change]
 
@@ -329,7 +326,6 @@ def _rows(acts: Acts, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
 def _arrows(
     change: NDArray[np.int32],
     copied: NDArray[np.bool_],
-    delayed: NDArray[np.bool_],
     schedule: Scheduled,
     previous: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -343,11 +339,10 @@ def _arrows(
     ends[change] = index
     begins[change[::-1]] = index[::-1]
     # in a change, copies begin together; the first step after them waits for all of them
-    alone = copied & ~delayed
-    chained = np.flatnonzero(same & ~alone)
+    chained = np.flatnonzero(same & ~copied)
     # an arrow is the step that it leads to, times the number of steps, plus the one that it is of
     arrows = [chained * steps + chained - 1]
-    several = np.flatnonzero(alone & np.append(same[1:] & copied[1:], False))
+    several = np.flatnonzero(copied & np.append(same[1:] & copied[1:], False))
     if len(several):
         settles = np.full(len(schedule.start), -1, np.int64)
         later = np.flatnonzero(~copied)[::-1]

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.planning.bounds import copying_bound
-from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER
+from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
@@ -99,16 +98,16 @@ def short_until(plan: "Plan") -> NDArray[np.float64]:
     return until
 
 
-def held_to(plan: Plan) -> str:
+def held_to(plan: "Plan") -> str:
     """Return the protocol and the throttle in words."""
     throttle = plan.throttle
     told = [f"protocol {plan.protocol.name}"]
     told += [
         f"{name} {quantity(value)}"
-        for name in (*COUNTS, "group_copies", *RATES)
+        for name in (*COUNTS, *RATES)
         if (value := getattr(throttle, name)) is not None
     ]  # fmt: skip
-    for name in (*BY_TIER, *RATES_BY_TIER):
+    for name in BY_TIER:
         told += [
             f"{name} {tier} {quantity(most)}" for tier, most in getattr(throttle, name).items()
         ]

@@ -123,17 +123,14 @@ def _read_spans(spans: object) -> tuple[tuple[tuple[float, float], ...], list[Fa
     return tuple(found), faults
 
 
-COUNTS = ("node_in", "node_out", "copies", "partition_copies")
+COUNTS = ("node_in", "node_out", "copies")
 """Throttles that are one whole number each, 1 or more."""
 
 BY_TIER = ("domain_in", "domain_out")
 """Throttles that are a whole number for each tier."""
 
-RATES = ("node_bandwidth", "cluster_bandwidth")
+RATES = ("node_bandwidth",)
 """Throttles in bytes per second."""
-
-RATES_BY_TIER = ("domain_bandwidth", "link_bandwidth")
-"""Throttles in bytes per second for each tier."""
 
 
 @dataclass(frozen=True, init=False)
@@ -149,19 +146,9 @@ class Throttle:
         within a domain neither enters nor leaves it.
     copies : int, optional
         Most copies in flight at once.
-    partition_copies : int, optional
-        Most copies of one partition in flight at once.
-    node_bandwidth, cluster_bandwidth : float or str, optional
-        Most bytes per second that a node receives, and that it sends; that all copies take
-        together. In the unit of the cluster's ``bytes`` dimension; a text such as ``"100MB"`` is
-        for clusters whose unit is the byte.
-    group_copies : int, optional
-        Most copies of the partitions of one group in flight at once.
-    domain_bandwidth : mapping of str to float or str, optional
-        Most bytes per second that enter, and that leave, a domain of a tier, by the tier's name.
-    link_bandwidth : mapping of str to float or str, optional
-        Most bytes per second from one domain of a tier to another; tier ``"node"`` is from node to
-        node.
+    node_bandwidth : float or str, optional
+        Most bytes per second that a node receives, and that it sends, in the unit of the cluster's
+        ``bytes`` dimension; a text such as ``"100MB"`` is for clusters whose unit is the byte.
     priority : mapping of str to float, optional
         Groups whose copies go first, the higher the sooner; 0 for those not named. What lacks
         replicas goes before all of them.
@@ -189,12 +176,7 @@ class Throttle:
     domain_in: Mapping[str, int] = field(hash=False)
     domain_out: Mapping[str, int] = field(hash=False)
     copies: int | None
-    partition_copies: int | None
     node_bandwidth: float | None
-    cluster_bandwidth: float | None
-    group_copies: int | None
-    domain_bandwidth: Mapping[str, float] = field(hash=False)
-    link_bandwidth: Mapping[str, float] = field(hash=False)
     priority: Mapping[str, float] = field(hash=False)
     windows: Windows | None
     recovery_first: bool
@@ -207,25 +189,18 @@ class Throttle:
         domain_in: Mapping[str, int] | None = None,
         domain_out: Mapping[str, int] | None = None,
         copies: int | None = None,
-        partition_copies: int | None = None,
         node_bandwidth: float | str | None = None,
-        cluster_bandwidth: float | str | None = None,
-        group_copies: int | None = None,
-        domain_bandwidth: Mapping[str, float | str] | None = None,
-        link_bandwidth: Mapping[str, float | str] | None = None,
         priority: Mapping[str, float] | None = None,
         windows: Windows | None = None,
         recovery_first: bool = False,
     ) -> None:
         given = {
             "node_in": node_in, "node_out": node_out, "copies": copies,
-            "partition_copies": partition_copies,
             "domain_in": domain_in, "domain_out": domain_out,
-            "node_bandwidth": node_bandwidth, "cluster_bandwidth": cluster_bandwidth,
-            "group_copies": group_copies,
+            "node_bandwidth": node_bandwidth,
         }  # fmt: skip
         faults = FaultList()
-        for name in (*COUNTS, "group_copies"):
+        for name in COUNTS:
             object.__setattr__(self, name, read_count(faults, f"throttle.{name}", given[name]))
         for name in RATES:
             object.__setattr__(self, name, read_bytes(faults, f"throttle.{name}", given[name]))
@@ -233,18 +208,16 @@ class Throttle:
             object.__setattr__(
                 self, name, read_tier_counts(faults, f"throttle.{name}", given[name])
             )
-        for name, rates in zip(RATES_BY_TIER, (domain_bandwidth, link_bandwidth), strict=True):
-            object.__setattr__(self, name, _rates(faults, f"throttle.{name}", rates))
         object.__setattr__(self, "priority", _priorities(faults, priority))
         object.__setattr__(self, "windows", windows)
         object.__setattr__(self, "recovery_first", recovery_first)
         if not isinstance(windows, Windows | None):
             faults.add("throttle.windows", windows, "must be a Windows, or None")
         check_truth(faults, "throttle.recovery_first", recovery_first)
-        for name in (*COUNTS, *RATES, "group_copies"):
+        for name in (*COUNTS, *RATES):
             if getattr(self, name) == 0:
                 faults.add(f"throttle.{name}", 0, "would never let anything move")
-        for name in (*BY_TIER, *RATES_BY_TIER):
+        for name in BY_TIER:
             for tier, most in getattr(self, name).items():
                 if most == 0:
                     faults.add(f"throttle.{name}[{tier!r}]", 0, "would never let anything move")
@@ -261,28 +234,15 @@ class Throttle:
         return self.node_bandwidth
 
     @property
-    def bytes(self) -> float | None:
-        """Bytes per second in all."""
-        return self.cluster_bandwidth
-
-    @property
     def at_once(self) -> float:
         """Copies that can always be under way together if their nodes differ; ``inf`` for any."""
-        if self.cluster_bandwidth is not None or self.domain_bandwidth or self.link_bandwidth:
-            return 1
-        counts = (
-            self.copies,
-            self.group_copies,
-            *self.domain_in.values(),
-            *self.domain_out.values(),
-        )
+        counts = (self.copies, *self.domain_in.values(), *self.domain_out.values())
         return min((float(one) for one in counts if one is not None), default=float("inf"))
 
     @property
     def paces(self) -> bool:
         """Whether bytes per second are limited, so that copies take as long as they are large."""
-        whole = self.node_bandwidth is not None or self.cluster_bandwidth is not None
-        return whole or bool(self.domain_bandwidth) or bool(self.link_bandwidth)
+        return self.node_bandwidth is not None
 
     @property
     def hurries(self) -> bool:
@@ -296,34 +256,16 @@ def check_throttle(faults: FaultList, cluster: Cluster, throttle: Throttle) -> N
         if getattr(throttle, name) is not None and cluster.bytes_dimension < 0:
             faults.add(f"throttle.{name}", getattr(throttle, name),
                        "needs a cluster with a bytes dimension")  # fmt: skip
-    for name in RATES_BY_TIER:
-        if getattr(throttle, name) and cluster.bytes_dimension < 0:
-            faults.add(f"throttle.{name}", dict(getattr(throttle, name)),
-                       "needs a cluster with a bytes dimension")  # fmt: skip
     groups = cluster.partitions.group_names
     for group in throttle.priority:
         if group not in groups:
             hint = meant_name(faults, group, groups)
             faults.add("throttle.priority", group, f"unknown group{hint}")
     tiers = list(cluster.topology.tiers)
-    for name in (*BY_TIER, *RATES_BY_TIER):
-        known = [*tiers, "node"] if name == "link_bandwidth" else tiers
+    for name in BY_TIER:
         for tier in getattr(throttle, name):
-            if tier not in known:
-                faults.add(f"throttle.{name}", tier, f"unknown tier; known: {known}")
-
-
-def _rates(
-    faults: FaultList, path: str, given: Mapping[str, float | str] | None
-) -> dict[str, float]:
-    """Read bytes per second by tier; a tier without any is left out."""
-    if given is not None and not isinstance(given, Mapping):
-        faults.add(path, given, "must be a mapping of a tier to bytes, such as {'zone': '1GB'}")
-        return {}
-    read = {
-        tier: read_bytes(faults, f"{path}[{tier!r}]", one) for tier, one in (given or {}).items()
-    }
-    return {tier: one for tier, one in read.items() if one is not None}
+            if tier not in tiers:
+                faults.add(f"throttle.{name}", tier, f"unknown tier; known: {tiers}")
 
 
 def _priorities(faults: FaultList, given: Mapping[str, float] | None) -> dict[str, float]:

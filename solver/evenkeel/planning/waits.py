@@ -260,18 +260,9 @@ class Waits:
                 if n >= 0 and throttle.node_bandwidth is not None:
                     yield True, f"bandwidth {way} {names[n]}"
         yield from self._domain_slots(flying, mine, theirs)
-        yield from self._domain_bandwidths(mine, theirs)
-        group = cluster.partitions.group[steps.partition]
-        if throttle.group_copies is not None and group[mine[0]] == group[theirs[0]]:
-            most = throttle.group_copies
-            full = int((flying & (group == group[mine[0]])).sum()) >= most
-            name = cluster.partitions.group_names[int(group[mine[0]])]
-            yield full, f"throttle of {most} {_copies(most)} of group {name}"
         if throttle.copies is not None:
             full = int(flying.sum()) >= throttle.copies
             yield full, f"throttle of {throttle.copies} {_copies(throttle.copies)} in all"
-        if throttle.cluster_bandwidth is not None:
-            yield True, "bandwidth of the cluster"
 
     def _domain_slots(
         self, flying: NDArray[np.bool_], mine: NDArray[np.intp], theirs: NDArray[np.intp]
@@ -293,38 +284,6 @@ class Waits:
                         full = int((flying & (where == d)).sum()) >= most
                         name = f"{tier} {topology.domain_name(row, d)}"
                         yield full, f"throttle of {most} {_copies(most)} {way} {name}"
-
-    def _domain_bandwidths(
-        self, mine: NDArray[np.intp], theirs: NDArray[np.intp]
-    ) -> Iterator[Reason]:
-        """Yield the domains, and the links between them, that copies of both changes load."""
-        steps, cluster = self.steps, self.plan.cluster
-        throttle, topology = self.plan.throttle, cluster.topology
-        ends = steps.source, steps.target
-        for tier in (*throttle.domain_bandwidth, *throttle.link_bandwidth):
-            own = tier not in topology.tiers
-            row = -1 if own else topology.tier_index(tier)
-            domain = np.arange(len(cluster.nodes)) if own else topology.domain[row]
-            out, into = (np.append(domain, -1)[end] for end in ends)
-            crosses = (out != into) & (out >= 0) & (into >= 0)
-            if tier in throttle.link_bandwidth:
-                link = [*zip(out.tolist(), into.tolist(), strict=True)]
-                both = {link[i] for i in mine[crosses[mine]]} & {link[i] for i in theirs}
-                for a, b in sorted(both):
-                    yield True, f"bandwidth from {self._place(tier, a)} to {self._place(tier, b)}"
-            if tier in throttle.domain_bandwidth:
-                for way, end in (("into", into), ("out of", out)):
-                    shared = np.intersect1d(end[mine[crosses[mine]]], end[theirs[crosses[theirs]]])
-                    for d in shared.tolist():
-                        yield True, f"bandwidth {way} {self._place(tier, d)}"
-
-    def _place(self, tier: str, domain: int) -> str:
-        """Return the name of a domain of a tier, or that of a node."""
-        cluster = self.plan.cluster
-        if tier not in cluster.topology.tiers:
-            return cluster.nodes.names[domain]
-        row = cluster.topology.tier_index(tier)
-        return f"{tier} {cluster.topology.domain_name(row, domain)}"
 
 
 def _in(dimensions: list[str]) -> str:

@@ -21,7 +21,7 @@ from evenkeel.planning.summary import (
     told_losses,
     wave_numbers,
 )
-from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER
+from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES
 from evenkeel.view.charts import (
     WIDTH as ACROSS,
 )
@@ -362,7 +362,7 @@ def _throttle(plan: Plan) -> str | Table:
     throttle = plan.throttle
     rows = [
         (name.replace("_", " "), quantity(float(value)))
-        for name in (*COUNTS, "group_copies")
+        for name in COUNTS
         if (value := getattr(throttle, name)) is not None
     ]
     rows += [
@@ -370,10 +370,9 @@ def _throttle(plan: Plan) -> str | Table:
         for name in RATES
         if (value := getattr(throttle, name)) is not None
     ]
-    for name in (*BY_TIER, *RATES_BY_TIER):
-        each = " per second" if name in RATES_BY_TIER else ""
+    for name in BY_TIER:
         rows += [
-            (f"{name.replace('_', ' ')} of a {tier}", f"{amount(float(most))}{each}")
+            (f"{name.replace('_', ' ')} of a {tier}", amount(float(most)))
             for tier, most in getattr(throttle, name).items()
         ]
     if throttle.recovery_first:

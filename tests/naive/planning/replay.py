@@ -509,20 +509,14 @@ class Run(Ends):
                 for r in rows
             )  # fmt: skip
 
-        group = self.cluster.partitions.group
         into = [r for r in flying if r.target == me.target]
         out = [r for r in flying if r.source == me.source and r.source >= 0]
         for kind, most, number in (
             ("node_in", t.node_in, len(into)),
             ("node_out", t.node_out, len(out)),
             ("copies", t.copies, len(flying)),
-            ("partition_copies", t.partition_copies,
-             sum(r.partition == me.partition for r in flying)),
             ("bytes_in", t.bytes_in, rate(into)),
             ("bytes_out", t.bytes_out, rate(out)),
-            ("bytes", t.bytes, rate(flying)),
-            ("group_copies", t.group_copies,
-             sum(group[r.partition] == group[me.partition] for r in flying)),
         ):  # fmt: skip
             if over(most, number):
                 self.fail(kind, i)
@@ -535,22 +529,6 @@ class Run(Ends):
                 crossing = [r for r in crossing if domain[end(r)] == here]
                 if here >= 0 and me in crossing and over(most, len(crossing)):
                     self.fail(f"domain_{way}", i)
-
-        for tier in {*t.domain_bandwidth, *t.link_bandwidth}:
-            domain = [*topology.domain_with_nodes[topology.tier_index(tier)].tolist(), -1]
-            one, other = domain[me.source], domain[me.target]
-            if one == other:
-                continue
-            crossing = [r for r in flying if domain[r.source] != domain[r.target]]
-            out = [r for r in crossing if domain[r.source] == one >= 0]
-            into = [r for r in crossing if domain[r.target] == other >= 0]
-            most = t.domain_bandwidth.get(tier)
-            for some, known in ((out, one >= 0), (into, other >= 0)):
-                if known and over(most, rate(some)):
-                    self.fail("domain_bytes", i)
-            both = [r for r in out if r in into]
-            if one >= 0 and other >= 0 and over(t.link_bandwidth.get(tier), rate(both)):
-                self.fail("link_bytes", i)
 
     def check_recovery(self):
         """No copy begins before what lacks live replicas has those that it gets."""

@@ -35,24 +35,22 @@ def planned(throttle):
 @pytest.mark.parametrize(
     ("throttle", "term"),
     [
-        (ek.Throttle(domain_bandwidth={"zone": 4.0}), "bytes into a zone"),
-        (ek.Throttle(link_bandwidth={"zone": 4.0}), "bytes between two of zone"),
-        (ek.Throttle(link_bandwidth={"node": 1.0}), "bytes between two of node"),
-        (ek.Throttle(group_copies=2), "copies of a group"),
-        (ek.Throttle(domain_bandwidth={"zone": 4.0}, node_bandwidth=4.0), "bytes into a zone"),
+        (ek.Throttle(node_bandwidth=1.0), "bytes into a node"),
+        (ek.Throttle(node_in=2), "copies into a node"),
+        (ek.Throttle(copies=2), "copies in all"),
     ],
 )
-def test_limits_on_ways_and_groups_hold_and_are_reached(throttle, term):
+def test_limits_hold_and_are_reached(throttle, term):
     plan = planned(throttle)
     assert plan.bound.term == term
     assert plan.makespan <= 1.05 * plan.bound.seconds
 
 
 def test_a_limit_that_is_broken_is_found():
-    plan = planned(ek.Throttle(link_bandwidth={"zone": 4.0}))
+    plan = planned(ek.Throttle(node_bandwidth=4.0))
     for narrower, kind in (
-        (ek.Throttle(link_bandwidth={"zone": 3.0}), "link_bytes"),
-        (ek.Throttle(domain_bandwidth={"zone": 3.0}), "domain_bytes"),
+        (ek.Throttle(copies=3), "copies"),
+        (ek.Throttle(domain_in={"zone": 3}), "domain_in"),
         (ek.Throttle(windows=ek.Windows([(0, 10)], every=20)), "window"),
     ):
         found = ek.Plan(
@@ -90,10 +88,8 @@ def test_plans_under_any_throttle_are_safe(seed):
         return value if rng.random() < 0.4 else None
 
     throttle = ek.Throttle(
-        node_in=some(1), node_out=some(2), copies=some(3), group_copies=some(2),
-        partition_copies=some(1), node_bandwidth=some(2.5), cluster_bandwidth=some(7.0),
-        domain_in=some({"zone": 2}), domain_bandwidth=some({"zone": 3.0}),
-        link_bandwidth=some({"rack": 1.5}), windows=some(ek.Windows([(1, 3)], every=7)),
+        node_in=some(1), node_out=some(2), copies=some(3), node_bandwidth=some(2.5),
+        domain_in=some({"zone": 2}), domain_out=some({"rack": 1}), windows=some(ek.Windows([(1, 3)], every=7)),
     )  # fmt: skip
     free = ek.plan(cluster, target, protocol=protocol)
     plan = ek.plan(cluster, target, throttle=throttle, protocol=protocol)
@@ -105,20 +101,18 @@ def test_plans_under_any_throttle_are_safe(seed):
 
 def test_bad_throttles_are_told_with_every_problem():
     with pytest.raises(ek.InvalidInput) as error:
-        ek.Throttle(group_copies=0, link_bandwidth={"zone": 0}, priority={"a": "high"})
+        ek.Throttle(copies=0, domain_in={"zone": 0}, priority={"a": "high"})
     assert [fault.path for fault in error.value.faults] == [
-        "throttle.priority['a']", "throttle.group_copies", "throttle.link_bandwidth['zone']",
+        "throttle.priority['a']", "throttle.copies", "throttle.domain_in['zone']",
     ]  # fmt: skip
     with pytest.raises(ek.InvalidInput) as error:
         ek.Windows([(0, 5), (4, 4)])
     assert [fault.path for fault in error.value.faults] == ["windows.spans[1]", "windows.spans"]
     cluster, target = spread_out()
     with pytest.raises(ek.InvalidInput) as error:
-        ek.plan(cluster, target, throttle=ek.Throttle(domain_bandwidth={"rack": 1.0},
-                                                      link_bandwidth={"node": 1.0},
-                                                      priority={"third": 1}))  # fmt: skip
+        ek.plan(cluster, target, throttle=ek.Throttle(domain_in={"rack": 1}, priority={"third": 1}))
     assert [fault.path for fault in error.value.faults] == [
-        "throttle.priority", "throttle.domain_bandwidth",
+        "throttle.priority", "throttle.domain_in",
     ]  # fmt: skip
 
 
@@ -273,7 +267,7 @@ def test_spans_that_are_none_are_told(spans, every, says):
         Windows(spans, every)
 
 
-@pytest.mark.parametrize("name", ["node_in", "node_out", "copies", "group_copies"])
+@pytest.mark.parametrize("name", ["node_in", "node_out", "copies"])
 def test_a_limit_that_no_float_holds_is_told(name):
     with pytest.raises(ek.InvalidInput, match=rf"throttle\.{name}: is larger than"):
         ek.Throttle(**{name: 10**30})
@@ -286,5 +280,5 @@ def test_copies_of_a_partition_follow_each_other_to_the_bit(width, protocol):
         capacity=[[9.0]] * 10, load=[[1.0]] * 2, bytes="d0", placement=[[0, 1, 2]] * 2
     )
     target = cluster.placement.replaced(np.array([3, 4, 5] * 2, np.int32), cluster.placement.leader)
-    throttle = ek.Throttle(node_bandwidth=width, partition_copies=1)
+    throttle = ek.Throttle(node_bandwidth=width)
     assert ek.plan(cluster, target, throttle=throttle, protocol=protocol).check().ok

@@ -37,12 +37,9 @@ def asked(rng, target):
     if rng.random() < 0.4:
         zone = [{}, {"zone": 1}]
         held["throttle"] = SimpleNamespace(
-            node_in=some(3), node_out=some(3), copies=some(3), partition_copies=some(2),
+            node_in=some(3), node_out=some(3), copies=some(3),
             domain_in=zone[int(rng.integers(2))], domain_out=zone[int(rng.integers(2))],
-            bytes_in=some(2), bytes_out=some(2), bytes=some(3), group_copies=some(3),
-            domain_bandwidth={"zone": 1.5} if rng.random() < 0.5 else {},
-            link_bandwidth={["zone", "node"][int(rng.integers(2))]: 1.0}
-            if rng.random() < 0.5 else {}, windows=None,
+            bytes_in=some(2), bytes_out=some(2), windows=None,
             recovery_first=bool(rng.random() < 0.5),
         )  # fmt: skip
     held["quorum"] = bool(rng.random() < 0.7)

@@ -348,7 +348,7 @@ class TestItsPage:
         assert "Nothing here enforces" not in page
 
     def test_says_which_rates_nothing_enforces(self, tmp_path):
-        page = page_of(sized_plan(ek.Throttle(cluster_bandwidth=10.0)), tmp_path)
+        page = page_of(sized_plan(ek.Throttle(node_bandwidth=10.0)), tmp_path)
         assert "Nothing here enforces the bytes per second planned for. Kafka has" in page
         assert "| `THROTTLE` |  |" in page
 

@@ -66,9 +66,8 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
-        help="node-in, node-out, copies, partition-copies: most copies at once; domain-in, "
-        "domain-out: TIER=N; node-bandwidth, cluster-bandwidth: bytes per second, such as 100MB; "
-        "domain-bandwidth, link-bandwidth: TIER=100MB; group-copies; priority: GROUP=X; "
+        help="node-in, node-out, copies: most copies at once; domain-in, domain-out: TIER=N; "
+        "node-bandwidth: bytes per second, such as 100MB; priority: GROUP=X; "
         "window: BEGIN-END in which copies run, counted from the plan's beginning and not from "
         "midnight, such as 0-8h, with every: after which windows come again, such as 24h; "
         "recovery-first: yes; may be given several times",
@@ -238,7 +237,7 @@ def throttle_of(text: str) -> tuple[str, Any]:
     name = name.strip().replace("-", "_")
     if name in ("domain_in", "domain_out"):
         return name, tier_count_of(value)
-    if name in ("domain_bandwidth", "link_bandwidth", "priority"):
+    if name == "priority":
         of, equals, amount = value.partition("=")
         if not (equals and of.strip()):
             raise argparse.ArgumentTypeError(f"{text!r} is not of the form {name}=NAME=VALUE")
@@ -271,10 +270,10 @@ def _seconds(whole: str, text: str) -> float:
 
 def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     """Return the throttle that the arguments name, or raise all that is wrong with them."""
-    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, RATES_BY_TIER, Throttle, Windows
+    from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, Throttle, Windows
 
-    by_name = [*BY_TIER, *RATES_BY_TIER, "priority"]
-    known = [*COUNTS, "group_copies", *RATES, *by_name, "window", "every", "recovery_first"]
+    by_name = [*BY_TIER, "priority"]
+    known = [*COUNTS, *RATES, *by_name, "window", "every", "recovery_first"]
     faults = FaultList()
     limits: dict[str, Any] = {}
     spans: list[tuple[float, float]] = []

@@ -45,16 +45,11 @@ BREACHES = {
     "node_out": "copies out of a node at a time",
     "domain_in": "copies into a domain at a time",
     "domain_out": "copies out of a domain at a time",
-    "partition_copies": "copies of a partition at a time",
     "copies": "copies in all at a time",
-    "group_copies": "copies of a group's partitions at a time",
-    "domain_bytes": "bytes per second into or out of a domain",
-    "link_bytes": "bytes per second from one domain to another",
     "recovery": "copies that begin while partitions still lack live replicas that they get later",
     "window": "steps that begin or end outside the windows of time",
     "bytes_in": "bytes per second into a node",
     "bytes_out": "bytes per second out of a node",
-    "bytes": "bytes per second in all",
     "end": "replicas that end neither where they began nor where they were to go, or unsettled",
 }
 """What a plan may break, by kind."""

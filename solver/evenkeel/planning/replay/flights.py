@@ -48,10 +48,6 @@ class Pace(Protocol):
         """Copies out of a domain, by tier."""
 
     @property
-    def partition_copies(self) -> int | None:
-        """Copies of a partition."""
-
-    @property
     def copies(self) -> int | None:
         """Copies in all."""
 
@@ -62,22 +58,6 @@ class Pace(Protocol):
     @property
     def bytes_out(self) -> float | None:
         """Bytes per second out of a node."""
-
-    @property
-    def bytes(self) -> float | None:
-        """Bytes per second in all."""
-
-    @property
-    def group_copies(self) -> int | None:
-        """Copies of the partitions of a group."""
-
-    @property
-    def domain_bandwidth(self) -> Mapping[str, float]:
-        """Bytes per second into a domain, and out of it, by tier."""
-
-    @property
-    def link_bandwidth(self) -> Mapping[str, float]:
-        """Bytes per second from one domain to another, by tier."""
 
     @property
     def recovery_first(self) -> bool:
@@ -112,20 +92,13 @@ def check_flights(found: Findings, throttle: Pace) -> None:
             place = np.where(crosses, domain[node], -1)
             _hold(found, f"domain_{way}", tier, copies, place, one, most,
                   int(cluster.topology.domain_count[row]), column="domain", tier=row)  # fmt: skip
-    _hold(found, "partition_copies", "", copies, steps.partition[copies], one,
-          throttle.partition_copies, len(cluster.partitions), column="partition")  # fmt: skip
     _hold(found, "copies", "", copies, all_of_it, one, throttle.copies, 1, column="")
-    group = cluster.partitions.group[steps.partition[copies]]
-    _hold(found, "group_copies", "", copies, group, one, throttle.group_copies,
-          len(cluster.partitions.group_names), column="group")  # fmt: skip
     time = steps.finish[copies] - steps.start[copies]
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(steps.size[copies] > 0.0, steps.size[copies] / time, 0.0)
     for way, node in ends:
         _hold(found, f"bytes_{way}", "", copies, node, rate, getattr(throttle, f"bytes_{way}"),
               nodes, column="node")  # fmt: skip
-    _hold(found, "bytes", "", copies, all_of_it, rate, throttle.bytes, 1, column="")
-    _check_ways(found, throttle, copies, rate)
     if throttle.recovery_first:
         _check_recovery(found, copies)
     if throttle.windows is not None:
@@ -181,30 +154,6 @@ def _followers(steps: Steps, some: NDArray[np.bool_]) -> NDArray[np.bool_]:
         front = np.unique(on[~reached[on]])
         reached[front] = True
     return reached
-
-
-def _check_ways(
-    found: Findings, throttle: Pace, copies: NDArray[np.intp], rate: NDArray[np.float64]
-) -> None:
-    """Find copies that start while domains, or the ways between them, carry what they can."""
-    steps, topology = found.timeline.steps, found.cluster.topology
-    source, target = steps.source[copies], steps.target[copies]
-    for tier, most in throttle.domain_bandwidth.items():
-        row = topology.tier_index(tier)
-        domain = np.append(topology.domain_with_nodes[row], np.int32(-1))
-        away = domain[source] != domain[target]
-        for node in (target, source):
-            _hold(found, "domain_bytes", tier, copies, np.where(away, domain[node], -1), rate, most,
-                  len(domain), column="domain", tier=row)  # fmt: skip
-    for tier, most in throttle.link_bandwidth.items():
-        row = topology.tier_index(tier)
-        domain = np.append(topology.domain_with_nodes[row], np.int32(-1)).astype(np.int64)
-        one, other = domain[source], domain[target]
-        between = np.flatnonzero((one != other) & (one >= 0) & (other >= 0))
-        ways, of = np.unique(one[between] * len(domain) + other[between], return_inverse=True)
-        place = np.full(len(copies), -1, np.int32)
-        place[between] = of
-        _hold(found, "link_bytes", tier, copies, place, rate, most, len(ways), column="")
 
 
 def _hold(

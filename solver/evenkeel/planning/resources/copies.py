@@ -27,15 +27,14 @@ class Copies:
         Node that is copied from; -1 for none.
     size : ndarray of float64, shape (M,)
         Bytes; 0 without a dimension of bytes.
-    seconds, delay : ndarray of float64, shape (M,)
-        How long the copy takes; how long after its change begins it does.
+    seconds : ndarray of float64, shape (M,)
+        How long the copy takes.
     """
 
     moves: NDArray[np.bool_]
     source: NDArray[np.int32]
     size: NDArray[np.float64]
     seconds: NDArray[np.float64]
-    delay: NDArray[np.float64]
 
     @classmethod
     def of(cls, cluster: Cluster, ends: Ends, acts: Acts, throttle: Throttle) -> "Copies":
@@ -49,31 +48,13 @@ class Copies:
         seconds = moves * acts.left
         if throttle.paces:
             seconds = size / rates_of(cluster, throttle, source, acts.target)
-        delay = np.zeros(len(acts))
-        if throttle.partition_copies is not None:
-            in_turn = np.bincount(acts.change[moves]) > throttle.partition_copies
-            held = np.append(in_turn, np.zeros(len(acts), bool))[acts.change] & moves
-            delay = _in_turn(acts.change, np.where(held, seconds, 0.0)) * held
-        return cls(moves, source.astype(np.int32), size, seconds, delay)
+        return cls(moves, source.astype(np.int32), size, seconds)
 
     def durations(self, acts: Acts, changes: int) -> NDArray[np.float64]:
         """Return how long every change takes, (C,)."""
         longest = np.zeros(changes)
-        np.maximum.at(longest, acts.change, self.delay + self.seconds)
+        np.maximum.at(longest, acts.change, self.seconds)
         return longest
-
-
-def _in_turn(change: NDArray[np.int32], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return when each act begins if those of its change come one after another, to the bit."""
-    opens = np.flatnonzero(np.diff(change, prepend=-1))
-    length = np.diff(np.append(opens, len(change)))
-    begins, ended = np.zeros(len(change)), np.zeros(len(opens))
-    for turn in range(int(length.max(initial=0))):
-        some = np.flatnonzero(turn < length)
-        at = opens[some] + turn
-        begins[at] = ended[some]
-        ended[some] += seconds[at]
-    return begins
 
 
 def rates_of(
@@ -143,24 +124,7 @@ def charge_throttle(
             domain = _domains(cluster, tier)
             away = np.where(crosses(cluster, tier, origin, to), domain[where], -1)
             hold(f"{tier}_{end}", most, int(domain.max(initial=-1)) + 1, away, one)
-        for tier, width in throttle.domain_bandwidth.items():
-            domain = _domains(cluster, tier)
-            away = np.where(crosses(cluster, tier, origin, to), domain[where], -1)
-            hold(f"{tier}_bandwidth_{end}", width * SLACK, int(domain.max(initial=-1)) + 1, away,
-                 rate)  # fmt: skip
-    for tier, width in throttle.link_bandwidth.items():
-        domain = _domains(cluster, tier).astype(np.int64)
-        known = crosses(cluster, tier, origin, to) & (domain[origin] >= 0) & (domain[to] >= 0)
-        pair = np.where(known, domain[origin] * len(domain) + domain[to], -1)
-        used, link = np.unique(pair, return_inverse=True)
-        link = np.where(known, link, -1)
-        hold(f"{tier}_link", width * SLACK, len(used), link, rate)
-    group = cluster.partitions.group[acts.partition[rows]]
-    hold("group_copies", throttle.group_copies, len(cluster.partitions.group_names), group, one)
     hold("copies", throttle.copies, 1, np.zeros(len(rows), np.int64), one)
-    whole = throttle.cluster_bandwidth
-    hold("bandwidth", None if whole is None else whole * SLACK, 1, np.zeros(len(rows), np.int64),
-         rate)  # fmt: skip
 
 
 def _sources(cluster: Cluster, ends: Ends, acts: Acts) -> NDArray[np.int32]:
