@@ -352,7 +352,7 @@ def _arrows(
     giver = np.concatenate([schedule.giver, previous[started]])
     taker = np.concatenate([schedule.taker, started.astype(np.int32)])
     arrows.append(begins[taker] * np.int64(steps) + ends[giver])
-    others = np.flatnonzero(same & alone)
+    others = np.flatnonzero(same & copied)
     if len(others):
         # further copies of a change wait for what the first one waits for
         by_taker = np.argsort(taker, kind="stable")

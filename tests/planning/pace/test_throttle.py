@@ -89,7 +89,8 @@ def test_plans_under_any_throttle_are_safe(seed):
 
     throttle = ek.Throttle(
         node_in=some(1), node_out=some(2), copies=some(3), node_bandwidth=some(2.5),
-        domain_in=some({"zone": 2}), domain_out=some({"rack": 1}), windows=some(ek.Windows([(1, 3)], every=7)),
+        domain_in=some({"zone": 2}), domain_out=some({"rack": 1}),
+        windows=some(ek.Windows([(1, 3)], every=7)),
     )  # fmt: skip
     free = ek.plan(cluster, target, protocol=protocol)
     plan = ek.plan(cluster, target, throttle=throttle, protocol=protocol)
