@@ -347,11 +347,6 @@ class TestItsPage:
         assert "| `THROTTLE` | `10` |" in page
         assert "Nothing here enforces" not in page
 
-    def test_says_which_rates_nothing_enforces(self, tmp_path):
-        page = page_of(sized_plan(ek.Throttle(node_bandwidth=10.0)), tmp_path)
-        assert "Nothing here enforces the bytes per second planned for. Kafka has" in page
-        assert "| `THROTTLE` |  |" in page
-
 
 def sized_plan(throttle):
     """Six partitions of 100 bytes that level three brokers."""
