@@ -13,7 +13,7 @@ import numpy as np
 
 import evenkeel as ek
 from evenkeel.planning import order as order_module
-from evenkeel.planning import schedule as draft
+from evenkeel.planning import schedule as schedule
 from evenkeel.planning.replay import replay
 from tests.naive.planning.orders import least_bytes
 from tests.naive.planning.replay import replay as plain_replay
@@ -166,21 +166,21 @@ def area(seed: int, found: Found) -> None:
     cluster = as_cluster(generate(*shape, seed=seed, util=float(rng.uniform(0.6, 0.9))))
     cluster = cluster.replace(bytes="d1")
     result = ek.solve(cluster, goals=ek.Goals(level=0.04), work_limit=200_000)
-    mine, own = ek.plan(cluster, result).curve().area, draft.ranks
+    mine, own = ek.plan(cluster, result).curve().area, schedule.ranks
 
     def other(key: Callable) -> float:
-        def ranks(cluster, acts, copies, effects, throttle, previous):
-            order = np.argsort(key(cluster, acts, copies, len(previous)), kind="stable")
-            first = np.searchsorted(acts.change, order)
-            danger = order_module.dangers(cluster)[acts.partition[first]]
+        def ranks(cluster, actions, copies, effects, throttle, previous):
+            order = np.argsort(key(cluster, actions, copies, len(previous)), kind="stable")
+            first = np.searchsorted(actions.change, order)
+            danger = order_module.dangers(cluster)[actions.partition[first]]
             last = order[np.argsort(danger, kind="stable")].astype(np.int32)
             return last, np.zeros(len(previous), np.int64)
 
-        draft.ranks = ranks
+        schedule.ranks = ranks
         try:
             return ek.plan(cluster, result).curve().area
         finally:
-            draft.ranks = own
+            schedule.ranks = own
 
     named = {name: other(key) for name, key in OBVIOUS.items()}
     drawn = min(other(lambda *given: rng.permutation(given[-1])) for _ in range(200))

@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.planning import order as order_module
-from evenkeel.planning import schedule as draft
+from evenkeel.planning import schedule as schedule
 from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
 from tests.naive.planning.benefit import order_by_benefit as plain_order
 from tests.support.effort import mostly_long
@@ -55,8 +55,8 @@ def test_order_by_benefit_agrees_with_plain_twin(seed):
     assert heap.order.tolist() == plain_order(changes, used.tolist(), mean.tolist())
 
 
-def total(acts, copies, changes):
-    return np.bincount(acts.change, np.where(copies.moves, copies.size, 0.0), changes)
+def total(actions, copies, changes):
+    return np.bincount(actions.change, np.where(copies.moves, copies.size, 0.0), changes)
 
 
 def fullness(cluster):
@@ -68,13 +68,13 @@ def fullness(cluster):
 
 
 OBVIOUS = {
-    "largest first": lambda _, acts, copies, count: -total(acts, copies, count),
-    "smallest first": lambda _, acts, copies, count: total(acts, copies, count),
-    "by name": lambda _, acts, copies, count: np.arange(count),
-    "fullest source first": lambda cluster, acts, _, count: -fullness(cluster)[acts.source[
-        np.searchsorted(acts.change, np.arange(count))]],
-    "emptiest target first": lambda cluster, acts, _, count: fullness(cluster)[acts.target[
-        np.searchsorted(acts.change, np.arange(count))]],
+    "largest first": lambda _, actions, copies, count: -total(actions, copies, count),
+    "smallest first": lambda _, actions, copies, count: total(actions, copies, count),
+    "by name": lambda _, actions, copies, count: np.arange(count),
+    "fullest source first": lambda cluster, actions, _, count: -fullness(cluster)[actions.source[
+        np.searchsorted(actions.change, np.arange(count))]],
+    "emptiest target first": lambda cluster, actions, _, count: fullness(cluster)[actions.target[
+        np.searchsorted(actions.change, np.arange(count))]],
 }  # fmt: skip
 
 
@@ -89,17 +89,17 @@ def test_benefit_comes_early(seed, monkeypatch):
     assert mine.bytes[-1] > 0.0
 
     def area(key):
-        def ranks(cluster, acts, copies, effects, throttle, previous):
+        def ranks(cluster, actions, copies, effects, throttle, previous):
             # partitions in danger first, as in every plan
-            order = np.argsort(key(cluster, acts, copies, len(previous)), kind="stable")
-            first = np.searchsorted(acts.change, order)
-            danger = order_module.dangers(cluster)[acts.partition[first]]
+            order = np.argsort(key(cluster, actions, copies, len(previous)), kind="stable")
+            first = np.searchsorted(actions.change, order)
+            danger = order_module.dangers(cluster)[actions.partition[first]]
             return order[np.argsort(danger, kind="stable")].astype(np.int32), np.zeros(
                 len(previous), np.int64
             )
 
         with monkeypatch.context() as patched:
-            patched.setattr(draft, "ranks", ranks)
+            patched.setattr(schedule, "ranks", ranks)
             return ek.plan(cluster, result).curve().area
 
     others = {name: area(key) for name, key in OBVIOUS.items()}

@@ -169,11 +169,11 @@ def halfway(seed):
     return rng, plan, observed, serving
 
 
-def judged(onwards, observed, serving, seed):
+def judged(resumed_plan, observed, serving, seed):
     """What is gone on with is safe, and copies nothing that is there."""
-    found = onwards.check()
+    found = resumed_plan.check()
     assert found.ok, (seed, str(found))
-    steps, begin = onwards.steps, onwards.cluster.placement
+    steps, begin = resumed_plan.steps, resumed_plan.cluster.placement
     assert np.array_equal(begin.node, serving), seed
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
     live = observed.nodes.alive
@@ -189,11 +189,13 @@ def judged(onwards, observed, serving, seed):
     assert not {*made} & places(begin.node), seed
     # what is on its way to where it is to be goes on at once
     coming = (observed.placement.flags & Flag.INCOMING) != 0
-    useful = coming & (observed.placement.node == onwards.target.node)
+    useful = coming & (observed.placement.node == resumed_plan.target.node)
     useful &= live[observed.placement.node]
     going = {(int(steps.partition[i]), int(steps.target[i])) for i in copies}
     names, nodes = observed.partitions.names, observed.nodes.names
-    dropped = {(names.index(one.partition), nodes.index(one.node)) for one in onwards.cancelled}
+    dropped = {
+        (names.index(one.partition), nodes.index(one.node)) for one in resumed_plan.cancelled
+    }
     flying = observed.placement.node != serving
     for k in np.flatnonzero(coming & flying).tolist():
         one = int(begin.owner[k]), int(observed.placement.node[k])

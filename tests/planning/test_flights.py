@@ -46,9 +46,9 @@ def test_nobody_has_to_say():
 
 def test_what_arrives_elsewhere_than_it_is_to_be_counts_as_nothing():
     plan, seen = in_flight()
-    onwards = plan.merge(plan.cluster.placement, observed=seen, arrived={("p0", "n2"): 0.5})
-    assert onwards.bytes == 0.0
-    assert [one.node for one in onwards.cancelled] == ["n2"]
+    resumed_plan = plan.merge(plan.cluster.placement, observed=seen, arrived={("p0", "n2"): 0.5})
+    assert resumed_plan.bytes == 0.0
+    assert [one.node for one in resumed_plan.cancelled] == ["n2"]
 
 
 def test_every_problem_is_told():
@@ -86,14 +86,14 @@ def test_a_copy_goes_on_wherever_the_target_has_its_node(seed):
         for k in flying.tolist()
     }
     target = permuted(plan.end, rng) if seed % 2 else plan.end
-    onwards = plan.merge(target, observed=seen, arrived=arrived)
-    told = onwards.check()
+    resumed_plan = plan.merge(target, observed=seen, arrived=arrived)
+    told = resumed_plan.check()
     assert told.ok, str(told)
-    assert onwards.bound.seconds <= onwards.makespan * (1.0 + 1e-9)
-    for one in onwards.cancelled:
+    assert resumed_plan.bound.seconds <= resumed_plan.makespan * (1.0 + 1e-9)
+    for one in resumed_plan.cancelled:
         p, n = names.index(one.partition), nodes.index(one.node)
         mine = slice(*target.first[p : p + 2].tolist())
-        begin = onwards.cluster.placement.node[mine]
+        begin = resumed_plan.cluster.placement.node[mine]
         assert n not in target.node[mine] or n in begin or not plan.cluster.nodes.serves[n]
 
 

@@ -75,9 +75,9 @@ def test_what_stays_behind_makes_no_room():
     assert (loads(cluster, plan.end) <= limits(cluster, target)).all()
     assert plan.check().ok
     assert {one.partition for one in plan.blocked} == {"p0", "p1"}
-    onwards = plan.resume(plan.end)
-    assert (loads(cluster, onwards.end) <= limits(cluster, target)).all()
-    assert onwards.check().ok
+    resumed_plan = plan.resume(plan.end)
+    assert (loads(cluster, resumed_plan.end) <= limits(cluster, target)).all()
+    assert resumed_plan.check().ok
 
 
 def without_leaders(seed):

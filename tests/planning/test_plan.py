@@ -47,10 +47,10 @@ def test_a_prefix_is_a_plan_that_is_gone_on_with(seed):
     begun = plan.prefix(int(rng.integers(0, len(plan) + 1)))
     assert begun.check().ok
     assert np.array_equal(begun.end.node, begun.target.node)
-    onwards = plan.resume(begun.end)
-    assert onwards.check().ok
-    if plan.complete and onwards.complete:
-        assert np.array_equal(onwards.end.node, plan.end.node)
+    resumed_plan = plan.resume(begun.end)
+    assert resumed_plan.check().ok
+    if plan.complete and resumed_plan.complete:
+        assert np.array_equal(resumed_plan.end.node, plan.end.node)
 
 
 @pytest.mark.parametrize("seed", mostly_long(range(60), range(20)))
@@ -235,9 +235,9 @@ def test_a_node_that_dies_on_the_way_blocks_what_was_to_go_there():
     target = cluster.placement.replaced(np.array([1, 3, 4], np.int32), cluster.placement.leader)
     plan = ek.plan(cluster, target)
     dead = cluster.down("n3")
-    onwards = plan.resume(dead)
-    assert {one.target for one in onwards.blocked} >= {"n3"}
-    assert onwards.check().ok
+    resumed_plan = plan.resume(dead)
+    assert {one.target for one in resumed_plan.blocked} >= {"n3"}
+    assert resumed_plan.check().ok
 
 
 def test_explain_says_what_a_step_waits_for():

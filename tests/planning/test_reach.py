@@ -156,9 +156,9 @@ def test_many_orphans_share_the_room_that_there_is():
         dimensions=("cpu",), capacity=[[40.0]] * 2 + [[20.0]] * 3, load=[[1.0]] * 9,
         leader_load=[[4.0]] * 9, placement=[[0, 2, 3]] * 5 + [[0, 2, 4]] * 4, replicas=3,
     ).down("n0")  # fmt: skip
-    heir = cluster.placement.nodes.copy()
-    heir[:, 0] = 1
-    target = cluster.placement.replaced(heir.ravel(), cluster.placement.leader.copy())
+    next_leader = cluster.placement.nodes.copy()
+    next_leader[:, 0] = 1
+    target = cluster.placement.replaced(next_leader.ravel(), cluster.placement.leader.copy())
     plan = ek.plan(cluster, target, protocol="kafka")
     assert plan.complete
     assert plan.check().ok

@@ -118,10 +118,10 @@ def test_a_plan_that_changes_roles_is_begun_and_gone_on_with(batch):
         seen = plan.progress(begun.end)
         assert seen.done[: len(begun)].all(), seed
         assert not seen.done[len(begun) :].any(), seed
-        for onwards in (plan.resume(begun.end), plan.merge(plan.target, len(begun))):
-            assert onwards.check().ok, seed
-            if plan.complete and onwards.complete:
-                assert held(onwards.end) == held(plan.end), seed
+        for resumed_plan in (plan.resume(begun.end), plan.merge(plan.target, len(begun))):
+            assert resumed_plan.check().ok, seed
+            if plan.complete and resumed_plan.complete:
+                assert held(resumed_plan.end) == held(plan.end), seed
         assert begun.undo().check().ok, seed
 
 

@@ -11,7 +11,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.quantities import is_real
-from evenkeel.planning.changes.actions import Act, Acts
+from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.steps import StepKind, Steps
 
 Arrived = Mapping[tuple[str, str], float]
@@ -60,14 +60,14 @@ class Flights:
         """Return the share of copies of replicas to nodes that has not arrived yet."""
         return np.where(self.node[replica] == target, self.coming[replica], 1.0)
 
-    def of_acts(self, acts: Acts, begin: Placement) -> Acts:
-        """Return acts with the share of their copies that has not arrived, and who is under way."""
-        left = self.left(acts.replica, acts.target)
-        flying = (self.node[acts.replica] == acts.target) & (
-            begin.node[acts.replica] != acts.target
+    def of_actions(self, actions: Actions, begin: Placement) -> Actions:
+        """Return actions with the share left to copy, and which copies are in flight."""
+        left = self.left(actions.replica, actions.target)
+        flying = (self.node[actions.replica] == actions.target) & (
+            begin.node[actions.replica] != actions.target
         )
-        flying &= (acts.act == Act.MOVE) | (acts.act == Act.ADD)
-        return replace(acts, left=left, flying=flying)
+        flying &= (actions.action == Action.MOVE) | (actions.action == Action.ADD)
+        return replace(actions, left=left, flying=flying)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def settled(
     at_home: Placement,
     flights: Flights,
     wanted: Placement,
-    onwards: Steps | None = None,
+    resumed_plan: Steps | None = None,
 ) -> Settled:
     """Say which copies to the replicas of an observed cluster go on from where these serve.
 
@@ -180,7 +180,7 @@ def settled(
     """
     now = cluster.placement
     home, flags = at_home.node, at_home.flags.copy()
-    going = _first_copies(onwards, now)
+    going = _first_copies(resumed_plan, now)
     node, left = home.copy(), np.ones(len(now.node))
     cancelled = []
     names, nodes = cluster.partitions.names, cluster.nodes.names

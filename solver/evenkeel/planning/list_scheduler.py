@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.planning.changes.actions import Acts
+from evenkeel.planning.changes.actions import Actions
 from evenkeel.planning.resources.table import Resources
-from evenkeel_kernels.planning.schedule import Changes, Schedule, run_schedule
+from evenkeel_kernels.planning.schedule import Changes, run_schedule
+from evenkeel_kernels.planning.schedule import Schedule as KernelSchedule
 
 ROUNDS, WORK = 64, 64_000
 """Schedules that are tried for a shorter one, and changes in all of them."""
@@ -29,7 +30,7 @@ GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, eq=False)
-class Scheduled:
+class Timetable:
     """When each of C changes starts, in which order, and after which others.
 
     Parameters
@@ -37,7 +38,7 @@ class Scheduled:
     start, finish : ndarray of float64, shape (C,)
         Seconds; NaN where it never starts.
     wave : ndarray of int32, shape (C,)
-        Longest chain of arrows that leads to it.
+        Longest chain of dependencies that leads to it.
     sequence : ndarray of int32, shape (S,)
         Changes in the order in which they start.
     lacks : ndarray of int32, shape (C,)
@@ -49,7 +50,7 @@ class Scheduled:
     gift_first : ndarray of int64, shape (C + 1,)
     gift_on : ndarray of int32, shape (G,)
         Resources to which each change gives back.
-    hurry : Hurry or None
+    squeaky_wheel : Hurry or None
         What it was to heed, if anything, so as to end soon.
     """
 
@@ -63,11 +64,11 @@ class Scheduled:
     taker: NDArray[np.int32]
     gift_first: NDArray[np.int64]
     gift_on: NDArray[np.int32]
-    hurry: "Hurry | None" = None
+    squeaky_wheel: "SqueakyWheel | None" = None
 
 
 @dataclass(frozen=True)
-class Hurry:
+class SqueakyWheel:
     """What a shorter schedule has to heed, and the least seconds that one takes.
 
     Parameters
@@ -84,41 +85,48 @@ class Hurry:
     rank: NDArray[np.int64]
     least: float
 
-    def ends(self, finish: NDArray[np.float64]) -> NDArray[np.float64]:
+    def completions(self, finish: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return when each class, and all before it, has ended, (classes,)."""
         last = np.zeros(int(self.rank.max(initial=0)) + 1)
         np.maximum.at(last, self.rank, finish)
         return np.maximum.accumulate(last)
 
     @staticmethod
-    def worth(ends: NDArray[np.float64]) -> float:
+    def worth(completions: NDArray[np.float64]) -> float:
         """Return what the ends of classes amount to, the less the better."""
-        return float(ends[-1] + EARLY * ends[:-1].sum())
+        return float(completions[-1] + EARLY * completions[:-1].sum())
 
 
-def _hurried(
+def _shortened(
     changes: Changes,
-    made: Schedule,
+    made: KernelSchedule,
     free: NDArray[np.float64],
     by_rank: NDArray[np.int32],
-    hurry: Hurry,
-) -> Schedule:
+    squeaky_wheel: SqueakyWheel,
+) -> KernelSchedule:
     """Return the best schedule that is found from the one made, or from the longest chains first.
 
     The latter is tried where the former is far above the least.
     """
     if len(by_rank) == 0 or np.isnan(made.finish).any():
         return made
-    best = _squeaked(changes, made, free, by_rank, hurry)
-    reached = hurry.ends(best.finish)
-    if reached[-1] <= hurry.least * FAR:
+    best = _moved_up(changes, made, free, by_rank, squeaky_wheel)
+    reached = squeaky_wheel.completions(best.finish)
+    if reached[-1] <= squeaky_wheel.least * FAR:
         return best
-    longest = np.lexsort((-_tails(changes), hurry.rank, hurry.fixed)).astype(np.int32)
+    longest = np.lexsort((-_tails(changes), squeaky_wheel.rank, squeaky_wheel.fixed)).astype(
+        np.int32
+    )
     other = _in_order(changes, free, longest)
     if np.isnan(other.finish).any():
         return best
-    other = _squeaked(changes, other, free, longest, hurry)
-    return other if hurry.worth(hurry.ends(other.finish)) < hurry.worth(reached) else best
+    other = _moved_up(changes, other, free, longest, squeaky_wheel)
+    return (
+        other
+        if squeaky_wheel.worth(squeaky_wheel.completions(other.finish))
+        < squeaky_wheel.worth(reached)
+        else best
+    )
 
 
 def _tails(changes: Changes) -> NDArray[np.float64]:
@@ -129,7 +137,9 @@ def _tails(changes: Changes) -> NDArray[np.float64]:
     return tails
 
 
-def _in_order(changes: Changes, free: NDArray[np.float64], order: NDArray[np.int32]) -> Schedule:
+def _in_order(
+    changes: Changes, free: NDArray[np.float64], order: NDArray[np.int32]
+) -> KernelSchedule:
     """Return the schedule of changes that go in an order where they can."""
     again = changes._replace(rank=rank_in(order))
     made = fresh(again, free)
@@ -137,13 +147,13 @@ def _in_order(changes: Changes, free: NDArray[np.float64], order: NDArray[np.int
     return made
 
 
-def _squeaked(
+def _moved_up(
     changes: Changes,
-    made: Schedule,
+    made: KernelSchedule,
     free: NDArray[np.float64],
     by_rank: NDArray[np.int32],
-    hurry: Hurry,
-) -> Schedule:
+    squeaky_wheel: SqueakyWheel,
+) -> KernelSchedule:
     """Return the best of some schedules in each of which what was late before comes earlier.
 
     That is squeaky wheel optimization (Joslin and Clements 1999): what ends late, and what comes
@@ -154,16 +164,16 @@ def _squeaked(
     count = len(by_rank)
     key = np.empty(count)
     key[by_rank] = np.arange(count) / count
-    best, current, due = made, made, hurry.ends(made.finish)
+    best, current, due = made, made, squeaky_wheel.completions(made.finish)
     reached = due
     follows = np.flatnonzero(changes.previous >= 0)[::-1].tolist()
     claimant = np.repeat(np.arange(count), np.diff(changes.claim_first))
     for turn in range(min(ROUNDS, WORK // count)):
         length = float(reached[-1])
-        if length <= hurry.least * NEAR:
+        if length <= squeaky_wheel.least * NEAR:
             break
-        by = np.append(due[:-1], np.inf).clip(max=max(hurry.least, LATE * length))
-        late = np.maximum(current.finish - by[hurry.rank], 0.0)
+        by = np.append(due[:-1], np.inf).clip(max=max(squeaky_wheel.least, LATE * length))
+        late = np.maximum(current.finish - by[squeaky_wheel.rank], 0.0)
         far = PUSH * (0.5 + turn * GOLDEN % 1.0)
         push = np.where(late > 0.0, far * (ALIKE + late / length), 0.0)
         squeaks = np.zeros(len(free) + 1)  # the last one: late without having waited
@@ -172,21 +182,21 @@ def _squeaked(
         for c in follows:
             push[changes.previous[c]] = max(push[changes.previous[c]], push[c])
         key -= push
-        order = np.lexsort((np.arange(count), key, hurry.fixed)).astype(np.int32)
+        order = np.lexsort((np.arange(count), key, squeaky_wheel.fixed)).astype(np.int32)
         tried = _in_order(changes, free, order)
         if np.isnan(tried.finish).any():
             break
-        current, ends = tried, hurry.ends(tried.finish)
-        if hurry.worth(ends) < hurry.worth(reached):
-            best, reached = current, ends
+        current, completions = tried, squeaky_wheel.completions(tried.finish)
+        if squeaky_wheel.worth(completions) < squeaky_wheel.worth(reached):
+            best, reached = current, completions
     return best
 
 
-def chained(acts: Acts, changes: int) -> NDArray[np.int32]:
+def chained(actions: Actions, changes: int) -> NDArray[np.int32]:
     """Return the change of the same partition before each one, (C,); -1 for none."""
     previous = np.full(changes, -1, np.int32)
-    new = np.flatnonzero((np.diff(acts.change) > 0) & (np.diff(acts.partition) == 0)) + 1
-    previous[acts.change[new]] = acts.change[new - 1]
+    new = np.flatnonzero((np.diff(actions.change) > 0) & (np.diff(actions.partition) == 0)) + 1
+    previous[actions.change[new]] = actions.change[new - 1]
     return previous
 
 
@@ -213,7 +223,7 @@ def changes_of(
     )  # fmt: skip
 
 
-def fresh(changes: Changes, free: NDArray[np.float64]) -> Schedule:
+def fresh(changes: Changes, free: NDArray[np.float64]) -> KernelSchedule:
     """Return a schedule in which nothing has started."""
     count, resources, gifts = len(changes.duration), len(free), len(changes.return_on)
 
@@ -223,28 +233,28 @@ def fresh(changes: Changes, free: NDArray[np.float64]) -> Schedule:
     owing = np.flatnonzero(free < 0.0)
     claims_of = np.bincount(changes.claim_on, minlength=resources)[owing]
     gifts_of = np.bincount(changes.return_on, minlength=resources)[owing]
-    arrows = len(changes.claim_on) + gifts + int((claims_of * gifts_of).sum())
-    return Schedule(
+    dependencies = len(changes.claim_on) + gifts + int((claims_of * gifts_of).sum())
+    return KernelSchedule(
         start=np.full(count, np.nan), finish=np.full(count, np.nan), wave=np.zeros(count, np.int32),
         sequence=none(count), lacks=none(count), free=free.copy(), pool=free.copy(),
         root=none(resources + 1), left=none(count), right=none(count), key=np.zeros(count),
         token_head=none(resources), token_tail=none(resources), token_next=none(gifts),
         token=np.zeros(gifts),
         token_of=np.repeat(np.arange(count, dtype=np.int32), np.diff(changes.return_first)),
-        payer=none(resources), token_owed=none(gifts), arrow=np.zeros((2, arrows), np.int32),
+        payer=none(resources), token_owed=none(gifts), arrow=np.zeros((2, dependencies), np.int32),
         touched=none(resources), is_touched=np.zeros(resources, bool), ready=none(count),
         counts=np.zeros(2, np.int64),
     )  # fmt: skip
 
 
-def scheduled(
+def list_schedule(
     resources: Resources,
     duration: NDArray[np.float64],
     by_rank: NDArray[np.int32],
     previous: NDArray[np.int32],
     held_back: NDArray[np.bool_],
-    hurry: Hurry | None = None,
-) -> Scheduled:
+    squeaky_wheel: SqueakyWheel | None = None,
+) -> Timetable:
     """Return when each change starts, some being ``held_back``; what they claim is used up."""
     free = np.concatenate([*resources.free, np.zeros(1)])
     never = resources.add("rules", np.zeros(1))
@@ -255,11 +265,11 @@ def scheduled(
     resources.gifts.clear()
     made = fresh(changes, free)
     run_schedule(changes, made, by_rank)
-    if hurry is not None:
-        made = _hurried(changes, made, free, by_rank, hurry)
-    count, arrows = made.counts.tolist()
-    return Scheduled(
+    if squeaky_wheel is not None:
+        made = _shortened(changes, made, free, by_rank, squeaky_wheel)
+    count, dependencies = made.counts.tolist()
+    return Timetable(
         made.start, made.finish, made.wave, made.sequence[:count], made.lacks, made.free,
-        made.arrow[0, :arrows].copy(), made.arrow[1, :arrows].copy(),
-        changes.return_first, changes.return_on, hurry,
+        made.arrow[0, :dependencies].copy(), made.arrow[1, :dependencies].copy(),
+        changes.return_first, changes.return_on, squeaky_wheel,
     )  # fmt: skip

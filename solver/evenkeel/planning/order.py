@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.changes.actions import Acts, under_way, ushered
+from evenkeel.planning.changes.actions import Actions, under_way, ushered
 from evenkeel.planning.resources.copies import Copies
 from evenkeel.planning.resources.headroom import Shifts
 from evenkeel.planning.throttle import Throttle
@@ -18,7 +18,7 @@ SAFE = np.iinfo(np.int32).max
 
 def ranks(
     cluster: Cluster,
-    acts: Acts,
+    actions: Actions,
     copies: Copies,
     shifts: Shifts,
     throttle: Throttle,
@@ -34,21 +34,21 @@ def ranks(
     and otherwise what levels the most per byte.
     """
     changes = len(previous)
-    first = np.flatnonzero(np.diff(acts.change, prepend=-1))
-    urgency = dangers(cluster)[acts.partition[first]]
-    urgency = _by_priority(cluster, throttle, urgency, acts.partition[first])
-    urgency[begun(cluster, acts, changes)] = -1
+    first = np.flatnonzero(np.diff(actions.change, prepend=-1))
+    urgency = dangers(cluster)[actions.partition[first]]
+    urgency = _by_priority(cluster, throttle, urgency, actions.partition[first])
+    urgency[begun(cluster, actions, changes)] = -1
     size = np.where(copies.moves, np.maximum(copies.size, 0.0), 0.0)
     if cluster.bytes_dimension < 0:
         size = copies.moves.astype(np.float64)
-    total = np.asarray(np.bincount(acts.change, size, changes), np.float64)
-    if not throttle.hurries:
+    total = np.asarray(np.bincount(actions.change, size, changes), np.float64)
+    if not throttle.limits_copies:
         by_benefit = _by_benefit(cluster, shifts, urgency, total, previous)
         return by_benefit, np.zeros(changes, np.int64)
-    relieved = np.bincount(acts.change, _relief(cluster, acts), changes)
+    relieved = np.bincount(actions.change, _relief(cluster, actions), changes)
     with np.errstate(over="ignore"):
         gain = np.divide(relieved, total, out=np.full(changes, np.inf), where=total > 0.0)
-    held_up = busiest(acts, copies, throttle, changes) + _afterwards(acts, copies, previous)
+    held_up = busiest(actions, copies, throttle, changes) + _afterwards(actions, copies, previous)
     late = np.where(relieved > 0.0, -gain, -held_up)
     relieves = -(relieved > 0.0).astype(np.int8)
     order = np.lexsort((np.arange(changes), -total, late, relieves, urgency))
@@ -112,67 +112,71 @@ def dangers(cluster: Cluster) -> NDArray[np.int64]:
     return np.where(lacking, having, SAFE)
 
 
-def begun(cluster: Cluster, acts: Acts, changes: int) -> NDArray[np.bool_]:
+def begun(cluster: Cluster, actions: Actions, changes: int) -> NDArray[np.bool_]:
     """Return the changes of which a copy has begun already, and those just before them, (C,)."""
-    rows = under_way(acts, cluster.placement.flags)
+    rows = under_way(actions, cluster.placement.flags)
     found = np.zeros(changes, bool)
-    found[acts.change[rows]] = True
-    found[acts.change[ushered(acts, rows)] - 1] = True
+    found[actions.change[rows]] = True
+    found[actions.change[ushered(actions, rows)] - 1] = True
     return found
 
 
-def _relief(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
-    """Return the share that acts take of nodes above capacity."""
+def _relief(cluster: Cluster, actions: Actions) -> NDArray[np.float64]:
+    """Return the share that actions take of nodes above capacity."""
     loads = PlacementCounts.of(cluster, cluster.placement).loads
     capacity = cluster.nodes.capacity
-    leaves = acts.source != acts.target
+    leaves = actions.source != actions.target
     over = np.vstack([loads > capacity, np.zeros(capacity.shape[1], bool)])
     if not over.any():
-        return np.zeros(len(acts))
-    weight = cluster.partitions.load.voter[acts.partition]
-    share = utilisation(weight, np.vstack([capacity, capacity[:1]])[acts.source])
+        return np.zeros(len(actions))
+    weight = cluster.partitions.load.voter[actions.partition]
+    share = utilisation(weight, np.vstack([capacity, capacity[:1]])[actions.source])
     share[~np.isfinite(share)] = 0.0
-    return np.where(leaves, (share * over[acts.source]).sum(axis=1), 0.0)
+    return np.where(leaves, (share * over[actions.source]).sum(axis=1), 0.0)
 
 
-def busiest(acts: Acts, copies: Copies, throttle: Throttle, changes: int) -> NDArray[np.float64]:
+def busiest(
+    actions: Actions, copies: Copies, throttle: Throttle, changes: int
+) -> NDArray[np.float64]:
     """Return the seconds that the busier end of each change's copies takes for all of its own.
 
     An end without slots or a bandwidth takes any number at once, and holds up nobody.
     """
     rows = np.flatnonzero(copies.moves)
     found = np.zeros(changes)
-    for where, slots in ((acts.target, throttle.node_in), (copies.source, throttle.node_out)):
+    for where, slots in ((actions.target, throttle.node_in), (copies.source, throttle.node_out)):
         if slots is None and throttle.node_bandwidth is None:
             continue
         at_once = 1 if slots is None or throttle.node_bandwidth is not None else slots
         node = where[rows]
         work = np.bincount(node + 1, copies.seconds[rows]) / at_once
         work[:1] = 0.0
-        np.maximum.at(found, acts.change[rows], work[node + 1])
+        np.maximum.at(found, actions.change[rows], work[node + 1])
     return found
 
 
 def least_seconds(
-    acts: Acts, copies: Copies, throttle: Throttle, lasts: NDArray[np.float64]
+    actions: Actions, copies: Copies, throttle: Throttle, lasts: NDArray[np.float64]
 ) -> float:
     """Return what no order of changes that last so long (C,) takes less than.
 
     That is what a node takes for its copies, a partition for its changes, and the cluster for all.
     """
-    first = np.flatnonzero(np.diff(acts.change, prepend=-1))
+    first = np.flatnonzero(np.diff(actions.change, prepend=-1))
     found = [
-        float(busiest(acts, copies, throttle, len(lasts)).max(initial=0.0)),
-        float(np.bincount(acts.partition[first], lasts).max(initial=0.0)),
+        float(busiest(actions, copies, throttle, len(lasts)).max(initial=0.0)),
+        float(np.bincount(actions.partition[first], lasts).max(initial=0.0)),
     ]
     if throttle.copies is not None:
         found.append(float(copies.seconds[copies.moves].sum()) / throttle.copies)
     return max(found)
 
 
-def _afterwards(acts: Acts, copies: Copies, previous: NDArray[np.int32]) -> NDArray[np.float64]:
+def _afterwards(
+    actions: Actions, copies: Copies, previous: NDArray[np.int32]
+) -> NDArray[np.float64]:
     """Return the seconds that what a partition goes through after each change takes."""
-    own = copies.durations(acts, len(previous))
+    own = copies.durations(actions, len(previous))
     whole = np.cumsum(own)
     opens = np.flatnonzero(previous < 0)
     ends = np.append(opens[1:], len(previous)) - 1

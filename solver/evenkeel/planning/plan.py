@@ -37,7 +37,7 @@ from evenkeel.planning.progress import Progress, progress_of
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.summary import short_until, told_losses
+from evenkeel.planning.summary import losses_in_words, short_until
 from evenkeel.planning.throttle import Throttle
 from evenkeel.planning.waits import PlanRow, explained, rows_of
 
@@ -310,10 +310,10 @@ class Plan(Reported, Shown):
         InvalidInput
             If other partitions or slots are observed, or ``arrived`` names what is not in flight.
         """
-        from evenkeel.planning.resume import onwards
+        from evenkeel.planning.resume import resumed_plan
 
         return replace(
-            onwards(self, observed, self.target, arrived, self.towards), goals=self.goals
+            resumed_plan(self, observed, self.target, arrived, self.towards), goals=self.goals
         )
 
     @known_keywords
@@ -382,12 +382,12 @@ class Plan(Reported, Shown):
             If the target or what is observed is of other partitions or nodes, or there are not so
             many steps.
         """
-        from evenkeel.planning.resume import onwards
+        from evenkeel.planning.resume import resumed_plan
 
         if observed is None:
             _check_count("done", done, len(self))
             observed = self.prefix(done).end
-        return onwards(self, observed, placement_of(target), arrived)
+        return resumed_plan(self, observed, placement_of(target), arrived)
 
     def rows(self) -> list[PlanRow]:
         """Return every step with names.
@@ -490,7 +490,7 @@ class Plan(Reported, Shown):
         if self.blocked:
             shown = "; ".join(str(one) for one in self.blocked[:3])
             text += f" {counted(len(self.blocked), 'move')} blocked: {shown}."
-        return text + told_losses(self)
+        return text + losses_in_words(self)
 
 
 def _check_count(path: str, count: int, most: int) -> None:

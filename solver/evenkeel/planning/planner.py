@@ -17,10 +17,10 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.bypass import circles, halfway, staged
-from evenkeel.planning.changes.actions import Act, Acts, acts_by_turns, apart
+from evenkeel.planning.changes.actions import Action, Actions, actions_in_order, apart
 from evenkeel.planning.changes.matching import as_led, rematched, renamed
-from evenkeel.planning.changes.partition_order import turns_of
-from evenkeel.planning.changes.paths import acts_of
+from evenkeel.planning.changes.partition_order import partition_orders
+from evenkeel.planning.changes.paths import actions_of
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.targets import (
     as_far,
@@ -33,14 +33,19 @@ from evenkeel.planning.changes.targets import (
     with_unreplaced,
     within_reach,
 )
-from evenkeel.planning.changes.transition_table import Ends, check_roles, check_target, in_place
+from evenkeel.planning.changes.transition_table import (
+    TransitionTable,
+    check_roles,
+    check_target,
+    in_place,
+)
 from evenkeel.planning.in_flight import Flights
 from evenkeel.planning.order import begun
 from evenkeel.planning.outcome import Blocked
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
-from evenkeel.planning.schedule import Draft, Leeway
+from evenkeel.planning.schedule import Schedule, Slack
 from evenkeel.planning.search import FEW, searched
 from evenkeel.planning.steps import Steps
 from evenkeel.planning.throttle import Throttle, check_throttle
@@ -131,7 +136,7 @@ class _Aim(NamedTuple):
     lost: NDArray[np.bool_]
     waits: NDArray[np.bool_]
     unreplaced: NDArray[np.bool_]
-    ends: Ends
+    transitions: TransitionTable
     free: bool
     bound: Placement | None
 
@@ -153,14 +158,14 @@ def _aim(
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
     lost = out_of_reach(cluster, wanted, waits | unreplaced, protocol)
-    within, ends = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
+    within, transitions = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
     if lost.any():
-        ends = ends.take(np.flatnonzero(ends.differ))
+        transitions = transitions.take(np.flatnonzero(transitions.differ))
     full = in_full(wanted, lost, within)
     if towards is not None:
         asked, _ = in_place(cluster, towards, protocol)
     bound = in_bounds(cluster, asked, full)
-    return _Aim(full, lost, waits, unreplaced, ends, free=True, bound=bound)
+    return _Aim(full, lost, waits, unreplaced, transitions, free=True, bound=bound)
 
 
 def planned(
@@ -184,8 +189,8 @@ def planned(
     within = within_reach(cluster, target, lost)
     full = in_full(target, lost, within)
     bound = in_bounds(cluster, asked, full)
-    ends, none = Ends.of(start, within), np.zeros_like(lost)
-    aim = _Aim(full, lost, waits, none, ends, free=False, bound=bound)
+    transitions, none = TransitionTable.of(start, within), np.zeros_like(lost)
+    aim = _Aim(full, lost, waits, none, transitions, free=False, bound=bound)
     return _planned(cluster, aim, throttle, protocol)
 
 
@@ -213,25 +218,25 @@ def _planned(
     idle = Plan(cluster, aim.target, Steps.none(), throttle, protocol, none, blocked, aim.bound)
     if flights is not None:
         idle = replace(idle, in_flight=flights.node)
-    if len(aim.ends) == 0:
+    if len(aim.transitions) == 0:
         return idle
     way = _matched(cluster, aim, throttle, protocol)
-    if len(way.acts) == 0:  # replicas that are alike had but traded their slots
+    if len(way.actions) == 0:  # replicas that are alike had but traded their slots
         return replace(idle, target=way.target)
-    draft = _ordered(cluster, way, throttle, protocol, flights)
+    schedule = _ordered(cluster, way, throttle, protocol, flights)
     if throttle.recovery_first:
-        if len(draft.stuck) and repairs(cluster, draft.acts).any():
+        if len(schedule.stuck) and repairs(cluster, schedule.actions).any():
             # as a last resort what makes room for a repair goes before it
             free = replace(throttle, recovery_first=False)
             other = _ordered(cluster, way, free, protocol, flights)
-            draft = min(draft, other, key=lambda one: one.left)
-        draft = draft.barred()
+            schedule = min(schedule, other, key=lambda one: one.left)
+        schedule = schedule.barred()
     if flights is not None:  # what has arrived where a replica waits on its way is there, too
-        acts = flights.of_acts(draft.acts, cluster.placement)
-        draft = draft.of_acts(acts, throttle, protocol)
-    steps, change = draft.steps(throttle.windows)
-    blocked += _blocked(draft)
-    target, towards = draft.target, None
+        actions = flights.of_actions(schedule.actions, cluster.placement)
+        schedule = schedule.of_actions(actions, throttle, protocol)
+    steps, change = schedule.steps(throttle.windows)
+    blocked += _blocked(schedule)
+    target, towards = schedule.target, None
     if aim.bound is not None:
         target, towards = as_far(cluster, target, aim.bound, aim.target), target
     found = Plan(cluster, target, steps, throttle, protocol, change, blocked, towards)
@@ -239,204 +244,230 @@ def _planned(
 
 
 class _Way(NamedTuple):
-    """A target, what changes on the way there, and by which acts; its slots may ``trade`` nodes."""
+    """A target, its transition table and actions; slots may ``trade`` nodes."""
 
     target: Placement
-    ends: Ends
-    acts: Acts
+    transitions: TransitionTable
+    actions: Actions
     trades: bool
 
 
 def _matched(cluster: Cluster, aim: _Aim, throttle: Throttle, protocol: Protocol) -> _Way:
     """Return the way to what is aimed at, slots taking other nodes of it where that opens one."""
-    target, ends, at_once = aim.bound or aim.target, aim.ends, throttle.at_once
-    acts = acts_of(cluster, ends, protocol, at_once, detours=not aim.free, urged=aim.free)
+    target, transitions, at_once = aim.bound or aim.target, aim.transitions, throttle.at_once
+    actions = actions_of(
+        cluster, transitions, protocol, at_once, detours=not aim.free, urged=aim.free
+    )
     for urged in (True, False):
-        if aim.free and acts.blocked.any():
-            target, ends, acts = rematched(
-                cluster, target, ends, acts, protocol, at_once, urged=urged
+        if aim.free and actions.blocked.any():
+            target, transitions, actions = rematched(
+                cluster, target, transitions, actions, protocol, at_once, urged=urged
             )
-    if aim.free and acts.blocked.any():
-        acts = acts_of(cluster, ends, protocol, at_once)
-    return _Way(target, ends, acts, aim.free)
+    if aim.free and actions.blocked.any():
+        actions = actions_of(cluster, transitions, protocol, at_once)
+    return _Way(target, transitions, actions, aim.free)
 
 
 def _ordered(
     cluster: Cluster, way: _Way, throttle: Throttle, protocol: Protocol, flights: Flights | None
-) -> Draft:
-    """Return the draft of what changes in which as little as can be waits in vain."""
-    target, ends, acts, trades = way
-    draft = _drafted(cluster, target, ends, acts, throttle, protocol, flights)
-    if ends.recasts.any() and len(draft.stuck):
+) -> Schedule:
+    """Return the schedule of what changes in which as little as can be waits in vain."""
+    target, transitions, actions, trades = way
+    schedule = _scheduled(cluster, target, transitions, actions, throttle, protocol, flights)
+    if transitions.recasts.any() and len(schedule.stuck):
         # a replica without room in its new role may have it once it has moved
-        left = draft.acts.partition[np.isin(draft.acts.change, draft.stuck)]
-        other = replace(ends, late=np.isin(ends.partition, left))
-        acts = acts_of(cluster, other, protocol, throttle.at_once)
-        late = _drafted(cluster, target, other, acts, throttle, protocol, flights)
-        draft = min(draft, late, key=lambda one: one.left)
-    draft = _otherwise(draft, throttle, protocol, flights)
-    draft = interleaved(draft, throttle, protocol)
-    ends, acts = draft.ends, draft.acts
-    if protocol.whole and len(draft.stuck):
+        left = schedule.actions.partition[np.isin(schedule.actions.change, schedule.stuck)]
+        other = replace(transitions, late=np.isin(transitions.partition, left))
+        actions = actions_of(cluster, other, protocol, throttle.at_once)
+        late = _scheduled(cluster, target, other, actions, throttle, protocol, flights)
+        schedule = min(schedule, late, key=lambda one: one.left)
+    schedule = _otherwise(schedule, throttle, protocol, flights)
+    schedule = interleaved(schedule, throttle, protocol)
+    transitions, actions = schedule.transitions, schedule.actions
+    if protocol.whole and len(schedule.stuck):
         # what finds no room at once may find it one by one
-        acts = apart(acts, draft.stuck)
-        draft = Draft.of(cluster, target, ends, acts, throttle, protocol)
-    if acts.recovers.any() and len(draft.stuck):
-        draft = _unbarred(draft, throttle, protocol)
-    if len(draft.stuck):
-        draft = _unstuck(draft, throttle, protocol, trades=trades)
-    return draft
+        actions = apart(actions, schedule.stuck)
+        schedule = Schedule.of(cluster, target, transitions, actions, throttle, protocol)
+    if actions.recovers.any() and len(schedule.stuck):
+        schedule = _unbarred(schedule, throttle, protocol)
+    if len(schedule.stuck):
+        schedule = _unstuck(schedule, throttle, protocol, trades=trades)
+    return schedule
 
 
-def _drafted(
+def _scheduled(
     cluster: Cluster,
     target: Placement,
-    ends: Ends,
-    acts: Acts,
+    transitions: TransitionTable,
+    actions: Actions,
     throttle: Throttle,
     protocol: Protocol,
     flights: Flights | None,
-) -> Draft:
-    """Return the draft of acts of which some may be under way, and some be repairs."""
+) -> Schedule:
+    """Return the schedule of actions of which some may be under way, and some be repairs."""
     if flights is not None:
-        acts = flights.of_acts(acts, cluster.placement)
+        actions = flights.of_actions(actions, cluster.placement)
     if throttle.recovery_first:
-        acts = replace(acts, recovers=repairs(cluster, acts))
-    return Draft.of(cluster, target, ends, acts, throttle, protocol)
+        actions = replace(actions, recovers=repairs(cluster, actions))
+    return Schedule.of(cluster, target, transitions, actions, throttle, protocol)
 
 
 def _otherwise(
-    draft: Draft, throttle: Throttle, protocol: Protocol, flights: Flights | None
-) -> Draft:
-    """Return a draft that does without leaders and third nodes for which there was no room.
+    schedule: Schedule, throttle: Throttle, protocol: Protocol, flights: Flights | None
+) -> Schedule:
+    """Return a schedule that does without leaders and third nodes for which there was no room.
 
     What such would lead in between others do, or nobody; detours go by way of other nodes.
     """
-    cluster, target, best = draft.cluster, draft.target, draft
+    cluster, target, best = schedule.cluster, schedule.target, schedule
     unfit = np.zeros(len(target.node), bool)
     full: set[tuple[int, int]] = set()
     final = target.leader_replica
-    while len(draft.stuck):
-        acts = draft.acts
-        waits = np.isin(acts.change, draft.stuck)
-        front = waits & (acts.act == Act.LEAD) & (acts.replica != final[acts.partition])
-        found = acts.replica[front]
-        away = waits & (acts.act == Act.MOVE) & (acts.target != target.node[acts.replica])
-        away &= draft.schedule.lacks[acts.change] >= 0
-        thirds = {*zip(acts.partition[away].tolist(), acts.target[away].tolist(), strict=True)}
+    while len(schedule.stuck):
+        actions = schedule.actions
+        waits = np.isin(actions.change, schedule.stuck)
+        front = (
+            waits & (actions.action == Action.LEAD) & (actions.replica != final[actions.partition])
+        )
+        found = actions.replica[front]
+        away = (
+            waits
+            & (actions.action == Action.MOVE)
+            & (actions.target != target.node[actions.replica])
+        )
+        away &= schedule.timetable.lacks[actions.change] >= 0
+        thirds = {
+            *zip(actions.partition[away].tolist(), actions.target[away].tolist(), strict=True)
+        }
         if unfit[found].all() and thirds <= full:
             break
         unfit[found] = True
         full |= thirds
-        acts = acts_of(cluster, draft.ends, protocol, throttle.at_once, unfit, full)
-        draft = _drafted(cluster, target, draft.ends, acts, throttle, protocol, flights)
-        best = min(best, draft, key=lambda one: one.left)
+        actions = actions_of(cluster, schedule.transitions, protocol, throttle.at_once, unfit, full)
+        schedule = _scheduled(
+            cluster, target, schedule.transitions, actions, throttle, protocol, flights
+        )
+        best = min(best, schedule, key=lambda one: one.left)
     return best
 
 
-def _unbarred(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
-    """Return a draft in which nothing waits for repairs that found no room by themselves."""
-    acts, lacks = draft.acts, draft.schedule.lacks
-    stuck = np.isnan(draft.schedule.start)
+def _unbarred(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Schedule:
+    """Return a schedule in which nothing waits for repairs that found no room by themselves."""
+    actions, lacks = schedule.actions, schedule.timetable.lacks
+    stuck = np.isnan(schedule.timetable.start)
     # what waits for other repairs may go on once nothing waits for those
-    for name, base, _ in draft.resources.kinds:
+    for name, base, _ in schedule.resources.kinds:
         if name == RECOVERY:
             stuck &= (lacks < base) | (lacks > base + 1)
-    acts = replace(acts, recovers=acts.recovers & ~stuck[acts.change])
-    return Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
+    actions = replace(actions, recovers=actions.recovers & ~stuck[actions.change])
+    return Schedule.of(
+        schedule.cluster, schedule.target, schedule.transitions, actions, throttle, protocol
+    )
 
 
-def _unstuck(draft: Draft, throttle: Throttle, protocol: Protocol, *, trades: bool) -> Draft:
-    """Return a draft in which as little as can be waits in vain, and then is copied.
+def _unstuck(
+    schedule: Schedule, throttle: Throttle, protocol: Protocol, *, trades: bool
+) -> Schedule:
+    """Return a schedule in which as little as can be waits in vain, and then is copied.
 
     Slots of a partition may trade what they are to become where there are ``trades``.
     """
-    beginnings = _beginnings(draft, throttle, protocol)
-    best = _searched(draft, beginnings, throttle, protocol)
+    beginnings = _beginnings(schedule, throttle, protocol)
+    best = _searched(schedule, beginnings, throttle, protocol)
     while len(best.stuck):
         best = staged(best, throttle, protocol)
         if not halfway(best).any():
             break
         best = _less_halves(best, throttle, protocol)
-    if len(best.acts) > len(draft.acts) or len(best.stuck):
+    if len(best.actions) > len(schedule.actions) or len(best.stuck):
         # other orders may do without detours
-        other = _searched(draft, beginnings, throttle, protocol, free=True, trades=trades)
+        other = _searched(schedule, beginnings, throttle, protocol, free=True, trades=trades)
         while halfway(other).any():
             other = _less_halves(other, throttle, protocol)
         best = min(best, other, key=lambda one: (one.left, one.bytes))
     return best
 
 
-def _less_halves(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
-    """Return a draft in which what would end on its detour does not begin."""
-    acts = replace(draft.acts, blocked=draft.acts.blocked | halfway(draft))
-    return Draft.of(draft.cluster, draft.target, draft.ends, acts, throttle, protocol)
+def _less_halves(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Schedule:
+    """Return a schedule in which what would end on its detour does not begin."""
+    actions = replace(schedule.actions, blocked=schedule.actions.blocked | halfway(schedule))
+    return Schedule.of(
+        schedule.cluster, schedule.target, schedule.transitions, actions, throttle, protocol
+    )
 
 
 def _searched(
-    draft: Draft,
-    beginnings: list[Draft],
+    schedule: Schedule,
+    beginnings: list[Schedule],
     throttle: Throttle,
     protocol: Protocol,
     *,
     free: bool = False,
     trades: bool = False,
-) -> Draft:
-    """Return a draft in the order that a search from one of its beginnings finds, or itself."""
+) -> Schedule:
+    """Return a schedule in the order that a search from one of its beginnings finds, or itself."""
     for begin in beginnings:
         found = searched(begin, protocol, free=free, trades=trades)
         if found is None:
             continue
-        acts, sequence = found
-        target, ends = as_led(draft.target, draft.ends, acts)
-        way = Draft.of(draft.cluster, target, ends, acts, throttle, protocol, sequence)
+        actions, sequence = found
+        target, transitions = as_led(schedule.target, schedule.transitions, actions)
+        way = Schedule.of(
+            schedule.cluster, target, transitions, actions, throttle, protocol, sequence
+        )
         # what ties hold back the search does not see: then its order may come to a halt
-        if way.left < draft.left:
+        if way.left < schedule.left:
             return way
-    return draft
+    return schedule
 
 
-def _beginnings(draft: Draft, throttle: Throttle, protocol: Protocol) -> list[Draft]:
-    """Return drafts from which the orders of what is left are searched, the best first.
+def _beginnings(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> list[Schedule]:
+    """Return schedules from which the orders of what is left are searched, the best first.
 
     Where there are but a few changes nothing has been done but what is under way, if that can go on
-    at once; and as a last resort nothing at all. Else it is where the draft got stuck.
+    at once; and as a last resort nothing at all. Else it is where the schedule got stuck.
     """
-    count = len(draft.previous)
+    count = len(schedule.previous)
     if count > FEW:
-        return [draft]
+        return [schedule]
     none = np.full(count, np.nan)
-    free = np.concatenate(draft.resources.free)
-    found = [replace(draft, schedule=replace(draft.schedule, start=none, free=free))]
-    going = begun(draft.cluster, draft.acts, count)
+    free = np.concatenate(schedule.resources.free)
+    found = [replace(schedule, timetable=replace(schedule.timetable, start=none, free=free))]
+    going = begun(schedule.cluster, schedule.actions, count)
     if going.any():
-        acts = draft.acts
-        alone = replace(acts, blocked=acts.blocked | ~going[acts.change])
-        on = Draft.of(draft.cluster, draft.target, draft.ends, alone, throttle, protocol)
-        if (on.schedule.start[going] == 0.0).all():
-            found.insert(0, replace(on, acts=acts))
+        actions = schedule.actions
+        alone = replace(actions, blocked=actions.blocked | ~going[actions.change])
+        on = Schedule.of(
+            schedule.cluster, schedule.target, schedule.transitions, alone, throttle, protocol
+        )
+        if (on.timetable.start[going] == 0.0).all():
+            found.insert(0, replace(on, actions=actions))
     return found
 
 
-def _blocked(draft: Draft) -> tuple[Blocked, ...]:
+def _blocked(schedule: Schedule) -> tuple[Blocked, ...]:
     """Name what never starts, what it lacks, and who waits for whom."""
-    stuck = draft.stuck
+    stuck = schedule.stuck
     if len(stuck) == 0:
         return ()
-    cluster, acts = draft.cluster, draft.acts
-    circle = circles(draft)
+    cluster, actions = schedule.cluster, schedule.actions
+    circle = circles(schedule)
     nodes, partitions = cluster.nodes.names, cluster.partitions.names
     found = []
-    for i in np.flatnonzero(np.isin(acts.change, stuck)).tolist():
-        p, source, target = int(acts.partition[i]), int(acts.source[i]), int(acts.target[i])
-        lacks = _lack(draft, int(acts.change[i]))
+    for i in np.flatnonzero(np.isin(actions.change, stuck)).tolist():
+        p, source, target = (
+            int(actions.partition[i]),
+            int(actions.source[i]),
+            int(actions.target[i]),
+        )
+        lacks = _lack(schedule, int(actions.change[i]))
         if target >= 0 and not cluster.nodes.serves[target]:
             lacks = f"way to {nodes[target]}, which is down"
         found.append(
             Blocked(
-                partitions[p], int(acts.replica[i] - cluster.placement.first[p]),
+                partitions[p], int(actions.replica[i] - cluster.placement.first[p]),
                 nodes[source] if source >= 0 else None, nodes[target] if target >= 0 else None,
-                lacks, int(circle[acts.change[i]]), _word(acts, i),
+                lacks, int(circle[actions.change[i]]), _word(actions, i),
             )
         )  # fmt: skip
     return tuple(found)
@@ -484,20 +515,20 @@ def _stays(node: str | None) -> str:
     return f"node that takes its place: what is lost on {node} stays listed"
 
 
-def _word(acts: Acts, i: int) -> str:
+def _word(actions: Actions, i: int) -> str:
     """Return the word for what an act changes."""
-    if acts.act[i] == Act.ROLE:
-        return "promote" if acts.role[i] == Role.VOTER else "demote"
-    return "lead" if acts.act[i] == Act.LEAD else "move"
+    if actions.action[i] == Action.ROLE:
+        return "promote" if actions.role[i] == Role.VOTER else "demote"
+    return "lead" if actions.action[i] == Action.LEAD else "move"
 
 
-def _lack(draft: Draft, change: int) -> str:
+def _lack(schedule: Schedule, change: int) -> str:
     """Say what a change waits for in vain."""
-    resource = int(draft.schedule.lacks[change])
+    resource = int(schedule.timetable.lacks[change])
     if resource < 0:
         return "turn: another change of the partition is blocked"
-    cluster = draft.cluster
-    name, row, column = draft.resources.place_of(resource)
+    cluster = schedule.cluster
+    name, row, column = schedule.resources.place_of(resource)
     if name == "rules":
         return "order that its rules admit"
     dimensions = (*cluster.dimensions, "number of replicas")
@@ -512,88 +543,102 @@ def _lack(draft: Draft, change: int) -> str:
 
 
 CLOSE = 1.04
-"""What is as close to the least is not worth two more drafts."""
+"""What is as close to the least is not worth two more schedules."""
 
 
-def interleaved(draft: Draft, throttle: Throttle, protocol: Protocol) -> Draft:
-    """Return a draft that ends sooner since slots change in other orders, or the draft itself."""
-    hurry = draft.schedule.hurry
-    if hurry is None or len(draft.stuck) or draft.seconds <= hurry.least * CLOSE:
-        return draft
-    free = _free(draft)
+def interleaved(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Schedule:
+    """Return a shorter schedule with slots in another order, or the schedule itself."""
+    squeaky_wheel = schedule.timetable.squeaky_wheel
+    if (
+        squeaky_wheel is None
+        or len(schedule.stuck)
+        or schedule.seconds <= squeaky_wheel.least * CLOSE
+    ):
+        return schedule
+    free = _free(schedule)
     if len(free) == 0:
-        return draft
-    given = draft.cluster, draft.target, draft.ends
-    leeway = Leeway(free, np.zeros(0))
-    loose = Draft.of(*given, draft.acts, throttle, protocol, leeway=leeway)
-    if len(loose.stuck) or loose.worth >= draft.worth:
-        return draft
-    start = loose.schedule.start
-    acts = _reordered(draft, protocol, throttle.at_once, free, start[draft.acts.change])
-    leeway = Leeway(free[:0], _by_turn(draft.acts, start, acts))
-    found = Draft.of(*given, acts, throttle, protocol, leeway=leeway)
-    return draft if len(found.stuck) or found.worth >= draft.worth else found
+        return schedule
+    given = schedule.cluster, schedule.target, schedule.transitions
+    slack = Slack(free, np.zeros(0))
+    loose = Schedule.of(*given, schedule.actions, throttle, protocol, slack=slack)
+    if len(loose.stuck) or loose.worth >= schedule.worth:
+        return schedule
+    start = loose.timetable.start
+    actions = _reordered(schedule, protocol, throttle.at_once, free, start[schedule.actions.change])
+    slack = Slack(free[:0], _by_turn(schedule.actions, start, actions))
+    found = Schedule.of(*given, actions, throttle, protocol, slack=slack)
+    return schedule if len(found.stuck) or found.worth >= schedule.worth else found
 
 
-def _free(draft: Draft) -> NDArray[np.int32]:
+def _free(schedule: Schedule) -> NDArray[np.int32]:
     """Return the partitions of which several changes copy, and that may take another order.
 
     Those of which a copy is under way, that repair first or make a detour keep theirs.
     """
-    acts, cluster = draft.acts, draft.cluster
-    kept = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
-    kept |= acts.recovers | acts.blocked | (acts.left < 1.0) | (acts.act == Act.ROLE)
-    moves = acts.act == Act.MOVE
-    kept |= moves & (acts.target != draft.target.node[acts.replica])
-    copies = draft.copies.moves
-    first = copies & (np.diff(acts.change, prepend=-1) > 0)
-    several = np.flatnonzero(np.bincount(acts.partition[first]) > 1)
-    return np.setdiff1d(several, acts.partition[kept]).astype(np.int32)
+    actions, cluster = schedule.actions, schedule.cluster
+    kept = (cluster.placement.flags[actions.replica] & Flag.INCOMING) != 0
+    kept |= (
+        actions.recovers | actions.blocked | (actions.left < 1.0) | (actions.action == Action.ROLE)
+    )
+    moves = actions.action == Action.MOVE
+    kept |= moves & (actions.target != schedule.target.node[actions.replica])
+    copies = schedule.copies.moves
+    first = copies & (np.diff(actions.change, prepend=-1) > 0)
+    several = np.flatnonzero(np.bincount(actions.partition[first]) > 1)
+    return np.setdiff1d(several, actions.partition[kept]).astype(np.int32)
 
 
 def _reordered(
-    draft: Draft,
+    schedule: Schedule,
     protocol: Protocol,
     at_once: float,
     free: NDArray[np.int32],
     begins: NDArray[np.float64],
-) -> Acts:
-    """Return acts in which slots of the free partitions change in the order in which acts begin.
+) -> Actions:
+    """Return actions in which slots of free partitions change in the order of their start times.
 
     Where rules do not admit that it is the next to it that they do, if leaders move as often.
     """
-    acts, cluster = draft.acts, draft.cluster
-    ends = draft.ends.take(np.flatnonzero(np.isin(draft.ends.partition, free)))
-    safety = Safety(cluster, ends, protocol)
-    turns, order = turns_of(safety), _slots_by_begin(ends, acts, begins)
-    order, none = safety.orders(order, ends.moves, ends.leads, turns.current, safety.begun)
-    made = acts_by_turns(safety, at_once, replace(turns, order=order, disorderly=none))
+    actions, cluster = schedule.actions, schedule.cluster
+    transitions = schedule.transitions.take(
+        np.flatnonzero(np.isin(schedule.transitions.partition, free))
+    )
+    safety = Safety(cluster, transitions, protocol)
+    orders, order = partition_orders(safety), _slots_by_begin(transitions, actions, begins)
+    order, none = safety.orders(
+        order, transitions.moves, transitions.leads, orders.current, safety.begun
+    )
+    made = actions_in_order(safety, at_once, replace(orders, order=order, disorderly=none))
     worse = np.isin(made.partition, made.partition[made.blocked])
-    counts = [np.bincount(one.partition, minlength=len(draft.target)) for one in (acts, made)]
+    counts = [np.bincount(one.partition, minlength=len(schedule.target)) for one in (actions, made)]
     worse |= (counts[0] != counts[1])[made.partition]
     made = made.take(np.flatnonzero(~worse))
-    return acts.with_others(made, made.partition)
+    return actions.with_others(made, made.partition)
 
 
-def _slots_by_begin(ends: Ends, acts: Acts, begins: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the slots of the ends, (A, R), those that change first, as their acts begin."""
-    moves = np.flatnonzero(acts.act != Act.LEAD)
-    replicas = acts.replica[moves]
-    when = np.full(int(ends.replica.max(initial=-1)) + 2, np.inf)
+def _slots_by_begin(
+    transitions: TransitionTable, actions: Actions, begins: NDArray[np.float64]
+) -> NDArray[np.intp]:
+    """Return the slots of the ends, (A, R), those that change first, as their actions begin."""
+    moves = np.flatnonzero(actions.action != Action.LEAD)
+    replicas = actions.replica[moves]
+    when = np.full(int(transitions.replica.max(initial=-1)) + 2, np.inf)
     inside = replicas < len(when) - 1
     when[replicas[inside]] = begins[moves[inside]]
-    return np.argsort(np.where(ends.moves, when[ends.replica], np.inf), axis=1, kind="stable")
+    return np.argsort(
+        np.where(transitions.moves, when[transitions.replica], np.inf), axis=1, kind="stable"
+    )
 
 
-def _by_turn(acts: Acts, start: NDArray[np.float64], other: Acts) -> NDArray[np.float64]:
-    """Return when changes of other acts begin if the k-th of a partition does as before, (C,).
+def _by_turn(actions: Actions, start: NDArray[np.float64], other: Actions) -> NDArray[np.float64]:
+    """Return when changes of other actions begin if the k-th of a partition does as before, (C,).
 
     None where a partition has more of them, or less.
     """
 
-    def of_change(one: Acts) -> NDArray[np.int32]:
+    def of_change(one: Actions) -> NDArray[np.int32]:
         return one.partition[np.flatnonzero(np.diff(one.change, prepend=-1))]
 
-    before = of_change(acts)
+    before = of_change(actions)
     order = np.lexsort((start, before))
     return start[order] if np.array_equal(before, of_change(other)) else np.zeros(0)

@@ -12,7 +12,7 @@ from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import gone_on_with
 
 
-def onwards(
+def resumed_plan(
     plan: Plan,
     observed: Cluster | Placement,
     target: Placement,

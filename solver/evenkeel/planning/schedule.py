@@ -1,4 +1,4 @@
-"""Draft: acts with all that they need and when each may start, before they become steps."""
+"""Schedule: actions with all that they need and when each may start, before they become steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +9,15 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.planning.changes.actions import Act, Acts, under_way, ushered
-from evenkeel.planning.changes.transition_table import Ends
-from evenkeel.planning.list_scheduler import Hurry, Scheduled, chained, rank_in, scheduled
+from evenkeel.planning.changes.actions import Action, Actions, under_way, ushered
+from evenkeel.planning.changes.transition_table import TransitionTable
+from evenkeel.planning.list_scheduler import (
+    SqueakyWheel,
+    Timetable,
+    chained,
+    list_schedule,
+    rank_in,
+)
 from evenkeel.planning.order import begun, least_seconds, ranks
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.copies import Copies, charge_throttle
@@ -23,17 +29,17 @@ from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Throttle, Windows
 
 
-def split_in_two(acts: Acts, protocol: Protocol) -> NDArray[np.bool_]:
+def split_in_two(actions: Actions, protocol: Protocol) -> NDArray[np.bool_]:
     """Whether old and new replica of an act serve together for an instant, (M,)."""
-    split = (acts.act == Act.MOVE) & acts.votes
+    split = (actions.action == Action.MOVE) & actions.votes
     if protocol.joint:
-        split &= acts.led & acts.leads
+        split &= actions.led & actions.leads
     return np.asarray(split)
 
 
 @dataclass(frozen=True, eq=False)
-class Leeway:
-    """What a draft is free to do otherwise.
+class Slack:
+    """What a schedule is free to do otherwise.
 
     Parameters
     ----------
@@ -49,143 +55,157 @@ class Leeway:
     def given(
         self,
         resources: Resources,
-        acts: Acts,
+        actions: Actions,
         previous: NDArray[np.int32],
         by_rank: NDArray[np.int32],
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the change before each, and changes by rank; loose ones share their partition."""
-        first = np.flatnonzero(np.diff(acts.change, prepend=-1))
-        own = np.searchsorted(self.loose, acts.partition[first])
-        loose = np.flatnonzero(np.isin(acts.partition[first], self.loose))
+        first = np.flatnonzero(np.diff(actions.change, prepend=-1))
+        own = np.searchsorted(self.loose, actions.partition[first])
+        loose = np.flatnonzero(np.isin(actions.partition[first], self.loose))
         if len(loose):
             base = resources.add("partition", np.ones(len(self.loose)))
             resources.borrow(base + own[loose], loose, np.ones(len(loose)))
             previous = previous.copy()
             previous[loose] = -1
-            heir, led = _handed_over(acts)
-            inside = np.isin(acts.partition[heir], self.loose)
-            previous[acts.change[led[inside]]] = acts.change[heir[inside]]
+            next_leader, led = _handed_over(actions)
+            inside = np.isin(actions.partition[next_leader], self.loose)
+            previous[actions.change[led[inside]]] = actions.change[next_leader[inside]]
         if len(self.begins):
             by_rank = np.lexsort((rank_in(by_rank), self.begins)).astype(np.int32)
         return previous, by_rank
 
 
-def _handed_over(acts: Acts) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return acts that take the lead from who changes later, and of each the act of that one."""
-    takes = np.flatnonzero(acts.heir >= 0)
-    act_of = np.full(int(max(acts.replica.max(initial=-1), acts.heir.max(initial=-1))) + 1, -1)
-    moves = np.flatnonzero(acts.act != Act.LEAD)
-    act_of[acts.replica[moves]] = moves
-    gives = act_of[acts.heir[takes]]
-    later = (gives >= 0) & (acts.change[gives] > acts.change[takes])
+def _handed_over(actions: Actions) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return actions that take the lead from who changes later, and of each the act of that one."""
+    takes = np.flatnonzero(actions.next_leader >= 0)
+    action_of = np.full(
+        int(max(actions.replica.max(initial=-1), actions.next_leader.max(initial=-1))) + 1, -1
+    )
+    moves = np.flatnonzero(actions.action != Action.LEAD)
+    action_of[actions.replica[moves]] = moves
+    gives = action_of[actions.next_leader[takes]]
+    later = (gives >= 0) & (actions.change[gives] > actions.change[takes])
     return takes[later], gives[later]
 
 
 @dataclass(frozen=True, eq=False)
-class Draft:
-    """C changes of M acts, scheduled; those that never start wait for one another."""
+class Schedule:
+    """C changes of M actions, scheduled; those that never start wait for one another."""
 
     cluster: Cluster
     target: Placement
-    ends: Ends
-    acts: Acts
+    transitions: TransitionTable
+    actions: Actions
     copies: Copies
     split: NDArray[np.bool_]
     resources: Resources
     previous: NDArray[np.int32]
-    schedule: Scheduled
+    timetable: Timetable
 
     @classmethod
     def of(
         cls,
         cluster: Cluster,
         target: Placement,
-        ends: Ends,
-        acts: Acts,
+        transitions: TransitionTable,
+        actions: Actions,
         throttle: Throttle,
         protocol: Protocol,
         in_turn: Sequence[int] = (),
-        leeway: Leeway | None = None,
-    ) -> "Draft":
-        """Charge acts for what they take, and start each as early as there is room.
+        slack: Slack | None = None,
+    ) -> "Schedule":
+        """Charge actions for what they take, and start each as early as there is room.
 
         The changes ``in_turn`` come after all others, one after another; not after those of
         partitions that rules block, which may never come.
         """
-        count = int(acts.change.max(initial=-1)) + 1
-        split = split_in_two(acts, protocol)
-        copies = Copies.of(cluster, ends, acts, throttle)
+        count = int(actions.change.max(initial=-1)) + 1
+        split = split_in_two(actions, protocol)
+        copies = Copies.of(cluster, transitions, actions, throttle)
         resources = Resources(count)
-        shifts = charge_space(resources, cluster, target, acts, split)
-        charge_groups(resources, cluster, target, acts)
-        charge_throttle(resources, cluster, throttle, acts, copies)
-        resources.keep(acts.change[ushered(acts, under_way(acts, cluster.placement.flags))])
-        hopeless = acts.change[np.isin(acts.partition, acts.partition[acts.blocked])]
+        shifts = charge_space(resources, cluster, target, actions, split)
+        charge_groups(resources, cluster, target, actions)
+        charge_throttle(resources, cluster, throttle, actions, copies)
+        resources.keep(
+            actions.change[ushered(actions, under_way(actions, cluster.placement.flags))]
+        )
+        hopeless = actions.change[np.isin(actions.partition, actions.partition[actions.blocked])]
         charge_turns(resources, np.array(in_turn, np.int64), hopeless)
-        lasts = copies.durations(acts, count)
-        if acts.recovers.any():
-            free = begun(cluster, acts, count)
-            free[acts.change[lacking(cluster)[acts.partition] > 0]] = True
-            charge_recovery(resources, acts, free, lasts)
-        chain = chained(acts, count)
-        by_rank, rank = ranks(cluster, acts, copies, shifts, throttle, chain)
+        lasts = copies.durations(actions, count)
+        if actions.recovers.any():
+            free = begun(cluster, actions, count)
+            free[actions.change[lacking(cluster)[actions.partition] > 0]] = True
+            charge_recovery(resources, actions, free, lasts)
+        chain = chained(actions, count)
+        by_rank, rank = ranks(cluster, actions, copies, shifts, throttle, chain)
         del shifts
-        if leeway is not None:
-            chain, by_rank = leeway.given(resources, acts, chain, by_rank)
+        if slack is not None:
+            chain, by_rank = slack.given(resources, actions, chain, by_rank)
         turn = np.array(in_turn, np.int32)
         in_order = np.append(by_rank[~np.isin(by_rank, turn)], turn)
-        previous, held_back = tied(cluster, target, acts, in_order, chain)
-        held_back[acts.change[acts.blocked]] = True
-        hurry = None
-        if throttle.hurries and previous is chain:
+        previous, held_back = tied(cluster, target, actions, in_order, chain)
+        held_back[actions.change[actions.blocked]] = True
+        squeaky_wheel = None
+        if throttle.limits_copies and previous is chain:
             # what is under way goes first, and groups that were told to
-            fixed = rank if throttle.priority else ~begun(cluster, acts, count) + 0
-            hurry = Hurry(fixed, rank, least_seconds(acts, copies, throttle, lasts))
-        schedule = scheduled(resources, lasts, by_rank, previous, held_back, hurry)
-        return cls(cluster, target, ends, acts, copies, split, resources, previous, schedule)
+            fixed = rank if throttle.priority else ~begun(cluster, actions, count) + 0
+            squeaky_wheel = SqueakyWheel(
+                fixed, rank, least_seconds(actions, copies, throttle, lasts)
+            )
+        timetable = list_schedule(resources, lasts, by_rank, previous, held_back, squeaky_wheel)
+        return cls(
+            cluster, target, transitions, actions, copies, split, resources, previous, timetable
+        )
 
     @property
     def stuck(self) -> NDArray[np.intp]:
         """Changes that never start, ascending."""
-        return np.flatnonzero(np.isnan(self.schedule.start))
+        return np.flatnonzero(np.isnan(self.timetable.start))
 
     @property
     def seconds(self) -> float:
         """When the last change that starts has finished."""
-        return float(np.nanmax(self.schedule.finish, initial=0.0))
+        return float(np.nanmax(self.timetable.finish, initial=0.0))
 
     @property
     def worth(self) -> float:
         """What the ends of its classes amount to, the less the better; inf if that is all one."""
-        hurry = self.schedule.hurry
-        return np.inf if hurry is None else hurry.worth(hurry.ends(self.schedule.finish))
+        squeaky_wheel = self.timetable.squeaky_wheel
+        return (
+            np.inf
+            if squeaky_wheel is None
+            else squeaky_wheel.worth(squeaky_wheel.completions(self.timetable.finish))
+        )
 
     @property
     def left(self) -> int:
         """How many replicas do not arrive."""
-        return len(np.unique(self.acts.replica[np.isin(self.acts.change, self.stuck)]))
+        return len(np.unique(self.actions.replica[np.isin(self.actions.change, self.stuck)]))
 
     @property
     def bytes(self) -> float:
         """How much is copied of what starts; of copies each counts as one without bytes."""
-        starts = ~np.isnan(self.schedule.start[self.acts.change]) & self.copies.moves
+        starts = ~np.isnan(self.timetable.start[self.actions.change]) & self.copies.moves
         sized = self.cluster.bytes_dimension >= 0
         return float(self.copies.size[starts].sum() if sized else np.count_nonzero(starts))
 
-    def of_acts(self, acts: Acts, throttle: Throttle, protocol: Protocol) -> "Draft":
-        """Return the draft with other acts, which are neither charged nor scheduled."""
-        copies = Copies.of(self.cluster, self.ends, acts, throttle)
-        return replace(self, acts=acts, copies=copies, split=split_in_two(acts, protocol))
+    def of_actions(self, actions: Actions, throttle: Throttle, protocol: Protocol) -> "Schedule":
+        """Return the schedule with other actions, which are neither charged nor scheduled."""
+        copies = Copies.of(self.cluster, self.transitions, actions, throttle)
+        return replace(self, actions=actions, copies=copies, split=split_in_two(actions, protocol))
 
-    def barred(self) -> "Draft":
-        """Return the draft with what lacks nothing after all repairs that need not wait for it."""
-        under_way = begun(self.cluster, self.acts, len(self.previous))
-        schedule = barred(self.cluster, self.acts, under_way, self.schedule, self.previous)
-        return replace(self, schedule=schedule)
+    def barred(self) -> "Schedule":
+        """Schedule all other changes after the repairs that do not depend on them."""
+        under_way = begun(self.cluster, self.actions, len(self.previous))
+        timetable = barred(self.cluster, self.actions, under_way, self.timetable, self.previous)
+        return replace(self, timetable=timetable)
 
     def steps(self, windows: Windows | None) -> tuple[Steps, NDArray[np.int32]]:
         """Return the steps of everything that starts, and the change that each is of."""
-        steps, change = steps_of(self.acts, self.copies, self.split, self.schedule, self.previous)
+        steps, change = steps_of(
+            self.actions, self.copies, self.split, self.timetable, self.previous
+        )
         if windows is not None:
             start, finish = windows.opening(steps.start), windows.closing(steps.finish)
             # what takes no time is done when the copy before it is
@@ -200,7 +220,7 @@ COPIED, SETTLED, REMOVED = range(3)
 Row = tuple[
     NDArray[np.bool_], int, StepKind, NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]
 ]
-"""Which acts have a step, its stage, kind, replica, source and target."""
+"""Which actions have a step, its stage, kind, replica, source and target."""
 
 
 BLOCK = 1 << 15
@@ -208,28 +228,28 @@ BLOCK = 1 << 15
 
 
 def steps_of(
-    acts: Acts,
+    actions: Actions,
     copies: Copies,
     split: NDArray[np.bool_],
-    schedule: Scheduled,
+    timetable: Timetable,
     previous: NDArray[np.int32],
 ) -> tuple[Steps, NDArray[np.int32]]:
     """Return the steps of all changes that were started, in the order in which they were."""
-    steps, change = _laid_out(acts, copies, split, schedule)
-    first, before = _arrows(change, steps.kind == StepKind.COPY, schedule, previous)
+    steps, change = _laid_out(actions, copies, split, timetable)
+    first, before = _dependencies(change, steps.kind == StepKind.COPY, timetable, previous)
     return replace(steps, first=first, before=before), change
 
 
 def _laid_out(
-    acts: Acts, copies: Copies, split: NDArray[np.bool_], schedule: Scheduled
+    actions: Actions, copies: Copies, split: NDArray[np.bool_], timetable: Timetable
 ) -> tuple[Steps, NDArray[np.int32]]:
     """Return steps without dependencies, and the change of each."""
-    position = np.full(len(schedule.start), -1, np.int32)
-    position[schedule.sequence] = np.arange(len(schedule.sequence), dtype=np.int32)
-    table = _rows(acts, copies, split)
-    place = position[acts.change]
+    position = np.full(len(timetable.start), -1, np.int32)
+    position[timetable.sequence] = np.arange(len(timetable.sequence), dtype=np.int32)
+    table = _rows(actions, copies, split)
+    place = position[actions.change]
     order = np.argsort(place, kind="stable")
-    cuts = np.arange(0, len(schedule.sequence) + BLOCK, BLOCK)
+    cuts = np.arange(0, len(timetable.sequence) + BLOCK, BLOCK)
     cuts = np.searchsorted(place, cuts, sorter=order)
     total = sum(int(np.count_nonzero(which & (place >= 0))) for which, *_ in table)
     steps = _blank(total)
@@ -238,18 +258,18 @@ def _laid_out(
     for low, high in pairwise(cuts.tolist()):
         mine = order[low:high]
         at, row = _in_order(table, mine, place[mine])
-        act = mine[at]
-        rows = slice(done, done + len(act))
+        action = mine[at]
+        rows = slice(done, done + len(action))
         done = rows.stop
-        change[rows] = acts.change[act]
-        steps.partition[rows] = acts.partition[act]
+        change[rows] = actions.change[action]
+        steps.partition[rows] = actions.partition[action]
         for i, (_, _, kind, replica, source, target) in enumerate(table):
             some = np.flatnonzero(row == i)
-            here, of = some + rows.start, act[some]
+            here, of = some + rows.start, action[some]
             steps.kind[here] = kind
             steps.replica[here], steps.source[here] = replica[of], source[of]
             steps.target[here] = target[of]
-        _time(steps, rows, act, copies, schedule, change[rows])
+        _time(steps, rows, action, copies, timetable, change[rows])
     return steps, change
 
 
@@ -271,7 +291,7 @@ def _blank(count: int) -> Steps:
 def _in_order(
     table: list[Row], mine: NDArray[np.intp], place: NDArray[np.int32]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return steps of some acts as positions of the acts and rows of the table, in their order."""
+    """Return steps of some actions, in order, as positions of actions and rows of the table."""
     keys = []
     for i, (which, stage, *_) in enumerate(table):
         at = np.flatnonzero(which[mine])
@@ -283,50 +303,57 @@ def _in_order(
 def _time(
     steps: Steps,
     rows: slice,
-    act: NDArray[np.intp],
+    action: NDArray[np.intp],
     copies: Copies,
-    schedule: Scheduled,
+    timetable: Timetable,
     change: NDArray[np.int32],
 ) -> None:
     """Fill in sizes, times and waves of some steps."""
     copied = steps.kind[rows] == StepKind.COPY
-    start, finish = schedule.start[change], schedule.finish[change]
-    seconds = copies.seconds[act]
+    start, finish = timetable.start[change], timetable.finish[change]
+    seconds = copies.seconds[action]
     early = copied & (seconds < finish - start)
     steps.start[rows] = np.where(copied, start, finish)
     steps.finish[rows] = np.where(early, start + seconds, finish)
-    steps.size[rows] = np.where(copied, copies.size[act], 0.0)
-    steps.wave[rows] = schedule.wave[change]
+    steps.size[rows] = np.where(copied, copies.size[action], 0.0)
+    steps.wave[rows] = timetable.wave[change]
 
 
-def _rows(acts: Acts, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
+def _rows(actions: Actions, copies: Copies, split: NDArray[np.bool_]) -> list[Row]:
     """Return the steps that an act may have, in their order."""
-    kind = acts.act
-    move, add, drop = kind == Act.MOVE, kind == Act.ADD, kind == Act.DROP
-    none = np.full(len(acts), -1, np.int32)
-    takes = (kind == Act.LEAD) | (acts.leads & ~acts.led)
-    promoted = split | (add & acts.votes)
-    raised, lowered = (kind == Act.ROLE) & acts.votes, (kind == Act.ROLE) & ~acts.votes
-    demoted = split | (drop & acts.votes)
-    swapped = (move & ~split) | ((add | drop) & ~acts.votes)
-    k = acts.replica
+    kind = actions.action
+    move, add, drop = kind == Action.MOVE, kind == Action.ADD, kind == Action.DROP
+    none = np.full(len(actions), -1, np.int32)
+    takes = (kind == Action.LEAD) | (actions.leads & ~actions.led)
+    promoted = split | (add & actions.votes)
+    raised, lowered = (kind == Action.ROLE) & actions.votes, (kind == Action.ROLE) & ~actions.votes
+    demoted = split | (drop & actions.votes)
+    swapped = (move & ~split) | ((add | drop) & ~actions.votes)
+    k = actions.replica
     return [
-        (copies.moves, COPIED, StepKind.COPY, k, copies.source, acts.target),
-        (promoted, SETTLED, StepKind.PROMOTE, k, none, acts.target),
-        (raised, SETTLED, StepKind.PROMOTE, k, acts.source, acts.target),
-        (split & acts.led & acts.leads, SETTLED, StepKind.LEAD, k, acts.source, acts.target),
-        (demoted, SETTLED, StepKind.DEMOTE, k, acts.source, none),
-        (swapped, SETTLED, StepKind.SWAP, k, acts.source, acts.target),
-        (takes, SETTLED, StepKind.LEAD, k, acts.heir_node, acts.target),
-        (lowered, SETTLED, StepKind.DEMOTE, k, acts.source, acts.target),
-        (move | drop, REMOVED, StepKind.REMOVE, k, acts.source, none),
+        (copies.moves, COPIED, StepKind.COPY, k, copies.source, actions.target),
+        (promoted, SETTLED, StepKind.PROMOTE, k, none, actions.target),
+        (raised, SETTLED, StepKind.PROMOTE, k, actions.source, actions.target),
+        (
+            split & actions.led & actions.leads,
+            SETTLED,
+            StepKind.LEAD,
+            k,
+            actions.source,
+            actions.target,
+        ),
+        (demoted, SETTLED, StepKind.DEMOTE, k, actions.source, none),
+        (swapped, SETTLED, StepKind.SWAP, k, actions.source, actions.target),
+        (takes, SETTLED, StepKind.LEAD, k, actions.next_leader_node, actions.target),
+        (lowered, SETTLED, StepKind.DEMOTE, k, actions.source, actions.target),
+        (move | drop, REMOVED, StepKind.REMOVE, k, actions.source, none),
     ]
 
 
-def _arrows(
+def _dependencies(
     change: NDArray[np.int32],
     copied: NDArray[np.bool_],
-    schedule: Scheduled,
+    timetable: Timetable,
     previous: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return what each step waits for: the one before it in its change, and other changes' last."""
@@ -334,24 +361,24 @@ def _arrows(
     index = np.arange(steps, dtype=np.int32)
     same = np.zeros(steps, bool)
     same[1:] = change[1:] == change[:-1]
-    begins = np.full(len(schedule.start), -1, np.int32)
-    ends = begins.copy()
-    ends[change] = index
+    begins = np.full(len(timetable.start), -1, np.int32)
+    last_step = begins.copy()
+    last_step[change] = index
     begins[change[::-1]] = index[::-1]
     # in a change, copies begin together; the first step after them waits for all of them
     chained = np.flatnonzero(same & ~copied)
-    # an arrow is the step that it leads to, times the number of steps, plus the one that it is of
-    arrows = [chained * steps + chained - 1]
+    # a dependency is a later step times the number of steps, plus the earlier step
+    dependencies = [chained * steps + chained - 1]
     several = np.flatnonzero(copied & np.append(same[1:] & copied[1:], False))
     if len(several):
-        settles = np.full(len(schedule.start), -1, np.int64)
+        settles = np.full(len(timetable.start), -1, np.int64)
         later = np.flatnonzero(~copied)[::-1]
         settles[change[later]] = later
-        arrows.append(settles[change[several]] * steps + several)
+        dependencies.append(settles[change[several]] * steps + several)
     started = np.flatnonzero((previous >= 0) & (begins >= 0))
-    giver = np.concatenate([schedule.giver, previous[started]])
-    taker = np.concatenate([schedule.taker, started.astype(np.int32)])
-    arrows.append(begins[taker] * np.int64(steps) + ends[giver])
+    giver = np.concatenate([timetable.giver, previous[started]])
+    taker = np.concatenate([timetable.taker, started.astype(np.int32)])
+    dependencies.append(begins[taker] * np.int64(steps) + last_step[giver])
     others = np.flatnonzero(same & copied)
     if len(others):
         # further copies of a change wait for what the first one waits for
@@ -361,9 +388,9 @@ def _arrows(
         rows = np.repeat(np.arange(len(others)), high - low)
         laid = np.cumsum(high - low) - (high - low)
         at = np.arange(len(rows)) + (low - laid)[rows]
-        arrows.append(others[rows] * steps + ends[giver[by_taker[at]]])
-    key = np.concatenate(arrows)
-    arrows.clear()
+        dependencies.append(others[rows] * steps + last_step[giver[by_taker[at]]])
+    key = np.concatenate(dependencies)
+    dependencies.clear()
     key.sort()
     new = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new[1:])

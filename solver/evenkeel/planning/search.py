@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag
 from evenkeel.planning.bypass import Room
-from evenkeel.planning.changes.actions import Act, Acts
+from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.changes.matching import tradable, ways_of
-from evenkeel.planning.changes.paths import Edge, Partition, State, acts_along, taken_over
+from evenkeel.planning.changes.paths import Edge, Partition, State, actions_along, taken_over
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.transition_table import Ends
+from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.groups import Counts, Tally, charge_groups
 from evenkeel.planning.resources.headroom import charge_space
 from evenkeel.planning.resources.table import Resources
-from evenkeel.planning.schedule import Draft, split_in_two
+from evenkeel.planning.schedule import Schedule, split_in_two
 
 FEW = 14
 """Changes whose orders are searched."""
@@ -51,7 +51,7 @@ class Transition:
     position: int
     after: int
     cost: Cost
-    acts: Acts
+    actions: Actions
     split: NDArray[np.bool_]
     edge: Edge | None = None
 
@@ -76,27 +76,27 @@ class Stages:
 class Ways:
     """What each of some partitions may go through, as transitions between its stages.
 
-    It is what the draft says, and of those that are ``free`` all that the protocol allows.
+    It is what the schedule says, and of those that are ``free`` all that the protocol allows.
     """
 
-    def __init__(self, draft: Draft, chosen: list[int], protocol: Protocol) -> None:
-        self.draft = draft
+    def __init__(self, schedule: Schedule, chosen: list[int], protocol: Protocol) -> None:
+        self.schedule = schedule
         self.chosen = set(chosen)
-        first = np.searchsorted(draft.acts.change, chosen)
-        self.partition: list[int] = np.unique(draft.acts.partition[first]).tolist()
+        first = np.searchsorted(schedule.actions.change, chosen)
+        self.partition: list[int] = np.unique(schedule.actions.partition[first]).tolist()
         self.stages = [Stages() for _ in self.partition]
         self.transitions: list[Transition] = []
         self.protocol = protocol
-        self.safety = Safety(draft.cluster, draft.ends, protocol)
+        self.safety = Safety(schedule.cluster, schedule.transitions, protocol)
 
     def follow(self, room: Room, position: int) -> None:
-        """Add the changes of a partition in the order in which the draft has them."""
-        acts, p = self.draft.acts, self.partition[position]
-        low, high = np.searchsorted(acts.partition, [p, p + 1]).tolist()
+        """Add the changes of a partition in the order in which the schedule has them."""
+        actions, p = self.schedule.actions, self.partition[position]
+        low, high = np.searchsorted(actions.partition, [p, p + 1]).tolist()
         rest = [
             rows
-            for rows in _changes(acts, low, high)
-            if int(acts.change[rows.start]) in self.chosen
+            for rows in _changes(actions, low, high)
+            if int(actions.change[rows.start]) in self.chosen
         ]
         before = self.stages[position].add(len(rest))
         for i, rows in enumerate(rest):
@@ -106,24 +106,31 @@ class Ways:
 
     def _step(self, room: Room, position: int, before: int, after: int, rows: slice) -> None:
         """Add a change, and its ways over spare nodes."""
-        draft, stages = self.draft, self.stages[position]
-        acts, split = draft.acts.take(rows), draft.split[rows]
-        self._note(before, Transition(position, after, (0.0, 0), acts, split))
-        if len(acts) > 1 or acts.act[0] != Act.MOVE or acts.flying[0]:
+        schedule, stages = self.schedule, self.stages[position]
+        actions, split = schedule.actions.take(rows), schedule.split[rows]
+        self._note(before, Transition(position, after, (0.0, 0), actions, split))
+        if len(actions) > 1 or actions.action[0] != Action.MOVE or actions.flying[0]:
             return
-        cost = (self._size(acts), 0)
+        cost = (self._size(actions), 0)
         none, whole = np.array([-1], np.int32), np.ones(1)
         for n in room.spare_nodes(rows.start, SPARES):
             node = np.array([n], np.int32)
             waits = stages.add(stages.left[before])
-            away = replace(acts, target=node, heir=none, heir_node=none, leads=acts.led, left=whole)
-            on = replace(acts, source=node, left=whole)
+            away = replace(
+                actions,
+                target=node,
+                next_leader=none,
+                next_leader_node=none,
+                leads=actions.led,
+                left=whole,
+            )
+            on = replace(actions, source=node, left=whole)
             self._note(before, Transition(position, waits, cost, away, split))
             self._note(waits, Transition(position, after, (0.0, 0), on, split))
 
     def explore(self, room: Room, position: int, *, trades: bool) -> bool:
         """Add all that a partition may go through; False, and nothing, if that is too much."""
-        row = int(np.searchsorted(self.draft.ends.partition, self.partition[position]))
+        row = int(np.searchsorted(self.schedule.transitions.partition, self.partition[position]))
         partition = Partition(self.safety, row, 0.0)
         begin = self._state(partition)
         stages = Stages()
@@ -131,7 +138,7 @@ class Ways:
         found: list[tuple[int, Transition]] = []
 
         def stage(one: Partition, state: State) -> int:
-            key = (one.seats(state), state.leader, state.away)
+            key = (one.replicas(state), state.leader, state.away)
             if key not in known:
                 known[key] = stages.add(one.left(state))
             return known[key]
@@ -162,53 +169,57 @@ class Ways:
         return True
 
     def _transition(self, one: Partition, position: int, after: int, edge: Edge) -> Transition:
-        acts = acts_along(self.draft.ends, [(one.row, edge.did)])
+        actions = actions_along(self.schedule.transitions, [(one.row, edge.did)])
         away = edge.after.away[0] == edge.did[0].slot and edge.did[0].moves
-        cost = (self._size(acts) if away else 0.0, int(acts.act[0] == Act.LEAD))
-        split = split_in_two(acts, self.protocol)
-        return Transition(position, after, cost, acts, split, edge)
+        cost = (self._size(actions) if away else 0.0, int(actions.action[0] == Action.LEAD))
+        split = split_in_two(actions, self.protocol)
+        return Transition(position, after, cost, actions, split, edge)
 
     def _matchings(
         self, partition: Partition, begin: State, *, trades: bool
     ) -> Iterator[Partition]:
         """Yield a partition, and it with trades of slots that have not moved."""
         yield partition
-        ends, row = self.draft.ends, partition.row
-        some = ends.take(np.array([row]))
+        transitions, row = self.schedule.transitions, partition.row
+        some = transitions.take(np.array([row]))
         nowhere = (some.before < 0) | (some.after < 0)
-        if not trades or (nowhere & some.moves).any() or not tradable(self.draft.target, some)[0]:
+        if (
+            not trades
+            or (nowhere & some.moves).any()
+            or not tradable(self.schedule.target, some)[0]
+        ):
             return
         done = [s for s in partition.slots if begin.moved >> s & 1 or begin.away[0] == s]
-        for origin in ways_of(self.draft.cluster, ends, row):
+        for origin in ways_of(self.schedule.cluster, transitions, row):
             if all(origin[s] == s for s in done):
                 yield partition.traded(origin)
 
     def _state(self, partition: Partition) -> State:
         """Return the state of a partition after what it has done before it got stuck."""
-        acts, p = self.draft.acts, int(self.draft.ends.partition[partition.row])
-        low, high = np.searchsorted(acts.partition, [p, p + 1]).tolist()
-        slots = self.draft.ends.replica[partition.row].tolist()
+        actions, p = self.schedule.actions, int(self.schedule.transitions.partition[partition.row])
+        low, high = np.searchsorted(actions.partition, [p, p + 1]).tolist()
+        slots = self.schedule.transitions.replica[partition.row].tolist()
         state = partition.begin
         for i in range(low, high):
-            if int(acts.change[i]) in self.chosen:
+            if int(actions.change[i]) in self.chosen:
                 break
-            slot, target = slots.index(int(acts.replica[i])), int(acts.target[i])
-            if acts.act[i] == Act.ROLE:
+            slot, target = slots.index(int(actions.replica[i])), int(actions.target[i])
+            if actions.action[i] == Action.ROLE:
                 state = state._replace(recast=state.recast | 1 << slot)
-            elif acts.act[i] != Act.LEAD and target != partition.after[slot]:
+            elif actions.action[i] != Action.LEAD and target != partition.after[slot]:
                 state = state._replace(away=(slot, target))
-            elif acts.act[i] != Act.LEAD:
+            elif actions.action[i] != Action.LEAD:
                 away = (-1, -1) if state.away[0] == slot else state.away
                 state = state._replace(moved=state.moved | 1 << slot, away=away)
-            if acts.leads[i]:
+            if actions.leads[i]:
                 state = state._replace(leader=slot)
         return state
 
-    def _size(self, acts: Acts) -> float:
+    def _size(self, actions: Actions) -> float:
         """Return what a copy of the replica of an act costs."""
-        cluster, p = self.draft.cluster, int(acts.partition[0])
+        cluster, p = self.schedule.cluster, int(actions.partition[0])
         load, d = cluster.partitions.load, cluster.bytes_dimension
-        by_role = load.voter if acts.votes[0] else load.non_voter
+        by_role = load.voter if actions.votes[0] else load.non_voter
         return float(by_role[p, d]) if d >= 0 else 1.0
 
     def _note(self, before: int, made: Transition) -> None:
@@ -216,71 +227,73 @@ class Ways:
         self.transitions.append(made)
 
 
-def _changes(acts: Acts, low: int, high: int) -> list[slice]:
-    """Return the rows of each change of some acts."""
-    cuts = (np.flatnonzero(np.diff(acts.change[low:high], prepend=-1)) + low).tolist()
+def _changes(actions: Actions, low: int, high: int) -> list[slice]:
+    """Return the rows of each change of some actions."""
+    cuts = (np.flatnonzero(np.diff(actions.change[low:high], prepend=-1)) + low).tolist()
     return [slice(a, b) for a, b in pairwise([*cuts, high])]
 
 
-def searchable(draft: Draft) -> list[int]:
+def searchable(schedule: Schedule) -> list[int]:
     """Return the changes that are left to be searched, none if they are too many.
 
     What rules admit in no order stays out of it.
     """
-    hopeless = draft.acts.partition[draft.acts.blocked]
-    first = np.searchsorted(draft.acts.change, draft.stuck)
-    chosen: list[int] = draft.stuck[~np.isin(draft.acts.partition[first], hopeless)].tolist()
+    hopeless = schedule.actions.partition[schedule.actions.blocked]
+    first = np.searchsorted(schedule.actions.change, schedule.stuck)
+    chosen: list[int] = schedule.stuck[
+        ~np.isin(schedule.actions.partition[first], hopeless)
+    ].tolist()
     return chosen if len(chosen) <= FEW else []
 
 
 def searched(
-    draft: Draft, protocol: Protocol, *, free: bool, trades: bool
-) -> tuple[Acts, list[int]] | None:
-    """Return acts with detours, and changes in an order in which all of them get through.
+    schedule: Schedule, protocol: Protocol, *, free: bool, trades: bool
+) -> tuple[Actions, list[int]] | None:
+    """Return actions with detours, and changes in an order in which all of them get through.
 
-    They are searched from where the draft got stuck, what is ``searchable``. None where there is no
+    The search starts where the schedule got stuck, with what is ``searchable``. None if there is no
     order, or none was found among so many states. A partition goes through its changes in the order
-    of the draft, or where they are ``free`` in any, its slots trading what they are to become if
+    of the schedule, or where they are ``free`` in any, its slots trading what they are to become if
     they may; then its replicas also wait on nodes that come free. Partitions of which a copy is
     under way keep the order that they have.
     """
-    chosen = searchable(draft)
+    chosen = searchable(schedule)
     if not chosen:
         return None
-    room = draft.schedule.free
-    ways = Ways(draft, chosen, protocol)
-    bound = _bound(draft) if free else set(ways.partition)
-    spare = Room(draft, ways.safety, room)
+    room = schedule.timetable.free
+    ways = Ways(schedule, chosen, protocol)
+    bound = _bound(schedule) if free else set(ways.partition)
+    spare = Room(schedule, ways.safety, room)
     for position, p in enumerate(ways.partition):
         if p in bound or not ways.explore(spare, position, trades=trades):
             ways.follow(spare, position)
-    claim, gift, touched = _charged(draft, ways.transitions)
-    tally = Tally(draft.cluster, draft.target)
+    claim, gift, touched = _charged(schedule, ways.transitions)
+    tally = Tally(schedule.cluster, schedule.target)
     counts = tally.begin
-    for rows in _changes(draft.acts, 0, len(draft.acts)):
-        if not np.isnan(draft.schedule.start[draft.acts.change[rows.start]]):
-            counts = tally.after(counts, draft.acts.take(rows), checked=False) or counts
+    for rows in _changes(schedule.actions, 0, len(schedule.actions)):
+        if not np.isnan(schedule.timetable.start[schedule.actions.change[rows.start]]):
+            counts = tally.after(counts, schedule.actions.take(rows), checked=False) or counts
     way = _way(ways, claim, gift, room[touched], tally, counts)
-    return None if way is None else _in_turn(draft, chosen, [ways.transitions[t] for t in way])
+    return None if way is None else _in_turn(schedule, chosen, [ways.transitions[t] for t in way])
 
 
-def _bound(draft: Draft) -> set[int]:
+def _bound(schedule: Schedule) -> set[int]:
     """Return the partitions that keep their order."""
-    acts, cluster = draft.acts, draft.cluster
-    kept = (cluster.placement.flags[acts.replica] & Flag.INCOMING) != 0
-    kept |= acts.recovers | acts.blocked | (acts.left < 1.0)
-    return {*acts.partition[kept].tolist()}
+    actions, cluster = schedule.actions, schedule.cluster
+    kept = (cluster.placement.flags[actions.replica] & Flag.INCOMING) != 0
+    kept |= actions.recovers | actions.blocked | (actions.left < 1.0)
+    return {*actions.partition[kept].tolist()}
 
 
 def _charged(
-    draft: Draft, transitions: list[Transition]
+    schedule: Schedule, transitions: list[Transition]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]:
     """Return what transitions take at their start, (T, Q), give back, and which resources."""
     resources = Resources(len(transitions))
-    acts = _numbered([one.acts for one in transitions])
+    actions = _numbered([one.actions for one in transitions])
     split = np.concatenate([one.split for one in transitions])
-    charge_space(resources, draft.cluster, draft.target, acts, split)
-    charge_groups(resources, draft.cluster, draft.target, acts)
+    charge_space(resources, schedule.cluster, schedule.target, actions, split)
+    charge_groups(resources, schedule.cluster, schedule.target, actions)
     touched = np.unique(
         np.concatenate([np.zeros(0, np.int32), *(one[0] for one in resources.claims)])
     )
@@ -328,7 +341,7 @@ def _way(
             bytes_, leads = transitions[t].cost
             total = cost[0] + bytes_, cost[1] + leads
             if total < best.get(after, (np.inf, 0)):
-                tallied = tally.after(counts, transitions[t].acts)
+                tallied = tally.after(counts, transitions[t].actions)
                 if tallied is None:
                     continue
                 best[after] = total
@@ -349,23 +362,25 @@ def _traced(came: dict[Reached, tuple[Reached, int]], state: Reached) -> list[in
     return way[::-1]
 
 
-def _in_turn(draft: Draft, chosen: list[int], way: list[Transition]) -> tuple[Acts, list[int]]:
-    """Return acts that go a way, and the changes in its order."""
-    rest = draft.acts.take(np.flatnonzero(~np.isin(draft.acts.change, chosen)))
-    turn = _numbered(_led_with(draft.ends, way))
-    turn = replace(turn, change=turn.change + draft.acts.change[-1] + 1)
-    acts = Acts.joined([rest, turn])
+def _in_turn(
+    schedule: Schedule, chosen: list[int], way: list[Transition]
+) -> tuple[Actions, list[int]]:
+    """Return actions that go a way, and the changes in its order."""
+    rest = schedule.actions.take(np.flatnonzero(~np.isin(schedule.actions.change, chosen)))
+    turn = _numbered(_led_with(schedule.transitions, way))
+    turn = replace(turn, change=turn.change + schedule.actions.change[-1] + 1)
+    actions = Actions.joined([rest, turn])
     # what a partition has done already comes first
-    acts = acts.take(np.argsort(acts.partition, kind="stable"))
-    opens = np.diff(acts.change, prepend=-1) != 0
-    first = np.flatnonzero(opens & (acts.change > draft.acts.change[-1]))
+    actions = actions.take(np.argsort(actions.partition, kind="stable"))
+    opens = np.diff(actions.change, prepend=-1) != 0
+    first = np.flatnonzero(opens & (actions.change > schedule.actions.change[-1]))
     change = (np.cumsum(opens) - 1).astype(np.int32)
-    sequence = change[first[np.argsort(acts.change[first])]].tolist()
-    return replace(acts, change=change), sequence
+    sequence = change[first[np.argsort(actions.change[first])]].tolist()
+    return replace(actions, change=change), sequence
 
 
-def _led_with(ends: Ends, way: list[Transition]) -> list[Acts]:
-    """Return the acts of transitions; who has just come takes the lead as it does."""
+def _led_with(transitions: TransitionTable, way: list[Transition]) -> list[Actions]:
+    """Return the actions of transitions; who has just come takes the lead as it does."""
     found: list[tuple[Transition, Edge | None]] = []
     for one in way:
         last = found[-1] if found else None
@@ -377,13 +392,13 @@ def _led_with(ends: Ends, way: list[Transition]) -> list[Acts]:
         found.append((one, one.edge))
     made = []
     for one, edge in found:
-        row = int(np.searchsorted(ends.partition, one.acts.partition[0]))
-        made.append(one.acts if edge is None or edge is one.edge
-                    else acts_along(ends, [(row, edge.did)]))  # fmt: skip
+        row = int(np.searchsorted(transitions.partition, one.actions.partition[0]))
+        made.append(one.actions if edge is None or edge is one.edge
+                    else actions_along(transitions, [(row, edge.did)]))  # fmt: skip
     return made
 
 
-def _numbered(parts: list[Acts]) -> Acts:
-    """Join acts, each part a change of its own."""
+def _numbered(parts: list[Actions]) -> Actions:
+    """Join actions, each part a change of its own."""
     change = np.repeat(np.arange(len(parts), dtype=np.int32), [len(one) for one in parts])
-    return replace(Acts.joined(parts), change=change)
+    return replace(Actions.joined(parts), change=change)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
 
 
-def told_losses(plan: "Plan") -> str:
+def losses_in_words(plan: "Plan") -> str:
     """Say what the end breaks that the beginning keeps, and what has no live source.
 
     Examples
@@ -92,9 +92,9 @@ def short_until(plan: "Plan") -> NDArray[np.float64]:
     opens = np.flatnonzero(np.diff(partition, prepend=-1))
     count = np.diff(np.append(opens, len(which)))
     owner = partition[opens]
-    mended = np.flatnonzero((lack[owner] > 0) & (count >= lack[owner]))
-    last = opens[mended] + lack[owner[mended]] - 1
-    until[owner[mended]] = steps.finish[which[last]]
+    repaired = np.flatnonzero((lack[owner] > 0) & (count >= lack[owner]))
+    last = opens[repaired] + lack[owner[repaired]] - 1
+    until[owner[repaired]] = steps.finish[which[last]]
     return until
 
 

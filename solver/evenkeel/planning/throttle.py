@@ -245,7 +245,7 @@ class Throttle:
         return self.node_bandwidth is not None
 
     @property
-    def hurries(self) -> bool:
+    def limits_copies(self) -> bool:
         """Whether anything limits copies, so that their order decides how long they take."""
         return replace(self, priority={}, windows=None, recovery_first=False) != Throttle()
 

@@ -136,8 +136,8 @@ class Waits:
         yield from self._slots(step, mine, theirs)
         cluster = self.plan.cluster
         group = cluster.partitions.group[partition[[step, earlier]]]
-        mends = self._lacking[partition[[step, earlier]]]
-        if self.plan.throttle.recovery_first and mends[1] and not mends[0]:
+        repairing = self._lacking[partition[[step, earlier]]]
+        if self.plan.throttle.recovery_first and repairing[1] and not repairing[0]:
             yield True, "recovery before balance"
         if group[0] == group[1] and cluster.partitions.group_rule[group[0]] >= 0:
             yield False, f"the rule of group {cluster.partitions.group_names[int(group[0])]}"

@@ -18,7 +18,7 @@ from evenkeel.planning.summary import (
     held_to,
     seconds_by_wave,
     short_until,
-    told_losses,
+    losses_in_words,
     wave_numbers,
 )
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES
@@ -153,7 +153,7 @@ def steps_table(plan: Plan) -> Table:
 
 def summary(plan: Plan) -> str:
     """Return how much is copied, how long it takes and would at least, and what the end breaks."""
-    return _amounts(plan) + told_losses(plan)
+    return _amounts(plan) + losses_in_words(plan)
 
 
 def _amounts(plan: Plan) -> str:

@@ -11,7 +11,7 @@ from evenkeel.model.rules import Rule
 SERVES = {"serving", "demoting"}
 
 
-class Ends:
+class TransitionTable:
     """The limits of a plan, and how its state lies to them."""
 
     def weight(self, p, k, d, leads=False, role=None):

@@ -6,7 +6,7 @@ from math import inf, isfinite
 
 from evenkeel.model.placement import Flag, Role
 from evenkeel.planning.steps import StepKind
-from tests.naive.planning.ends import Ends
+from tests.naive.planning.ends import TransitionTable
 from tests.naive.planning.rooms import first_without_room
 from tests.support.plans.one_by_one import rows_of
 
@@ -50,7 +50,7 @@ def structure(cluster, rows):
     return broken
 
 
-class Run(Ends):
+class Run(TransitionTable):
     """One replay."""
 
     def __init__(self, cluster, rows, target, throttle, changes, joint, quorum, in_flight=None):

@@ -156,13 +156,13 @@ def _level(engine: BalanceEngine, task: Task) -> Answer:
     cluster = task.cluster
     current = with_pinned(cluster, task.current)
     width = np.maximum(np.diff(current.first), cluster.partitions.replicas)
-    seats = _seats(cluster, current, width, cluster.partitions.voters)
-    cluster = cluster.with_placement(replace(seats, flags=pinned_flags(cluster, seats)))
+    start = _start(cluster, current, width, cluster.partitions.voters)
+    cluster = cluster.with_placement(replace(start, flags=pinned_flags(cluster, start)))
     proven = bounds(cluster, Goals(level=None, leaders=_leaders(engine, cluster)))
     proven = replace(proven, target=_targets(engine, cluster, proven, 0.0))
     limits, work_limit = Limits(), None
     if task.scope is Scope.PARTIAL:
-        work_limit = max(IN_PASSING, PER_REPLICA * len(seats.node))
+        work_limit = max(IN_PASSING, PER_REPLICA * len(start.node))
         extra = engine.extra_moves * float(cluster.partitions.replicas.sum(dtype=np.int64))
         needed = max(proven.moves_feasible, proven.forced)
         limits = Limits(moves=needed + max(int(extra), engine.least_moves))
@@ -228,7 +228,7 @@ _SCOPES: dict[Scope, Callable[[BalanceEngine, Task], Answer]] = {
 }
 
 
-def _seats(
+def _start(
     cluster: Cluster, current: Assignment, width: NDArray[np.integer], voters: NDArray[np.int32]
 ) -> Placement:
     """Give an assignment slots, ``width (P,)`` a row: what is held first, by state, then by node.
@@ -272,12 +272,12 @@ def _fixed(
     partitions = cluster.partitions
     all_vote = partitions.voters == partitions.replicas
     voters = np.where(all_vote, wanted, np.minimum(partitions.voters, wanted)).astype(np.int32)
-    seats = _seats(cluster, current, width, np.where(all_vote, width, voters))
-    flags = np.zeros(len(seats.node), np.uint16)
-    flags[seats.node >= 0] = np.where(pinned, np.uint16(Flag.PINNED), np.uint16(0))
+    start = _start(cluster, current, width, np.where(all_vote, width, voters))
+    flags = np.zeros(len(start.node), np.uint16)
+    flags[start.node >= 0] = np.where(pinned, np.uint16(Flag.PINNED), np.uint16(0))
     cluster = replace(
         cluster,
-        placement=replace(seats, flags=read_only(flags)),
+        placement=replace(start, flags=read_only(flags)),
         partitions=replace(partitions, replicas=read_only(wanted), voters=read_only(voters)),
     )
     proven = bounds(cluster, Goals(level=None, leaders=_leaders(engine, cluster)))
@@ -512,9 +512,9 @@ def with_pinned(cluster: Cluster, current: Assignment) -> Assignment:
     )
 
 
-def pinned_flags(cluster: Cluster, seats: Placement) -> NDArray[np.uint16]:
+def pinned_flags(cluster: Cluster, start: Placement) -> NDArray[np.uint16]:
     """Flags of the replicas that are pinned where they stand, (K,)."""
-    fixed = is_pinned(cluster, seats.owner, seats.node)
+    fixed = is_pinned(cluster, start.owner, start.node)
     return read_only(np.where(fixed, np.uint16(Flag.PINNED), np.uint16(0)))
 
 

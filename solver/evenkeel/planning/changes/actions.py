@@ -1,4 +1,4 @@
-"""Acts: what each partition that changes goes through in turn, and who leads meanwhile."""
+"""Actions: what each partition that changes goes through in turn, and who leads meanwhile."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.planning.changes.partition_order import NEVER, Turns, at_slot, flag_at
+from evenkeel.planning.changes.partition_order import NEVER, PartitionOrder, at_slot, flag_at
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.transition_table import Ends
+from evenkeel.planning.changes.transition_table import TransitionTable
 
 
-class Act(IntEnum):
+class Action(IntEnum):
     """What happens to a replica of a partition."""
 
     MOVE = 0
@@ -25,13 +25,13 @@ class Act(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Acts:
-    """M acts, those of a partition together and in their order.
+class Actions:
+    """M actions, those of a partition together and in their order.
 
     Parameters
     ----------
     act : ndarray of int8, shape (M,)
-        An ``Act``.
+        An ``Action``.
     partition, replica : ndarray of int32, shape (M,)
         Whom it concerns.
     source, target : ndarray of int32, shape (M,)
@@ -42,12 +42,12 @@ class Acts:
         Whether it leads before.
     leads : ndarray of bool, shape (M,)
         Whether it leads after.
-    heir : ndarray of int32, shape (M,)
+    next_leader : ndarray of int32, shape (M,)
         Replica from which it takes the lead; -1 for none.
-    heir_node : ndarray of int32, shape (M,)
+    next_leader_node : ndarray of int32, shape (M,)
         Where that one stands.
     change : ndarray of int32, shape (M,)
-        Acts with the same number happen at once.
+        Actions with the same number happen at once.
     blocked : ndarray of bool, shape (M,)
         Whether rules admit it in no order that was tried.
     recovers : ndarray of bool, shape (M,)
@@ -58,7 +58,7 @@ class Acts:
         Whether its copy is under way as the plan begins.
     """
 
-    act: NDArray[np.int8]
+    action: NDArray[np.int8]
     partition: NDArray[np.int32]
     replica: NDArray[np.int32]
     source: NDArray[np.int32]
@@ -67,8 +67,8 @@ class Acts:
     role: NDArray[np.uint8]
     led: NDArray[np.bool_]
     leads: NDArray[np.bool_]
-    heir: NDArray[np.int32]
-    heir_node: NDArray[np.int32]
+    next_leader: NDArray[np.int32]
+    next_leader_node: NDArray[np.int32]
     change: NDArray[np.int32]
     blocked: NDArray[np.bool_]
     recovers: NDArray[np.bool_]
@@ -76,7 +76,7 @@ class Acts:
     flying: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        return len(self.act)
+        return len(self.action)
 
     @property
     def votes(self) -> NDArray[np.bool_]:
@@ -86,131 +86,140 @@ class Acts:
     @property
     def stays(self) -> NDArray[np.bool_]:
         """Whether the replica stays on its node, (M,)."""
-        return np.asarray((self.act == Act.LEAD) | (self.act == Act.ROLE))
+        return np.asarray((self.action == Action.LEAD) | (self.action == Action.ROLE))
 
-    def take(self, rows: slice | NDArray[np.integer] | NDArray[np.bool_]) -> "Acts":
-        """Return some of the acts."""
-        return Acts(*(getattr(self, one.name)[rows] for one in fields(self)))
+    def take(self, rows: slice | NDArray[np.integer] | NDArray[np.bool_]) -> "Actions":
+        """Return some of the actions."""
+        return Actions(*(getattr(self, one.name)[rows] for one in fields(self)))
 
     @classmethod
-    def joined(cls, parts: "Sequence[Acts]") -> "Acts":
-        """Return the acts of all parts, their changes numbered as they were."""
+    def joined(cls, parts: "Sequence[Actions]") -> "Actions":
+        """Return the actions of all parts, their changes numbered as they were."""
         return cls(*(np.concatenate([getattr(part, one.name) for part in parts])
                      for one in fields(cls)))  # fmt: skip
 
-    def with_others(self, made: "Acts", partition: NDArray[np.int32]) -> "Acts":
-        """Return the acts in which those of some partitions are others, or none at all."""
+    def with_others(self, made: "Actions", partition: NDArray[np.int32]) -> "Actions":
+        """Return the actions in which those of some partitions are others, or none at all."""
         kept = self.take(np.flatnonzero(~np.isin(self.partition, partition)))
-        found = Acts.joined([kept, made])
+        found = Actions.joined([kept, made])
         found = found.take(np.argsort(found.partition, kind="stable"))
         opens = np.append(True, (np.diff(found.change) != 0) | (np.diff(found.partition) != 0))
         change = np.cumsum(opens[: len(found)]) - 1
         return replace(found, change=change.astype(np.int32))
 
 
-def acts_by_turns(safety: Safety, at_once: float, turns: Turns) -> Acts:
+def actions_in_order(safety: Safety, at_once: float, orders: PartitionOrder) -> Actions:
     """Say what every partition goes through in its usual turns.
 
     Of those that go at once ``at_once`` copies of a partition may be under way together.
     """
-    cluster, ends, live, protocol = safety.cluster, safety.ends, safety.live, safety.protocol
-    moves, front, current = turns.moves, turns.front, turns.current
-    before, after = ends.before, ends.after
-    led_live = (ends.led >= 0) & live[at_slot(before, ends.led)]
-    recasts = ends.changes_roles
+    cluster, transitions, live, protocol = (
+        safety.cluster,
+        safety.transitions,
+        safety.live,
+        safety.protocol,
+    )
+    moves, front, current = orders.moves, orders.front, orders.current
+    before, after = transitions.before, transitions.after
+    led_live = (transitions.led >= 0) & live[at_slot(before, transitions.led)]
+    recasts = transitions.changes_roles
     # what is copied at once goes to nodes that hold nothing of the partition, and where the first
     # replica of what is nowhere is there already
     taken = (after[:, :, None] == before[:, None, :]) & (moves & (after >= 0))[:, :, None]
-    together = protocol.whole & ~taken.any((1, 2)) & ~turns.disorderly & live[before].any(1)
+    together = protocol.whole & ~taken.any((1, 2)) & ~orders.disorderly & live[before].any(1)
     together &= ~recasts
     together &= ((moves & (after >= 0)).sum(1) <= at_once) & ~_shared(after, moves)
     together &= ~_shared(before, moves & (after >= 0))
-    alone, fits = _alone(turns, ends, live)
+    alone, fits = _alone(orders, transitions, live)
     together &= fits
     some = np.flatnonzero(together)
-    together[some] = safety.admits_learners(some, before[some], after[some], ends.role[some])
-    blocked = turns.disorderly.copy()
+    together[some] = safety.admits_learners(some, before[some], after[some], transitions.role[some])
+    blocked = orders.disorderly.copy()
     place = np.full(moves.shape, NEVER)
     np.put_along_axis(
-        place, turns.order, np.broadcast_to(np.arange(moves.shape[1]), moves.shape), 1
+        place, orders.order, np.broadcast_to(np.arange(moves.shape[1]), moves.shape), 1
     )
     place[~moves] = NEVER
     # a leader without a vote, or without a successor, cannot go; another hands over as it does
-    stranded = (current == ends.leads) & ~flag_at(ends.votes, current)
-    stranded |= (ends.leads < 0) & led_live & (front < 0)
+    stranded = (current == transitions.leads) & ~flag_at(transitions.votes, current)
+    stranded |= (transitions.leads < 0) & led_live & (front < 0)
     blocked |= stranded & flag_at(moves, current)
     # nor can a leader that loses its vote
-    heir = (ends.leads >= 0) & (ends.leads != current)
+    next_leader = (transitions.leads >= 0) & (transitions.leads != current)
     blocked |= (
         recasts
-        & ~heir
+        & ~next_leader
         & live[at_slot(before, current)]
-        & flag_at((ends.role == Role.VOTER) & (ends.becomes != Role.VOTER), current)
+        & flag_at((transitions.role == Role.VOTER) & (transitions.becomes != Role.VOTER), current)
     )
     blocked |= (front >= 0) & ~live[at_slot(before, front)]
     # nobody leads from a dead node
-    gains = flag_at(ends.role != ends.becomes, ends.leads)
-    blocked |= recasts & gains & ~live[at_slot(after, ends.leads)]
-    blocked |= never(cluster, ends)
+    gains = flag_at(transitions.role != transitions.becomes, transitions.leads)
+    blocked |= recasts & gains & ~live[at_slot(after, transitions.leads)]
+    blocked |= never(cluster, transitions)
     table = np.concatenate(
         [
             _leads_only(front),
-            _moving_acts(ends, moves & ~ends.recasts, place),
-            _role_acts(ends, place, rises=True),
-            _role_acts(ends, place, rises=False),
+            _moving_actions(transitions, moves & ~transitions.recasts, place),
+            _role_actions(transitions, place, rises=True),
+            _role_actions(transitions, place, rises=False),
         ],
         axis=1,
     )
     table = table[:, np.lexsort((table[2], table[0]))]
     own = together | (recasts & protocol.joint)
-    return _described(ends, table, turns, place, own, alone, blocked)
+    return _described(transitions, table, orders, place, own, alone, blocked)
 
 
-def never(cluster: Cluster, ends: Ends) -> NDArray[np.bool_]:
+def never(cluster: Cluster, transitions: TransitionTable) -> NDArray[np.bool_]:
     """Tell which partitions change in no order: what is pinned would go, or come to who is down."""
     pinned = (cluster.placement.flags & Flag.PINNED) != 0
     live = np.append(cluster.nodes.serves, False)
-    bad = ends.moves & (ends.before >= 0) & pinned[ends.replica]
-    bad |= ends.moves & (ends.after >= 0) & ~live[ends.after]
+    bad = transitions.moves & (transitions.before >= 0) & pinned[transitions.replica]
+    bad |= transitions.moves & (transitions.after >= 0) & ~live[transitions.after]
     return np.asarray(bad.any(1))
 
 
-def under_way(acts: Acts, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
-    """Return the acts whose copies have begun already, by the flags of replicas."""
-    begun = (flags[acts.replica] & Flag.INCOMING) != 0
-    return np.flatnonzero(begun & ((acts.act == Act.MOVE) | (acts.act == Act.ADD)))
+def under_way(actions: Actions, flags: NDArray[np.uint16]) -> NDArray[np.intp]:
+    """Return the actions whose copies have begun already, by the flags of replicas."""
+    begun = (flags[actions.replica] & Flag.INCOMING) != 0
+    return np.flatnonzero(
+        begun & ((actions.action == Action.MOVE) | (actions.action == Action.ADD))
+    )
 
 
-def ushered(acts: Acts, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return which of some acts follow one that hands leadership over and does nothing else."""
+def ushered(actions: Actions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return which of some actions follow one that hands leadership over and does nothing else."""
     before = np.maximum(rows - 1, 0)
-    follows = (acts.act[before] == Act.LEAD) & (acts.partition[before] == acts.partition[rows])
-    at = np.flatnonzero(follows & (acts.change[before] == acts.change[rows] - 1))
+    follows = (actions.action[before] == Action.LEAD) & (
+        actions.partition[before] == actions.partition[rows]
+    )
+    at = np.flatnonzero(follows & (actions.change[before] == actions.change[rows] - 1))
     return rows[at]
 
 
-def apart(acts: Acts, changes: NDArray[np.intp]) -> Acts:
+def apart(actions: Actions, changes: NDArray[np.intp]) -> Actions:
     """Let what some changes do at once happen one after another."""
-    opens = np.diff(acts.change, prepend=-1) > 0
-    opens |= np.isin(acts.change, changes)
-    return replace(acts, change=(np.cumsum(opens) - 1).astype(np.int32))
+    opens = np.diff(actions.change, prepend=-1) > 0
+    opens |= np.isin(actions.change, changes)
+    return replace(actions, change=(np.cumsum(opens) - 1).astype(np.int32))
 
 
 def _alone(
-    turns: Turns, ends: Ends, live: NDArray[np.bool_]
+    orders: PartitionOrder, transitions: TransitionTable, live: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return slots that are copied before all others, each alone, and rows where that works.
 
     Copies of one partition that are under way together have a source each: their own, or of one
     whose own is lost another that stays. Where there is none, or several are lost, those go first.
     """
-    copied = turns.moves & (ends.after >= 0)
-    lost = copied & ~live[ends.before]
-    stays = ~turns.moves & live[ends.before]
+    copied = orders.moves & (transitions.after >= 0)
+    lost = copied & ~live[transitions.before]
+    stays = ~orders.moves & live[transitions.before]
     alone = lost & ((lost.sum(1) > 1) | ~stays.any(1))[:, None]
-    place = np.argsort(turns.order, axis=1)
+    place = np.argsort(orders.order, axis=1)
     last = np.where(alone, place, -1).max(1, initial=-1)
-    first = np.where(turns.moves & ~alone, place, NEVER).min(1, initial=NEVER)
+    first = np.where(orders.moves & ~alone, place, NEVER).min(1, initial=NEVER)
     return alone, last < first
 
 
@@ -222,82 +231,86 @@ def _shared(node: NDArray[np.int32], moves: NDArray[np.bool_]) -> NDArray[np.boo
 
 
 def _leads_only(slot: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return acts (row, slot, place, act) of leadership alone, before all others."""
+    """Return actions (row, slot, place, act) of leadership alone, before all others."""
     row = np.flatnonzero(slot >= 0)
-    return np.stack([row, slot[row], np.full(len(row), -2), np.full(len(row), Act.LEAD)])
+    return np.stack([row, slot[row], np.full(len(row), -2), np.full(len(row), Action.LEAD)])
 
 
-def _moving_acts(
-    ends: Ends, moves: NDArray[np.bool_], place: NDArray[np.int64]
+def _moving_actions(
+    transitions: TransitionTable, moves: NDArray[np.bool_], place: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return acts (row, slot, place, act) of replicas that join or leave nodes."""
+    """Return actions (row, slot, place, act) of replicas that join or leave nodes."""
     row, slot = np.nonzero(moves)
-    comes, goes = ends.after[row, slot] >= 0, ends.before[row, slot] >= 0
-    act = np.where(comes & goes, Act.MOVE, np.where(comes, Act.ADD, Act.DROP))
-    return np.stack([row, slot, place[row, slot], act])
+    comes, goes = transitions.after[row, slot] >= 0, transitions.before[row, slot] >= 0
+    action = np.where(comes & goes, Action.MOVE, np.where(comes, Action.ADD, Action.DROP))
+    return np.stack([row, slot, place[row, slot], action])
 
 
-def _role_acts(ends: Ends, place: NDArray[np.int64], *, rises: bool) -> NDArray[np.int64]:
-    """Return acts (row, slot, place, act) of replicas that become voters, or cease to be."""
-    changes = (ends.role != ends.becomes) & ends.changes_roles[:, None]
-    row, slot = np.nonzero(changes & ((ends.becomes == Role.VOTER) == rises))
-    when = place[row, np.argmax(ends.recasts[row], axis=1)]
-    return np.stack([row, slot, when, np.full(len(row), Act.ROLE)])
+def _role_actions(
+    transitions: TransitionTable, place: NDArray[np.int64], *, rises: bool
+) -> NDArray[np.int64]:
+    """Return actions (row, slot, place, act) of replicas that become voters, or cease to be."""
+    changes = (transitions.role != transitions.becomes) & transitions.changes_roles[:, None]
+    row, slot = np.nonzero(changes & ((transitions.becomes == Role.VOTER) == rises))
+    when = place[row, np.argmax(transitions.recasts[row], axis=1)]
+    return np.stack([row, slot, when, np.full(len(row), Action.ROLE)])
 
 
 def _described(
-    ends: Ends,
+    transitions: TransitionTable,
     table: NDArray[np.int64],
-    turns: Turns,
+    orders: PartitionOrder,
     place: NDArray[np.int64],
     together: NDArray[np.bool_],
     alone: NDArray[np.bool_],
     blocked: NDArray[np.bool_],
-) -> Acts:
-    """Fill in nodes and leaders of acts that are in order."""
-    row, slot, when, act = table
-    slots = ends.recasts.shape[1]
-    current = turns.current
+) -> Actions:
+    """Fill in nodes and leaders of actions that are in order."""
+    row, slot, when, action = table
+    slots = transitions.recasts.shape[1]
+    current = orders.current
     count = len(row)
-    is_front, is_role = act == Act.LEAD, act == Act.ROLE
-    source = ends.before[row, slot]
-    target = np.where(is_front, source, ends.after[row, slot])
+    is_front, is_role = action == Action.LEAD, action == Action.ROLE
+    source = transitions.before[row, slot]
+    target = np.where(is_front, source, transitions.after[row, slot])
 
     def node_of(other: NDArray[np.int64], when: NDArray[np.int64]) -> NDArray[np.int32]:
         """Where another slot of the same row stands at a place of the order."""
         moved = _at_rows(place, row, other) < when
-        there = np.where(moved, _at_rows(ends.after, row, other), _at_rows(ends.before, row, other))
+        there = np.where(
+            moved, _at_rows(transitions.after, row, other), _at_rows(transitions.before, row, other)
+        )
         return np.where(other >= 0, there, -1).astype(np.int32)
 
     source = np.where(is_role, node_of(slot, when), source)
     target = np.where(is_role, source, target)
-    recast = np.argmax(ends.recasts, axis=1)[row] if slots else row
-    late = ends.changes_roles[row] & (_at_rows(place, row, recast) < when)
-    was = np.where(late, ends.becomes[row, slot], ends.role[row, slot])
-    gains = ends.role[row, slot] != ends.becomes[row, slot]
-    ends_leading = ends.leads[row] == slot
+    recast = np.argmax(transitions.recasts, axis=1)[row] if slots else row
+    late = transitions.changes_roles[row] & (_at_rows(place, row, recast) < when)
+    was = np.where(late, transitions.becomes[row, slot], transitions.role[row, slot])
+    gains = transitions.role[row, slot] != transitions.becomes[row, slot]
+    transitions_leading = transitions.leads[row] == slot
     held = current[row] == slot
-    led = ~is_front & held & (ends_leading | (ends.leads[row] < 0))
-    takes = ends_leading & ~held & ~is_front & (is_role | ~gains)
-    leads = is_front | takes | (led & ends_leading)
-    heir = np.where(is_front, ends.led[row], np.where(takes, current[row], -1))
-    replica = ends.replica[row, np.maximum(heir, 0)]
+    led = ~is_front & held & (transitions_leading | (transitions.leads[row] < 0))
+    takes = transitions_leading & ~held & ~is_front & (is_role | ~gains)
+    leads = is_front | takes | (led & transitions_leading)
+    next_leader = np.where(is_front, transitions.led[row], np.where(takes, current[row], -1))
+    replica = transitions.replica[row, np.maximum(next_leader, 0)]
     own = np.ones(count, bool)
     own[1:] = (row[1:] != row[:-1]) | ~together[row[1:]] | is_front[:-1]
     own[1:] |= alone[row, slot][:-1]
-    changes = ends.changes_roles[row[1:]]
+    changes = transitions.changes_roles[row[1:]]
     own[1:] |= changes & ((is_role[1:] != is_role[:-1]) | ~is_role[1:])
     to = target.astype(np.int32)
-    heir_node = node_of(heir, when)
+    next_leader_node = node_of(next_leader, when)
     # slots on one node have nothing to hand over
-    unmade = (heir >= 0) & (heir_node == to)
-    return Acts(
-        act=act.astype(np.int8), partition=ends.partition[row],
-        replica=ends.replica[row, slot].astype(np.int32),
+    unmade = (next_leader >= 0) & (next_leader_node == to)
+    return Actions(
+        action=action.astype(np.int8), partition=transitions.partition[row],
+        replica=transitions.replica[row, slot].astype(np.int32),
         source=source.astype(np.int32), target=to, was=was,
-        role=np.where(is_role, ends.becomes[row, slot], was),
-        led=led, leads=leads, heir=np.where(heir >= 0, replica, -1).astype(np.int32),
-        heir_node=heir_node, change=(np.cumsum(own) - 1).astype(np.int32),
+        role=np.where(is_role, transitions.becomes[row, slot], was),
+        led=led, leads=leads, next_leader=np.where(next_leader >= 0, replica, -1).astype(np.int32),
+        next_leader_node=next_leader_node, change=(np.cumsum(own) - 1).astype(np.int32),
         blocked=blocked[row] | unmade, recovers=np.zeros(count, bool), left=np.ones(count),
         flying=np.zeros(count, bool),
     )  # fmt: skip

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.planning.changes.actions import Act, Acts, acts_by_turns, never
-from evenkeel.planning.changes.partition_order import turns_of
+from evenkeel.planning.changes.actions import Action, Actions, actions_in_order, never
+from evenkeel.planning.changes.partition_order import partition_orders
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.transition_table import Ends
+from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.protocols import Protocol
 
 
-def acts_of(
+def actions_of(
     cluster: Cluster,
-    ends: Ends,
+    transitions: TransitionTable,
     protocol: Protocol,
     at_once: float,
     unfit: NDArray[np.bool_] | None = None,
@@ -34,17 +34,19 @@ def acts_of(
     *,
     detours: bool = True,
     urged: bool = False,
-) -> Acts:
+) -> Actions:
     """Say what every partition goes through; ``at_once`` copies of it may be under way together.
 
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
     detours by way of a node if both are among the ``full``. What is lost goes first if ``urged``.
     """
-    safety = Safety(cluster, ends, protocol)
-    acts = acts_by_turns(safety, at_once, turns_of(safety, unfit))
-    if not acts.blocked.any():
-        return acts
-    blocked = np.isin(ends.partition, acts.partition[acts.blocked]) & ~never(cluster, ends)
+    safety = Safety(cluster, transitions, protocol)
+    actions = actions_in_order(safety, at_once, partition_orders(safety, unfit))
+    if not actions.blocked.any():
+        return actions
+    blocked = np.isin(transitions.partition, actions.partition[actions.blocked]) & ~never(
+        cluster, transitions
+    )
     found: dict[int, list[Edge]] = {}
     for row in np.flatnonzero(blocked).tolist():
         partition = Partition(safety, row, at_once, unfit, full, urged=urged)
@@ -54,24 +56,39 @@ def acts_of(
         if way is not None:
             found[row] = way
     if not found:
-        return acts
-    made = acts_along(ends, [(row, edge.did) for row, way in found.items() for edge in way])
-    return acts.with_others(made, ends.partition[[*found]])
-
-
-def acts_along(ends: Ends, changes: Sequence[tuple[int, tuple["Did", ...]]]) -> Acts:
-    """Return the acts of changes of some rows of the ends, in their order."""
-    rows = [(row, number, *one) for number, (row, did) in enumerate(changes) for one in did]
-    row, change, act, slot, source, target, was, role, led, leads, heir, heir_node = (
-        np.array(column) for column in zip(*rows, strict=True)
+        return actions
+    made = actions_along(
+        transitions, [(row, edge.did) for row, way in found.items() for edge in way]
     )
-    replica = ends.replica[row, np.maximum(heir, 0)]
-    return Acts(
-        act=act.astype(np.int8), partition=ends.partition[row],
-        replica=ends.replica[row, slot].astype(np.int32), source=source.astype(np.int32),
+    return actions.with_others(made, transitions.partition[[*found]])
+
+
+def actions_along(
+    transitions: TransitionTable, changes: Sequence[tuple[int, tuple["Did", ...]]]
+) -> Actions:
+    """Return the actions of changes of some rows of the ends, in their order."""
+    rows = [(row, number, *one) for number, (row, did) in enumerate(changes) for one in did]
+    (
+        row,
+        change,
+        action,
+        slot,
+        source,
+        target,
+        was,
+        role,
+        led,
+        leads,
+        next_leader,
+        next_leader_node,
+    ) = (np.array(column) for column in zip(*rows, strict=True))
+    replica = transitions.replica[row, np.maximum(next_leader, 0)]
+    return Actions(
+        action=action.astype(np.int8), partition=transitions.partition[row],
+        replica=transitions.replica[row, slot].astype(np.int32), source=source.astype(np.int32),
         target=target.astype(np.int32), was=was.astype(np.uint8), role=role.astype(np.uint8),
-        led=led, leads=leads, heir=np.where(heir >= 0, replica, -1).astype(np.int32),
-        heir_node=heir_node.astype(np.int32), change=change.astype(np.int32),
+        led=led, leads=leads, next_leader=np.where(next_leader >= 0, replica, -1).astype(np.int32),
+        next_leader_node=next_leader_node.astype(np.int32), change=change.astype(np.int32),
         blocked=np.zeros(len(rows), bool), recovers=np.zeros(len(rows), bool),
         left=np.ones(len(rows)), flying=np.zeros(len(rows), bool),
     )  # fmt: skip
@@ -99,7 +116,7 @@ class State(NamedTuple):
 class Did(NamedTuple):
     """One act of a change, by slots; what it took the lead from, and where that stood."""
 
-    act: Act
+    action: Action
     slot: int
     source: int
     target: int
@@ -107,17 +124,17 @@ class Did(NamedTuple):
     role: int
     led: bool = False
     leads: bool = False
-    heir: int = -1
-    heir_node: int = -1
+    next_leader: int = -1
+    next_leader_node: int = -1
 
     @property
     def moves(self) -> bool:
         """Whether the slot comes to another node."""
-        return self.act in (Act.MOVE, Act.ADD)
+        return self.action in (Action.MOVE, Action.ADD)
 
 
 class Edge(NamedTuple):
-    """A change: the state that it leads to, its acts, and what has to hold meanwhile."""
+    """A change: the state that it leads to, its actions, and what has to hold meanwhile."""
 
     after: State
     did: tuple[Did, ...]
@@ -125,14 +142,14 @@ class Edge(NamedTuple):
     """Of a voter that serves on two nodes for a while: what it was before, slot and other node."""
 
 
-Seats = tuple[tuple[int, int], ...]
+Replicas = tuple[tuple[int, int], ...]
 """Nodes and roles of all slots."""
 
 Pairs = tuple[tuple[int, int, int], ...]
 """Where slots are, where they are copied to, and their roles, in whatever order of slots."""
 
-Asked = tuple[Seats, int]
-"""Seats in their order, and which of them is the other one of the last; -1 for none."""
+Asked = tuple[Replicas, int]
+"""Replicas in their order, and which of them is the other one of the last; -1 for none."""
 
 
 class Partition:
@@ -148,17 +165,17 @@ class Partition:
         *,
         urged: bool = False,
     ) -> None:
-        ends = safety.ends
+        transitions = safety.transitions
         self.safety, self.row, self.at_once, self.full = safety, row, at_once, full
         self.urged = urged
-        self.slots = [s for s, k in enumerate(ends.replica[row].tolist()) if k >= 0]
+        self.slots = [s for s, k in enumerate(transitions.replica[row].tolist()) if k >= 0]
         count = len(self.slots)
-        self.before: list[int] = ends.before[row, :count].tolist()
-        self.after: list[int] = ends.after[row, :count].tolist()
-        self.role: list[int] = ends.role[row, :count].tolist()
-        self.becomes: list[int] = ends.becomes[row, :count].tolist()
-        self.led, self.leads = int(ends.led[row]), int(ends.leads[row])
-        replica = ends.replica[row, :count]
+        self.before: list[int] = transitions.before[row, :count].tolist()
+        self.after: list[int] = transitions.after[row, :count].tolist()
+        self.role: list[int] = transitions.role[row, :count].tolist()
+        self.becomes: list[int] = transitions.becomes[row, :count].tolist()
+        self.led, self.leads = int(transitions.led[row]), int(transitions.leads[row])
+        replica = transitions.replica[row, :count]
         self.unfit = set() if unfit is None else set(np.flatnonzero(unfit[replica]).tolist())
         self.live: list[bool] = safety.live.tolist()
         self.kept: dict[Asked, bool] = {}
@@ -171,7 +188,7 @@ class Partition:
         self.moves = [s for s in self.slots if self.before[s] != self.after[s]]
         first = safety.urgent if self.urged else safety.begun
         self.begun = {s for s in self.moves if first[row, s]}
-        here = safety.ends.recasts[row].any()
+        here = safety.transitions.recasts[row].any()
         self.recasts = [s for s in self.slots if here and self.role[s] != self.becomes[s]]
         self.final = self.after[self.leads] if self.leads >= 0 else -1
 
@@ -203,8 +220,8 @@ class Partition:
 
     def left(self, state: State) -> int:
         """Return how much is left to be done: 0 at the end."""
-        now, then = self.seats(state), [*zip(self.after, self.becomes, strict=True)]
-        held, wanted = ({one for one in seats if one[0] >= 0} for seats in (now, then))
+        now, then = self.replicas(state), [*zip(self.after, self.becomes, strict=True)]
+        held, wanted = ({one for one in replicas if one[0] >= 0} for replicas in (now, then))
         leads = self.leads >= 0 and (
             state.leader < 0 or self.node(state, state.leader) != self.final
         )
@@ -220,7 +237,7 @@ class Partition:
         """Return what a slot is."""
         return self.becomes[slot] if state.recast >> slot & 1 else self.role[slot]
 
-    def seats(self, state: State) -> Seats:
+    def replicas(self, state: State) -> Replicas:
         """Return nodes and roles of all slots."""
         moved, recast, (away, third) = state.moved, state.recast, state.away
         found = [
@@ -269,7 +286,7 @@ class Partition:
         for s in self.slots:
             node, role = self.node(state, s), self.role_of(state, s)
             if s != state.leader and node != here and self.may_lead(s, node, role):
-                did = Did(Act.LEAD, s, node, node, role, role, False, True, state.leader, here)
+                did = Did(Action.LEAD, s, node, node, role, role, False, True, state.leader, here)
                 yield Edge(state._replace(leader=s), (did,))
 
     def _moved(self, state: State, slot: int, to: int | None = None) -> Iterator[Edge]:
@@ -282,14 +299,14 @@ class Partition:
             return
         if leads and (self.leads < 0 or not self.may_lead(slot, target, role)):
             return
-        act = Act.DROP if target < 0 else Act.ADD if source < 0 else Act.MOVE
-        did = Did(act, slot, source, target, role, role, leads, leads)
+        action = Action.DROP if target < 0 else Action.ADD if source < 0 else Action.MOVE
+        did = Did(action, slot, source, target, role, role, leads, leads)
         after = state._replace(moved=state.moved | 1 << slot, away=(-1, -1))
         if to is not None:
             after = state._replace(away=(slot, to))
         elif state.away[0] >= 0 and state.away[0] != slot:
             after = after._replace(away=state.away)
-        serve = not self.safety.protocol.joint and act == Act.MOVE and role == Role.VOTER
+        serve = not self.safety.protocol.joint and action == Action.MOVE and role == Role.VOTER
         yield Edge(after, (did,), (state, slot, target) if serve else None)
 
     def _away(self, state: State, slot: int, node: int) -> Iterator[Edge]:
@@ -385,7 +402,7 @@ class Partition:
     def _did(
         self, state: State, after: State, some: list[int], roles: list[int]
     ) -> tuple[Did, ...]:
-        """Return the acts of a change at one instant, who takes the lead before who leaves it."""
+        """Return the actions of a change at one instant; the next leader comes before the last one."""
         was, leader = state.leader, after.leader
         rises = [s for s in roles if self.becomes[s] == Role.VOTER]
         order = [*some, *rises, *(s for s in roles if s not in rises)]
@@ -393,10 +410,16 @@ class Partition:
         found = []
         for s in order:
             source, target = self.node(state, s), self.node(after, s)
-            act = Act.MOVE if source >= 0 and target >= 0 else Act.ADD if target >= 0 else Act.DROP
+            action = (
+                Action.MOVE
+                if source >= 0 and target >= 0
+                else Action.ADD
+                if target >= 0
+                else Action.DROP
+            )
             takes = s == leader != was
             found.append(Did(
-                Act.ROLE if s in roles else act, s, source, target, self.role_of(state, s),
+                Action.ROLE if s in roles else action, s, source, target, self.role_of(state, s),
                 self.role_of(after, s), s == was and s == leader, s == leader,
                 was if takes else -1, self.node(state, was) if takes and was >= 0 else -1,
             ))  # fmt: skip
@@ -406,13 +429,15 @@ class Partition:
 
     def lawful(self, edges: list[Edge]) -> list[Edge]:
         """Return the changes whose states keep what both ends do."""
-        asked: list[list[Asked]] = [[(tuple(sorted(self.seats(one.after))), -1)] for one in edges]
+        asked: list[list[Asked]] = [
+            [(tuple(sorted(self.replicas(one.after))), -1)] for one in edges
+        ]
         for one, states in zip(edges, asked, strict=True):
             if one.twice is not None:
                 before, slot, node = one.twice
-                seats, role = sorted(self.seats(before)), self.role_of(before, slot)
-                own = seats.index((self.node(before, slot), role))
-                states.append(((*seats, (node, role)), own))
+                replicas, role = sorted(self.replicas(before)), self.role_of(before, slot)
+                own = replicas.index((self.node(before, slot), role))
+                states.append(((*replicas, (node, role)), own))
         self._judge([one for states in asked for one in states if one not in self.kept])
         return [
             edge for edge, states in zip(edges, asked, strict=True)
@@ -424,7 +449,7 @@ class Partition:
             some = [*dict.fromkeys(one for one in asked if (one[1] >= 0) == twin)]
             if not some:
                 continue
-            table = np.array([seats for seats, _ in some], np.int32)
+            table = np.array([replicas for replicas, _ in some], np.int32)
             slots = np.array([slot for _, slot in some], np.intp)
             kept = self.safety.keeps(
                 np.full(len(some), self.row), np.ascontiguousarray(table[:, :, 0]),
@@ -469,7 +494,7 @@ class Partition:
     def thirds(self) -> list[int]:
         """Return the nodes on which a replica may wait: the emptiest of every kind there is."""
         safety = self.safety
-        cluster, p = safety.cluster, int(safety.ends.partition[self.row])
+        cluster, p = safety.cluster, int(safety.transitions.partition[self.row])
         open_to = cluster.nodes.may_receive.copy()
         open_to[cluster.forbidden[cluster.forbidden[:, 0] == p, 1]] = False
         open_to[[n for q, n in self.full if q == p]] = False
@@ -496,10 +521,12 @@ def taken_over(came: Edge, edge: Edge) -> Edge | None:
     """Return both changes as one if who comes by the first takes the lead by the other."""
     alone = edge.did[0]
     takes = [i for i, one in enumerate(came.did) if one.slot == alone.slot and one.moves]
-    if alone.act != Act.LEAD or not takes or any(one.leads for one in came.did):
+    if alone.action != Action.LEAD or not takes or any(one.leads for one in came.did):
         return None
-    if alone.heir in {one.slot for one in came.did}:
+    if alone.next_leader in {one.slot for one in came.did}:
         return None
     did = list(came.did)
-    did[takes[0]] = did[takes[0]]._replace(leads=True, heir=alone.heir, heir_node=alone.heir_node)
+    did[takes[0]] = did[takes[0]]._replace(
+        leads=True, next_leader=alone.next_leader, next_leader_node=alone.next_leader_node
+    )
     return came._replace(after=edge.after, did=tuple(did))

@@ -18,7 +18,7 @@ from evenkeel.planning.changes.rule_tests import (
     most_in_one,
     rule_tests,
 )
-from evenkeel.planning.changes.transition_table import Ends
+from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.protocols import Protocol
 
 ORDERS = 120
@@ -31,9 +31,9 @@ TRIED = 20_000
 class Safety:
     """Judges sets of replicas that a partition has between its ends."""
 
-    def __init__(self, cluster: Cluster, ends: Ends, protocol: Protocol) -> None:
+    def __init__(self, cluster: Cluster, transitions: TransitionTable, protocol: Protocol) -> None:
         self.cluster = cluster
-        self.ends = ends
+        self.transitions = transitions
         self.protocol = protocol
         self.live = np.append(cluster.nodes.serves, False)
         self._kinds: dict[int, NDArray[np.intp]] = {}
@@ -134,13 +134,16 @@ class Safety:
             # one by one they serve beside the old, too
             new = np.where(before != after, after, np.int32(-1))
             return ~self._breaks(rows, np.hstack([before, new]), np.hstack([role, role]))
-        ends, admits = self.ends, np.ones(len(rows), bool)
-        rule = self._rule_of[ends.partition[rows]]
+        transitions, admits = self.transitions, np.ones(len(rows), bool)
+        rule = self._rule_of[transitions.partition[rows]]
         for q in np.unique(rule).tolist():
             for kept in self._learner_tests[q]:
                 bad = np.flatnonzero((rule == q) & admits)
                 bad = bad[~kept(before[bad], after[bad])]
-                both = [kept(one[rows[bad]], one[rows[bad]]) for one in (ends.before, ends.after)]
+                both = [
+                    kept(one[rows[bad]], one[rows[bad]])
+                    for one in (transitions.before, transitions.after)
+                ]
                 admits[bad[both[0] & both[1]]] = False
         return admits
 
@@ -153,7 +156,7 @@ class Safety:
     ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Add the new replica of a slot to a row that still has the old one."""
         lines = np.arange(len(rows))
-        more = self.ends.after[rows, slot][:, None]
+        more = self.transitions.after[rows, slot][:, None]
         return np.hstack([node, more]), np.hstack([role, role[lines, slot][:, None]])
 
     def _order_holds(
@@ -166,24 +169,24 @@ class Safety:
         """Whether every state of an order keeps the rules."""
         if not given:
             order, count = order[rows], count[rows]
-        ends = self.ends
+        transitions = self.transitions
         held = np.ones(len(rows), bool)
-        node, role = ends.before[rows].copy(), ends.role[rows]
+        node, role = transitions.before[rows].copy(), transitions.role[rows]
         for stage in range(int(count.max(initial=0))):
             slot = order[:, stage]
-            recast = np.flatnonzero((stage < count) & ends.recasts[rows, slot])
+            recast = np.flatnonzero((stage < count) & transitions.recasts[rows, slot])
             if len(recast) and not self.protocol.joint:
                 held[recast] &= self._one_by_one(rows[recast], node[recast], role[recast])
-            role[recast] = ends.becomes[rows[recast]]
+            role[recast] = transitions.becomes[rows[recast]]
             if not self.protocol.joint:
-                old, new = ends.before[rows, slot], ends.after[rows, slot]
+                old, new = transitions.before[rows, slot], transitions.after[rows, slot]
                 both = (stage < count) & (old != new) & (old >= 0) & (new >= 0)
                 both &= role[np.arange(len(rows)), slot] == Role.VOTER
                 lines = np.flatnonzero(both)
                 joined = self._joined(rows[lines], node[lines], role[lines], slot[lines])
                 held[lines] &= self.keeps(rows[lines], *joined, slot[lines])
             lines = np.flatnonzero(stage < count)
-            node[lines, slot[lines]] = ends.after[rows[lines], slot[lines]]
+            node[lines, slot[lines]] = transitions.after[rows[lines], slot[lines]]
             lines = np.flatnonzero(stage < count - 1)
             held[lines] &= self.keeps(rows[lines], node[lines], role[lines])
         return held
@@ -192,7 +195,7 @@ class Safety:
         self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
     ) -> NDArray[np.bool_]:
         """Whether every state keeps the rules as roles change, voters being made first."""
-        held, becomes = np.ones(len(rows), bool), self.ends.becomes[rows]
+        held, becomes = np.ones(len(rows), bool), self.transitions.becomes[rows]
         for rises in (True, False):
             for slot in range(role.shape[1]):
                 new = (role[:, slot] != becomes[:, slot]) & (node[:, slot] >= 0)
@@ -216,36 +219,42 @@ class Safety:
         """
         place = np.argsort(order, axis=1)
         lines = np.arange(len(order))
-        heir, now = place[lines, np.maximum(leads, 0)], place[lines, np.maximum(current, 0)]
+        next_leader, now = place[lines, np.maximum(leads, 0)], place[lines, np.maximum(current, 0)]
         comes = (leads >= 0) & (leads != current) & changed[lines, np.maximum(leads, 0)]
         goes = (current >= 0) & (leads != current) & changed[lines, np.maximum(current, 0)]
-        fits = ~(comes & goes) | (heir < now)
+        fits = ~(comes & goes) | (next_leader < now)
         if first.any():
             last = np.where(first, place, -1).max(1, initial=-1)
             fits &= last < first.sum(1)
-        recasts = self.ends.recasts[rows]
+        recasts = self.transitions.recasts[rows]
         if not recasts.any():
             return np.asarray(fits)
         turn = place[lines, np.argmax(recasts, axis=1)]
-        new = (self.ends.role != self.ends.becomes)[rows]
+        new = (self.transitions.role != self.transitions.becomes)[rows]
         gets = new[lines, np.maximum(leads, 0)] & (leads >= 0)
         loses = new[lines, np.maximum(current, 0)] & (current >= 0)
-        fits &= ~(comes & (gets | loses)) | (heir < turn)
+        fits &= ~(comes & (gets | loses)) | (next_leader < turn)
         return np.asarray(fits & (~(goes & gets) | (turn < now)))
 
     def lacks(
         self, rows: NDArray[np.intp], node: NDArray[np.int32], role: NDArray[np.uint8]
     ) -> NDArray[np.bool_]:
         """Whether rows lack live replicas, or enough of them after a loss, that both ends have."""
-        ends = self.ends
-        wanted = self.cluster.partitions.min_active[self.ends.partition[rows]]
-        active = [self.live[one].sum(1) for one in (ends.before[rows], ends.after[rows], node)]
+        transitions = self.transitions
+        wanted = self.cluster.partitions.min_active[self.transitions.partition[rows]]
+        active = [
+            self.live[one].sum(1)
+            for one in (transitions.before[rows], transitions.after[rows], node)
+        ]
         lacks = active[2] < np.minimum(np.minimum(*active[:2]), wanted)
         now = self._survives(node, role)
         bad = np.flatnonzero(~now.all(1))
         if len(bad):
             at = rows[bad]
-            for one, of in ((ends.before, ends.role), (ends.after, ends.becomes)):
+            for one, of in (
+                (transitions.before, transitions.role),
+                (transitions.after, transitions.becomes),
+            ):
                 now[bad] |= ~self._survives(one[at], of[at])
             lacks |= ~now.all(1)
         return np.asarray(lacks)
@@ -279,9 +288,9 @@ class Safety:
         twin: NDArray[np.intp] | None = None,
     ) -> NDArray[np.bool_]:
         """Whether rows break a hard rule of their partitions that both ends keep."""
-        ends = self.ends
+        transitions = self.transitions
         breaks = np.zeros(len(rows), bool)
-        rule = self._rule_of[ends.partition[rows]]
+        rule = self._rule_of[transitions.partition[rows]]
         for q in np.unique(rule).tolist():
             of_rule = rule == q
             for kept in self._tests[q]:
@@ -290,17 +299,17 @@ class Safety:
                 bad = bad[~kept(node[bad], role[bad], other)]
                 if len(bad):
                     at = rows[bad]
-                    both = kept(ends.before[at], ends.role[at], None)
-                    both &= kept(ends.after[at], ends.becomes[at], None)
+                    both = kept(transitions.before[at], transitions.role[at], None)
+                    both &= kept(transitions.after[at], transitions.becomes[at], None)
                     breaks[bad[both]] = True
         return breaks
 
     @cached_property
     def begun(self) -> NDArray[np.bool_]:
         """Slots of which a copy is under way, (A, R)."""
-        ends, flags = self.ends, np.append(self.cluster.placement.flags, np.uint16(0))
-        begun = (flags[ends.replica] & Flag.INCOMING) != 0
-        return np.asarray(begun & (ends.before != ends.after))
+        transitions, flags = self.transitions, np.append(self.cluster.placement.flags, np.uint16(0))
+        begun = (flags[transitions.replica] & Flag.INCOMING) != 0
+        return np.asarray(begun & (transitions.before != transitions.after))
 
     @cached_property
     def urgent(self) -> NDArray[np.bool_]:
@@ -308,11 +317,11 @@ class Safety:
 
         The latter go first where the others can be exchanged together after them.
         """
-        ends = self.ends
+        transitions = self.transitions
         if not self.protocol.whole:
             return self.begun
-        lost = ends.moves & (ends.after >= 0) & ~self.live[ends.before]
-        lost &= ~(ends.changes_roles | self.begun.any(1))[:, None]
+        lost = transitions.moves & (transitions.after >= 0) & ~self.live[transitions.before]
+        lost &= ~(transitions.changes_roles | self.begun.any(1))[:, None]
         return np.asarray(lost | self.begun)
 
     @cached_property
@@ -331,7 +340,7 @@ class Safety:
 
     def kinds(self, row: int) -> NDArray[np.intp]:
         """Return a number per node, the same for those that are all one to the rules of a row."""
-        q = int(self._rule_of[self.ends.partition[row]])
+        q = int(self._rule_of[self.transitions.partition[row]])
         if q not in self._kinds:
             cluster, rule = self.cluster, bound_rules(self.cluster)[0][q]
             texts = (*rule.require, *rule.voters_require, *rule.own.place, *rule.own.voters_place)

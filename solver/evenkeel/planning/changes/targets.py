@@ -16,7 +16,7 @@ from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.transition_table import Ends
+from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.protocols import Protocol
 
 
@@ -285,11 +285,11 @@ def out_of_reach(
     start = cluster.placement
     joins = (target.node != start.node) & (target.node >= 0)
     lost: NDArray[np.bool_] = waits | joins & ~np.append(cluster.nodes.serves, False)[target.node]
-    ends = cache(lambda: [audit(cluster, _serving(cluster, one)) for one in (start, target)])
+    transitions = cache(lambda: [audit(cluster, _serving(cluster, one)) for one in (start, target)])
     while lost.any():
         rest = within_reach(cluster, target, lost)
         serves = _serving(cluster, rest)
-        found = regressions(cluster, serves, audit(cluster, serves), ends)
+        found = regressions(cluster, serves, audit(cluster, serves), transitions)
         waits = np.zeros(len(start), bool)
         waits[start.owner[lost]] = True
         waits[waits] = found.partitions[waits] | _lacks(cluster, target, rest, waits, protocol)
@@ -314,11 +314,13 @@ def _lacks(
     protocol: Protocol,
 ) -> NDArray[np.bool_]:
     """Tell which of some partitions lack in the rest what lives of them at both ends, (n,)."""
-    ends = Ends.between(cluster.placement, target, np.flatnonzero(which).astype(np.int32))
-    inside = ends.replica >= 0
-    node = np.where(inside, rest.node[ends.replica], np.int32(-1))
-    role = np.where(inside, rest.role[ends.replica], np.uint8(0))
-    return Safety(cluster, ends, protocol).lacks(np.arange(len(ends)), node, role)
+    transitions = TransitionTable.between(
+        cluster.placement, target, np.flatnonzero(which).astype(np.int32)
+    )
+    inside = transitions.replica >= 0
+    node = np.where(inside, rest.node[transitions.replica], np.int32(-1))
+    role = np.where(inside, rest.role[transitions.replica], np.uint8(0))
+    return Safety(cluster, transitions, protocol).lacks(np.arange(len(transitions)), node, role)
 
 
 def within_reach(cluster: Cluster, target: Placement, lost: NDArray[np.bool_]) -> Placement:

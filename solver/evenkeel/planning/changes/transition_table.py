@@ -1,4 +1,4 @@
-"""Ends: the two placements of a plan, and the partitions that differ between them, as tables."""
+"""The transition table: partitions that differ between start and target, one row each."""
 
 from dataclasses import dataclass, fields, replace
 
@@ -13,7 +13,7 @@ from evenkeel.planning.protocols import Protocol
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
+class TransitionTable:
     """The A partitions that change, with R slots each, at both ends; -1 for no node or no slot.
 
     Where roles change in place one more slot stands for that, the last one, without a node.
@@ -48,17 +48,19 @@ class Ends:
     late: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, start: Placement, target: Placement) -> "Ends":
+    def of(cls, start: Placement, target: Placement) -> "TransitionTable":
         """Compare two placements with the same rows; no step takes a lead that nobody gets."""
         differs = (start.leader != target.leader) & (target.leader >= 0)
         placed = (start.node >= 0) & (target.node >= 0)
         recast = placed & (start.role != target.role)
         differs[start.owner[(start.node != target.node) | recast]] = True
-        ends = cls.between(start, target, np.flatnonzero(differs).astype(np.int32))
-        return ends._recast() if recast.any() else ends
+        transitions = cls.between(start, target, np.flatnonzero(differs).astype(np.int32))
+        return transitions._recast() if recast.any() else transitions
 
     @classmethod
-    def between(cls, start: Placement, target: Placement, partition: NDArray[np.int32]) -> "Ends":
+    def between(
+        cls, start: Placement, target: Placement, partition: NDArray[np.int32]
+    ) -> "TransitionTable":
         """Return what some partitions have in two placements."""
         first = start.first[partition]
         length = start.first[partition + 1] - first
@@ -83,7 +85,7 @@ class Ends:
         moves = (self.before != self.after) | (self.role != self.becomes)
         return np.asarray(moves.any(1) | ((self.led != self.leads) & (self.leads >= 0)))
 
-    def _recast(self) -> "Ends":
+    def _recast(self) -> "TransitionTable":
         """Add the slot that stands for a change of roles."""
         changed = (self.role != self.becomes).any(1)[:, None]
         none = np.full(changed.shape, -1)
@@ -114,9 +116,9 @@ class Ends:
         """Slots that vote before and after, (A, R)."""
         return np.asarray((self.role == Role.VOTER) & (self.becomes == Role.VOTER))
 
-    def take(self, rows: NDArray[np.intp]) -> "Ends":
+    def take(self, rows: NDArray[np.intp]) -> "TransitionTable":
         """Return some of the partitions."""
-        return Ends(*(getattr(self, one.name)[rows] for one in fields(self)))
+        return TransitionTable(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 def _leading(placement: Placement, partition: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -188,62 +190,67 @@ def in_place(
     start = cluster.placement
     differs = (start.leader != target.leader).copy()
     differs[start.owner[(start.node != target.node) | (start.role != target.role)]] = True
-    ends = Ends.between(start, target, np.flatnonzero(differs).astype(np.int32))
+    transitions = TransitionTable.between(start, target, np.flatnonzero(differs).astype(np.int32))
     proposed = np.full(len(start), -1)
-    if len(ends) == 0:
+    if len(transitions) == 0:
         return target, proposed
     node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
-    where, becomes, leads = _unpermuted(ends, protocol)
-    inside = ends.replica >= 0
-    node[ends.replica[inside]] = where[inside]
+    where, becomes, leads = _unpermuted(transitions, protocol)
+    inside = transitions.replica >= 0
+    node[transitions.replica[inside]] = where[inside]
     # what leaves keeps the role it had
-    becomes = np.where((where < 0) & (ends.before >= 0), ends.role, becomes)
-    role[ends.replica[inside]] = becomes[inside]
-    rows = np.arange(len(ends))
+    becomes = np.where((where < 0) & (transitions.before >= 0), transitions.role, becomes)
+    role[transitions.replica[inside]] = becomes[inside]
+    rows = np.arange(len(transitions))
     votes = (where >= 0) & (becomes == Role.VOTER)
     if where.shape[1]:
         leads[~votes[rows, leads]] = -1
         # slots on one node are one leader
-        same = (ends.led >= 0) & (leads >= 0) & votes[rows, ends.led]
-        same &= where[rows, ends.led] == where[rows, leads]
-        leads[same] = ends.led[same]
+        same = (transitions.led >= 0) & (leads >= 0) & votes[rows, transitions.led]
+        same &= where[rows, transitions.led] == where[rows, leads]
+        leads[same] = transitions.led[same]
     named = leads.copy()
     if where.shape[1]:
-        stays = np.flatnonzero((leads < 0) & (ends.led >= 0))
-        led = ends.led[stays]
+        stays = np.flatnonzero((leads < 0) & (transitions.led >= 0))
+        led = transitions.led[stays]
         # a leader without a vote stays leader, unless that is new
-        fit = (becomes[stays, led] == Role.VOTER) | (ends.role[stays, led] != Role.VOTER)
+        fit = (becomes[stays, led] == Role.VOTER) | (transitions.role[stays, led] != Role.VOTER)
         stays = stays[(where[stays, led] >= 0) & fit]
-        leads[stays] = ends.led[stays]
-    lost = (leads < 0) & (ends.led >= 0) & votes.any(1)
+        leads[stays] = transitions.led[stays]
+    lost = (leads < 0) & (transitions.led >= 0) & votes.any(1)
     leads[lost] = np.argmax(votes[lost], axis=1)
-    leader[ends.partition] = named
-    proposed[ends.partition] = np.where(named < 0, leads, -1)
+    leader[transitions.partition] = named
+    proposed[transitions.partition] = np.where(named < 0, leads, -1)
     node, role, leader = read_only(node), read_only(role), read_only(leader)
     return Placement(start.first, node, role, target.flags, leader), proposed
 
 
 def _unpermuted(
-    ends: Ends, protocol: Protocol
+    transitions: TransitionTable, protocol: Protocol
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
     """Return nodes, roles and leading slots after, nodes that stay being where they were."""
-    where, becomes, leads = ends.after, ends.becomes, ends.leads.copy()
+    where, becomes, leads = transitions.after, transitions.becomes, transitions.leads.copy()
     if where.size == 0:
         return where, becomes, leads
     slots = where.shape[1]
-    same = (ends.before[:, :, None] == where[:, None, :]) & (where >= 0)[:, None, :]
-    alike = ends.role[:, :, None] == becomes[:, None, :]
+    same = (transitions.before[:, :, None] == where[:, None, :]) & (where >= 0)[:, None, :]
+    alike = transitions.role[:, :, None] == becomes[:, None, :]
     if protocol.roles:
-        alike |= (ends.role < Role.LEARNER)[:, :, None] & (becomes < Role.LEARNER)[:, None, :]
+        alike |= (transitions.role < Role.LEARNER)[:, :, None] & (becomes < Role.LEARNER)[
+            :, None, :
+        ]
     same &= alike
     off = ~np.eye(slots, dtype=bool)
-    other = (where >= 0) & (ends.before >= 0) & (ends.role != becomes)
+    other = (where >= 0) & (transitions.before >= 0) & (transitions.role != becomes)
     rows = np.flatnonzero((same & off).any((1, 2)) | other.any(1))
-    return matched(ends, leads, rows, same[rows])
+    return matched(transitions, leads, rows, same[rows])
 
 
 def matched(
-    ends: Ends, leads: NDArray[np.int64], rows: NDArray[np.intp], same: NDArray[np.bool_]
+    transitions: TransitionTable,
+    leads: NDArray[np.int64],
+    rows: NDArray[np.intp],
+    same: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
     """Let slots of some rows take nodes and roles of those they match, (n, R, R), others the rest.
 
@@ -251,10 +258,10 @@ def matched(
     """
     once = (same.sum(1) <= 1).all(1) & (same.sum(2) <= 1).all(1)
     rows, match = rows[once], same[once].copy()
-    where, becomes, leads = ends.after.copy(), ends.becomes.copy(), leads.copy()
-    placed = (ends.before[rows] >= 0)[:, :, None] & (where[rows] >= 0)[:, None, :]
-    alike = placed & (ends.role[rows][:, :, None] == becomes[rows][:, None, :])
-    alike &= np.max(ends.role[rows] | becomes[rows], axis=1, initial=0)[:, None, None] > 0
+    where, becomes, leads = transitions.after.copy(), transitions.becomes.copy(), leads.copy()
+    placed = (transitions.before[rows] >= 0)[:, :, None] & (where[rows] >= 0)[:, None, :]
+    alike = placed & (transitions.role[rows][:, :, None] == becomes[rows][:, None, :])
+    alike &= np.max(transitions.role[rows] | becomes[rows], axis=1, initial=0)[:, None, None] > 0
     for fits in (alike, np.ones_like(alike)):
         for slot in range(match.shape[1]):
             open_to = fits[:, slot] & ~match.any(1) & ~match[:, slot].any(1)[:, None]

@@ -23,8 +23,8 @@ from evenkeel.planning.replay.groups import (
 from evenkeel.planning.replay.leadership import check_leaders
 from evenkeel.planning.replay.loads import check_loads
 from evenkeel.planning.replay.rules import (
-    Passage,
     Standing,
+    TrajectoryCheck,
     check_limits,
     check_quorum,
     check_survival,
@@ -40,7 +40,12 @@ from evenkeel.planning.replay.structure import (
     unreached,
 )
 from evenkeel.planning.replay.timeline import Timeline
-from evenkeel.planning.replay.trajectory import Course, Seat, Seats, courses
+from evenkeel.planning.replay.trajectory import (
+    ReplicaColumns,
+    ReplicaState,
+    Trajectory,
+    trajectories,
+)
 from evenkeel.planning.replay.transitions import (
     CHANGES,
     Needs,
@@ -49,8 +54,8 @@ from evenkeel.planning.replay.transitions import (
     check_changes,
     check_copies,
     check_pins,
+    check_replica_states,
     check_roles,
-    check_seats,
     live_nodes,
     mark_fresh,
     under_way,
@@ -84,7 +89,7 @@ def replay(
     and the target keep, partition by partition. A replica counts once in a domain, though it stands
     there twice while it moves.
 
-    Times are one course of things. In any other that keeps what steps wait for, no place has to
+    Times are one trajectory of things. In any other that keeps what steps wait for, no place has to
     carry more than its limit either.
 
     Parameters
@@ -208,50 +213,52 @@ def _replay_partitions(
     leader = cluster.placement.leader_node.copy()
     grouped = binds_groups(cluster)
     flows: list[tuple[Flow, Flow, Flow]] = []
-    seats = Seats.of(cluster, timeline.steps)
-    for course in courses(cluster, timeline, seats, role.copy()):
-        check_seats(found, course, needs)
-        check_copies(found, course, needs, live)
-        mark_fresh(found, course, needs)
-        check_roles(found, course, needs)
-        check_changes(found, course, needs, changes)
-        partition = course.partition[course.initial]
-        leader[partition] = check_leaders(found, course, needs, live, target)
-        states = Standing.of_course(cluster, course)
+    columns = ReplicaColumns.of(cluster, timeline.steps)
+    for trajectory in trajectories(cluster, timeline, columns, role.copy()):
+        check_replica_states(found, trajectory, needs)
+        check_copies(found, trajectory, needs, live)
+        mark_fresh(found, trajectory, needs)
+        check_roles(found, trajectory, needs)
+        check_changes(found, trajectory, needs, changes)
+        partition = trajectory.partition[trajectory.initial]
+        leader[partition] = check_leaders(found, trajectory, needs, live, target)
+        states = Standing.of_course(cluster, trajectory)
         there = None
         if target is not None:
             there = Standing.of_placement(cluster, target, partition)
-        shown = _shown(timeline, course, joint)
+        shown = _shown(timeline, trajectory, joint)
         judged = shown == np.arange(len(shown))
-        passage = Passage(found, course, states, there, judged)
-        check_survival(passage)
+        check = TrajectoryCheck(found, trajectory, states, there, judged)
+        check_survival(check)
         if quorum:
-            check_quorum(passage)
+            check_quorum(check)
         else:
-            check_survivors(passage)
-        check_limits(passage)
-        check_terms(passage)
+            check_survivors(check)
+        check_limits(check)
+        check_terms(check)
         if grouped:
             held = states.serving, states.present, states.voting
-            serving, present, voting = (flow_of(cluster, course, one, shown) for one in held)
+            serving, present, voting = (flow_of(cluster, trajectory, one, shown) for one in held)
             flows.append((serving, present, voting))
-        settle(found, course, node, role, live)
+        settle(found, trajectory, node, role, live)
     if flows:
         serving, present, voting = (joined_flows([*one]) for one in zip(*flows, strict=True))
         check_groups(found, serving, present, voting, target)
     return node, role, leader
 
 
-def _shown(timeline: Timeline, course: Course, joint: bool) -> NDArray[np.intp]:
+def _shown(timeline: Timeline, trajectory: Trajectory, joint: bool) -> NDArray[np.intp]:
     """Return the state that is seen for each: of a joint change the last, else the state itself."""
-    shown = np.arange(len(course.step))
-    at = course.at
+    shown = np.arange(len(trajectory.step))
+    at = trajectory.at
     if joint and len(at):
-        time = timeline.time_at(course.step[at], course.rank[at])
+        time = timeline.time_at(trajectory.step[at], trajectory.rank[at])
         opens = np.ones(len(at), bool)
-        opens[1:] = (course.partition[at[1:]] != course.partition[at[:-1]]) | (time[1:] > time[:-1])
+        opens[1:] = (trajectory.partition[at[1:]] != trajectory.partition[at[:-1]]) | (
+            time[1:] > time[:-1]
+        )
         instant = np.cumsum(opens) - 1
-        changes = np.flatnonzero(course.event(CHANGES) & course.ends)
+        changes = np.flatnonzero(trajectory.event(CHANGES) & trajectory.ends)
         last = np.full(int(instant[-1]) + 1, -1)
         last[instant[changes]] = changes
         shown[at] = at[np.maximum(np.arange(len(at)), last[instant])]
@@ -280,35 +287,39 @@ def _check_order(found: Findings, needs: Needs) -> None:
 
 def settle(
     found: Findings,
-    course: Course,
+    trajectory: Trajectory,
     final: NDArray[np.int32],
     role: NDArray[np.uint8],
     live: NDArray[np.bool_],
 ) -> None:
     """Write down where replicas stand in the end, and as what; find what is left over."""
-    end = course.final
-    partition = course.partition[end]
+    end = trajectory.final
+    partition = trajectory.partition[end]
     first = found.cluster.placement.first[partition]
     width = found.cluster.placement.first[partition + 1] - first
     served = np.zeros((int(width.max(initial=0)), len(end)), np.int64)
     for slot in range(len(served)):
         inside = np.flatnonzero(slot < width)
         final[first[inside] + slot] = -1
-        role[first[inside] + slot] = course.role[slot, end[inside]]
+        role[first[inside] + slot] = trajectory.role[slot, end[inside]]
     left = np.full(len(end), -1, np.int64)
-    for c in range(len(course.node)):
-        state, slot, node = course.state[c, end], course.slot[c, end], course.node[c, end]
-        serves = np.flatnonzero(state == Seat.SERVING)
+    for c in range(len(trajectory.node)):
+        state, slot, node = (
+            trajectory.state[c, end],
+            trajectory.slot[c, end],
+            trajectory.node[c, end],
+        )
+        serves = np.flatnonzero(state == ReplicaState.SERVING)
         served[slot[serves], serves] += 1
         final[first[serves] + slot[serves]] = node[serves]
-        unsettled = (state != Seat.EMPTY) & (state != Seat.SERVING)
+        unsettled = (state != ReplicaState.EMPTY) & (state != ReplicaState.SERVING)
         # nobody has to clean up what a dead node has left
-        unsettled &= (state != Seat.LEFT) | at_node(live, node)
+        unsettled &= (state != ReplicaState.LEFT) | at_node(live, node)
         left = np.where(unsettled & (left < 0), node, left)
     twice = (served > 1).any(0)
     bad = np.flatnonzero(twice | (left >= 0))
     found.breach(
-        "end", course.step[end[bad]], course.rank[end[bad]], partition=partition[bad],
+        "end", trajectory.step[end[bad]], trajectory.rank[end[bad]], partition=partition[bad],
         node=left[bad],
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.rules import AT_MOST, eligible_domains
-from evenkeel.planning.replay.trajectory import Course
+from evenkeel.planning.replay.trajectory import Trajectory
 from evenkeel.planning.steps import StepKind
 
 CELLS = 2_000_000
@@ -71,25 +71,25 @@ def check_groups(
 
 
 def flow_of(
-    cluster: Cluster, course: Course, holds: NDArray[np.bool_], shown: NDArray[np.intp]
+    cluster: Cluster, trajectory: Trajectory, holds: NDArray[np.bool_], shown: NDArray[np.intp]
 ) -> Flow:
-    """Return where seats come to hold something, and where they cease to, (W, n).
+    """Return where columns come to hold something, and where they cease to, (W, n).
 
     What is not seen by itself happens with the state that is ``shown (n,)`` for it.
     """
     parts = []
-    # a step that names one seat twice changes it once
-    once = np.where(course.joined == course.vacated, -1, course.joined)
-    for column in (once, course.vacated):
+    # a step that names one column twice changes it once
+    once = np.where(trajectory.joined == trajectory.vacated, -1, trajectory.joined)
+    for column in (once, trajectory.vacated):
         event = np.flatnonzero(column >= 0)
-        at, col = course.at[event], column[event]
+        at, col = trajectory.at[event], column[event]
         sign = holds[col, at].astype(np.int64) - holds[col, at - 1]
         event = np.flatnonzero(sign)
         at, col = at[event], col[event]
-        replica = cluster.placement.first[course.partition[at]] + course.slot[col, at]
-        node = course.node[col, at].astype(np.int64)
+        replica = cluster.placement.first[trajectory.partition[at]] + trajectory.slot[col, at]
+        node = trajectory.node[col, at].astype(np.int64)
         seen = shown[at]
-        parts.append(Flow(course.step[seen], course.rank[seen], replica, node, sign[event]))
+        parts.append(Flow(trajectory.step[seen], trajectory.rank[seen], replica, node, sign[event]))
     return joined_flows(parts)
 
 

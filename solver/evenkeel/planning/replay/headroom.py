@@ -1,7 +1,7 @@
 """Rooms: whether places hold what comes at whatever pace steps are carried out.
 
 Whoever carries a plan out begins a step once those that it waits for are done, and no clock tells
-how long they take. Then a place overflows in no course of things if, and only if, all that steps
+how long they take. Then a place overflows in no execution if, and only if, all that steps
 take there is covered by what is free at the beginning and by what others give back that are done
 before in any case, nothing being counted twice. Were it not for some steps (Hall 1935), these and
 all before them could have begun while nothing else is done.
@@ -243,7 +243,7 @@ def givers_ahead(
 def _givers_of(
     steps: Steps, step: Ints, taken: Ints, lanes: list[range]
 ) -> Iterator[tuple[range, list[list[int]]]]:
-    """Follow all that gives through all arrows, each a bit."""
+    """Follow all that gives through all dependencies, each a bit."""
     own: dict[int, int] = {}
     bits: list[list[tuple[int, int]]] = []
     takers: dict[int, int] = {}

@@ -13,7 +13,7 @@ from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.trajectory import Course
+from evenkeel.planning.replay.trajectory import Trajectory
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -22,7 +22,7 @@ Held = Literal["serving", "present", "voting"]
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Seats of partitions in n states.
+    """ReplicaColumns of partitions in n states.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Standing:
     partition : ndarray of int64, shape (n,)
         Partition of each state.
     node, slot : ndarray of int32, shape (W, n)
-        Node and slot of each seat.
+        Node and slot of each column.
     serving, present : ndarray of bool, shape (W, n)
         Whether it serves, and whether it holds anything at all.
     votes : ndarray of bool, shape (W, n)
@@ -47,11 +47,12 @@ class Standing:
     votes: Flags
 
     @classmethod
-    def of_course(cls, cluster: Cluster, course: Course) -> "Standing":
-        """Return all states of a course."""
+    def of_course(cls, cluster: Cluster, trajectory: Trajectory) -> "Standing":
+        """Return all states of a trajectory."""
         return cls(
-            cluster, course.partition, course.node, course.slot, course.serving, course.present,
-            course.votes,
+            cluster, trajectory.partition, trajectory.node, trajectory.slot, trajectory.serving,
+            trajectory.present,
+            trajectory.votes,
         )  # fmt: skip
 
     @classmethod
@@ -72,17 +73,17 @@ class Standing:
 
     @cached_property
     def live(self) -> Flags:
-        """Seats that serve on a live node, (W, n)."""
+        """ReplicaColumns that serve on a live node, (W, n)."""
         nodes = self.cluster.nodes
         return self.serving & at_node(nodes.alive & ~nodes.gone, self.node)
 
     @cached_property
     def voting(self) -> Flags:
-        """Seats that serve and vote, (W, n)."""
+        """ReplicaColumns that serve and vote, (W, n)."""
         return self.serving & self.votes
 
     def domains(self, tier: int) -> NDArray[np.int32]:
-        """Return the domain of each seat on a tier, -1 for none and on dead nodes; (W, n)."""
+        """Return the domain of each column on a tier, -1 for none and on dead nodes; (W, n)."""
         nodes, domain = self.cluster.nodes, self.cluster.topology.domain_with_nodes[tier]
         living = np.where(nodes.alive & ~nodes.gone, domain, np.int32(-1))
         return np.append(living, np.int32(-1)).take(self.node)
@@ -123,13 +124,13 @@ class Standing:
         return np.asarray(_per_domain(alone, domain).max(0, initial=0), np.int64)
 
     def distinct(self, tier: int, counted: Flags | None = None) -> Counts:
-        """Count the domains in which some seats are; those that serve by default."""
+        """Count the domains in which some columns are; those that serve by default."""
         domain = self.domains(tier)
         chosen = self.serving if counted is None else counted
         return np.asarray(_firsts(chosen & (domain >= 0), domain).sum(0))
 
     def settled(self) -> tuple[Flags, Flags]:
-        """Return the seats that serve, of a replica that does so on two nodes either one."""
+        """Return the columns that serve, of a replica that does so on two nodes either one."""
         return _firsts(self.serving, self.slot), _firsts(self.serving[::-1], self.slot[::-1])[::-1]
 
     def widest(self, tier: int) -> Counts:
@@ -161,7 +162,7 @@ class Standing:
         return found
 
     def inside(self, mask: Flags, of: Held) -> Counts:
-        """Count the seats of some that are on the nodes of a mask which live."""
+        """Count the columns of some that are on the nodes of a mask which live."""
         chosen: Flags = getattr(self, of)
         living = self.cluster.nodes.alive & ~self.cluster.nodes.gone
         return np.asarray((chosen & at_node(mask & living, self.node)).sum(0))
@@ -177,8 +178,8 @@ def _firsts(chosen: Flags, key: NDArray[np.integer]) -> Flags:
 
 
 def _per_domain(counted: Flags, domain: NDArray[np.int32]) -> NDArray[np.int16]:
-    """Return for each seat that counts how many in its column share its domain; 0 for others."""
-    # short numbers: no partition has so many seats
+    """Return for each column that counts how many in its column share its domain; 0 for others."""
+    # short numbers: no partition has so many columns
     count = counted.astype(np.int16)
     for c in range(1, len(counted)):
         for other in range(c):
@@ -192,25 +193,25 @@ Measure = Callable[[Standing], Counts]
 
 
 @dataclass(frozen=True, eq=False)
-class Passage:
-    """The states of a course beside those of the target.
+class TrajectoryCheck:
+    """The states of a trajectory beside those of the target.
 
     Parameters
     ----------
     found : Findings
         Where breaches are noted.
-    course : Course
+    trajectory : Trajectory
         Its events.
     states : Standing
-        Of the course, n columns.
+        Of the trajectory, n columns.
     target : Standing or None
-        Of the course's partitions in the target, Q columns.
+        Of the trajectory's partitions in the target, Q columns.
     judged : ndarray of bool, shape (n,)
         States that are seen: those within a joint change are not.
     """
 
     found: Findings
-    course: Course
+    trajectory: Trajectory
     states: Standing
     target: Standing | None
     judged: Flags
@@ -224,31 +225,31 @@ class Passage:
         tier: int = -1,
     ) -> None:
         """Find states beyond the amount of their partition, (P,), that both ends keep to."""
-        course = self.course
+        trajectory = self.trajectory
         sign = -1 if kind in AT_MOST else 1
-        asked = amount[course.partition[course.initial]]
+        asked = amount[trajectory.partition[trajectory.initial]]
         bound = asked != UNBOUND
         if not bound.any():
             return
         value = measure(self.states)
-        keeps = bound & (sign * (value[course.initial] - asked) >= 0)
+        keeps = bound & (sign * (value[trajectory.initial] - asked) >= 0)
         if self.target is not None:
             keeps &= sign * (measure(self.target) - asked) >= 0
-        length = course.final - course.initial + 1
+        length = trajectory.final - trajectory.initial + 1
         kept = np.repeat(keeps, length) & self.judged
         limit = np.repeat(asked, length)
         margin = sign * (value - limit)
-        worse = np.flatnonzero(kept & (margin < 0) & (course.step >= 0))
+        worse = np.flatnonzero(kept & (margin < 0) & (trajectory.step >= 0))
         # a state that is no worse than the one before was told with that
         worse = worse[(margin[worse] < margin[worse - 1]) | ~self.judged[worse - 1]]
         self.found.breach(
-            kind, course.step[worse], course.rank[worse], -margin[worse],
-            partition=course.partition[worse], tier=tier,
+            kind, trajectory.step[worse], trajectory.rank[worse], -margin[worse],
+            partition=trajectory.partition[worse], tier=tier,
         )  # fmt: skip
         seen = np.flatnonzero(kept)
         self.found.tight(
-            kind, of, -margin[seen], value[seen], limit[seen], course.step[seen],
-            course.rank[seen], partition=course.partition[seen], tier=tier,
+            kind, of, -margin[seen], value[seen], limit[seen], trajectory.step[seen],
+            trajectory.rank[seen], partition=trajectory.partition[seen], tier=tier,
         )  # fmt: skip
 
 
@@ -259,33 +260,33 @@ AT_MOST = {"same_node", "spread", "max_domains", "skew", "require", "voters_requ
 """Kinds that are bounded from above; all others are from below."""
 
 
-def check_survival(passage: Passage) -> None:
+def check_survival(check: TrajectoryCheck) -> None:
     """Find states with too few live replicas."""
-    cluster = passage.states.cluster
+    cluster = check.states.cluster
     least = cluster.partitions.min_active.astype(np.int64)
     least = np.where(least > 0, least, UNBOUND)
-    passage.hold("min_active", "", Standing.live_serving, least)
+    check.hold("min_active", "", Standing.live_serving, least)
 
 
-def check_quorum(passage: Passage) -> None:
+def check_quorum(check: TrajectoryCheck) -> None:
     """Find states of which the loss of a domain leaves no quorum of voters."""
-    cluster = passage.states.cluster
+    cluster = check.states.cluster
     one = np.ones(len(cluster.partitions), np.int64)
     for tier, name in enumerate([*cluster.topology.tiers, "node"]):
-        passage.hold("quorum", name, partial(Standing.quorum_margin, tier=tier), one, tier)
+        check.hold("quorum", name, partial(Standing.quorum_margin, tier=tier), one, tier)
 
 
-def check_survivors(passage: Passage) -> None:
+def check_survivors(check: TrajectoryCheck) -> None:
     """Find states of which the loss of a domain leaves no live replica."""
-    cluster = passage.states.cluster
+    cluster = check.states.cluster
     one = np.ones(len(cluster.partitions), np.int64)
     for tier, name in enumerate([*cluster.topology.tiers, "node"]):
-        passage.hold("survivor", name, partial(Standing.survivors, tier=tier), one, tier)
+        check.hold("survivor", name, partial(Standing.survivors, tier=tier), one, tier)
 
 
-def check_limits(passage: Passage) -> None:
+def check_limits(check: TrajectoryCheck) -> None:
     """Find states that break a hard limit on how a partition's replicas stand in domains."""
-    cluster = passage.states.cluster
+    cluster = check.states.cluster
     scope = partition_scope(cluster)
     for binding in scope.bindings:
         if not binding.hard:
@@ -303,7 +304,7 @@ def check_limits(passage: Passage) -> None:
         }
         # in 32 bits "unbound" would wrap to a limit of 0
         amount = np.where(bound, binding.amount.astype(np.int64), UNBOUND)
-        passage.hold(binding.violation, binding.tier, measures[binding.kind], amount, tier)
+        check.hold(binding.violation, binding.tier, measures[binding.kind], amount, tier)
 
 
 def eligible_domains(cluster: Cluster, tier: int, open_to: Flags) -> Flags:
@@ -316,13 +317,13 @@ def eligible_domains(cluster: Cluster, tier: int, open_to: Flags) -> Flags:
     return eligible
 
 
-def check_terms(passage: Passage) -> None:
+def check_terms(check: TrajectoryCheck) -> None:
     """Find states with replicas on excluded nodes, or too few on wanted ones."""
-    cluster = passage.states.cluster
+    cluster = check.states.cluster
     scope = partition_scope(cluster)
     for q, demands in enumerate(scope.demands):
         mine = scope.rule == q
-        if not mine[passage.course.partition[passage.course.initial]].any():
+        if not mine[check.trajectory.partition[check.trajectory.initial]].any():
             continue
         # each rule is kept or broken by itself, whatever another one excludes
         for rule in demands.written:
@@ -334,7 +335,7 @@ def check_terms(passage: Passage) -> None:
                 if texts:
                     out = ~nodes_that_meet(cluster, texts)
                     measure = partial(Standing.inside, mask=out, of=of)
-                    passage.hold(kind, "", measure, np.where(mine, 0, UNBOUND))
+                    check.hold(kind, "", measure, np.where(mine, 0, UNBOUND))
         wanted: tuple[tuple[str, Held, tuple[tuple[str, int], ...]], ...] = (
             ("place", "serving", demands.place),
             ("voters_place", "voting", demands.voters_place),
@@ -343,4 +344,4 @@ def check_terms(passage: Passage) -> None:
             for text, least in counts:
                 mask = nodes_that_meet(cluster, [text])
                 measure = partial(Standing.inside, mask=mask, of=of)
-                passage.hold(kind, text, measure, np.where(mine & scope.wanted, least, UNBOUND))
+                check.hold(kind, text, measure, np.where(mine & scope.wanted, least, UNBOUND))

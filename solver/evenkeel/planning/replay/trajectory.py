@@ -1,4 +1,4 @@
-"""Course: the state of every seat after every event, for some partitions at a time."""
+"""Trajectory: the state of every column after every event, for some partitions at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from evenkeel.planning.steps import StepKind, Steps
 
 
 @dataclass(frozen=True, eq=False)
-class Seats:
-    """Q partitions that steps change, each with up to W seats: a replica on a node.
+class ReplicaColumns:
+    """Q partitions that steps change, each with up to W columns: a replica on a node.
 
-    A seat's column is the replica's slot where it stands there at the beginning; further ones
+    A column's column is the replica's slot where it stands there at the beginning; further ones
     follow in the order of replicas and nodes.
 
     Parameters
@@ -28,11 +28,11 @@ class Seats:
     local : ndarray of int64, shape (P,)
         Index of each partition among these; -1 for the others.
     node, slot : ndarray of int32, shape (W, Q)
-        Node and slot of each seat; node -1 where there is none.
+        Node and slot of each column; node -1 where there is none.
     held : ndarray of bool, shape (W, Q)
-        Seats that serve at the beginning.
+        ReplicaColumns that serve at the beginning.
     added : ndarray of int64, shape (A,)
-        Seats that no replica has at the beginning, as replica x N + node, ascending.
+        ReplicaColumns that no replica has at the beginning, as replica x N + node, ascending.
     column : ndarray of int64, shape (A,)
         Their columns.
     """
@@ -46,8 +46,8 @@ class Seats:
     column: NDArray[np.int64]
 
     @classmethod
-    def of(cls, cluster: Cluster, steps: Steps) -> "Seats":
-        """Gather the seats of all partitions that steps change."""
+    def of(cls, cluster: Cluster, steps: Steps) -> "ReplicaColumns":
+        """Gather the columns of all partitions that steps change."""
         placement = cluster.placement
         touched = np.zeros(len(placement), bool)
         touched[steps.partition] = True
@@ -83,7 +83,7 @@ class Seats:
         replica: NDArray[np.int32],
         node: NDArray[np.int32],
     ) -> NDArray[np.int64]:
-        """Return the columns of replicas on nodes; -1 where a replica never has that seat.
+        """Return the columns of replicas on nodes; -1 where a replica never has that column.
 
         It is quickest where partitions ascend.
         """
@@ -102,8 +102,8 @@ BATCH = 30_000
 """Events in a table, so that it stays in the processor's cache."""
 
 
-class Seat(IntEnum):
-    """What is on a seat; those in -ING are between the start of a step and its finish."""
+class ReplicaState(IntEnum):
+    """What is on a column; those in -ING are between the start of a step and its finish."""
 
     EMPTY = 0
     COPYING = 1
@@ -116,21 +116,21 @@ class Seat(IntEnum):
 
 
 NONE = -1
-"""A kind of step that changes no seat on that side."""
+"""A kind of step that changes no column on that side."""
 
-JOINED: dict[int, tuple[Seat, Seat]] = {
-    StepKind.COPY: (Seat.COPYING, Seat.CAUGHT_UP),
-    StepKind.PROMOTE: (Seat.PROMOTING, Seat.SERVING),
-    StepKind.SWAP: (Seat.PROMOTING, Seat.SERVING),
-    RAISE: (Seat.SERVING, Seat.SERVING),
-    LOWER: (Seat.SERVING, Seat.SERVING),
+JOINED: dict[int, tuple[ReplicaState, ReplicaState]] = {
+    StepKind.COPY: (ReplicaState.COPYING, ReplicaState.CAUGHT_UP),
+    StepKind.PROMOTE: (ReplicaState.PROMOTING, ReplicaState.SERVING),
+    StepKind.SWAP: (ReplicaState.PROMOTING, ReplicaState.SERVING),
+    RAISE: (ReplicaState.SERVING, ReplicaState.SERVING),
+    LOWER: (ReplicaState.SERVING, ReplicaState.SERVING),
 }
 """What a step makes of its target while it lasts, and in the end."""
 
-VACATED: dict[int, tuple[Seat, Seat]] = {
-    StepKind.DEMOTE: (Seat.DEMOTING, Seat.LEFT),
-    StepKind.SWAP: (Seat.DEMOTING, Seat.LEFT),
-    StepKind.REMOVE: (Seat.REMOVING, Seat.EMPTY),
+VACATED: dict[int, tuple[ReplicaState, ReplicaState]] = {
+    StepKind.DEMOTE: (ReplicaState.DEMOTING, ReplicaState.LEFT),
+    StepKind.SWAP: (ReplicaState.DEMOTING, ReplicaState.LEFT),
+    StepKind.REMOVE: (ReplicaState.REMOVING, ReplicaState.EMPTY),
 }
 """What a step makes of its source while it lasts, and in the end."""
 
@@ -142,11 +142,11 @@ class Events:
     Parameters
     ----------
     step, rank, owner : ndarray of int64, shape (E,)
-        Step, rank, and index of the partition in ``Seats``.
+        Step, rank, and index of the partition in ``ReplicaColumns``.
     begins, ends : ndarray of bool, shape (E,)
         Whether the step starts here, and whether it finishes.
     joined, vacated : ndarray of int64, shape (E,)
-        Columns of the seats on target and source; -1 for none.
+        Columns of the columns on target and source; -1 for none.
     """
 
     step: NDArray[np.int64]
@@ -159,7 +159,7 @@ class Events:
 
     @classmethod
     def of(
-        cls, cluster: Cluster, timeline: Timeline, seats: Seats, some: NDArray[np.intp]
+        cls, cluster: Cluster, timeline: Timeline, columns: ReplicaColumns, some: NDArray[np.intp]
     ) -> "Events":
         """Lay out the events of some steps."""
         steps = timeline.steps
@@ -168,24 +168,24 @@ class Events:
         rank = np.concatenate([timeline.start[some], timeline.finish[longer]])
         begins = np.arange(len(step)) < len(some)
         ends = np.concatenate([~timeline.lasting[some], np.ones(len(longer), bool)])
-        owner = seats.local[steps.partition[step]]
+        owner = columns.local[steps.partition[step]]
         order = np.argsort(owner * np.int64(timeline.end + 1) + rank)
         step = step[order]
         whose = steps.partition[step], steps.replica[step]
-        vacated = seats.find(cluster, *whose, steps.source[step])
-        # a replica that changes its role keeps its seat
+        vacated = columns.find(cluster, *whose, steps.source[step])
+        # a replica that changes its role keeps its column
         vacated[timeline.kind[step] >= RAISE] = -1
         return cls(
             step, rank[order], owner[order], begins[order], ends[order],
-            seats.find(cluster, *whose, steps.target[step]), vacated,
+            columns.find(cluster, *whose, steps.target[step]), vacated,
         )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class Trajectory:
     """The states of some partitions, a column per event, after one for the beginning of each.
 
-    E events of Q partitions make n = E + Q columns; W seats.
+    E events of Q partitions make n = E + Q columns; W columns.
 
     Parameters
     ----------
@@ -202,11 +202,11 @@ class Course:
     begins, ends, joined, vacated
         As in ``Events``.
     node, slot : ndarray of int32, shape (W, n)
-        As in ``Seats``.
+        As in ``ReplicaColumns``.
     state : ndarray of int8, shape (W, n)
-        A ``Seat``, after the event.
+        A ``ReplicaState``, after the event.
     since : ndarray of int32, shape (W, n)
-        Column of the event that last changed each seat.
+        Column of the event that last changed each column.
     role : ndarray of uint8, shape (V, n)
         Role of the replica in each slot, after the event.
     """
@@ -229,17 +229,19 @@ class Course:
 
     @cached_property
     def serving(self) -> NDArray[np.bool_]:
-        """Seats that serve, (W, n)."""
-        return np.asarray((self.state == Seat.SERVING) | (self.state == Seat.DEMOTING))
+        """ReplicaColumns that serve, (W, n)."""
+        return np.asarray(
+            (self.state == ReplicaState.SERVING) | (self.state == ReplicaState.DEMOTING)
+        )
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
-        """Seats that hold anything, (W, n)."""
-        return np.asarray(self.state != Seat.EMPTY)
+        """ReplicaColumns that hold anything, (W, n)."""
+        return np.asarray(self.state != ReplicaState.EMPTY)
 
     @cached_property
     def votes(self) -> NDArray[np.bool_]:
-        """Seats of replicas that vote, whether they serve or not, (W, n)."""
+        """ReplicaColumns of replicas that vote, whether they serve or not, (W, n)."""
         if not self.role.any():
             return np.broadcast_to(np.True_, self.node.shape)
         slot = np.minimum(np.maximum(self.slot, 0), len(self.role) - 1)
@@ -258,12 +260,12 @@ class Course:
         return np.asarray(found)
 
 
-def courses(
-    cluster: Cluster, timeline: Timeline, seats: Seats, role: NDArray[np.uint8]
-) -> Iterator[Course]:
+def trajectories(
+    cluster: Cluster, timeline: Timeline, columns: ReplicaColumns, role: NDArray[np.uint8]
+) -> Iterator[Trajectory]:
     """Yield the states of all partitions that change; replicas begin in ``role (K,)``."""
-    steps, count = timeline.steps, len(seats.partition)
-    owner = seats.local[steps.partition]
+    steps, count = timeline.steps, len(columns.partition)
+    owner = columns.local[steps.partition]
     by_owner = sort_by(owner, count)
     step_ends = np.cumsum(np.bincount(owner, minlength=count))
     ends = np.cumsum(np.bincount(owner, 1.0 + timeline.lasting, count))
@@ -272,38 +274,38 @@ def courses(
         events, first = (float(ends[q - 1]), int(step_ends[q - 1])) if q else (0.0, 0)
         beyond = max(int(np.searchsorted(ends, events + BATCH, side="right")), q + 1)
         some = by_owner[first : int(step_ends[beyond - 1])]
-        events_of = Events.of(cluster, timeline, seats, some)
-        yield _course(cluster, timeline, seats, role, events_of, slice(q, beyond))
+        events_of = Events.of(cluster, timeline, columns, some)
+        yield _trajectory(cluster, timeline, columns, role, events_of, slice(q, beyond))
         q = beyond
 
 
-def _course(
+def _trajectory(
     cluster: Cluster,
     timeline: Timeline,
-    seats: Seats,
+    columns: ReplicaColumns,
     role: NDArray[np.uint8],
     events: Events,
     owners: slice,
-) -> Course:
-    """Fill the table of some partitions: each seat is what the last event on it has made of it."""
+) -> Trajectory:
+    """Return the states of some partitions: each entry is set by the last event on it."""
     owner = events.owner - owners.start
     count = owners.stop - owners.start
     at = np.arange(len(owner)) + owner + 1
     per = np.bincount(owner, minlength=count)
     initial = np.cumsum(per) - per + np.arange(count)
-    columns = len(owner) + count
-    step = np.full(columns, -1, np.int64)
-    rank = np.full(columns, BEGINNING, np.int64)
+    total = len(owner) + count
+    step = np.full(total, -1, np.int64)
+    rank = np.full(total, BEGINNING, np.int64)
     step[at], rank[at] = events.step, events.rank
     whose = np.repeat(np.arange(owners.start, owners.stop), per + 1)
     kind = timeline.kind[events.step]
     begins, finishes = events.begins, events.ends
     joined, vacated = events.joined, events.vacated
-    node, slot = seats.node[:, whose], seats.slot[:, whose]
+    node, slot = columns.node[:, whose], columns.slot[:, whose]
     since = np.zeros(node.shape, np.int32)
     value = np.zeros(node.shape, np.int8)
     since[:, initial] = initial
-    value[:, initial] = np.where(seats.held[:, owners], Seat.SERVING, Seat.EMPTY)
+    value[:, initial] = np.where(columns.held[:, owners], ReplicaState.SERVING, ReplicaState.EMPTY)
     for column, made in ((joined, JOINED), (vacated, VACATED)):
         meanwhile, after = _made(made)
         changed = np.flatnonzero((column >= 0) & (after[kind] != NONE))
@@ -312,12 +314,12 @@ def _course(
         value[where] = np.where(finishes[changed], after[kind[changed]], meanwhile[kind[changed]])
     np.maximum.accumulate(since, axis=1, out=since)
     state = np.take_along_axis(value, since, 1)
-    partition = seats.partition[whose]
+    partition = columns.partition[whose]
     changed = np.flatnonzero((kind >= RAISE) & finishes & (joined >= 0))
     to = np.where(kind[changed] == RAISE, Role.VOTER, Role.NON_VOTER)
     own = slot[joined[changed], at[changed]]
     roles = _roles(cluster, partition, role, initial, at[changed], own, to)
-    return Course(
+    return Trajectory(
         at, initial, kind, step, rank, partition, begins, finishes, joined, vacated, node, slot,
         state, since, roles,
     )  # fmt: skip
@@ -349,9 +351,9 @@ def _roles(
 
 
 def _made(
-    table: dict[int, tuple[Seat, Seat]],
+    table: dict[int, tuple[ReplicaState, ReplicaState]],
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """Return what each kind of step makes of a seat while it lasts, and in the end."""
+    """Return what each kind of step makes of a column while it lasts, and in the end."""
     meanwhile, after = (np.full(KINDS, NONE, np.int8) for _ in range(2))
     for kind, (during, then) in table.items():
         meanwhile[kind], after[kind] = during, then

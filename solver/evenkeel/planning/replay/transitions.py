@@ -10,7 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.timeline import BEGINNING, KINDS, LOWER, RAISE
-from evenkeel.planning.replay.trajectory import JOINED, VACATED, Course, Seat
+from evenkeel.planning.replay.trajectory import JOINED, VACATED, ReplicaState, Trajectory
 from evenkeel.planning.steps import StepKind, Steps
 
 
@@ -70,24 +70,29 @@ def check_begun(found: Findings, begun: Begun) -> None:
     found.breach("in_flight", early, timeline.start[early], partition=steps.partition[early])
 
 
-NEEDED_TO_JOIN: dict[int, tuple[Seat, ...]] = {
-    StepKind.COPY: (Seat.EMPTY,),
-    StepKind.PROMOTE: (Seat.CAUGHT_UP,),
-    StepKind.SWAP: (Seat.CAUGHT_UP,),
-    RAISE: (Seat.SERVING,),
-    LOWER: (Seat.SERVING,),
+NEEDED_TO_JOIN: dict[int, tuple[ReplicaState, ...]] = {
+    StepKind.COPY: (ReplicaState.EMPTY,),
+    StepKind.PROMOTE: (ReplicaState.CAUGHT_UP,),
+    StepKind.SWAP: (ReplicaState.CAUGHT_UP,),
+    RAISE: (ReplicaState.SERVING,),
+    LOWER: (ReplicaState.SERVING,),
 }
-NEEDED_TO_LEAVE: dict[int, tuple[Seat, ...]] = {
-    StepKind.DEMOTE: (Seat.SERVING,),
-    StepKind.SWAP: (Seat.SERVING,),
-    StepKind.REMOVE: (Seat.LEFT, Seat.CAUGHT_UP),
+NEEDED_TO_LEAVE: dict[int, tuple[ReplicaState, ...]] = {
+    StepKind.DEMOTE: (ReplicaState.SERVING,),
+    StepKind.SWAP: (ReplicaState.SERVING,),
+    StepKind.REMOVE: (ReplicaState.LEFT, ReplicaState.CAUGHT_UP),
 }
 """What a step may find on its target, and on its source, as it starts."""
 
 CHANGES = (StepKind.PROMOTE, StepKind.DEMOTE, StepKind.SWAP, RAISE, LOWER)
 """Kinds that change who is a member, and as what."""
 
-CAN_BE_READ = (Seat.CAUGHT_UP, Seat.PROMOTING, Seat.SERVING, Seat.DEMOTING)
+CAN_BE_READ = (
+    ReplicaState.CAUGHT_UP,
+    ReplicaState.PROMOTING,
+    ReplicaState.SERVING,
+    ReplicaState.DEMOTING,
+)
 """What can be copied from."""
 
 
@@ -114,144 +119,155 @@ class Needs:
     earlier: list[NDArray[np.int32]] = field(default_factory=list)
     rank: list[NDArray[np.int32]] = field(default_factory=list)
 
-    def note(self, course: Course, event: NDArray[np.intp], column: NDArray[np.integer]) -> None:
+    def note(
+        self, trajectory: Trajectory, event: NDArray[np.intp], column: NDArray[np.integer]
+    ) -> None:
         """Note that events build on what happened in other columns, unless in the beginning."""
-        earlier = course.step[column]
+        earlier = trajectory.step[column]
         real = np.flatnonzero(earlier >= 0)
-        at = course.at[event[real]]
-        self.later.append(course.step[at].astype(np.int32))
+        at = trajectory.at[event[real]]
+        self.later.append(trajectory.step[at].astype(np.int32))
         self.earlier.append(earlier[real].astype(np.int32))
-        self.rank.append(course.rank[at].astype(np.int32))
+        self.rank.append(trajectory.rank[at].astype(np.int32))
 
 
-def check_seats(found: Findings, course: Course, needs: Needs) -> None:
+def check_replica_states(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
     """Find steps whose target or source is not what they need, and where it became what it is."""
     steps = found.timeline.steps
     for column, end, needed, made in (
-        (course.joined, steps.target, NEEDED_TO_JOIN, JOINED),
-        (course.vacated, steps.source, NEEDED_TO_LEAVE, VACATED),
+        (trajectory.joined, steps.target, NEEDED_TO_JOIN, JOINED),
+        (trajectory.vacated, steps.source, NEEDED_TO_LEAVE, VACATED),
     ):
-        fits = np.zeros((2, KINDS, len(Seat)), bool)
+        fits = np.zeros((2, KINDS, len(ReplicaState)), bool)
         for kind, states in needed.items():
             fits[0, kind, list(states)] = True
             fits[1, kind, made[kind][0]] = True
-        event = np.flatnonzero(fits[0].any(1)[course.kind])
-        step = course.step[course.at[event]]
+        event = np.flatnonzero(fits[0].any(1)[trajectory.kind])
+        step = trajectory.step[trajectory.at[event]]
         event = event[end[step] >= 0]
-        at = course.at[event]
+        at = trajectory.at[event]
         col = column[event]
-        before = np.where(col >= 0, course.state[col, at - 1], Seat.EMPTY)
-        phase = (~course.begins[event]).astype(np.intp)
-        bad = ~fits[phase, course.kind[event], before]
-        step = course.step[at]
+        before = np.where(col >= 0, trajectory.state[col, at - 1], ReplicaState.EMPTY)
+        phase = (~trajectory.begins[event]).astype(np.intp)
+        bad = ~fits[phase, trajectory.kind[event], before]
+        step = trajectory.step[at]
         found.breach(
-            "precondition", step[bad], course.rank[at[bad]], partition=course.partition[at[bad]],
+            "precondition", step[bad], trajectory.rank[at[bad]],
+            partition=trajectory.partition[at[bad]],
             node=end[step[bad]],
         )  # fmt: skip
         event, col = event[(phase == 0) & (col >= 0)], col[(phase == 0) & (col >= 0)]
-        needs.note(course, event, course.since[col, course.at[event] - 1])
+        needs.note(trajectory, event, trajectory.since[col, trajectory.at[event] - 1])
 
 
-def check_roles(found: Findings, course: Course, needs: Needs) -> None:
+def check_roles(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
     """Find steps that exchange what is no voter, or change the role of what is of another one.
 
     A role changes where the replica is alone: not while it is copied, nor before what it left is
     removed.
     """
-    if not course.role.any() and not (course.kind >= RAISE).any():
+    if not trajectory.role.any() and not (trajectory.kind >= RAISE).any():
         return
     steps = found.timeline.steps
-    event = np.flatnonzero(course.begins)
-    at = course.at[event]
-    step = course.step[at]
-    slot = steps.replica[step] - found.cluster.placement.first[course.partition[at]]
-    role, kind = course.role[slot, at - 1], course.kind[event]
+    event = np.flatnonzero(trajectory.begins)
+    at = trajectory.at[event]
+    step = trajectory.step[at]
+    slot = steps.replica[step] - found.cluster.placement.first[trajectory.partition[at]]
+    role, kind = trajectory.role[slot, at - 1], trajectory.kind[event]
     needs.light[step] = role == Role.NON_VOTER
     voters_only = (kind == StepKind.PROMOTE) | (kind == StepKind.DEMOTE) | (kind == LOWER)
     bad = (voters_only & (role != Role.VOTER)) | ((kind == RAISE) & (role != Role.NON_VOTER))
-    found.breach("role", step[bad], course.rank[at[bad]], partition=course.partition[at[bad]])
-    event = np.flatnonzero((course.kind >= RAISE) & (course.joined >= 0))
-    at = course.at[event]
-    other = course.slot[:, at] == course.slot[course.joined[event], at]
-    other &= course.state[:, at - 1] != Seat.EMPTY
-    other[course.joined[event], np.arange(len(event))] = False
+    found.breach(
+        "role", step[bad], trajectory.rank[at[bad]], partition=trajectory.partition[at[bad]]
+    )
+    event = np.flatnonzero((trajectory.kind >= RAISE) & (trajectory.joined >= 0))
+    at = trajectory.at[event]
+    other = trajectory.slot[:, at] == trajectory.slot[trajectory.joined[event], at]
+    other &= trajectory.state[:, at - 1] != ReplicaState.EMPTY
+    other[trajectory.joined[event], np.arange(len(event))] = False
     bad = other.any(0)
     found.breach(
-        "precondition", course.step[at[bad]], course.rank[at[bad]],
-        partition=course.partition[at[bad]], node=steps.target[course.step[at[bad]]],
+        "precondition", trajectory.step[at[bad]], trajectory.rank[at[bad]],
+        partition=trajectory.partition[at[bad]], node=steps.target[trajectory.step[at[bad]]],
     )  # fmt: skip
 
 
-def check_copies(found: Findings, course: Course, needs: Needs, live: NDArray[np.bool_]) -> None:
+def check_copies(
+    found: Findings, trajectory: Trajectory, needs: Needs, live: NDArray[np.bool_]
+) -> None:
     """Find copies from nodes that have nothing to read from start to finish."""
     steps = found.timeline.steps
-    event = np.flatnonzero(course.event((StepKind.COPY,)))
-    at = course.at[event]
-    step = course.step[at]
+    event = np.flatnonzero(trajectory.event((StepKind.COPY,)))
+    at = trajectory.at[event]
+    step = trajectory.step[at]
     source = steps.source[step]
-    slot = course.slot[course.joined[event], at]
+    slot = trajectory.slot[trajectory.joined[event], at]
     readable = np.zeros(len(event), bool)
     anywhere = np.zeros(len(event), bool)
     nowhere = np.ones(len(event), bool)
     read_since = np.full(len(event), -1, np.int64)
-    can = np.isin(np.arange(len(Seat)), CAN_BE_READ)
-    for c in range(len(course.node)):
-        node, state = course.node[c, at - 1], course.state[c, at - 1]
+    can = np.isin(np.arange(len(ReplicaState)), CAN_BE_READ)
+    for c in range(len(trajectory.node)):
+        node, state = trajectory.node[c, at - 1], trajectory.state[c, at - 1]
         alive = can[state] & at_node(live, node)
         anywhere |= alive
         here = alive & (node == source)
         readable |= here
-        read_since = np.where(here, course.since[c, at - 1], read_since)
-        nowhere &= (state == Seat.EMPTY) | (course.slot[c, at] != slot)
-    begins = course.begins[event]
+        read_since = np.where(here, trajectory.since[c, at - 1], read_since)
+        nowhere &= (state == ReplicaState.EMPTY) | (trajectory.slot[c, at] != slot)
+    begins = trajectory.begins[event]
     needs.fresh[step[nowhere & begins]] = True
     bad = np.flatnonzero(np.where(source >= 0, ~readable, anywhere & begins))
     found.breach(
-        "source", step[bad], course.rank[at[bad]], partition=course.partition[at[bad]],
+        "source", step[bad], trajectory.rank[at[bad]], partition=trajectory.partition[at[bad]],
         node=source[bad],
     )  # fmt: skip
-    from_seat = np.flatnonzero(begins & (read_since >= 0))
-    needs.note(course, event[from_seat], read_since[from_seat])
+    from_replica = np.flatnonzero(begins & (read_since >= 0))
+    needs.note(trajectory, event[from_replica], read_since[from_replica])
 
 
-def mark_fresh(found: Findings, course: Course, needs: Needs) -> None:
+def mark_fresh(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
     """Mark the steps that promote, swap or remove a learner of a replica that was nowhere."""
     for column, kinds in (
-        (course.joined, (StepKind.PROMOTE, StepKind.SWAP)),
-        (course.vacated, (StepKind.REMOVE,)),
+        (trajectory.joined, (StepKind.PROMOTE, StepKind.SWAP)),
+        (trajectory.vacated, (StepKind.REMOVE,)),
     ):
-        event = np.flatnonzero(course.event(kinds) & course.begins & (column >= 0))
-        at, col = course.at[event], column[event]
-        learner = course.state[col, at - 1] == Seat.CAUGHT_UP
+        event = np.flatnonzero(trajectory.event(kinds) & trajectory.begins & (column >= 0))
+        at, col = trajectory.at[event], column[event]
+        learner = trajectory.state[col, at - 1] == ReplicaState.CAUGHT_UP
         at, col = at[learner], col[learner]
-        needs.fresh[course.step[at]] = needs.fresh[course.step[course.since[col, at - 1]]]
+        needs.fresh[trajectory.step[at]] = needs.fresh[
+            trajectory.step[trajectory.since[col, at - 1]]
+        ]
 
 
-def check_changes(found: Findings, course: Course, needs: Needs, most: int | None) -> None:
+def check_changes(found: Findings, trajectory: Trajectory, needs: Needs, most: int | None) -> None:
     """Find membership changes that start while too many of the partition are unsettled.
 
     A change is unsettled until its step has finished, and a replica that is promoted on one node
     until it is demoted on the other.
     """
-    event = np.flatnonzero(course.event(CHANGES))
-    at, kind = course.at[event], course.kind[event]
-    begins, ends = course.begins[event], course.ends[event]
+    event = np.flatnonzero(trajectory.event(CHANGES))
+    at, kind = trajectory.at[event], trajectory.kind[event]
+    begins, ends = trajectory.begins[event], trajectory.ends[event]
     stays = (kind == StepKind.PROMOTE) | (kind >= RAISE)
-    column = np.where(stays, course.joined[event], course.vacated[event])
+    column = np.where(stays, trajectory.joined[event], trajectory.vacated[event])
     twin = np.full(len(event), -1, np.int64)
-    own = course.slot[np.maximum(column, 0), at]
-    for c in range(len(course.node)):
-        other = (course.slot[c, at] == own) & (course.state[c, at - 1] == Seat.SERVING)
+    own = trajectory.slot[np.maximum(column, 0), at]
+    for c in range(len(trajectory.node)):
+        other = (trajectory.slot[c, at] == own) & (
+            trajectory.state[c, at - 1] == ReplicaState.SERVING
+        )
         twin = np.where(other & (c != column) & (column >= 0), c, twin)
     closes = begins & (kind == StepKind.DEMOTE) & (twin >= 0)
     opens = ends & (kind == StepKind.PROMOTE) & (twin >= 0)
-    needs.note(course, event[closes], course.since[twin[closes], at[closes] - 1])
+    needs.note(trajectory, event[closes], trajectory.since[twin[closes], at[closes] - 1])
     change = begins.astype(np.int64) - ends - closes + opens
-    delta = np.zeros(len(course.step), np.int64)
+    delta = np.zeros(len(trajectory.step), np.int64)
     delta[at] = change
     unsettled = np.cumsum(delta)
-    base = np.repeat(unsettled[course.initial] - delta[course.initial], course.final
-                     - course.initial + 1)  # fmt: skip
+    base = np.repeat(unsettled[trajectory.initial] - delta[trajectory.initial], trajectory.final
+                     - trajectory.initial + 1)  # fmt: skip
     unsettled -= base
     # what starts and finishes at once counts while it does
     now = unsettled[at - 1] + begins - closes
@@ -259,19 +275,19 @@ def check_changes(found: Findings, course: Course, needs: Needs, most: int | Non
         return
     bad = np.flatnonzero(begins & (now > most))
     found.breach(
-        "change", course.step[at[bad]], course.rank[at[bad]], now[bad] - most,
-        partition=course.partition[at[bad]],
+        "change", trajectory.step[at[bad]], trajectory.rank[at[bad]], now[bad] - most,
+        partition=trajectory.partition[at[bad]],
     )  # fmt: skip
     first = np.flatnonzero(begins)
     found.tight(
-        "change", "", now[first] - most, now[first], most, course.step[at[first]],
-        course.rank[at[first]], partition=course.partition[at[first]],
+        "change", "", now[first] - most, now[first], most, trajectory.step[at[first]],
+        trajectory.rank[at[first]], partition=trajectory.partition[at[first]],
     )  # fmt: skip
     if most == 1:
         follows = np.flatnonzero(
-            begins[1:] & (course.partition[at[1:]] == course.partition[at[:-1]])
+            begins[1:] & (trajectory.partition[at[1:]] == trajectory.partition[at[:-1]])
         )
-        needs.note(course, event[follows + 1], at[follows])
+        needs.note(trajectory, event[follows + 1], at[follows])
 
 
 def live_nodes(cluster: Cluster) -> NDArray[np.bool_]:

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.changes.actions import Act, Acts
-from evenkeel.planning.changes.transition_table import Ends
+from evenkeel.planning.changes.actions import Action, Actions
+from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.resources.table import Resources
 from evenkeel.planning.throttle import Throttle
 
@@ -17,7 +17,7 @@ SLACK = 1.0 + 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Of M acts: where each copies from, how much, how long, and when after its change began.
+    """Of M actions: where each copies from, how much, how long, and when after its change began.
 
     Parameters
     ----------
@@ -37,42 +37,30 @@ class Copies:
     seconds: NDArray[np.float64]
 
     @classmethod
-    def of(cls, cluster: Cluster, ends: Ends, acts: Acts, throttle: Throttle) -> "Copies":
+    def of(
+        cls, cluster: Cluster, transitions: TransitionTable, actions: Actions, throttle: Throttle
+    ) -> "Copies":
         """Choose sources, the replica itself where it lives, and durations."""
-        moves = (acts.act == Act.MOVE) | (acts.act == Act.ADD)
-        source = np.where(moves, _sources(cluster, ends, acts), np.int32(-1))
-        size = np.zeros(len(acts))
+        moves = (actions.action == Action.MOVE) | (actions.action == Action.ADD)
+        source = np.where(moves, _sources(cluster, transitions, actions), np.int32(-1))
+        size = np.zeros(len(actions))
         if cluster.bytes_dimension >= 0:
-            load, p, d = cluster.partitions.load, acts.partition, cluster.bytes_dimension
-            size = np.where(acts.votes, load.voter[p, d], load.non_voter[p, d]) * moves * acts.left
-        seconds = moves * acts.left
-        if throttle.paces:
-            seconds = size / rates_of(cluster, throttle, source, acts.target)
+            load, p, d = cluster.partitions.load, actions.partition, cluster.bytes_dimension
+            size = (
+                np.where(actions.votes, load.voter[p, d], load.non_voter[p, d])
+                * moves
+                * actions.left
+            )
+        seconds = moves * actions.left
+        if throttle.node_bandwidth is not None:
+            seconds = size / throttle.node_bandwidth
         return cls(moves, source.astype(np.int32), size, seconds)
 
-    def durations(self, acts: Acts, changes: int) -> NDArray[np.float64]:
+    def durations(self, actions: Actions, changes: int) -> NDArray[np.float64]:
         """Return how long every change takes, (C,)."""
         longest = np.zeros(changes)
-        np.maximum.at(longest, acts.change, self.seconds)
+        np.maximum.at(longest, actions.change, self.seconds)
         return longest
-
-
-def rates_of(
-    cluster: Cluster, throttle: Throttle, source: NDArray[np.integer], target: NDArray[np.integer]
-) -> NDArray[np.float64]:
-    """Return the bytes per second of each copy: all that its nodes and its way have.
-
-    One copy after another at the full rate moves as many bytes as several that share it, and what
-    waits for the first of them goes on sooner.
-    """
-    widths = (throttle.node_bandwidth, throttle.cluster_bandwidth)
-    rate = np.full(len(source), min((one for one in widths if one is not None), default=np.inf))
-    for by_tier in (throttle.domain_bandwidth, throttle.link_bandwidth):
-        for tier, width in by_tier.items():
-            rate[crosses(cluster, tier, source, target)] = np.minimum(
-                rate[crosses(cluster, tier, source, target)], width
-            )
-    return rate
 
 
 def crosses(
@@ -89,18 +77,16 @@ def _domains(cluster: Cluster, tier: str) -> NDArray[np.int32]:
 
 
 def charge_throttle(
-    resources: Resources, cluster: Cluster, throttle: Throttle, acts: Acts, copies: Copies
+    resources: Resources, cluster: Cluster, throttle: Throttle, actions: Actions, copies: Copies
 ) -> None:
     """Add to ``resources`` what a throttle allows, and what each copy holds of it."""
     rows = np.flatnonzero(copies.moves)
-    change, to, origin = acts.change[rows], acts.target[rows], copies.source[rows]
+    change, to, origin = actions.change[rows], actions.target[rows], copies.source[rows]
     nodes = len(cluster.nodes)
     one = np.ones(len(rows))
     rate = np.zeros(len(rows))
-    if throttle.paces:
-        rate = rates_of(cluster, throttle, origin, to)
-        # what no limit binds takes no time
-        rate[~np.isfinite(rate)] = 0.0
+    if throttle.node_bandwidth is not None and np.isfinite(throttle.node_bandwidth):
+        rate[:] = throttle.node_bandwidth
 
     def hold(
         name: str, most: float | None, count: int, where: NDArray[np.integer],
@@ -127,37 +113,39 @@ def charge_throttle(
     hold("copies", throttle.copies, 1, np.zeros(len(rows), np.int64), one)
 
 
-def _sources(cluster: Cluster, ends: Ends, acts: Acts) -> NDArray[np.int32]:
+def _sources(cluster: Cluster, transitions: TransitionTable, actions: Actions) -> NDArray[np.int32]:
     """Return the node that each act copies from: its own where it lives, else that of another.
 
     Others that stay are asked before those that go; which of them turns with the partition.
     """
     live = np.append(cluster.nodes.serves, False)
-    own = np.where(live[acts.source], acts.source, np.int32(-1))
-    lost = np.flatnonzero((own < 0) & ((acts.act == Act.MOVE) | (acts.act == Act.ADD)))
+    own = np.where(live[actions.source], actions.source, np.int32(-1))
+    lost = np.flatnonzero(
+        (own < 0) & ((actions.action == Action.MOVE) | (actions.action == Action.ADD))
+    )
     if len(lost) == 0:
         return own
-    row = np.searchsorted(ends.partition, acts.partition[lost])
-    slots = ends.before.shape[1]
-    here = ends.before[row]
-    worth = np.where(live[here], np.where(here == ends.after[row], 2, 1), 0)
-    turned = (np.arange(slots) - acts.partition[lost][:, None]) % max(slots, 1)
+    row = np.searchsorted(transitions.partition, actions.partition[lost])
+    slots = transitions.before.shape[1]
+    here = transitions.before[row]
+    worth = np.where(live[here], np.where(here == transitions.after[row], 2, 1), 0)
+    turned = (np.arange(slots) - actions.partition[lost][:, None]) % max(slots, 1)
     best = np.argmax(worth * slots - turned, axis=1)
     lines = np.arange(len(lost))
     # by then it may have moved itself, and be on a node that it only goes by
-    moving = np.flatnonzero(acts.act == Act.MOVE)
-    key = np.sort(acts.replica[moving].astype(np.int64) * (len(acts) + 1) + moving)
-    chosen = ends.replica[row, best]
-    begins = np.searchsorted(acts.change, acts.change[lost])
-    at = np.searchsorted(key, chosen * (len(acts) + 1) + begins) - 1
-    replica, act = np.divmod(np.append(key, -1)[at], len(acts) + 1)
+    moving = np.flatnonzero(actions.action == Action.MOVE)
+    key = np.sort(actions.replica[moving].astype(np.int64) * (len(actions) + 1) + moving)
+    chosen = transitions.replica[row, best]
+    begins = np.searchsorted(actions.change, actions.change[lost])
+    at = np.searchsorted(key, chosen * (len(actions) + 1) + begins) - 1
+    replica, action = np.divmod(np.append(key, -1)[at], len(actions) + 1)
     there = np.where(
-        replica == chosen, acts.target[np.minimum(act, len(acts) - 1)], here[lines, best]
+        replica == chosen, actions.target[np.minimum(action, len(actions) - 1)], here[lines, best]
     )
     own[lost] = np.where(worth[lines, best] > 0, there, -1)
     # where nobody lives, the first that comes is new, and the others are copied from it
     new = lost[own[lost] < 0]
-    began = np.flatnonzero(np.diff(acts.partition[new], prepend=-1))
+    began = np.flatnonzero(np.diff(actions.partition[new], prepend=-1))
     head = new[np.repeat(began, np.diff(np.append(began, len(new))))]
-    own[new] = np.where(head < new, acts.target[head], -1)
+    own[new] = np.where(head < new, actions.target[head], -1)
     return own

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.changes.actions import Act, Acts
+from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.changes.rule_tests import serving_domains
 from evenkeel.planning.resources.table import Resources
 
 
-def charge_groups(resources: Resources, cluster: Cluster, target: Placement, acts: Acts) -> None:
+def charge_groups(
+    resources: Resources, cluster: Cluster, target: Placement, actions: Actions
+) -> None:
     """Add what groups may have per domain, and lack on the nodes of an expression.
 
     A replica that serves counts at both ends of its move where a group may have too many, and at
@@ -26,11 +28,11 @@ def charge_groups(resources: Resources, cluster: Cluster, target: Placement, act
         bound = group_rule == i
         for limit in rule.limits(per_node=False):
             if limit.hard and limit.kind == "spread":
-                _charge_spread(resources, cluster, target, acts, bound, limit.tier, limit.amount)
+                _charge_spread(resources, cluster, target, actions, bound, limit.tier, limit.amount)
         for counts, voters in ((rule.place, False), (rule.voters_place, True)):
             for text, least in counts.items():
                 mask = node_mask(cluster, text)
-                _charge_least(resources, cluster, target, acts, bound, mask, least, voters)
+                _charge_least(resources, cluster, target, actions, bound, mask, least, voters)
 
 
 def _counts(
@@ -48,7 +50,7 @@ def _charge_spread(
     resources: Resources,
     cluster: Cluster,
     target: Placement,
-    acts: Acts,
+    actions: Actions,
     bound: NDArray[np.bool_],
     tier: str,
     most: int,
@@ -62,26 +64,26 @@ def _charge_spread(
     )
     held = bound & (start <= most).all(1) & (end <= most).all(1)
     free = np.where(held[:, None], float(most) - start, np.inf)
-    group = cluster.partitions.group[acts.partition].astype(np.int64)
-    to, origin = domain[acts.target], domain[acts.source]
+    group = cluster.partitions.group[actions.partition].astype(np.int64)
+    to, origin = domain[actions.target], domain[actions.source]
     crosses = held[group] & (to != origin)
     # what is under way has its room from the beginning
-    coming = np.flatnonzero(acts.flying & crosses & (to >= 0))
+    coming = np.flatnonzero(actions.flying & crosses & (to >= 0))
     np.subtract.at(free, (group[coming], to[coming]), 1.0)
     base = resources.add("group", free)
-    one = np.ones(len(acts))
+    one = np.ones(len(actions))
     for where, charge in ((to, resources.claim), (origin, resources.give)):
         rows = np.flatnonzero(crosses & (where >= 0))
         if charge == resources.claim:
-            rows = rows[~acts.flying[rows]]
-        charge(base + group[rows] * size + where[rows], acts.change[rows], one[rows])
+            rows = rows[~actions.flying[rows]]
+        charge(base + group[rows] * size + where[rows], actions.change[rows], one[rows])
 
 
 def _charge_least(
     resources: Resources,
     cluster: Cluster,
     target: Placement,
-    acts: Acts,
+    actions: Actions,
     bound: NDArray[np.bool_],
     mask: NDArray[np.bool_],
     least: int,
@@ -98,14 +100,14 @@ def _charge_least(
     start, end = having(cluster.placement), having(target)
     held = bound & (start >= least) & (end >= least)
     base = resources.add("group", np.where(held, start - float(least), np.inf))
-    group = cluster.partitions.group[acts.partition].astype(np.int64)
-    before, after = inside[acts.source], inside[acts.target]
+    group = cluster.partitions.group[actions.partition].astype(np.int64)
+    before, after = inside[actions.source], inside[actions.target]
     if voters:
-        before, after = before & (acts.was == Role.VOTER), after & acts.votes
-    one = np.ones(len(acts))
+        before, after = before & (actions.was == Role.VOTER), after & actions.votes
+    one = np.ones(len(actions))
     for which, charge in ((before & ~after, resources.claim), (after & ~before, resources.give)):
         rows = np.flatnonzero(which & held[group])
-        charge(base + group[rows], acts.change[rows], one[rows])
+        charge(base + group[rows], actions.change[rows], one[rows])
 
 
 Counts = dict[int, dict[int, NDArray[np.int64]]]
@@ -171,7 +173,7 @@ def ties(cluster: Cluster, target: Placement) -> list[Tie]:
 def tied(
     cluster: Cluster,
     target: Placement,
-    acts: Acts,
+    actions: Actions,
     by_rank: NDArray[np.int32],
     previous: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
@@ -185,10 +187,10 @@ def tied(
     if not held:
         return previous, blocked
     label = _components(len(cluster.partitions.group_names), held)
-    group = cluster.partitions.group[acts.partition]
+    group = cluster.partitions.group[actions.partition]
     of_change = np.zeros(len(by_rank), np.int64)
-    of_change[acts.change] = group
-    first = np.searchsorted(acts.change, np.arange(len(by_rank) + 1))
+    of_change[actions.change] = group
+    first = np.searchsorted(actions.change, np.arange(len(by_rank) + 1))
     tiers = {one.tier for one in held}
     counts = {tier: _counts_after(cluster, cluster.placement, tier) for tier in tiers}
     previous = previous.copy()
@@ -203,7 +205,7 @@ def tied(
         for c in waiting:
             g = int(of_change[c])
             if (own[c] >= 0 and not done[own[c]]) or not _admitted(
-                cluster, held, counts, acts, range(first[c], first[c + 1]), g
+                cluster, held, counts, actions, range(first[c], first[c + 1]), g
             ):
                 left.append(c)
                 continue
@@ -221,12 +223,12 @@ def _admitted(
     cluster: Cluster,
     held: list[Tie],
     counts: dict[int, NDArray[np.int64]],
-    acts: Acts,
+    actions: Actions,
     change: range,
     group: int,
 ) -> bool:
     """Whether rules admit a change; if so, count it."""
-    shifts = shifts_of(cluster, counts, acts, change)
+    shifts = shifts_of(cluster, counts, actions, change)
     for tier, where, by in shifts:
         counts[tier][group, where] += by
     if all(one.kept(counts[one.tier]) for one in held if group in (one.group, one.other)):
@@ -237,15 +239,15 @@ def _admitted(
 
 
 def shifts_of(
-    cluster: Cluster, tiers: Iterable[int], acts: Acts, rows: Iterable[int]
+    cluster: Cluster, tiers: Iterable[int], actions: Actions, rows: Iterable[int]
 ) -> list[tuple[int, int, int]]:
-    """Return in which domains of some tiers acts bring one replica more, or one less."""
+    """Return in which domains of some tiers actions bring one replica more, or one less."""
     found = []
     for tier in tiers:
         domain = serving_domains(cluster, tier)
         for i in rows:
-            to, origin = int(domain[acts.target[i]]), int(domain[acts.source[i]])
-            if acts.act[i] != Act.LEAD and to != origin:
+            to, origin = int(domain[actions.target[i]]), int(domain[actions.source[i]])
+            if actions.action[i] != Action.LEAD and to != origin:
                 found += [(tier, to, 1)] if to >= 0 else []
                 found += [(tier, origin, -1)] if origin >= 0 else []
     return found
@@ -262,16 +264,16 @@ class Tally:
         tables = {tier: _counts_after(cluster, cluster.placement, tier) for tier in self.tiers}
         self.begin: Counts = {t: {g: table[g] for g in groups} for t, table in tables.items()}
 
-    def after(self, counts: Counts, acts: Acts, *, checked: bool = True) -> Counts | None:
+    def after(self, counts: Counts, actions: Actions, *, checked: bool = True) -> Counts | None:
         """Return what a change makes of counts; None if it is checked and rules do not admit it."""
-        group = int(self.cluster.partitions.group[acts.partition[0]])
+        group = int(self.cluster.partitions.group[actions.partition[0]])
         mine = [one for one in self.held if group in (one.group, one.other)]
         if not mine:
             return counts
         then = {tier: dict(rows) for tier, rows in counts.items()}
         for tier in then:
             then[tier][group] = then[tier][group].copy()
-        for tier, where, by in shifts_of(self.cluster, self.tiers, acts, range(len(acts))):
+        for tier, where, by in shifts_of(self.cluster, self.tiers, actions, range(len(actions))):
             then[tier][group][where] += by
         kept = not checked or all(one.kept(then[one.tier]) for one in mine)
         return then if kept else None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.changes.actions import Act, Acts
+from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.resources.table import Resources
 
 ROUNDING = 1e-12
@@ -18,7 +18,7 @@ ROUNDING = 1e-12
 
 
 BLOCK = 1 << 15
-"""Acts that are charged in one go, so that what is worked out for them stays small."""
+"""Actions that are charged in one go, so that what is worked out for them stays small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Effects:
     The last dimension counts replicas.
     """
 
-    act: NDArray[np.intp]
+    action: NDArray[np.intp]
     node: NDArray[np.int32]
     before: NDArray[np.float64]
     peak: NDArray[np.float64]
@@ -48,22 +48,22 @@ def charge_space(
     resources: Resources,
     cluster: Cluster,
     target: Placement,
-    acts: Acts,
+    actions: Actions,
     split: NDArray[np.bool_],
 ) -> Shifts:
-    """Add to ``resources`` the room of nodes and domains, and what acts do to it; return that."""
+    """Add the headroom of nodes and domains, and what actions take of it, and return it."""
     ends = [_carried(cluster, placement) for placement in (cluster.placement, target)]
     # what is under way has its room from the beginning
-    coming = np.flatnonzero(acts.flying)
-    np.add.at(ends[0], acts.target[coming], in_flight(cluster, acts.take(coming)))
+    coming = np.flatnonzero(actions.flying)
+    np.add.at(ends[0], actions.target[coming], in_flight(cluster, actions.take(coming)))
     nodes = _add_nodes(resources, cluster, *ends)
     domains = [_add_domains(resources, cluster, tier, *ends)
                for tier in cluster.topology.tier_capacity]  # fmt: skip
     found = []
-    for some in _blocks(acts):
-        own = acts.take(some)
+    for some in _blocks(actions):
+        own = actions.take(some)
         effects = effects_of(cluster, own)
-        change = own.change[effects.act]
+        change = own.change[effects.action]
         nodes.charge(resources, change, effects.node,
                      effects.before, effects.peak, effects.after)  # fmt: skip
         bare = _without_leads(cluster, own, effects) if domains else effects
@@ -73,10 +73,10 @@ def charge_space(
     return Shifts(*(np.concatenate(one) for one in zip(*found, strict=True)))
 
 
-def _blocks(acts: Acts) -> Iterator[slice]:
-    """Yield acts, some at a time, that divide no change."""
-    opens = np.append(np.flatnonzero(np.diff(acts.change, prepend=-1)), len(acts))
-    cuts = opens[np.unique(np.searchsorted(opens, np.arange(0, len(acts) + BLOCK, BLOCK)))
+def _blocks(actions: Actions) -> Iterator[slice]:
+    """Yield actions, some at a time, that divide no change."""
+    opens = np.append(np.flatnonzero(np.diff(actions.change, prepend=-1)), len(actions))
+    cuts = opens[np.unique(np.searchsorted(opens, np.arange(0, len(actions) + BLOCK, BLOCK)))
                  .clip(max=len(opens) - 1)]  # fmt: skip
     yield from (slice(int(a), int(b)) for a, b in pairwise(np.unique(cuts).tolist()))
 
@@ -150,7 +150,7 @@ def _charge_domains(
     cluster: Cluster,
     room: Room,
     domain: NDArray[np.int32],
-    acts: Acts,
+    actions: Actions,
     effects: Effects,
     split: NDArray[np.bool_],
 ) -> None:
@@ -160,7 +160,7 @@ def _charge_domains(
     so a domain has one at a time.
     """
     inside = domain[effects.node] >= 0
-    key = effects.act[inside] * len(room.free) + domain[effects.node[inside]]
+    key = effects.action[inside] * len(room.free) + domain[effects.node[inside]]
     distinct, index = np.unique(key, return_inverse=True)
     sums = []
     for amount in (effects.before, effects.peak, effects.after):
@@ -168,60 +168,62 @@ def _charge_domains(
         np.add.at(total, index, amount[inside, :-1])
         sums.append(total)
     before, peak, after = sums
-    act, where = np.divmod(distinct, len(room.free))
-    at_once = ((acts.act == Act.MOVE) & ~split)[act][:, None] & ~cluster.transient
+    action, where = np.divmod(distinct, len(room.free))
+    at_once = ((actions.action == Action.MOVE) & ~split)[action][:, None] & ~cluster.transient
     peak = np.where(at_once, np.maximum(before, after), peak)
     load = cluster.partitions.load
     if load.leader is not load.voter:
-        whose = acts.partition[act]
-        was = np.where(acts.led, acts.was, _gives(cluster, acts))[act]
+        whose = actions.partition[action]
+        was = np.where(actions.led, actions.was, _gives(cluster, actions))[action]
         light = (was == Role.NON_VOTER)[:, None]
         alone = np.where(light, load.non_voter[whose], load.voter[whose])
         led, leads = (
-            np.where((np.append(domain, -1)[holder[act]] == where)[:, None], lead, 0.0)
+            np.where((np.append(domain, -1)[holder[action]] == where)[:, None], lead, 0.0)
             for holder, lead in zip(
-                _holders(acts), (load.leader[whose] - alone, (load.leader - load.voter)[whose]),
+                _holders(actions), (load.leader[whose] - alone, (load.leader - load.voter)[whose]),
                 strict=True,
             )
         )  # fmt: skip
         peak += np.maximum(led, leads)
         before, after = before + led, after + leads
-    room.charge(resources, acts.change[act], where, before, peak, after)
+    room.charge(resources, actions.change[action], where, before, peak, after)
 
 
-def _without_leads(cluster: Cluster, acts: Acts, effects: Effects) -> Effects:
-    """Return the effects of acts but for what those who lead weigh more or less."""
+def _without_leads(cluster: Cluster, actions: Actions, effects: Effects) -> Effects:
+    """Return the effects of actions but for what those who lead weigh more or less."""
     if cluster.partitions.load.leader is cluster.partitions.load.voter:
         return effects
-    nobody = np.zeros(len(acts), bool)
-    return effects_of(cluster, replace(acts, led=nobody, leads=nobody), leads=False)
+    nobody = np.zeros(len(actions), bool)
+    return effects_of(cluster, replace(actions, led=nobody, leads=nobody), leads=False)
 
 
-def _gives(cluster: Cluster, acts: Acts) -> NDArray[np.uint8]:
+def _gives(cluster: Cluster, actions: Actions) -> NDArray[np.uint8]:
     """Return the role of who hands over: voters, but for leaders that came in without a vote."""
     start = cluster.placement
-    first = (acts.heir >= 0) & (acts.heir == start.leader_replica[acts.partition])
-    return np.where(first, start.role[acts.heir], np.uint8(Role.VOTER))
+    first = (actions.next_leader >= 0) & (
+        actions.next_leader == start.leader_replica[actions.partition]
+    )
+    return np.where(first, start.role[actions.next_leader], np.uint8(Role.VOTER))
 
 
-def _holders(acts: Acts) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the nodes that lead before acts, and after; -1 for no matter."""
-    led = np.where(acts.led, acts.source, acts.heir_node)
-    return led, np.where(acts.leads, acts.target, np.int32(-1))
+def _holders(actions: Actions) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the nodes that lead before actions, and after; -1 for no matter."""
+    led = np.where(actions.led, actions.source, actions.next_leader_node)
+    return led, np.where(actions.leads, actions.target, np.int32(-1))
 
 
-def effects_of(cluster: Cluster, acts: Acts, *, leads: bool = True) -> Effects:
-    """Return what acts do to nodes: joined, left, stood on, and of who hands over.
+def effects_of(cluster: Cluster, actions: Actions, *, leads: bool = True) -> Effects:
+    """Return what actions do to nodes: joined, left, stood on, and of who hands over.
 
     The last weighs what others do unless leads count.
     """
-    nothing, role, in_place = np.zeros(len(acts), bool), acts.role, acts.stays
-    plain = _weights(cluster, acts.partition, role, nothing)
-    led = _weights(cluster, acts.partition, acts.was, acts.led)
-    settled = _weights(cluster, acts.partition, role, acts.leads)
-    voting = _weights(cluster, acts.partition, np.zeros_like(role), nothing)
-    given = _weights(cluster, acts.partition, _gives(cluster, acts), nothing)
-    leading = _weights(cluster, acts.partition, role, ~nothing) if leads else given
+    nothing, role, in_place = np.zeros(len(actions), bool), actions.role, actions.stays
+    plain = _weights(cluster, actions.partition, role, nothing)
+    led = _weights(cluster, actions.partition, actions.was, actions.led)
+    settled = _weights(cluster, actions.partition, role, actions.leads)
+    voting = _weights(cluster, actions.partition, np.zeros_like(role), nothing)
+    given = _weights(cluster, actions.partition, _gives(cluster, actions), nothing)
+    leading = _weights(cluster, actions.partition, role, ~nothing) if leads else given
     found = []
 
     def add(
@@ -239,19 +241,19 @@ def effects_of(cluster: Cluster, acts: Acts, *, leads: bool = True) -> Effects:
         found.append((rows, node[rows], one, peak, other))
 
     there = np.zeros_like(plain)
-    there[acts.flying] = in_flight(cluster, acts.take(acts.flying))
-    add(~in_place, acts.target, there, plain, settled)
-    add(~in_place, acts.source, led, plain, None)
-    add(in_place, acts.source, led, voting, settled)
-    add(acts.heir >= 0, acts.heir_node, leading, given, given)
+    there[actions.flying] = in_flight(cluster, actions.take(actions.flying))
+    add(~in_place, actions.target, there, plain, settled)
+    add(~in_place, actions.source, led, plain, None)
+    add(in_place, actions.source, led, voting, settled)
+    add(actions.next_leader >= 0, actions.next_leader_node, leading, given, given)
     columns = zip(*found, strict=True)
     return Effects(*(np.concatenate(one) for one in columns))
 
 
-def in_flight(cluster: Cluster, acts: Acts) -> NDArray[np.float64]:
+def in_flight(cluster: Cluster, actions: Actions) -> NDArray[np.float64]:
     """Return what copies that are under way weigh on the nodes that they come to, (n, D + 1)."""
-    weight = _weights(cluster, acts.partition, acts.was, np.zeros(len(acts), bool))
-    counts = np.append(cluster.transient, True) | (acts.act == Act.ADD)[:, None]
+    weight = _weights(cluster, actions.partition, actions.was, np.zeros(len(actions), bool))
+    counts = np.append(cluster.transient, True) | (actions.action == Action.ADD)[:, None]
     return np.where(counts, weight, 0.0)
 
 

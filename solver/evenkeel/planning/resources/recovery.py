@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
-from evenkeel.planning.changes.actions import Act, Acts
-from evenkeel.planning.list_scheduler import Scheduled
+from evenkeel.planning.changes.actions import Action, Actions
+from evenkeel.planning.list_scheduler import Timetable
 from evenkeel.planning.resources.table import Resources
 
 RECOVERY = "recovery"
@@ -23,41 +23,43 @@ def lacking(cluster: Cluster) -> NDArray[np.int64]:
     return np.asarray(wanted - having, np.int64)
 
 
-def repairs(cluster: Cluster, acts: Acts) -> NDArray[np.bool_]:
-    """Return the acts, (M,), by which partitions get what they lack, and those before them.
+def repairs(cluster: Cluster, actions: Actions) -> NDArray[np.bool_]:
+    """Return the actions, (M,), by which partitions get what they lack, and those before them.
 
     What a partition goes through once it lacks nothing any more is no repair.
     """
     live = np.append(cluster.nodes.serves, False)
     lack = lacking(cluster)
-    comes = np.isin(acts.act, (Act.MOVE, Act.ADD)) & live[acts.target]
-    comes &= ~live[cluster.placement.node[acts.replica]]
-    which = np.flatnonzero(comes & (lack > 0)[acts.partition])
+    comes = np.isin(actions.action, (Action.MOVE, Action.ADD)) & live[actions.target]
+    comes &= ~live[cluster.placement.node[actions.replica]]
+    which = np.flatnonzero(comes & (lack > 0)[actions.partition])
     # a replica that goes by a third node comes once
-    which = which[np.sort(np.unique(acts.replica[which], return_index=True)[1])]
-    opens = np.flatnonzero(np.diff(acts.partition[which], prepend=-1))
+    which = which[np.sort(np.unique(actions.replica[which], return_index=True)[1])]
+    opens = np.flatnonzero(np.diff(actions.partition[which], prepend=-1))
     place = np.arange(len(which)) - np.repeat(opens, np.diff(np.append(opens, len(which))))
     last = np.full(len(lack), -1)
-    needed = which[place < lack[acts.partition[which]]]
-    last[acts.partition[needed]] = needed
-    return np.asarray(np.arange(len(acts)) <= last[acts.partition])
+    needed = which[place < lack[actions.partition[which]]]
+    last[actions.partition[needed]] = needed
+    return np.asarray(np.arange(len(actions)) <= last[actions.partition])
 
 
 def charge_recovery(
-    resources: Resources, acts: Acts, free: NDArray[np.bool_], duration: NDArray[np.float64]
+    resources: Resources, actions: Actions, free: NDArray[np.bool_], duration: NDArray[np.float64]
 ) -> None:
     """Let no change begin before those that recover have finished, but for those ``free (C,)``.
 
     The shortest of those is the last: it waits for them, and all others for it alone, so that there
-    are no more arrows than changes.
+    are no more dependencies than changes.
     """
     recovers = np.zeros(resources.changes, bool)
-    mends = np.flatnonzero(acts.recovers & ~acts.blocked)
-    recovers[acts.change[mends]] = True
+    repairing = np.flatnonzero(actions.recovers & ~actions.blocked)
+    recovers[actions.change[repairing]] = True
     others = np.flatnonzero(~recovers & ~free)
     if not (recovers.any() and len(others)):
         return
-    last = np.unique(acts.change[mends[np.diff(acts.partition[mends], append=-1) != 0]])
+    last = np.unique(
+        actions.change[repairing[np.diff(actions.partition[repairing], append=-1) != 0]]
+    )
     last = last[[np.argmin(duration[last])]]
     before = np.setdiff1d(np.flatnonzero(recovers), last)
     base = resources.add(RECOVERY, np.zeros(2))
@@ -70,44 +72,44 @@ def charge_recovery(
 
 def barred(
     cluster: Cluster,
-    acts: Acts,
+    actions: Actions,
     begun: NDArray[np.bool_],
-    schedule: Scheduled,
+    timetable: Timetable,
     previous: NDArray[np.int32],
-) -> Scheduled:
+) -> Timetable:
     """Return a schedule in which all that lacks nothing waits for repairs that wait for none of it.
 
     Repairs that found no room by themselves hold nothing up as the plan is drafted; of those, some
-    may get it from other repairs, or by a detour. As arrows lead from nothing else to them, all
+    may get it from other repairs, or by a detour. As no other dependency leads to them, all
     else may come after them; the last of them waits for the others, and all else for it.
     """
-    count = len(schedule.start)
-    starts = ~np.isnan(schedule.start)
+    count = len(timetable.start)
+    starts = ~np.isnan(timetable.start)
     lacks = np.zeros(count, bool)
-    lacks[acts.change[lacking(cluster)[acts.partition] > 0]] = True
-    mends = np.zeros(count, bool)
-    mends[acts.change[repairs(cluster, acts)]] = True
-    mends &= starts
+    lacks[actions.change[lacking(cluster)[actions.partition] > 0]] = True
+    repairing = np.zeros(count, bool)
+    repairing[actions.change[repairs(cluster, actions)]] = True
+    repairing &= starts
     others = ~lacks & starts & ~begun
-    first = float(schedule.start[others].min(initial=np.inf))
-    if not (schedule.finish[mends] > first).any():
-        return schedule
+    first = float(timetable.start[others].min(initial=np.inf))
+    if not (timetable.finish[repairing] > first).any():
+        return timetable
     led = np.flatnonzero((previous >= 0) & starts)
-    giver = np.concatenate([schedule.giver, previous[led]])
-    taker = np.concatenate([schedule.taker, led.astype(np.int32)])
-    own = _alone(~lacks, schedule.sequence, giver, taker)
-    waited = schedule.sequence[(mends & own)[schedule.sequence]]
-    if not (schedule.finish[waited] > first).any():
-        return schedule
+    giver = np.concatenate([timetable.giver, previous[led]])
+    taker = np.concatenate([timetable.taker, led.astype(np.int32)])
+    own = _alone(~lacks, timetable.sequence, giver, taker)
+    waited = timetable.sequence[(repairing & own)[timetable.sequence]]
+    if not (timetable.finish[waited] > first).any():
+        return timetable
     last, held = waited[-1], np.flatnonzero(others)
     more = np.concatenate([waited[:-1], np.full(len(held), last, np.int32)])
     then = np.concatenate([np.full(len(waited) - 1, last, np.int32), held.astype(np.int32)])
-    order = schedule.sequence[np.argsort(~own[schedule.sequence], kind="stable")]
+    order = timetable.sequence[np.argsort(~own[timetable.sequence], kind="stable")]
     return _later(
         replace(
-            schedule, sequence=order,
-            giver=np.concatenate([schedule.giver, more]).astype(np.int32),
-            taker=np.concatenate([schedule.taker, then]).astype(np.int32),
+            timetable, sequence=order,
+            giver=np.concatenate([timetable.giver, more]).astype(np.int32),
+            taker=np.concatenate([timetable.taker, then]).astype(np.int32),
         ),
         previous,
     )  # fmt: skip
@@ -128,21 +130,21 @@ def _alone(
     return own
 
 
-def _later(schedule: Scheduled, previous: NDArray[np.int32]) -> Scheduled:
-    """Return a schedule, of which the sequence keeps to the arrows, with starts that do."""
+def _later(timetable: Timetable, previous: NDArray[np.int32]) -> Timetable:
+    """Return a schedule, of which the sequence keeps to the dependencies, with starts that do."""
     led = np.flatnonzero(previous >= 0)
-    giver = np.concatenate([schedule.giver, previous[led]])
-    taker = np.concatenate([schedule.taker, led.astype(np.int32)])
+    giver = np.concatenate([timetable.giver, previous[led]])
+    taker = np.concatenate([timetable.taker, led.astype(np.int32)])
     first, ahead = _rows(giver, taker, len(previous))
-    start, finish, wave = schedule.start.copy(), schedule.finish.copy(), schedule.wave.copy()
-    for c in schedule.sequence.tolist():
+    start, finish, wave = timetable.start.copy(), timetable.finish.copy(), timetable.wave.copy()
+    for c in timetable.sequence.tolist():
         mine = ahead[first[c] : first[c + 1]]
         if len(mine):
             begins = max(float(start[c]), float(finish[mine].max()))
             finish[c] += begins - start[c]
             start[c], wave[c] = begins, wave[mine].max() + 1
-    sequence = schedule.sequence[np.argsort(start[schedule.sequence], kind="stable")]
-    return replace(schedule, start=start, finish=finish, wave=wave, sequence=sequence)
+    sequence = timetable.sequence[np.argsort(start[timetable.sequence], kind="stable")]
+    return replace(timetable, start=start, finish=finish, wave=wave, sequence=sequence)
 
 
 def _rows(

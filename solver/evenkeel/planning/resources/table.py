@@ -1,4 +1,4 @@
-"""Resources: everything finite that acts share, as one flat table for the scheduler."""
+"""Resources: everything finite that actions share, as one flat table for the scheduler."""
 
 from dataclasses import dataclass, field
 

@@ -110,7 +110,7 @@ class Publishing(Controller):
         if isinstance(workers, ManualWorkers):
             for scope in Scope:
                 workers.work(scope)
-        cluster = as_told(world.snapshot())
+        cluster = as_reported(world.snapshot())
         if self._follow is not None:
             cluster = self._follow(
                 SimulatedState(
@@ -153,7 +153,7 @@ class Publishing(Controller):
                 self._postponed.add(change.partition)
 
 
-def as_told(cluster: Cluster) -> Cluster:
+def as_reported(cluster: Cluster) -> Cluster:
     """Return a cluster as a pipeline is told of it: who is down says nothing of keeping places."""
     nodes = cluster.nodes
     since = read_only(np.full(len(nodes), np.nan))
