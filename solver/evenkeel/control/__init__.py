@@ -1,4 +1,4 @@
-"""Control: what runs again and again on a cluster that changes.
+"""Control: a pipeline that rebalances a cluster continually as it changes.
 
 >>> from evenkeel.control import Delay, Pipeline
 >>> pipeline = Pipeline("balance", delay=Delay(seconds=600.0))

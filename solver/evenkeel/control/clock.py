@@ -1,11 +1,11 @@
-"""What time it is: the system's clock, or one that a test or a simulation turns by hand."""
+"""Clocks: the system's, or one that a test or a simulation sets."""
 
 import time
 from abc import ABC, abstractmethod
 
 
 class Clock(ABC):
-    """Tells the time.
+    """A source of the current time.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class SystemClock(Clock):
 
 
 class ManualClock(Clock):
-    """A clock that stands still until it is told to go on.
+    """A clock that stands still until it is advanced.
 
     Parameters
     ----------

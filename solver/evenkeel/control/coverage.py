@@ -1,4 +1,4 @@
-"""Which partitions are short of replicas that serve, and how they are covered at once.
+"""Coverage: partitions short of serving replicas, and the replicas added for them at once.
 
 What is added here is never kept: it goes with the next best possible.
 """
@@ -21,13 +21,13 @@ BROKEN_BY_ADDING = frozenset({
 
 
 def needed(cluster: Cluster) -> NDArray[np.int32]:
-    """Tell how many replicas of each partition must serve."""
+    """Return how many replicas of each partition must serve."""
     parts = cluster.partitions
     return memoize(parts, "needed", lambda: np.minimum(parts.min_active, parts.replicas))
 
 
 def is_short(bound: Bound, cluster: Cluster, serving: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which partitions have fewer replicas that serve than they must have."""
+    """Return which partitions have fewer replicas that serve than they must have."""
     served: NDArray[np.integer] = bound.lengths
     if bound.sits_outside(serving):
         here = bound.present
@@ -88,7 +88,7 @@ def covered(
 
 
 def breaks_nothing(before: Assignment, after: Assignment, view: Cluster) -> bool:
-    """Tell whether what was added breaks no hard rule anew, nor one further than before."""
+    """Return whether what was added breaks no hard rule anew, nor one further than before."""
     now = audit(view, after.as_placement)
     if not any(now.counts[kind] for kind in BROKEN_BY_ADDING):
         return True

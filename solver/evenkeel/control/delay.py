@@ -1,4 +1,4 @@
-"""Delay windows: for how long a node that is down keeps its places.
+"""Delay windows: the time for which a node that is down keeps its replicas.
 
 References
 ----------
@@ -59,7 +59,7 @@ class Delay:
 
 @dataclass
 class Absences:
-    """Since when nodes have not been serving, for those that do not say it themselves.
+    """Since when nodes have not been serving, for those without a time of their own.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Absences:
     seen: dict[str, float] = field(default_factory=dict)
 
     def since(self, nodes: Nodes, now: float) -> NDArray[np.float64]:
-        """Tell since when each node has been down."""
+        """Return since when each node has been down."""
         down = np.flatnonzero(~nodes.alive)
         since = np.full(len(nodes), np.inf)
         since[down] = nodes.since[down]
@@ -82,7 +82,7 @@ class Absences:
 
 
 def window_ends(nodes: Nodes, since: NDArray[np.float64], delay: Delay) -> NDArray[np.float64]:
-    """Tell when each node that is down loses its places.
+    """Return when each node that is down loses its places.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def window_ends(nodes: Nodes, since: NDArray[np.float64], delay: Delay) -> NDArr
 
 
 def active_nodes(nodes: Nodes, ends: NDArray[np.float64], now: float) -> NDArray[np.bool_]:
-    """Tell which nodes keep their places.
+    """Return which nodes keep their places.
 
     Examples
     --------

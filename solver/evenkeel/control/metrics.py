@@ -1,4 +1,4 @@
-"""What a pipeline counts and times, as plain numbers and as structured log records.
+"""Metrics of a pipeline: counters, gauges and times, as numbers and structured log records.
 
 References
 ----------
@@ -106,7 +106,7 @@ class Metrics:
 
 
 def baseline_divergence(best: Assignment, baseline: Assignment) -> float:
-    """Tell how much of the best possible is not where the baseline wants it.
+    """Return how much of the best possible is not where the baseline wants it.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Health:
     max_capacity_usage_gauge : float
         Highest share of a node's capacity that is used, over nodes and dimensions.
     missing_top_state_partition_gauge : int
-        Partitions that nobody leads who serves, though somebody leads others.
+        Partitions without a serving leader, in clusters with leaders.
     missing_replica_partition_gauge : int
         Partitions with fewer replicas that serve than they want.
     missing_min_active_replica_partition_gauge : int
@@ -141,7 +141,7 @@ class Health:
         Partitions that are not where they should be.
     pending_recovery_rebalance_replica_gauge : int
         Replicas that have to come up where too few serve now: fewer than ``min_active``, or, where
-        nothing is said of that, than are wanted.
+        that is not set, than are wanted.
     pending_load_rebalance_replica_gauge : int
         All others that have to come up.
     average_partition_weight : dict of str to float
@@ -149,7 +149,7 @@ class Health:
 
     Notes
     -----
-    What Helix says of throttling has no counterpart: nothing is carried out here.
+    Helix's metrics of throttling have no counterpart: nothing is carried out here.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Names of two snapshots: whether they are the same, and what became of each."""
+"""Names of two snapshots: whether they are equal, and the old number of each."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ from evenkeel.model.names import Names
 
 
 def same_names(one: Names, other: Names) -> bool:
-    """Tell whether names are the same, at once where they usually are.
+    """Return whether names are the same, at once where they usually are.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def same_names(one: Names, other: Names) -> bool:
 
 
 def numbers(before: Names, now: Names) -> NDArray[np.int32]:
-    """Tell what the number of each name was before.
+    """Return what the number of each name was before.
 
     Examples
     --------

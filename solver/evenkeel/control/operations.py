@@ -1,4 +1,4 @@
-"""What an operator has said about a node, in the flags that methods read.
+"""Helix's instance operations, turned into the node flags that methods read.
 
 References
 ----------
@@ -39,7 +39,7 @@ class Operation(Enum):
     SWAP_IN = "SWAP_IN"
     """Hold what the node holds for which it stands, to take its place."""
     UNKNOWN = "UNKNOWN"
-    """Nobody knows: everything on it is dropped."""
+    """Unknown: everything on it is dropped."""
 
 
 FLAGS = {
@@ -61,12 +61,12 @@ FLAGS = {
 def with_operations(
     cluster: Cluster, operations: Sequence[Operation | str], online: ArrayLike
 ) -> Cluster:
-    """Return a cluster whose nodes do what they were told.
+    """Return a cluster whose nodes have the flags of their operations.
 
     Parameters
     ----------
     cluster : Cluster
-        N nodes; ``since`` should say since when a node has been offline or disabled, whichever was
+        N nodes; ``since`` should hold when a node went offline or was disabled, whichever was
         first.
     operations : sequence of Operation or str
         One for each node.
@@ -86,27 +86,29 @@ def with_operations(
     Examples
     --------
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[1.0]])
-    >>> told = with_operations(c, ["ENABLE", "EVACUATE"], [True, True])
-    >>> told.nodes.alive.tolist(), told.nodes.keeps.tolist()
+    >>> changed = with_operations(c, ["ENABLE", "EVACUATE"], [True, True])
+    >>> changed.nodes.alive.tolist(), changed.nodes.keeps.tolist()
     ([True, True], [True, False])
     """
     faults = FaultList()
     nodes = cluster.nodes
     there = as_array(faults, "online", online, np.bool_, (len(nodes),))
-    told = []
+    read = []
     if len(operations) != len(nodes):
         faults.add("operations", len(operations), f"needs one for each of {len(nodes)} nodes")
     for i, given in enumerate(operations):
         try:
-            told.append(Operation(given))
+            read.append(Operation(given))
         except ValueError:
             known = ", ".join(one.value for one in Operation)
             faults.add(f"operations[{i}]", given, f"is none of {known}")
             continue
-        if told[-1] is Operation.SWAP_IN and i < len(nodes) and nodes.stands_for[i] < 0:
-            faults.add(f"operations[{i}]", told[-1].value, "needs stands_for to say for whom")
+        if read[-1] is Operation.SWAP_IN and i < len(nodes) and nodes.stands_for[i] < 0:
+            faults.add(
+                f"operations[{i}]", read[-1].value, "needs stands_for: the node that it replaces"
+            )
     faults.raise_if_any()
-    spelled = [FLAGS[one, bool(is_there)] for one, is_there in zip(told, there, strict=True)]
+    spelled = [FLAGS[one, bool(is_there)] for one, is_there in zip(read, there, strict=True)]
     table = np.array(spelled, np.bool_).reshape(len(nodes), 5).T
     flags: dict[str, Any] = {
         name: read_only(np.ascontiguousarray(column))
@@ -116,7 +118,7 @@ def with_operations(
 
 
 def successors(nodes: Nodes) -> NDArray[np.int32] | None:
-    """Tell who holds what each node held, now that swaps are complete.
+    """Return who holds what each node held, now that swaps are complete.
 
     Examples
     --------
@@ -130,7 +132,7 @@ def successors(nodes: Nodes) -> NDArray[np.int32] | None:
 
 
 def _successors(nodes: Nodes) -> NDArray[np.int32] | None:
-    """Work out what `successors` tells."""
+    """Compute the result of `successors`."""
     if not (nodes.stands_for >= 0).any():
         return None
     holds = nodes.may_hold

@@ -1,4 +1,4 @@
-"""The pipeline that never waits: what must be done is done at once, the rest beside it.
+"""Asynchronous pipeline: repairs synchronously, rebalances in the background.
 
 A step looks at a snapshot of the cluster. If partitions sit on nodes that will not come back, it
 stops the partial rebalance that may be running, places just those, and keeps the result. It starts
@@ -71,11 +71,11 @@ class Pipeline:
         Called without arguments when another step would find something new. It runs on the thread
         of a worker, and may run the step itself.
     kills_partial : bool, optional
-        Whether an emergency stops a partial rebalance that runs, as the redesign says, or lets it
+        Whether an emergency stops a partial rebalance that runs, as in the redesign, or lets it
         finish in vain, as Helix does.
     overwrite_from : "baseline" or "best_possible", optional
         Where replicas are added for partitions that are short: where the baseline has them, as the
-        redesign says, unless that breaks a rule; or as the best possible leaves room, as Helix
+        redesign does, unless that breaks a rule; or as the best possible leaves room, as Helix
         does.
     seed : int, optional
         All randomness comes from it.
@@ -181,7 +181,7 @@ class Pipeline:
         Returns
         -------
         bool
-            Whether everything is at rest. With workers that somebody else tells what to do it may
+            Whether everything is at rest. With manual workers it may
             never be.
         """
         return self._background.wait(timeout)
@@ -204,7 +204,7 @@ class Pipeline:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Counters and gauges as they are now; ``control.metrics.Numbers`` says what they are."""
+        """Counters and gauges as they are now; ``control.metrics.Numbers`` describes them."""
         return self._metrics.snapshot()
 
     @property
@@ -214,7 +214,7 @@ class Pipeline:
 
     @property
     def clock(self) -> Clock:
-        """What it tells the time by."""
+        """The clock."""
         return self._clock
 
     @property
@@ -282,9 +282,11 @@ class Pipeline:
         )
 
     def _one_leads(self, cluster: Cluster) -> NDArray[np.bool_]:
-        """Partitions in which one replica leads at most: all, unless the engine says otherwise."""
-        told = getattr(self._engine, "one_leads", None)
-        return np.ones(len(cluster.partitions), np.bool_) if told is None else told(cluster)
+        """Partitions in which one replica leads at most: all, or those of ``one_leads``."""
+        one_leads = getattr(self._engine, "one_leads", None)
+        return (
+            np.ones(len(cluster.partitions), np.bool_) if one_leads is None else one_leads(cluster)
+        )
 
     def _rescue(self, view: View, failures: list[CalculationFailed]) -> bool:
         """Place what sits on lost nodes anew, and keep that."""

@@ -1,4 +1,4 @@
-"""What one synchronous step of a pipeline returns."""
+"""The result of one synchronous step of a pipeline."""
 
 from dataclasses import dataclass, replace
 
@@ -125,15 +125,15 @@ class PipelineResult:
         return int(joined(was, self.placement).sum())
 
     def __repr__(self) -> str:
-        said = [
+        parts = [
             name
             for name in ("emergency", "overwritten", "partial_started", "baseline_started")
             if getattr(self, name)
         ]
-        said += [f"{len(self.failures)} failures"] if self.failures else []
+        parts += [f"{len(self.failures)} failures"] if self.failures else []
         return (
             f"<PipelineResult: best possible {self.best_version}, baseline "
-            f"{self.baseline_version}{''.join(f', {one}' for one in said)}>"
+            f"{self.baseline_version}{''.join(f', {one}' for one in parts)}>"
         )
 
 
@@ -163,7 +163,7 @@ def plan_towards(
                 row[max(free, key=lambda slot: alike(domain, was[slot], n))] = n
         node[begin:end] = row
         leads = top[wanted.first[p] : wanted.first[p + 1]]
-        # whom nobody names as a leader the planner finds one for
+        # the planner finds leaders for partitions without one
         leader[p] = row.index(int(leads[0])) if len(leads) and leads[0] >= 0 else -1
     target = before.replaced(node, leader)
     return plan(replace(cluster, placement=before), target, throttle=throttle, protocol=protocol)

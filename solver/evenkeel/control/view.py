@@ -1,6 +1,6 @@
-"""How the pipeline sees a cluster: with the delay windows applied, and knowing what is new.
+"""The pipeline's view of a cluster: delay windows applied, changes since the last snapshot noted.
 
-Whether nodes serve is no part of it: a baseline says where everything would be if they all did.
+Whether nodes serve is no part of it: a baseline is the placement if they all did.
 Arrays are compared by identity first, so that a snapshot derived from the last one costs nothing.
 
 References
@@ -131,7 +131,7 @@ class Views:
 def _with_names_of(last: Cluster, cluster: Cluster) -> Cluster:
     """A cluster with the very names of another one, where they are equal.
 
-    To compare names takes longer than all else; after this they are told apart by identity.
+    To compare names takes longer than all else; after this they are compared by identity.
     """
     nodes, partitions = cluster.nodes, cluster.partitions
     if nodes.names is not last.nodes.names and same_names(nodes.names, last.nodes.names):
@@ -158,7 +158,7 @@ class Changes:
 
 
 def assignable(cluster: Cluster) -> NDArray[np.bool_]:
-    """Tell which nodes a baseline is for: those that serve and keep, and those that are down.
+    """Return which nodes a baseline is for: those that serve and keep, and those that are down.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def changes(before: Cluster, now: Cluster) -> Changes:
 
 
 def same_standing(before: Cluster, now: Cluster) -> bool:
-    """Tell whether the nodes' states are the same."""
+    """Return whether the nodes' states are the same."""
     was, nodes = before.nodes, now.nodes
     return all(
         _same(getattr(was, name), getattr(nodes, name))
@@ -206,7 +206,7 @@ def same_standing(before: Cluster, now: Cluster) -> bool:
 
 
 def digests(cluster: Cluster) -> dict[str, str]:
-    """Sum up a snapshot, so that a later process can tell whether it still is the same."""
+    """Sum up a snapshot, so that a later process can detect changes."""
     parts = {
         Change.CLUSTER: _of_cluster(cluster),
         Change.NODES: _of_nodes(cluster),

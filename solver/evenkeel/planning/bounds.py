@@ -1,4 +1,4 @@
-"""Bounds: how long a plan takes at least, under its throttle, in whatever order.
+"""Lower bounds on the makespan of a plan under its throttle, for any order of its copies.
 
 Each piece holds some places for itself, so that two that share one come one after the other, and so
 do pieces any two of which share one, though there may be none that all of them hold. That is the
@@ -169,7 +169,7 @@ class _Copies:
             return cls(row, size, ways, _alone(size, ways))
         lasts = steps.finish[row] - steps.start[row]
         alone = np.where(lasts > 1.0 - ROUNDING, 1.0, lasts)
-        if throttle.windows is not None:  # of a part, nobody knows how long it ran within them
+        if throttle.windows is not None:  # the share of a partial copy within them is unknown
             alone[(cluster.placement.flags[steps.replica[row]] & Flag.INCOMING) != 0] = 0.0
         return cls(row, size, ways, alone)
 

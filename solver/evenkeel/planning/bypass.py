@@ -1,4 +1,4 @@
-"""Staging: moves that wait for one another in a circle are let loose through a spare node."""
+"""Bypass moves: dependency cycles are broken by moving a replica via a spare node."""
 
 from collections.abc import Collection
 from dataclasses import fields

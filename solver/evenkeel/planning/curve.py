@@ -1,4 +1,4 @@
-"""Curve: how level the cluster is against the bytes that a plan has copied."""
+"""Curve: over-utilisation of the cluster against the bytes that a plan has copied."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Under way: what an observed state says of copies in flight, before a plan goes on."""
+"""Copies in flight: those that an observed state shows, and those that a resumed plan drops."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -171,16 +171,16 @@ def settled(
     at_home: Placement,
     flights: Flights,
     wanted: Placement,
-    resumed_plan: Steps | None = None,
+    continued: Steps | None = None,
 ) -> Settled:
-    """Say which copies to the replicas of an observed cluster go on from where these serve.
+    """Return which copies to the replicas of an observed cluster continue from where these serve.
 
     One goes on if a slot of its partition is to have its node as ``wanted``, or is copied there
-    first by the steps ``onwards``.
+    first by the steps ``continued``.
     """
     now = cluster.placement
     home, flags = at_home.node, at_home.flags.copy()
-    going = _first_copies(resumed_plan, now)
+    going = _first_copies(continued, now)
     node, left = home.copy(), np.ones(len(now.node))
     cancelled = []
     names, nodes = cluster.partitions.names, cluster.nodes.names

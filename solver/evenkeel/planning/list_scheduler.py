@@ -1,4 +1,4 @@
-"""Scheduling: hands changes and resources to the kernel, and takes back when each one starts."""
+"""List scheduler: the start time of each change under finite resources, computed by a kernel."""
 
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ class Timetable:
     gift_first : ndarray of int64, shape (C + 1,)
     gift_on : ndarray of int32, shape (G,)
         Resources to which each change gives back.
-    squeaky_wheel : Hurry or None
+    squeaky_wheel : SqueakyWheel or None
         What it was to heed, if anything, so as to end soon.
     """
 

@@ -1,4 +1,4 @@
-"""Observed: what a system shows of a plan's replicas, brought into the plan's slots."""
+"""Observed states: replicas as a system shows them, matched to the slots of a plan."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -140,7 +140,7 @@ def _seated(
         ways, before = routes.of(p), start.node[mine].tolist()
         row = [_furthest(way, place, coming, before) for way in ways]
         held = [n for n in row if n >= 0]
-        if len({*held}) < len(held):  # who trade nodes by way of a third: the order seen tells
+        if len({*held}) < len(held):  # slots that trade nodes via a third: the order seen decides
             row = seen if len(seen) == len(row) else _each_once(ways, place)
         # what a copy replaces is where its slot was, and is not another replica
         known = {*row, *(was for n, way in zip(row, ways, strict=True) for was in _past(way, n))}
@@ -171,7 +171,7 @@ def _seated(
 def _furthest(way: list[int], place: Mapping[int, int], coming: set[int], before: list[int]) -> int:
     """Return the last node of a slot's way that is there, -1 for none.
 
-    It waits where another was only once it has left its own, or is said to be on its way.
+    It waits where another was only once it has left its own, or is reported to be in flight.
     """
     was, *stops, wanted = way
     if wanted in place:
@@ -187,7 +187,7 @@ def _left(
 ) -> list[int]:
     """Return the node that each slot leaves and that is still there, -1 for none.
 
-    A node is left by one slot: by what is said to be on its way, or by who waited there last.
+    A node is left by one slot: by the slot reported in flight, or by the last one to wait there.
     """
     homes = [next((was for was in reversed(_past(way, n)) if was in place), -1)
              for n, way in zip(row, ways, strict=True)]  # fmt: skip

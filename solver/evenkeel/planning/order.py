@@ -1,4 +1,4 @@
-"""Order: which change goes first among those that may start."""
+"""Priorities of the list scheduler: the rank of each change among those that may start."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,7 +140,7 @@ def busiest(
 ) -> NDArray[np.float64]:
     """Return the seconds that the busier end of each change's copies takes for all of its own.
 
-    An end without slots or a bandwidth takes any number at once, and holds up nobody.
+    An end without slots or a bandwidth takes any number at once, and delays no copy.
     """
     rows = np.flatnonzero(copies.moves)
     found = np.zeros(changes)

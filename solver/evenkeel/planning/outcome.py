@@ -1,4 +1,4 @@
-"""Outcome: the placement that steps lead to, and the roles on the way."""
+"""Outcome: the placement that steps lead to, intermediate roles, and blocked replicas."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ def outcome(
     done[replica] = True
     done &= node == target.node
     flags[done] = target.flags[done]
-    # what was nowhere, or is nowhere now, has the role that the target says
+    # what was nowhere, or is nowhere now, has its role in the target
     done &= (start.node < 0) | (node < 0)
     role[done] = target.role[done]
     recast = np.flatnonzero(steps.in_place[rows])

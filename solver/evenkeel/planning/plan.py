@@ -65,12 +65,12 @@ class Plan(Reported, Shown):
     towards : Placement or None
         Of the beginning of a longer plan: where that one leads. What that breaks in the end is not
         asked of its beginning either. And of a plan that leaves some of what was asked as it is,
-        because what it would be copied from is down, say: what was asked, if that bounds what nodes
+        because its source is down: the target that was asked for, if it bounds what nodes
         and groups may have.
     cancelled : tuple of Cancelled
         Of a plan that was gone on with: copies in flight that are to be dropped first.
     undeclared : bool
-        Whether nobody said where it leads, as of a plan that another tool wrote: its target is
+        Whether its target is not known, as of a plan that another tool wrote: its target is
         where it ends, and ``check`` asks all that the beginning keeps of that, too.
     in_flight : ndarray of int32, shape (K,), or None
         Of a plan that was gone on with: the node that each replica is on, or is being copied to as
@@ -106,7 +106,7 @@ class Plan(Reported, Shown):
 
     @property
     def complete(self) -> bool:
-        """Whether it leads to the target; else ``blocked`` says what is left, if the planner knows.
+        """Whether it leads to the target; else ``blocked`` lists the rest, if the planner knows.
 
         A plan from a file may lack steps, and then nothing is blocked.
         """
@@ -168,7 +168,7 @@ class Plan(Reported, Shown):
     def regressions(self) -> Mapping[str, int]:
         """What its end breaks that the beginning keeps, by kind, as of a ``Result``.
 
-        Steps are safe on the way to whatever target was given: this says what the target itself
+        Steps are safe on the way to any target: these are the rules that the target itself
         breaks.
         """
         # what moves counts on both ends while it does, which is over in the end
@@ -290,7 +290,7 @@ class Plan(Reported, Shown):
         Parameters
         ----------
         observed : Cluster or Placement
-            Where replicas are now; a cluster also says which nodes still live. A replica that is
+            Where replicas are now; a cluster also states which nodes are alive. A replica that is
             flagged ``INCOMING``, or is seen beside the one that it replaces, is on its way to its
             node: it still serves where this plan had it before. Its copy goes on from the beginning
             of the new plan, or is ``cancelled`` if its node has died or is not where it is to be.
@@ -324,7 +324,7 @@ class Plan(Reported, Shown):
         *,
         arrived: Arrived | None = None,
     ) -> Progress:
-        """Tell how far the plan has come from where replicas are seen.
+        """Return the progress of the plan, judged by where replicas are seen.
 
         Parameters
         ----------
@@ -400,7 +400,7 @@ class Plan(Reported, Shown):
         return self.rows_of(np.arange(len(self)))
 
     def explain(self, partition: str | int) -> str:
-        """Say what happens to a partition, when, and what each of its steps waits for, and why.
+        """Describe the steps of a partition, their times, and what each of them waits for.
 
         Parameters
         ----------

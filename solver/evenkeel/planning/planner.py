@@ -1,7 +1,7 @@
 """Planner: from a cluster and a target to a plan.
 
 Copies of a partition that come one after another are an open shop (Gonzalez and Sahni 1976) with
-the nodes: no order of theirs is given. So all is scheduled once as if every order were safe; then
+the nodes: their order is not given. So all is scheduled once as if every order were safe; then
 each partition takes the order that this found, or the next to it that its rules admit.
 """
 
@@ -126,10 +126,9 @@ def plan(
 class _Aim(NamedTuple):
     """A target, the replicas that cannot join their node there, (K,), and what changes.
 
-    Of them ``waits`` are those of a partition that lists who is down, and ``unreplaced`` those on
-    nodes that are down whose place nobody takes. Slots that are ``free`` may trade what they are to
-    become. If something is ``bound``, nothing may carry more than that does,
-    though it is not all that the target is.
+    Of them ``waits`` are those of a partition that lists a replica on a dead node, and
+    ``unreplaced`` those on dead nodes without a replacement. ``free`` slots may trade their targets.
+    If there is a ``bound``, loads stay within it, although it is not the whole target.
     """
 
     target: Placement
@@ -180,7 +179,7 @@ def planned(
     What it may carry is what ``towards`` does, if that is given.
     """
     start = cluster.placement
-    # nobody is to take a leader away
+    # no step takes leadership away without a successor
     led = (target.leader_node < 0) & (np.append(target.node, -1)[start.leader_replica] >= 0)
     asked = target if towards is None else towards
     target = led_where_there_is_room(cluster, target, np.where(led, start.leader, -1))
@@ -317,7 +316,7 @@ def _otherwise(
 ) -> Schedule:
     """Return a schedule that does without leaders and third nodes for which there was no room.
 
-    What such would lead in between others do, or nobody; detours go by way of other nodes.
+    Other replicas lead in between, or none; detours use other nodes.
     """
     cluster, target, best = schedule.cluster, schedule.target, schedule
     unfit = np.zeros(len(target.node), bool)
@@ -496,7 +495,7 @@ def _beyond_reach(cluster: Cluster, aim: _Aim) -> tuple[Blocked, ...]:
         elif alone:
             lacks = _stays(nodes[begin])
         elif waits:
-            lacks = "list of its replicas that names nobody who is down"
+            lacks = "replica list without a dead node"
         found.append(Blocked(partitions[p], k, nodes[begin], nodes[end], lacks, -1, word))
     return tuple(found)
 
@@ -523,7 +522,7 @@ def _word(actions: Actions, i: int) -> str:
 
 
 def _lack(schedule: Schedule, change: int) -> str:
-    """Say what a change waits for in vain."""
+    """Return the resource that blocks a change, in words."""
     resource = int(schedule.timetable.lacks[change])
     if resource < 0:
         return "turn: another change of the partition is blocked"

@@ -1,4 +1,4 @@
-"""Progress: how far a plan has come, told from where replicas are seen."""
+"""Progress: which steps of a plan are done, judged by where replicas are seen."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,9 +36,9 @@ class Progress:
     astray : tuple of str
         Replicas that are where the plan never has them, as ``partition[slot] on node``.
     elapsed : float or None
-        Seconds since the plan began, if they were told.
+        Seconds since the plan began, if given.
     left_of : ndarray of float64, shape (S,), or None
-        Share of each copy that has not arrived; None where nobody has said.
+        Share of each copy that has not arrived; None where unknown.
     alive : ndarray of bool, shape (N,), or None
         Nodes that still live; None for all.
 
@@ -100,7 +100,7 @@ class Progress:
     def left(self) -> float:
         """Seconds that what is left takes at the plan's pace: its longest chain.
 
-        Of a copy that is under way counts what has not arrived, all of it where nobody has said.
+        Of a copy in flight the share that has not arrived counts, all of it where unknown.
         """
         steps = self.plan.steps
         lasts = (self._open * (steps.finish - steps.start)).tolist()
@@ -113,7 +113,7 @@ class Progress:
 
     @property
     def left_so_far(self) -> float | None:
-        """Seconds left at the pace so far; None until that can be told."""
+        """Seconds left at the pace so far; None until it is known."""
         came = self.plan.makespan - self.left
         if self.elapsed is None or came <= 0.0:
             return None
@@ -145,8 +145,8 @@ class Progress:
         for word, which in (("under way", np.flatnonzero(self.under_way)), ("next", to_come)):
             if len(which):
                 rows = plan.rows_of(which[:SHOWN])
-                told = ", ".join(f"{way_of(row)} of {row.partition}" for row in rows)
-                lines.append(f"{word}: {told}{_more(len(which))}")
+                moves = ", ".join(f"{way_of(row)} of {row.partition}" for row in rows)
+                lines.append(f"{word}: {moves}{_more(len(which))}")
         if self.astray:
             lines.append(f"off the plan: {', '.join(self.astray[:SHOWN])}{_more(len(self.astray))}")
         if plan.blocked:
@@ -161,10 +161,10 @@ def progress_of(
     flights: Flights,
     alive: NDArray[np.bool_],
 ) -> Progress:
-    """Tell which steps are done from where replicas are, who leads, and which nodes live.
+    """Return which steps are done, judged by replicas, leaders and live nodes.
 
     A replica has passed the copies that lead to its node. Of those flagged ``INCOMING`` the copy is
-    under way. Leadership goes with the rest of its change, or alone is told from the leader.
+    under way. Leadership goes with the rest of its change, or alone is judged by the leader.
     """
     steps, first = plan.steps, plan.cluster.placement.first
     copies = np.flatnonzero(steps.kind == StepKind.COPY)

@@ -66,7 +66,7 @@ class Protocol:
             ``"plain"``, ``"kafka"`` (a reassignment exchanges the whole set, KIP-455),
             ``"cockroach"`` (learners, joint consensus, and roles that change in place), ``"ceph"``
             (a remapped placement group backfills, then its set is exchanged whole; the primary
-            follows from the order; its pool says how many replicas it has),
+            follows from the order; its pool states how many replicas it has),
             ``"helix"`` (states of a replica: one more serves before one less does) or
             ``"longhorn"`` (a replica is added, rebuilt, and another deleted after it).
 
@@ -82,8 +82,8 @@ class Protocol:
         """
         if name not in PRESETS:
             known = sorted(PRESETS)
-            told = f"unknown protocol; known: {known}{did_you_mean(str(name), known)}"
-            raise InvalidInput([Fault("protocol", name, told)])
+            reason = f"unknown protocol; known: {known}{did_you_mean(str(name), known)}"
+            raise InvalidInput([Fault("protocol", name, reason)])
         return PRESETS[name]
 
 

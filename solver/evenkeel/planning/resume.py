@@ -1,4 +1,4 @@
-"""Onwards: a plan from a state on the way of another, its copies in flight going on."""
+"""Resume: a plan from an intermediate state of another, whose copies in flight continue."""
 
 from dataclasses import replace
 

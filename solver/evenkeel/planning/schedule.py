@@ -1,4 +1,4 @@
-"""Schedule: actions with all that they need and when each may start, before they become steps."""
+"""Schedule: actions with their resources and start times, and the steps made of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class Slack:
     loose : ndarray of int32
         Partitions of which one change may come before another, whatever their numbers are.
     begins : ndarray of float64, shape (C,) or (0,)
-        What begins earlier here goes first, instead of what its rank says; none for the latter.
+        What begins earlier here goes first, whatever its rank; none for the order of ranks.
     """
 
     loose: NDArray[np.int32]
@@ -148,7 +148,7 @@ class Schedule:
         held_back[actions.change[actions.blocked]] = True
         squeaky_wheel = None
         if throttle.limits_copies and previous is chain:
-            # what is under way goes first, and groups that were told to
+            # copies in flight go first, then groups with a priority
             fixed = rank if throttle.priority else ~begun(cluster, actions, count) + 0
             squeaky_wheel = SqueakyWheel(
                 fixed, rank, least_seconds(actions, copies, throttle, lasts)

@@ -1,4 +1,4 @@
-"""Search: every order of a few changes, by the bytes that detours cost, where scheduling is stuck.
+"""Search over all orders of a few blocked changes, by the bytes that bypass moves cost.
 
 Uniform-cost search (Dijkstra 1959) over what has been done and what waits on a spare node. One
 change at a time is enough: what may run side by side may run one after another.
@@ -35,7 +35,7 @@ STATES = 3000
 """States that are looked at."""
 
 STAGES = 2000
-"""Stages of a partition that are told apart."""
+"""Stages of a partition that are distinguished."""
 
 Reached = tuple[int, ...]
 """Which of its stages each partition has reached."""
@@ -76,7 +76,7 @@ class Stages:
 class Ways:
     """What each of some partitions may go through, as transitions between its stages.
 
-    It is what the schedule says, and of those that are ``free`` all that the protocol allows.
+    It is the one of the schedule, and for those that are ``free`` any that the protocol allows.
     """
 
     def __init__(self, schedule: Schedule, chosen: list[int], protocol: Protocol) -> None:

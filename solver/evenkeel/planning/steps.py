@@ -1,4 +1,4 @@
-"""Steps: what a plan does to single replicas, when, and after what.
+"""Steps: operations of a plan on single replicas, with times and dependencies.
 
 What a replica is while it moves
 --------------------------------

@@ -1,4 +1,4 @@
-"""What a plan cannot keep, told in a sentence."""
+"""Summary of a plan in words: losses, waves, recovery, throttle."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def losses_in_words(plan: "Plan") -> str:
-    """Say what the end breaks that the beginning keeps, and what has no live source.
+    """Return a sentence on rules that only the end breaks, and on copies without a live source.
 
     Examples
     --------
@@ -27,19 +27,19 @@ def losses_in_words(plan: "Plan") -> str:
     >>> told_losses(ek.solve(c).plan())
     ' Of 1 partition no replica lives: what is copied first comes from elsewhere, or is empty.'
     """
-    said = ""
+    text = ""
     if plan.regressions:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in plan.regressions.items())
-        said = f" Its end breaks rules that the beginning keeps: {kinds}."
+        text = f" Its end breaks rules that the beginning keeps: {kinds}."
     steps, start = plan.steps, plan.cluster.placement
     held = np.bincount(start.owner[start.node >= 0], minlength=len(start)) > 0
     nowhere = np.unique(steps.partition[(steps.kind == StepKind.COPY) & (steps.source < 0)])
     if count := int(np.count_nonzero(held[nowhere])):
-        said += (
+        text += (
             f" Of {counted(count, 'partition')} no replica lives: what is copied first comes from "
             "elsewhere, or is empty."
         )
-    return said
+    return text
 
 
 def wave_numbers(plan: "Plan") -> NDArray[np.int64]:
@@ -101,18 +101,18 @@ def short_until(plan: "Plan") -> NDArray[np.float64]:
 def held_to(plan: "Plan") -> str:
     """Return the protocol and the throttle in words."""
     throttle = plan.throttle
-    told = [f"protocol {plan.protocol.name}"]
-    told += [
+    parts = [f"protocol {plan.protocol.name}"]
+    parts += [
         f"{name} {quantity(value)}"
         for name in (*COUNTS, *RATES)
         if (value := getattr(throttle, name)) is not None
     ]  # fmt: skip
     for name in BY_TIER:
-        told += [
+        parts += [
             f"{name} {tier} {quantity(most)}" for tier, most in getattr(throttle, name).items()
         ]
     if throttle.windows is not None:
-        told.append("in windows of time")
+        parts.append("in windows of time")
     if throttle.recovery_first:
-        told.append("recovery first")
-    return " · ".join(told)
+        parts.append("recovery first")
+    return " · ".join(parts)

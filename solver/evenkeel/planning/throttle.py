@@ -1,4 +1,4 @@
-"""Throttles: how much may be under way at once."""
+"""Throttles: limits on copies in flight, and the windows of time in which copies may run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Waits: for which step, which room and which throttle each step of a plan waits."""
+"""Waits: the steps, capacities and throttles that each step of a plan waits for."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -35,7 +35,7 @@ Reason = tuple[bool, str]
 
 
 def explained(plan: "Plan", partition: int) -> str:
-    """Say what happens to a partition, when, what each step waits for and why, and what blocks."""
+    """Describe the steps of a partition, their times, dependencies and blocked moves."""
     name = plan.cluster.partitions.names[partition]
     waits = Waits(plan)
     lines = [f"{name}:"]
@@ -46,8 +46,8 @@ def explained(plan: "Plan", partition: int) -> str:
         lines += [f"    {one}" for one in waits.lines(row.step)]
     blocked = [one for one in plan.blocked if one.partition == name]
     lines += [f"  blocked: {_blocked(plan, one)}" for one in blocked]
-    told = lines if len(lines) > 1 else [*lines, "  stays as it is"]
-    return "\n".join(map(printable, told))
+    text = lines if len(lines) > 1 else [*lines, "  stays as it is"]
+    return "\n".join(map(printable, text))
 
 
 def way_of(row: "PlanRow") -> str:
@@ -64,8 +64,8 @@ def _blocked(plan: "Plan", one: "Blocked") -> str:
     ring = [other for other in plan.blocked if other.circle == one.circle >= 0 and other != one]
     if not ring:
         return way
-    told = some_of(ring, lambda other: f"{other.partition}[{other.slot}]", SHOWN)
-    return f"{way}; waits in a circle with {told}"
+    text = some_of(ring, lambda other: f"{other.partition}[{other.slot}]", SHOWN)
+    return f"{way}; waits in a circle with {text}"
 
 
 class Waits:
@@ -103,9 +103,9 @@ class Waits:
     def reason(self, step: int, earlier: int) -> str:
         """Return what a step gets of an earlier one: what binds, else all that it may be."""
         found = list(self._reasons(step, earlier))
-        binding = list(dict.fromkeys(told for binds, told in found if binds))
-        told = " and ".join(binding or dict.fromkeys(told for _, told in found)) or "its rules"
-        return told + self._precedence(step, earlier)
+        binding = list(dict.fromkeys(text for binds, text in found if binds))
+        text = " and ".join(binding or dict.fromkeys(text for _, text in found)) or "its rules"
+        return text + self._precedence(step, earlier)
 
     def _precedence(self, step: int, earlier: int) -> str:
         """Return why an earlier step came before this one, where that was for its partition."""

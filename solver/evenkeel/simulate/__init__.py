@@ -1,4 +1,4 @@
-"""Clusters that never were: scenarios to try methods on, and what happens to them over time.
+"""Simulation: scenarios to try methods on, and the history of clusters over time.
 
 >>> from evenkeel import simulate
 >>> history = simulate.run(simulate.SCENARIOS["repair_add_voters"](), "balance")

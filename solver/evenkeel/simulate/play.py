@@ -1,4 +1,4 @@
-"""Playing: any cluster, whatever happens to it, and whoever decides."""
+"""Play: simulate any cluster with events and a controller."""
 
 import operator
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from evenkeel.simulate.scenarios.scenario import Scenario
 from evenkeel.systems.helix.options import Waged
 
 AFTERWARDS = 3600.0
-"""Seconds that are played after the last event, where nothing else is said."""
+"""Seconds that are played after the last event, by default."""
 
 
 def play(
@@ -41,7 +41,7 @@ def play(
     seed: int = 0,
     name: str = "",
 ) -> History:
-    """Let things happen to a cluster, and somebody react.
+    """Simulate events on a cluster, and a controller that reacts to them.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def play(
         What a method is asked for; ``Goals()`` by default.
     options : options.Options, optional
         The method's own options. Without any, ``helix_waged`` has ``scope="emergency"``, which
-        mends what nodes lost and levels nothing; its other scopes have their turn in a pipeline.
+        repairs what nodes lost and balances nothing; a pipeline runs its other scopes, too.
     environment : Environment, optional
         How fast changes are carried out, how often is decided, how data grows, and whether changes
         need a majority; ``Environment()`` by default.
@@ -152,7 +152,7 @@ def play(
 def _check_payload(
     faults: FaultList, method: str, cluster: Cluster, whole: Cluster, events: Sequence[Event]
 ) -> None:
-    """Note what a method cannot hear of, since it reads more of a cluster than the model says."""
+    """Note events that a method cannot see: it reads more of a cluster than the model holds."""
     refresh = None if faults else find(method).refresher()
     if refresh is None:
         return
@@ -165,7 +165,7 @@ def _check_payload(
         if fixed and event.grows:
             faults.add(f"events[{i}]", type(event).__name__, f"{why}: it cannot add partitions")
     if not faults:
-        try:  # over no time at all, so that what is missing is told at once
+        try:  # over no time at all, so that missing input is reported at once
             nodes, partitions = len(whole.nodes), len(whole.partitions)
             refresh(SimulatedState(whole, whole, np.arange(partitions), 0.0, np.zeros(nodes)))
         except InvalidInput as unfit:

@@ -1,4 +1,4 @@
-"""Verdicts: scenario by scenario, which checks each method meets."""
+"""Run scenarios with each method, and compare the checks that they meet."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ def play_all(
     Returns
     -------
     list of History
-        Scenario by scenario, method by method; ``verdicts_of`` says what their checks found.
+        By scenario and method; ``verdicts_of`` returns the findings of their checks.
 
     Examples
     --------

@@ -16,9 +16,9 @@ from evenkeel.planning.replay.certificate import Tightest
 from evenkeel.planning.steps import StepKind
 from evenkeel.planning.summary import (
     held_to,
+    losses_in_words,
     seconds_by_wave,
     short_until,
-    losses_in_words,
     wave_numbers,
 )
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES

@@ -1,1 +1,1 @@
-"""What runs beside a pipeline, and on which executor."""
+"""Background calculations of a pipeline, and the executors that run them."""

@@ -1,6 +1,6 @@
-"""Background executors of a pipeline: threads, the caller itself, or none until told to.
+"""Executors of background calculations: threads, the calling thread, or manual steps in tests.
 
-A job is a calculation and its delivery. Whoever runs it does the one after the other; between the
+A job is a calculation and its delivery. Its executor runs one after the other; between the
 two the pipeline may have moved on, and it is the delivery that finds out.
 """
 
@@ -38,7 +38,7 @@ class Job:
     engine : callable
         The executor.
     done : callable
-        Told of the job once it is calculated, whatever came of it.
+        Called with the job once it is calculated, successful or not.
     elapsed : callable
         Seconds that only grow.
     answer : Answer or None
@@ -80,7 +80,7 @@ class Job:
         return self.task.scope
 
     def cancel(self) -> None:
-        """Tell the calculation to stop; this does not wait until it has."""
+        """Ask the calculation to stop, without waiting for it."""
         self.stopped.set()
 
     def calculate(self) -> None:
@@ -130,7 +130,7 @@ class Workers(ABC):
 
     @abstractmethod
     def close(self, timeout: float | None = None) -> bool:
-        """Cancel all jobs, and tell whether everybody has gone home before the time was over."""
+        """Cancel all jobs, and return whether all threads have ended in time."""
 
 
 class ThreadWorkers(Workers):
@@ -192,7 +192,7 @@ class ThreadWorkers(Workers):
         return not any(thread.is_alive() for thread in others)
 
     def _queue(self, scope: Scope) -> "SimpleQueue[Job | None]":
-        """The queue of a scope, with somebody at its other end; the lock is held."""
+        """Return the queue of a scope, with a thread that serves it; the lock is held."""
         if scope not in self._queues:
             queue: SimpleQueue[Job | None] = SimpleQueue()
             thread = threading.Thread(
@@ -208,8 +208,8 @@ class ThreadWorkers(Workers):
             try:
                 job.deliver()
             except Exception:  # the thread must survive for the jobs that follow
-                said = {"event": "delivery_failed", "scope": job.scope.value}
-                logger.exception("a delivery failed", extra={"evenkeel": said})
+                event = {"event": "delivery_failed", "scope": job.scope.value}
+                logger.exception("a delivery failed", extra={"evenkeel": event})
             with self._lock:
                 self._jobs.discard(job)
             del job  # a thread at rest holds no cluster
@@ -268,7 +268,7 @@ class InlineWorkers(Workers):
 
 
 class ManualWorkers(Workers):
-    """Nobody, until a test or a simulation says that a job has been calculated or delivered.
+    """No thread: a test or a simulation calls for each calculation and delivery.
 
     Examples
     --------
@@ -292,7 +292,7 @@ class ManualWorkers(Workers):
         self._waiting[job.scope].append(job)
 
     def waiting(self, scope: Scope) -> int:
-        """Count the jobs that nobody has calculated, cancelled ones apart.
+        """Count the jobs not yet calculated, without cancelled ones.
 
         Parameters
         ----------

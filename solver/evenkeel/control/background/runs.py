@@ -1,4 +1,4 @@
-"""What runs beside a pipeline, and what is kept of it.
+"""Background runs of a pipeline, and the results that it keeps.
 
 One lock guards all of it. It is held while records are compared and written, never while an engine
 calculates or while ``on_trigger`` runs. Whether a result may be kept is decided where it is
@@ -112,7 +112,7 @@ class Background:
     def claim(self, view: View) -> Bound | None:
         """Take the best possible for an emergency, if there is one.
 
-        From here on no partial rebalance that runs can be kept: whoever came first has won.
+        From here on no partial rebalance that runs can be kept: the first to finish wins.
         """
         with self._lock:
             best = self._ledger.bound(Kind.BEST_POSSIBLE, view.cluster)
@@ -239,7 +239,7 @@ class Background:
                 self._rest.notify_all()
 
     def _partial_done(self, job: Job) -> None:
-        """Keep what a partial rebalance found, if it is new and nobody has overtaken it."""
+        """Keep what a partial rebalance found, if it is new and not overtaken."""
         with self._lock:
             running, view = self._partial, self._view
             if running is None or running.job is not job or view is None:
@@ -258,7 +258,7 @@ class Background:
             self.start_partial()  # if anything has changed while this one ran
 
     def _keep_partial(self, running: _Running, view: View) -> bool:
-        """Keep a result unless it is stale or says nothing new; the lock is held."""
+        """Keep a result unless it is stale or unchanged; the lock is held."""
         assert running.job.answer is not None
         record = self._ledger.as_record(
             Kind.BEST_POSSIBLE,
@@ -297,7 +297,7 @@ class Background:
         self.start_partial()
 
     def _keep_baseline(self, running: _Running) -> bool:
-        """Keep a baseline unless it says nothing new; False if another is due. The lock is held."""
+        """Keep a baseline unless it is unchanged; False if another is due. The lock is held."""
         assert running.job.answer is not None
         cluster, answer = running.view.cluster, running.job.answer
         if running.inputs[1] != self._ledger.version(Kind.BASELINE):
@@ -368,7 +368,7 @@ class Background:
         self._metrics.log_all()
 
     def _trigger(self) -> None:
-        """Tell whoever runs the pipeline that another step would find something new."""
+        """Notify the caller that another step would find something new."""
         if self._on_trigger is None or self.closed.is_set():
             return
         try:

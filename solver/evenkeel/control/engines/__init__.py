@@ -1,1 +1,1 @@
-"""The algorithms that a pipeline may be given, and what it asks of them."""
+"""Engines: the rebalancing algorithms of a pipeline, and their protocol."""

@@ -1,7 +1,7 @@
 """The ``balance`` method as the engine of a pipeline, in all four scopes.
 
 Level means: the tightest dimension is within a tolerance of its fair share, and in no other
-dimension is a node fuller than that. A replica that finds no node stops nobody else.
+dimension is a node fuller than that. A replica that finds no node stops no other.
 
 A replica that leads takes the traffic. Where it weighs no more than its followers, as in Helix,
 no other dimension shows that, and a node may lead few partitions that are all large.
@@ -67,13 +67,13 @@ class BalanceEngine:
     the task's ``current`` alone. Of the cluster's own placement only its pinned replicas count, and
     whether it knows leaders.
 
-    - *Global*: from the previous baseline, or from nothing, everything is placed, mended and
+    - *Global*: from the previous baseline, or from nothing, everything is placed, repaired and
       levelled with the fewest moves; ``changes`` do not matter, since a baseline that is level
       stays as it is.
     - *Partial*: the same from the best possible, within a budget of moves. The task's ``baseline``
       is not looked at: the goal is to be level, and to come closer to another placement, level as
       well, would only cost moves.
-    - *Emergency*: replicas on nodes that may not hold them are placed, nobody else moves, and
+    - *Emergency*: replicas on nodes that may not hold them are placed, no other moves, and
       partitions that were short before stay so. Leadership may change hands, for the number of
       leaders alone: what they weigh is for the partial run that follows.
     - *Overwrite*: partitions with fewer than min(``min_active``, ``replicas``) replicas on nodes
@@ -151,7 +151,7 @@ class _Model(NamedTuple):
 
 
 def _level(engine: BalanceEngine, task: Task) -> Answer:
-    """Global and partial: place, mend and level everything."""
+    """Place, repair and balance everything, for the scopes global and partial."""
     started = time.perf_counter()
     cluster = task.cluster
     current = with_pinned(cluster, task.current)
@@ -321,13 +321,13 @@ def _targets(
 def _solve(task: Task, model: _Model, limits: Limits, work_limit: int | None) -> Outcome:
     """Ask the method, which asks between its slices of work whether to stop."""
 
-    def told(progress: Progress) -> None:
+    def watched(progress: Progress) -> None:
         if task.stop():
             raise StopIteration
 
     if task.stop():
         raise Cancelled
-    watch = Watch(None, work_limit, told)
+    watch = Watch(None, work_limit, watched)
     outcome = run_method(
         "balance", model.cluster, goals=Goals(level=None), limits=limits, proven=model.bounds,
         watch=watch, seed=task.seed,
@@ -475,7 +475,7 @@ def leaves_room(cluster: Cluster, before: Placement, after: Placement) -> bool:
     """Whether no node gets fuller than it may until what is to leave it has left.
 
     ``before`` is where replicas were to be so far, ``after`` where they shall be; where they are,
-    ``cluster`` says. One run after another would else count on room that the first has yet to make.
+    ``cluster`` has. Else later runs would use headroom that the first has yet to make.
     """
     if not cluster.transient.any():
         return True

@@ -1,4 +1,4 @@
-"""What a pipeline asks of the algorithm behind it, in whatever scope."""
+"""The protocol of an engine: the tasks that a pipeline gives to its algorithm, and the answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -89,7 +89,7 @@ class CalculationFailed(RuntimeError):
 
 
 class Cancelled(Exception):
-    """A calculation was told to stop; it leaves nothing behind.
+    """A calculation was cancelled; it leaves nothing behind.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Task:
     scope : Scope
         How much is placed anew.
     cluster : Cluster
-        The snapshot; node flags say who serves, who keeps its replicas, and who is gone, delay
+        The snapshot; node flags state which nodes serve, keep replicas, or are gone, delay
         windows and operations included: what ``Nodes.may_hold`` leaves out is lost for good.
     current : Assignment
         What to start from: for the baseline the previous one, for an overwrite what is to be
@@ -183,8 +183,8 @@ class Answer:
 
 Engine = Callable[[Task], Answer]
 """An algorithm in all four scopes; it raises ``CalculationFailed`` where it has no result, and
-``Cancelled`` once it was told to stop. Where more than one replica of a partition may be in the top
-state, its method ``one_leads`` says so: it takes a cluster and returns (P,) bool."""
+``Cancelled`` once it was cancelled. Where more than one replica of a partition may be in the top
+state, its method ``one_leads`` takes a cluster and returns (P,) bool."""
 
 
 def answered(engine: Engine, task: Task) -> Answer:
@@ -196,7 +196,7 @@ def answered(engine: Engine, task: Task) -> Answer:
 
 
 def alike(one: Assignment, other: Assignment, *, states: bool = True) -> NDArray[np.bool_]:
-    """Tell which replicas of an assignment another one has on the same node.
+    """Return which replicas of an assignment another one has on the same node.
 
     Examples
     --------

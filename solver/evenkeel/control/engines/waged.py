@@ -49,7 +49,7 @@ class WagedEngine:
             raise TypeError(f"needs options.Waged, not {type(self.options).__name__}")
 
     def one_leads(self, cluster: Cluster) -> NDArray[np.bool_]:
-        """Tell which partitions may have one replica in the top state at most.
+        """Return which partitions may have one replica in the top state at most.
 
         Parameters
         ----------

@@ -1,1 +1,1 @@
-"""What a pipeline keeps between two runs, in memory or on disk."""
+"""Stores of a pipeline's state between two runs, in memory or on disk."""

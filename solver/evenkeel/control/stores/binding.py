@@ -1,4 +1,4 @@
-"""Bind a record to a cluster: the same names, whatever their numbers are now.
+"""Binding of a stored record to a cluster, by the names of its nodes and partitions.
 
 Nodes that the record knows and the cluster does not are counted on behind the cluster's own, so
 that what sat on them can still be found and placed anew; ``with_vanished`` gives the cluster that
@@ -55,11 +55,11 @@ class Bound:
         return read_only(np.diff(self.assignment.first).astype(np.int32))
 
     def sits_outside(self, allowed: NDArray[np.bool_]) -> bool:
-        """Tell whether a replica is on a node other than these."""
+        """Return whether a replica is on a node other than these."""
         return bool(self.used[self.nodes :].any() or (self.used[: self.nodes] & ~allowed).any())
 
     def is_beyond(self, other: "Bound", allowed: NDArray[np.bool_]) -> bool:
-        """Tell whether a replica is on a node that is not allowed, and not used by another."""
+        """Return whether a replica is on a node that is not allowed, and not used by another."""
         outside = self.used[: self.nodes] & ~allowed & ~other.used[: self.nodes]
         return bool(outside.any() or set(self.vanished) - set(other.vanished))
 
@@ -104,7 +104,7 @@ def bind(record: Record | None, cluster: Cluster, *, adopt: bool) -> Bound:
 
 
 def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
-    """Add nodes that are gone, so that an assignment may say what they held.
+    """Add nodes that are gone, so that an assignment may name what they held.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Each write goes to the file of the older version, by way of a temporary one that is synced and
 renamed. What a crash leaves is therefore the old state or the new one; and should the newest file
-be damaged later, its checksum tells, and the one before it is still there.
+be damaged later, its checksum shows it, and the one before it is still there.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class DiskStore(Store):
     Parameters
     ----------
     folder : str or path
-        Made if it is not there. Several processes may share it; who writes second is told.
+        Made if it is not there. Several processes may share it; the second writer gets an error.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def _content(file: Path) -> bytes | None:
 
 
 def _version(data: bytes) -> int:
-    """The version that a file claims to hold; 0 if it is not even long enough to say."""
+    """The version that a file claims to hold; 0 if the file is too short."""
     if len(data) < PREFIX.size or not data.startswith(MAGIC):
         return 0
     return int(PREFIX.unpack_from(data)[1])

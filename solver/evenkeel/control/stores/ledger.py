@@ -1,4 +1,4 @@
-"""The baseline and the best possible: what is in the store, in the numbers of today's cluster."""
+"""The stored baseline and best possible assignment, in the numbers of the current cluster."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class _Bind:
 
 
 class Ledger:
-    """Reads and writes a store for one pipeline; whoever uses it holds the pipeline's lock."""
+    """Reads and writes a store for one pipeline; callers hold the pipeline's lock."""
 
     def __init__(self, store: Store, metrics: Metrics, elapsed: Callable[[], float]) -> None:
         self._store, self._metrics, self._elapsed = store, metrics, elapsed

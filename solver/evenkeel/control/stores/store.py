@@ -1,4 +1,4 @@
-"""What a pipeline keeps between two runs: the baseline and the best possible, with names."""
+"""The state of a pipeline between two runs: baseline and best possible assignment, by names."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 
 class Stale(RuntimeError):
-    """The store holds this version or a newer one; somebody else writes to it."""
+    """The store holds this version or a newer one; another writer uses it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Record:
     partitions : Names
         P names.
     known : ndarray of bool, shape (P,)
-        Partitions that were ever placed. The others are new, and their empty rows say nothing.
+        Partitions that were ever placed. The others are new, and their empty rows have no meaning.
     digests : mapping of str to str
         What the cluster was like for which it was calculated; see ``control.changes``.
 

@@ -1,1 +1,1 @@
-"""Changes: what each partition goes through on its way, and what must hold meanwhile."""
+"""Changes: the intermediate states of each partition, and the rules that hold in them."""

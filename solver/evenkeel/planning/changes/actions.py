@@ -1,4 +1,4 @@
-"""Actions: what each partition that changes goes through in turn, and who leads meanwhile."""
+"""Actions: the changes of single replicas, in the order of their partition, with its leaders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -109,7 +109,7 @@ class Actions:
 
 
 def actions_in_order(safety: Safety, at_once: float, orders: PartitionOrder) -> Actions:
-    """Say what every partition goes through in its usual turns.
+    """Return the actions of every partition in its usual order.
 
     Of those that go at once ``at_once`` copies of a partition may be under way together.
     """
@@ -153,7 +153,7 @@ def actions_in_order(safety: Safety, at_once: float, orders: PartitionOrder) -> 
         & flag_at((transitions.role == Role.VOTER) & (transitions.becomes != Role.VOTER), current)
     )
     blocked |= (front >= 0) & ~live[at_slot(before, front)]
-    # nobody leads from a dead node
+    # a replica on a dead node does not lead
     gains = flag_at(transitions.role != transitions.becomes, transitions.leads)
     blocked |= recasts & gains & ~live[at_slot(after, transitions.leads)]
     blocked |= never(cluster, transitions)
@@ -172,7 +172,7 @@ def actions_in_order(safety: Safety, at_once: float, orders: PartitionOrder) -> 
 
 
 def never(cluster: Cluster, transitions: TransitionTable) -> NDArray[np.bool_]:
-    """Tell which partitions change in no order: what is pinned would go, or come to who is down."""
+    """Return which partitions no order can change: a pinned replica leaves, or a target is down."""
     pinned = (cluster.placement.flags & Flag.PINNED) != 0
     live = np.append(cluster.nodes.serves, False)
     bad = transitions.moves & (transitions.before >= 0) & pinned[transitions.replica]

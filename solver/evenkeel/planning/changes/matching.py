@@ -1,4 +1,4 @@
-"""Matching: replicas of a partition whose changes are blocked go to its new nodes in other ways."""
+"""Matching: other assignments of a blocked partition's replicas to its new nodes."""
 
 from collections.abc import Iterator
 from dataclasses import replace

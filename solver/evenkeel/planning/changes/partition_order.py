@@ -1,4 +1,4 @@
-"""Turns: in which order the replicas of a partition usually change, and who leads it meanwhile."""
+"""The usual order in which replicas of a partition change, and its leader at each point."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
-"""Ways: what one partition may go through, found by search over its few states.
+"""Paths of one partition from start to target, found by search over its few states.
 
-A state says which slots have changed, which roles, who leads, and who waits on a third node. Each
+A state holds the slots and roles that have changed, the leader, and a replica on a third node. Each
 step that the protocol allows leads to another one; those that break what both ends keep are none.
 Uniform-cost search (Dijkstra 1959) over them finds the way of the fewest copies, then of the fewest
 changes; where there is none, no order keeps the rules.
@@ -35,7 +35,7 @@ def actions_of(
     detours: bool = True,
     urged: bool = False,
 ) -> Actions:
-    """Say what every partition goes through; ``at_once`` copies of it may be under way together.
+    """Return the actions of every partition; ``at_once`` copies of it may be under way together.
 
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
     detours by way of a node if both are among the ``full``. What is lost goes first if ``urged``.
@@ -105,7 +105,7 @@ STATES = 50_000
 
 
 class State(NamedTuple):
-    """Slots that have changed and roles that have, as bits; who leads, -1 nobody; who is away."""
+    """Changed slots and roles as bits; the leading slot, -1 for none; the slot on a third node."""
 
     moved: int
     recast: int
@@ -376,7 +376,7 @@ class Partition:
         self.beside.update(zip(asked, admits.tolist(), strict=True))
 
     def _led_on(self, state: State, some: list[int], roles: list[int]) -> Iterator[Edge]:
-        """Yield a change of slots and roles at one instant, whoever may lead after it."""
+        """Yield changes of slots and roles at one instant, one for each next leader."""
         moved, recast = state.moved, state.recast
         for s in some:
             moved |= 1 << s
@@ -402,7 +402,7 @@ class Partition:
     def _did(
         self, state: State, after: State, some: list[int], roles: list[int]
     ) -> tuple[Did, ...]:
-        """Return the actions of a change at one instant; the next leader comes before the last one."""
+        """Return the actions of a change at one instant, the next leader before the last."""
         was, leader = state.leader, after.leader
         rises = [s for s in roles if self.becomes[s] == Role.VOTER]
         order = [*some, *rises, *(s for s in roles if s not in rises)]

@@ -15,17 +15,17 @@ from evenkeel.model.rules import Limit
 
 Nodes = NDArray[np.int32]
 Test = Callable[[Nodes, NDArray[np.uint8], NDArray[np.intp] | None], NDArray[np.bool_]]
-"""Takes nodes and roles, (n, W), -1 for none; says which rows keep a rule, (n,).
+"""A function of nodes and roles, (n, W), -1 for none, to the rows that keep a rule, (n,).
 
 Where the last column is another node of a replica that is under way, the third argument says in
 which column, (n,), its own node is. It counts once in a domain, and where it is to stay.
 """
 
 FEW = 64
-"""Rows of which all pairs of seats are compared at once."""
+"""Rows of which all pairs of columns are compared at once."""
 
 LearnerTest = Callable[[Nodes, Nodes], NDArray[np.bool_]]
-"""Takes the nodes of replicas and where each is copied to, (n, W); says which rows keep a rule."""
+"""A function of current nodes and copy targets, (n, W), to the rows that keep a rule."""
 
 
 def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
@@ -45,7 +45,7 @@ def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
 
 
 def learner_tests(cluster: Cluster, rule: BoundRule) -> list[LearnerTest]:
-    """Return a test for every hard rule that binds learners, which serve nobody and do not vote."""
+    """Return a test for every hard rule that binds learners, which neither serve nor vote."""
     limits = [limit for limit in rule.own.limits() if limit.hard and limit.kind == "spread"]
     tests = [_crowd_test(cluster, limit) for limit in limits]
     return tests + [_learner_inside_test(node_mask(cluster, text)) for text in rule.require]
@@ -107,7 +107,7 @@ def serving_domains(cluster: Cluster, tier: int) -> NDArray[np.int32]:
 
 
 def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
-    """Return how many seats at most share a domain, (n,), of domains (W, n), -1 for none."""
+    """Return how many columns at most share a domain, (n,), of domains (W, n), -1 for none."""
     inside = domain >= 0
     if domain.shape[1] <= FEW:
         meets = (domain[:, None] == domain) & inside

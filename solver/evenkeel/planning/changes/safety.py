@@ -1,4 +1,4 @@
-"""Safety: whether what a partition has in between keeps every rule that both of its ends keep."""
+"""Safety: whether intermediate states keep every rule that both start and target keep."""
 
 from functools import cached_property
 from itertools import islice, permutations
@@ -213,7 +213,7 @@ class Safety:
         first: NDArray[np.bool_],
         rows: NDArray[np.intp],
     ) -> NDArray[np.bool_]:
-        """Whether orders of rows begin with what is to be first, and heirs with their turns fit.
+        """Whether orders of rows begin with what is to be first, and next leaders keep to theirs.
 
         Who is to lead changes before who leads does, and gets its vote in between.
         """
@@ -265,17 +265,17 @@ class Safety:
         Enough is a majority of voters; where none is asked, any replica.
         """
         topology = self.cluster.topology
-        # seat by seat: sums over a few columns are slow row by row
-        seats = np.ascontiguousarray(node.T)
-        votes = (role.T == Role.VOTER) & (seats >= 0)
+        # column by column: sums over a few columns are slow row by row
+        columns = np.ascontiguousarray(node.T)
+        votes = (role.T == Role.VOTER) & (columns >= 0)
         enough = votes.sum(0) // 2 + 1
-        votes &= self.live[seats]
+        votes &= self.live[columns]
         if not self.protocol.quorum:
-            votes, enough = self.live[seats], np.ones(len(node), np.int64)
+            votes, enough = self.live[columns], np.ones(len(node), np.int64)
         left = votes.sum(0)
         survives = [left >= enough]
         for tier in range(len(topology) + 1):
-            domain = np.append(topology.domain_with_nodes[tier], -1)[seats]
+            domain = np.append(topology.domain_with_nodes[tier], -1)[columns]
             lost = most_in_one(np.where(votes, domain, -1))
             survives.append(left - lost >= enough)
         return np.stack(survives, axis=1)

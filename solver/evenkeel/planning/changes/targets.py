@@ -1,4 +1,4 @@
-"""Unreplaced: lost replicas whose place nobody takes are taken off, or stay listed."""
+"""The target of a plan: its reachable part, its lost replicas without replacement, its leaders."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ def still_listed(
 ) -> tuple[Placement, NDArray[np.intp]]:
     """Return a target in which what found no node stays on nodes that are down, and which it is.
 
-    Nobody gives that up: who lists fewer replicas takes a partition for whole.
+    They are kept: with fewer listed replicas the system would consider the partition complete.
     """
     start, serves = cluster.placement, np.append(cluster.nodes.serves, True)
     node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
@@ -48,8 +48,8 @@ def with_unreplaced(
 ) -> tuple[Placement, NDArray[np.bool_]]:
     """Return a target, and the replicas that it gives up but no step takes off, (K,).
 
-    Those are all that partitions lack if the protocol has no step for that, or if they would list
-    nobody who lives. One that is stranded stays as it is: what it would be copied from is down.
+    They are all that partitions lack if the protocol has no step for that, or if no live replica
+    would be left. A stranded replica stays as it is: its source is down.
     """
     start, held = cluster.placement, stranded(cluster.placement)
     if held.any():
@@ -70,11 +70,11 @@ def with_unreplaced(
 def unlisted(
     cluster: Cluster, target: Placement, asked: Placement, unreplaced: NDArray[np.bool_]
 ) -> tuple[Placement, NDArray[np.bool_]]:
-    """Return a target for who can name no replica on a node that is down, and what waits, (K,).
+    """Return a target for protocols that name no replica on a dead node, and what waits, (K,).
 
-    Where a change names all replicas of a partition, one that goes on listing such a replica, since
-    nobody takes its place, waits until somebody does; so does who was ``asked`` to lead it, as the
-    list says who that is. What only is to join such a node does not hold up the others.
+    Where a change lists all replicas of a partition, a partition that keeps a replica on a dead
+    node waits until that is replaced; so does the leader ``asked`` for, since the list names it.
+    A replica that is only to join a dead node does not block the others.
     """
     start = cluster.placement
     if cluster.nodes.serves.all():
@@ -91,18 +91,18 @@ def unlisted(
 
 
 def lists_lost(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
-    """Tell which partitions list a replica on a node that is down, or would but for lack, (P,)."""
+    """Return which partitions list a replica on a node that is down, or lack one, (P,)."""
     down = np.append(~cluster.nodes.serves, False)[target.node]
     return _lists(target, down | _unreplaced(cluster, target))
 
 
 def _lists(target: Placement, replicas: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which partitions have some replicas, (P,)."""
+    """Return which partitions have some replicas, (P,)."""
     return np.asarray(np.bincount(target.owner[replicas], minlength=len(target)) > 0)
 
 
 def _unreplaced(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
-    """Tell which lost replicas leave their slot empty in a partition that lacks some, (K,)."""
+    """Return which lost replicas leave their slot empty in a partition that lacks some, (K,)."""
     start, wanted = cluster.placement, cluster.partitions.replicas
     lost = np.append(~cluster.nodes.serves, False)[start.node] & (target.node < 0)
     listed = np.bincount(target.owner[target.node >= 0], minlength=len(wanted))
@@ -113,11 +113,11 @@ def _unreplaced(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
 def led_where_there_is_room(
     cluster: Cluster, target: Placement, proposed: NDArray[np.integer]
 ) -> Placement:
-    """Return a target that nobody is to lead in part, led by the slots ``proposed (P,)`` there.
+    """Return a target whose partitions without a leader are led by the slots ``proposed (P,)``.
 
-    Those have a node. Who may not lead there, or would be too much for its node or domain, leads
-    nothing: another voter does, which is there already if one is, or nobody; but none takes away
-    the lead from whom stays.
+    Proposed slots have a node. One that may not lead there, or would overload its node or domain,
+    does not lead: another voter does, preferably one already there, or none. Leadership of a
+    replica that stays is not taken away.
     """
     some = np.flatnonzero(proposed >= 0)
     leader = target.leader.copy()
@@ -135,11 +135,11 @@ def led_where_there_is_room(
     start = cluster.placement
     keeps = np.asarray(start.leader_node[some] == node)
     able = np.append(cluster.nodes.may_lead & cluster.nodes.serves, False)
-    pressed = short[where[node]].any(1) | ~(able[node] | keeps)
-    for place in where[node[pressed]].T:
-        np.add.at(free, place, extra[pressed])
+    overloaded = short[where[node]].any(1) | ~(able[node] | keeps)
+    for place in where[node[overloaded]].T:
+        np.add.at(free, place, extra[overloaded])
     candidates = _candidates(cluster, target, able)
-    for i in np.flatnonzero(pressed).tolist():
+    for i in np.flatnonzero(overloaded).tolist():
         p = int(some[i])
         leader[p] = proposed[p] if keeps[i] else -1
         own = [int(proposed[p])] if able[node[i]] or keeps[i] else []
@@ -158,7 +158,7 @@ def led_where_there_is_room(
 def _candidates(
     cluster: Cluster, target: Placement, able: NDArray[np.bool_]
 ) -> Callable[[int], list[int]]:
-    """Return what tells the voters of a partition that may lead, those that stay before others."""
+    """Return a function to the voters of a partition that may lead, those that stay first."""
     fit = able[target.node] & (target.role == Role.VOTER)
     comes = target.node != cluster.placement.node
 
@@ -230,9 +230,9 @@ def as_far(cluster: Cluster, found: Placement, bound: Placement, target: Placeme
 
 
 def _unlike(cluster: Cluster, asked: Placement, target: Placement) -> NDArray[np.bool_]:
-    """Tell which partitions have live replicas or leaders in a target that were not asked, (P,).
+    """Return which partitions have live replicas or leaders that were not asked for, (P,).
 
-    What stays listed on a node that is down takes nobody's room.
+    What stays listed on a node that is down takes no headroom.
     """
     live = np.append(cluster.nodes.serves, False)
     differs = (asked.leader_node != target.leader_node) & live[target.leader_node]
@@ -277,7 +277,7 @@ def _exceeds(cluster: Cluster, asked: Placement, target: Placement) -> bool:
 def out_of_reach(
     cluster: Cluster, target: Placement, waits: NDArray[np.bool_], protocol: Protocol
 ) -> NDArray[np.bool_]:
-    """Tell which replicas cannot join their node, (K,): it is down, or they wait, or for such.
+    """Return which replicas cannot join their node, (K,): it is down, or they wait, or for such.
 
     Those of a partition wait together where the rest alone would break a rule that both ends keep,
     or leave less after the loss of a domain than both do.
@@ -313,7 +313,7 @@ def _lacks(
     which: NDArray[np.bool_],
     protocol: Protocol,
 ) -> NDArray[np.bool_]:
-    """Tell which of some partitions lack in the rest what lives of them at both ends, (n,)."""
+    """Return which of some partitions lack live replicas that both ends have, (n,)."""
     transitions = TransitionTable.between(
         cluster.placement, target, np.flatnonzero(which).astype(np.int32)
     )
@@ -349,5 +349,5 @@ def in_full(target: Placement, lost: NDArray[np.bool_], reached: Placement) -> P
 
 
 def _led_by(target: Placement, replicas: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell which partitions some replicas lead, (P,)."""
+    """Return which partitions some replicas lead, (P,)."""
     return np.append(replicas, False)[target.leader_replica]

@@ -49,7 +49,7 @@ class TransitionTable:
 
     @classmethod
     def of(cls, start: Placement, target: Placement) -> "TransitionTable":
-        """Compare two placements with the same rows; no step takes a lead that nobody gets."""
+        """Compare two placements with the same rows; leadership is only ever handed over."""
         differs = (start.leader != target.leader) & (target.leader >= 0)
         placed = (start.node >= 0) & (target.node >= 0)
         recast = placed & (start.role != target.role)
@@ -163,11 +163,11 @@ def check_roles(faults: FaultList, cluster: Cluster, target: Placement, protocol
     placed = (start.node >= 0) & (target.node >= 0)
     for k in np.flatnonzero(placed & (target.role != start.role)).tolist():
         before, after = Role(start.role[k]), Role(target.role[k])
-        told = f"it is a {_word(before)}"
+        known = f"it is a {_word(before)}"
         if Role.LEARNER in (before, after):
-            why = f"only voters and non-voters become one another: {told}"
+            why = f"only voters and non-voters become one another: {known}"
         elif not protocol.roles:
-            why = f"protocol {protocol.name} changes no role of a replica that is there: {told}"
+            why = f"protocol {protocol.name} changes no role of a replica that is there: {known}"
         else:
             continue
         faults.add(f"target.role[{k}]", _word(after), why)
@@ -185,7 +185,7 @@ def in_place(
     Replicas of a partition are alike: that two of them trade nodes is no reason to copy anything,
     and if they are of two roles, those change, where a protocol can. A partition to which the
     target gives no voter as its leader keeps the one it has if that stays, or gets another: the
-    slots of those leaders are told beside the target, (P,), -1 for no need.
+    slots of those leaders come beside the target, (P,), -1 for none needed.
     """
     start = cluster.placement
     differs = (start.leader != target.leader).copy()

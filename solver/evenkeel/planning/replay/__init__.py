@@ -313,7 +313,7 @@ def settle(
         served[slot[serves], serves] += 1
         final[first[serves] + slot[serves]] = node[serves]
         unsettled = (state != ReplicaState.EMPTY) & (state != ReplicaState.SERVING)
-        # nobody has to clean up what a dead node has left
+        # what a dead node has left needs no cleaning up
         unsettled &= (state != ReplicaState.LEFT) | at_node(live, node)
         left = np.where(unsettled & (left < 0), node, left)
     twice = (served > 1).any(0)
@@ -331,7 +331,7 @@ def compare_ends(
     role: NDArray[np.uint8],
     leader: NDArray[np.int32],
 ) -> End:
-    """Say how the last state, nodes and roles (K,) and leading nodes (P,), lies to the target."""
+    """Compare the last state, nodes and roles (K,) and leading nodes (P,), with the target."""
     if target is None:
         return "open"
     start = found.cluster.placement

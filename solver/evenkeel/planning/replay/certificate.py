@@ -1,4 +1,4 @@
-"""Certificate: what a replay found, told to people."""
+"""Certificate: the violations and tightest points that a replay found."""
 
 from dataclasses import dataclass
 from functools import cached_property

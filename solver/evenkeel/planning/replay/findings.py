@@ -1,4 +1,4 @@
-"""Findings: breaches and tightest points as arrays of indices, and their names at the end."""
+"""Findings of a replay: violations and tightest points, as arrays until they get names."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Flights: the copies under way at every instant, against the limits of a throttle."""
+"""Copies in flight at every instant, checked against the limits of a throttle."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Groups: what both ends keep of each group as a whole, kept at every instant between them.
+"""Rules of groups that start and target keep, checked at every instant between them.
 
 A group's replicas stand in domains as counts that go up and down; a rule asks for their greatest,
 for how many are above 0, or for their difference. What is on dead nodes counts nowhere. A replica

@@ -1,6 +1,6 @@
-"""Rooms: whether places hold what comes at whatever pace steps are carried out.
+"""Headroom: whether nodes and domains hold all that arrives, at any pace of the steps.
 
-Whoever carries a plan out begins a step once those that it waits for are done, and no clock tells
+An executor begins a step once those that it depends on are done, and no clock bounds
 how long they take. Then a place overflows in no execution if, and only if, all that steps
 take there is covered by what is free at the beginning and by what others give back that are done
 before in any case, nothing being counted twice. Were it not for some steps (Hall 1935), these and
@@ -68,7 +68,7 @@ class Trades:
 class Rooms:
     """What happens to places that do not hold all that comes, kind by kind and by dimension."""
 
-    told: list[dict[str, ArrayLike]] = field(default_factory=list)
+    where_of: list[dict[str, ArrayLike]] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
     trades: list[Trades] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ class Rooms:
         tight = trades.tight()
         if len(tight.place):
             self.columns.append(column)
-            self.told.append(where)
+            self.where_of.append(where)
             self.trades.append(tight)
 
     def check(self, found: Findings) -> None:
@@ -93,7 +93,7 @@ class Rooms:
             i = int(part[at[0]])
             found.breach(
                 "room", every.step[at], every.rank[at], lacks * every.unit[at],
-                **self.told[i] | {self.columns[i]: every.place[at]},
+                **self.where_of[i] | {self.columns[i]: every.place[at]},
             )  # fmt: skip
 
 

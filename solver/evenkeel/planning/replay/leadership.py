@@ -1,4 +1,4 @@
-"""Leadership: it leaves a replica before that goes, and goes to a voter that may lead."""
+"""Leadership: it is handed over before its replica leaves, and only to a voter that may lead."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Loads: what nodes and domains carry at every instant, against what they can carry."""
+"""Loads of nodes and domains at every instant, checked against their capacities."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -163,7 +163,7 @@ def _entries(found: Findings, goes_on: NDArray[np.bool_]) -> Entries:
 
 
 def _weigher(found: Findings, needs: Needs) -> Weigh:
-    """Return what tells the load that steps put on or take off in a dimension."""
+    """Return a function to the load that steps add or remove in a dimension."""
     cluster, steps, kinds = found.cluster, found.timeline.steps, found.timeline.kind
     load = cluster.partitions.load
     in_place = bool((kinds >= RAISE).any())
@@ -254,23 +254,23 @@ def _check(
         for d, name in enumerate(names):
             if np.isfinite(limit[at, d]).any():
                 spot = where | {"dimension": d if name else -1}
-                told = kind, name, column, spot
+                what = kind, name, column, spot
                 load = weigh(moment[0], moment[2], d)
-                _check_some(found, rooms, told, at, moment, load, start[:, d], limit[:, d])
+                _check_some(found, rooms, what, at, moment, load, start[:, d], limit[:, d])
 
 
 def _check_some(
     found: Findings,
     rooms: Rooms,
-    told: tuple[str, str, str, dict[str, int]],
+    what: tuple[str, str, str, dict[str, int]],
     at: Ints,
     moment: Moment,
     load: NDArray[np.float64],
     start: NDArray[np.float64],
     limit: NDArray[np.float64],
 ) -> None:
-    """Add up what comes and goes, in one dimension, and tell what is beyond the limits."""
-    kind, name, column, where = told
+    """Add up what comes and goes, in one dimension, and report what exceeds the limits."""
+    kind, name, column, where = what
     # of what happens at once, only the outcome is seen
     now = moment[1] >> 1
     last = np.ones(len(at), bool)
@@ -299,7 +299,7 @@ def _check_some(
         held * unit, step, rank, **spot,
     )  # fmt: skip
     free = np.rint(held * (1.0 + TOLERANCE)).astype(np.int64) - begin[here]
-    # what overflows at the times that are stated is told by that alone
+    # an overflow at the stated times is reported once
     free[~finite[here] | np.isin(here, here[bad])] = np.iinfo(np.int64).max
     taken = np.diff(total[seen], prepend=0)
     rooms.add(column, {**where}, Trades(here, step, rank, taken, free, unit))

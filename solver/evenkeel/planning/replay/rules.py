@@ -1,4 +1,4 @@
-"""Rules: what both ends of a plan keep of each partition, kept in every state between them."""
+"""Rules of partitions that start and target keep, checked in every state between them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ class Standing:
     def skew(self, tier: int, eligible: Flags, rule: NDArray[np.int32]) -> Counts:
         """Return the fullest domain minus the emptiest eligible one, however a change ends.
 
-        ``eligible`` says for each class of rules which domains hold a node open to it, (Q, M), and
+        ``eligible`` marks for each class of rules the domains with a node open to it, (Q, M), and
         ``rule`` the class of each partition.
         """
         rule = rule[self.partition]
@@ -240,7 +240,7 @@ class TrajectoryCheck:
         limit = np.repeat(asked, length)
         margin = sign * (value - limit)
         worse = np.flatnonzero(kept & (margin < 0) & (trajectory.step >= 0))
-        # a state that is no worse than the one before was told with that
+        # a state that is no worse than the one before was reported with it
         worse = worse[(margin[worse] < margin[worse - 1]) | ~self.judged[worse - 1]]
         self.found.breach(
             kind, trajectory.step[worse], trajectory.rank[worse], -margin[worse],

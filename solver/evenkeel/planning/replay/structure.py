@@ -1,4 +1,4 @@
-"""Structure: whether steps name what there is, in an order that time and waves keep."""
+"""Structure: whether steps name existing objects, in an order that times and waves keep."""
 
 import numpy as np
 from numpy.typing import NDArray

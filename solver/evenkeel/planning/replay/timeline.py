@@ -52,7 +52,7 @@ class Timeline:
         return 2 * (len(self.steps) + int(np.count_nonzero(self.lasting)))
 
     def time_at(self, step: NDArray[np.integer], rank: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the time of events, each told by its step and its rank; that of none is an end."""
+        """Return the time of events given by step and rank; an event of no step is an end."""
         if len(self.steps) == 0:
             return np.zeros(len(step))
         last = float(self.steps.finish.max(initial=0.0))

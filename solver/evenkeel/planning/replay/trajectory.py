@@ -1,4 +1,4 @@
-"""Trajectory: the state of every column after every event, for some partitions at a time."""
+"""Trajectory: the states of replicas after every event, for some partitions at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Begun: copies that are under way as a plan begins are gone on with, before all else."""
+"""Transitions: whether each step finds the replica states that its kind needs."""
 
 from dataclasses import dataclass, field
 

@@ -1,1 +1,1 @@
-"""Resources: what changes take from nodes, domains, groups and throttles."""
+"""Resources of the scheduler: capacity of nodes, domains and groups, and throttles."""

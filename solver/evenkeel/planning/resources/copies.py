@@ -1,4 +1,4 @@
-"""Copies: from where each replica is copied, how long it takes, and what it holds of a throttle."""
+"""Copies: the source and duration of each copy, and its share of the throttle."""
 
 from dataclasses import dataclass
 
@@ -143,7 +143,7 @@ def _sources(cluster: Cluster, transitions: TransitionTable, actions: Actions) -
         replica == chosen, actions.target[np.minimum(action, len(actions) - 1)], here[lines, best]
     )
     own[lost] = np.where(worth[lines, best] > 0, there, -1)
-    # where nobody lives, the first that comes is new, and the others are copied from it
+    # without a live replica the first that comes is new, and the others are copied from it
     new = lost[own[lost] < 0]
     began = np.flatnonzero(np.diff(actions.partition[new], prepend=-1))
     head = new[np.repeat(began, np.diff(np.append(began, len(new))))]

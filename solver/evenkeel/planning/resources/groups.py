@@ -1,4 +1,4 @@
-"""Groups: what rules ask of a group as a whole, as resources that its partitions share."""
+"""Rules of whole groups, as resources that their partitions share."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Space: what every act takes of nodes and domains from its start, and gives back at its finish."""
+"""Headroom: what actions claim of nodes and domains as they start and return as they finish."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -193,8 +193,8 @@ def _without_leads(cluster: Cluster, actions: Actions, effects: Effects) -> Effe
     """Return the effects of actions but for what those who lead weigh more or less."""
     if cluster.partitions.load.leader is cluster.partitions.load.voter:
         return effects
-    nobody = np.zeros(len(actions), bool)
-    return effects_of(cluster, replace(actions, led=nobody, leads=nobody), leads=False)
+    none_leads = np.zeros(len(actions), bool)
+    return effects_of(cluster, replace(actions, led=none_leads, leads=none_leads), leads=False)
 
 
 def _gives(cluster: Cluster, actions: Actions) -> NDArray[np.uint8]:

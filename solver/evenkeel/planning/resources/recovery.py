@@ -1,4 +1,4 @@
-"""Recovery: nothing else begins before what lacks live replicas has them."""
+"""Recovery first: no other change begins before partitions have their live replicas again."""
 
 from dataclasses import replace
 

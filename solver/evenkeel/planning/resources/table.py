@@ -1,4 +1,4 @@
-"""Resources: everything finite that actions share, as one flat table for the scheduler."""
+"""Resources: all finite quantities that actions share, as one flat table for the scheduler."""
 
 from dataclasses import dataclass, field
 
@@ -60,7 +60,7 @@ class Resources:
     def keep(self, change: NDArray[np.integer]) -> None:
         """Let the change before each of some, which takes no time, hold what they will claim.
 
-        So nobody else takes it meanwhile. What is not free at the beginning cannot be kept.
+        So no other change takes it meanwhile. What is not free at the beginning cannot be kept.
         """
         kept = np.zeros(self.changes, bool)
         kept[change] = True

@@ -1,1 +1,1 @@
-"""Who decides in a simulation: a method, a pipeline, or every node by itself."""
+"""Controllers of a simulation: a method, a plan, a pipeline, or every node by itself."""

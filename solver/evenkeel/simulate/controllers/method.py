@@ -1,4 +1,4 @@
-"""A method in the loop: the whole cluster is solved, and what differs is moved step by step."""
+"""A method as controller: it solves the whole cluster, and differences become moves."""
 
 import math
 from collections.abc import Callable

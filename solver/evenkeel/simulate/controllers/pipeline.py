@@ -1,4 +1,4 @@
-"""A pipeline in the loop: what it publishes is carried out, change by change."""
+"""A pipeline as controller: its published assignments are executed change by change."""
 
 import math
 from dataclasses import replace
@@ -45,8 +45,8 @@ def pipeline(method: str = "balance", **given: object) -> Pipeline:
     ...     made.name, made.clock.now()
     ('balance', 0.0)
     """
-    told = {"clock": ManualClock(), "workers": InlineWorkers()} | given
-    return Pipeline(method, **told)  # type: ignore[arg-type]
+    arguments = {"clock": ManualClock(), "workers": InlineWorkers()} | given
+    return Pipeline(method, **arguments)  # type: ignore[arg-type]
 
 
 def check_pipeline(faults: FaultList, path: str, given: Pipeline) -> None:
@@ -67,7 +67,7 @@ class Publishing(Controller):
     It is run after every event, when a delay window ends, and again as long as it finds something
     better. With ``ManualWorkers``, what it starts beside itself is done at the next step. A node
     that does not answer has its places only as long as the pipeline's delay window is open,
-    whatever ``dead_after`` says.
+    whatever ``dead_after`` is.
     """
 
     def __init__(self, made: Pipeline) -> None:
@@ -100,7 +100,7 @@ class Publishing(Controller):
             self._freed.add(change.partition)
 
     def _run(self, stage: Stage) -> float:
-        """Run the pipeline until it has nothing to add, and say when to run it again."""
+        """Run the pipeline until it is at rest, and return when to run it again."""
         world = stage.world
         self._seen = world.version
         clock = self._pipeline.clock
@@ -154,7 +154,7 @@ class Publishing(Controller):
 
 
 def as_reported(cluster: Cluster) -> Cluster:
-    """Return a cluster as a pipeline is told of it: who is down says nothing of keeping places."""
+    """Return a cluster as reported to a pipeline: a node that is down does not state ``keeps``."""
     nodes = cluster.nodes
     since = read_only(np.full(len(nodes), np.nan))
     return replace(

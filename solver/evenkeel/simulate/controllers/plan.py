@@ -1,4 +1,4 @@
-"""A plan in the loop: steps are handed out as those that they wait for have ended."""
+"""A plan as controller: steps start once those that they depend on have ended."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def planned(
     Parameters
     ----------
     method : str, callable or Plan
-        Who says where everything should be: a method, a callable that takes a cluster, goals and a
+        The source of targets: a method, a callable that takes a cluster, goals and a
         seed and returns a placement, or a plan, which is carried out and keeps its target whatever
         happens.
     throttle : Throttle, optional
@@ -93,7 +93,7 @@ class Planned(Balancing):
     Parameters
     ----------
     solve : callable
-        Says where everything should be.
+        The source of targets.
     throttle : Throttle
         How much may be under way at once.
     protocol : Protocol

@@ -240,7 +240,7 @@ class RangeByRange(Controller):
                 )
 
     def _hear(self, stage: Stage) -> None:
-        """Tell the decider what has become of changes."""
+        """Report the outcome of changes to the decider."""
         world = stage.world
         self._looked = (-1, -1)
         if not self._ended:

@@ -1,4 +1,4 @@
-"""What surrounds a cluster: how fast changes are carried out, how data grows, how late news is."""
+"""The environment of a simulated cluster: speed of changes, growth of data, delay of news."""
 
 from dataclasses import dataclass
 

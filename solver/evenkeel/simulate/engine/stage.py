@@ -43,7 +43,7 @@ class Controller(ABC):
 
     @abstractmethod
     def wake(self, stage: "Stage") -> float:
-        """Look, submit changes, and say when to be woken again.
+        """Look, submit changes, and return when to be woken again.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class Stage:
 
     def _wake(self) -> None:
         if self._now != self._wake_at:
-            return  # it was woken earlier, and said anew when it wants to be
+            return  # it was woken earlier, and has asked for another time since
         self._wake_at = NEVER
         again = self._controller.wake(self)
         if again < NEVER / 1000:
@@ -457,7 +457,7 @@ class Shortfall:
         return self._seconds + open_for
 
     def look(self) -> None:
-        """Look at all partitions, after nodes or wishes have changed, or partitions were added."""
+        """Look at all partitions, after changes of nodes or requirements, or new partitions."""
         world = self._world
         live = ((world.node >= 0) & world.serves()[world.node]).sum(1)
         below = live < world.least_active()

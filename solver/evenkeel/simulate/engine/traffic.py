@@ -1,4 +1,4 @@
-"""Traffic: changes that wait for a lane, and those that are under way."""
+"""Traffic: queued changes, and those in flight."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
@@ -119,7 +119,7 @@ class Traffic:
         return begun, again
 
     def _try(self, flight: Flight, now: int) -> tuple[bool, int]:
-        """Let a change go if nothing is in its way; else say when that may end by itself."""
+        """Start a change if nothing blocks it; else return when the block may end by itself."""
         change = flight.change
         if self._of.get(change.partition) != flight.number:
             return False, NEVER  # it has claimed the partition and waits for the change before it

@@ -1,4 +1,4 @@
-"""The world: where everything is at one moment of a simulation, as arrays that change."""
+"""The world: the state of a simulated cluster at one moment, as mutable arrays."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,8 @@ class Change:
     role : tuple of (int, Role)
         Nodes that stay in another role.
     lead : int
-        Node that leads afterwards; -1 leaves that as it is, or to whoever takes the leader's slot.
+        Node that leads afterwards; -1 keeps the leader, or gives it to the
+        replica that takes its slot.
     by : str
         Who asked for it.
     reason : str
@@ -98,7 +99,7 @@ class World:
     cluster : Cluster
         The beginning: nodes that will ever be, rules that will ever hold, and a placement.
     environment : Environment
-        Tells how data grows, and whether changes need a majority.
+        How data grows, and whether changes need a majority.
 
     Attributes
     ----------
@@ -529,7 +530,7 @@ MAY_NOT_LEAD = (0.4, 1.75)
 
 
 def health_of(nodes: Nodes) -> NDArray[np.int8]:
-    """Return the states of nodes by what their flags say."""
+    """Return the states of nodes by their flags."""
     health = np.full(len(nodes), Health.UP, np.int8)
     health[~nodes.accepts] = Health.SUSPECT
     health[~nodes.leads] = Health.DRAINING

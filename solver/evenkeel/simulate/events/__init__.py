@@ -1,1 +1,1 @@
-"""What happens to a cluster from outside."""
+"""Events of a simulation: failures, drains, added nodes, changes of load."""

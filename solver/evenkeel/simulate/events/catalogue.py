@@ -1,4 +1,4 @@
-"""Events: what happens to a cluster from outside, and when. This is their door."""
+"""Events by name: those that a simulation can apply to a cluster, and random ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -311,7 +311,7 @@ class Growth(Event):
     load : float
         Share by which all loads grow each time, the dimension that is moved as well.
     seed : int
-        All randomness comes from it, so that it is the same whoever decides.
+        All randomness comes from it, so that it is the same for all controllers.
     step : int
         Times that it has grown so far.
 
@@ -360,15 +360,17 @@ class Growth(Event):
         check_whole(faults, f"{path}.partitions", self.partitions, 0)
         check_whole(faults, f"{path}.seed", self.seed, 0)
         if not self.partitions and not self.load:
-            faults.add(f"{path}.partitions", self.partitions, "grows nothing: say what, or load")
+            faults.add(
+                f"{path}.partitions", self.partitions, "grows nothing: give partitions or load"
+            )
         return (self,)
 
     def _said(self, world: World) -> str:
         if self.step:
             return ""
-        said = [f"{self.partitions} more partitions"] if self.partitions else []
-        said += [f"load + {100.0 * self.load:g} %"] if self.load else []
-        return ", ".join(said)
+        parts = [f"{self.partitions} more partitions"] if self.partitions else []
+        parts += [f"load + {100.0 * self.load:g} %"] if self.load else []
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The event: something that happens to a cluster from outside, at a time."""
+"""The event: a change to a cluster from outside, at a time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ class Event(ABC):
         """
 
     def what(self, world: "World") -> str:
-        """Say what it does, in a few words.
+        """Return a short description.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Event(ABC):
 
     @abstractmethod
     def _said(self, world: "World") -> str:
-        """Say what it does."""
+        """Return a short description."""
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> "Sequence[Event]":
         """Look at what is its own, and put numbers in the place of names."""

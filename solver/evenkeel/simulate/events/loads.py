@@ -1,4 +1,4 @@
-"""Events of loads: more, less, hot for a while, or drifting."""
+"""Events that change loads: scaled, hot for a while, or drifting."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -171,7 +171,7 @@ class LoadDrift(Event):
     dimensions : sequence of str, optional
         Which dimensions; all but the one that is moved, and counts of replicas, by default.
     seed : int
-        All randomness comes from it, so that it is the same whoever decides.
+        All randomness comes from it, so that it is the same for all controllers.
     step : int
         Steps taken so far.
     strayed : ndarray of float64, shape (n,)

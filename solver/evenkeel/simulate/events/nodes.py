@@ -1,4 +1,4 @@
-"""Events of nodes: they go, come back, are drained, join, and are upgraded in turn."""
+"""Events that change nodes: they fail, return, drain, join, and restart one after another."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -26,7 +26,7 @@ MILLISECOND = 0.001
 DEAD_AFTER = 300.0
 """Seconds after which a node that is not heard of is dead. CockroachDB, the same."""
 
-SAID = {
+DESCRIPTIONS = {
     Health.UP: "up",
     Health.SUSPECT: "suspect",
     Health.DRAINING: "drained",
@@ -93,7 +93,7 @@ class NodesBecome(NodesEvent):
         return ()
 
     def _said(self, world: World) -> str:
-        return f"{self._are(world)} {SAID[self.health]}"
+        return f"{self._are(world)} {DESCRIPTIONS[self.health]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ class NodesDown(NodesEvent):
         ]
 
     def _said(self, world: World) -> str:
-        return f"{self._are(world)} {SAID[Health.UNKNOWN]}"
+        return f"{self._are(world)} {DESCRIPTIONS[Health.UNKNOWN]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +215,7 @@ class NodesTurn(NodesEvent):
         return NodesBecome(nodes=still, health=self.turns).happen(world) if still else ()
 
     def _said(self, world: World) -> str:
-        return f"{self._are(world)} {SAID[self.turns]}"
+        return f"{self._are(world)} {DESCRIPTIONS[self.turns]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +246,7 @@ class NodesGone(NodesEvent):
         return NodesBecome(nodes=self.nodes, health=Health.ABSENT).happen(world)
 
     def _said(self, world: World) -> str:
-        return f"{self._are(world)} {SAID[Health.ABSENT]}"
+        return f"{self._are(world)} {DESCRIPTIONS[Health.ABSENT]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +284,7 @@ class NodesDrained(NodesEvent):
         return becomes.happen(world) if still else ()
 
     def _said(self, world: World) -> str:
-        return f"{self._are(world)} {SAID[self._health()]}"
+        return f"{self._are(world)} {DESCRIPTIONS[self._health()]}"
 
     def _health(self) -> Health:
         return Health.DECOMMISSIONING if self.evacuated else Health.DRAINING
@@ -464,7 +464,9 @@ def _more_nodes(
         nodes,
         names=Names([*nodes.names, *new], len(nodes) + count, ""),
         tags={tag: like(mask) for tag, mask in nodes.tags.items()},
-        attributes={key: (like(code), said) for key, (code, said) in nodes.attributes.items()},
+        attributes={
+            key: (like(code), texts_of) for key, (code, texts_of) in nodes.attributes.items()
+        },
         **given,
     )
 
@@ -474,12 +476,12 @@ def _more_domains(
 ) -> Topology:
     """Topology with some more nodes in the domains of one of them, or in others."""
     old = topology.domain.shape[1]
-    said: dict[str, list[str]] = {}
+    texts_of: dict[str, list[str]] = {}
     for row, tier in enumerate(topology.tiers):
         meaning = topology.label_names[row]
         texts = [meaning[code] if code >= 0 else "" for code in topology.label[row].tolist()]
-        said[tier] = texts + [str(labels.get(tier, texts[template]))] * count
-    more = Topology.read(faults, said, old + count, sorted(topology.crossing))
+        texts_of[tier] = texts + [str(labels.get(tier, texts[template]))] * count
+    more = Topology.read(faults, texts_of, old + count, sorted(topology.crossing))
     capacity = {}
     for tier, shared in topology.tier_capacity.items():
         row = topology.tier_index(tier)

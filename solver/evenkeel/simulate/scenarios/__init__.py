@@ -1,1 +1,1 @@
-"""Clusters, events and demands to try methods on."""
+"""Scenarios: clusters, events and expected outcomes to try methods on."""

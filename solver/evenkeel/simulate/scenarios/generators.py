@@ -1,4 +1,4 @@
-"""Scenarios: whole clusters made from a seed, the same on every machine."""
+"""Generators of whole clusters from a seed, the same on every machine."""
 
 from dataclasses import dataclass
 

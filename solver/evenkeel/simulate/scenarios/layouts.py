@@ -1,4 +1,4 @@
-"""Layouts: clusters of scenarios from a few figures, the way CockroachDB's simulator says them."""
+"""Layouts: clusters of scenarios from a few figures, as CockroachDB's simulator defines them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ ENVIRONMENT = Environment(
 snapshots at once; two are enough for its scenarios."""
 
 ROOM = (1e6, 8.0, 1e9, 512.0 * GIB, 1e6)
-"""What a store can do where nothing is said. Only ratios matter, but for disks."""
+"""Default capacities of a store. Only ratios matter, but for disks."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Ranges:
     skewed : (sequence of int, sequence of int), optional
         Replicas and leases of each store.
     replicas : int
-        How many a range has at the beginning, where neither says it; then they go round the stores.
+        How many a range has at the beginning, by default; then they go round the stores.
     non_voters : int
         How many of the last of ``on`` do not vote.
     wanted, voters : int, optional

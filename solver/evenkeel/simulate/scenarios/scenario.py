@@ -1,4 +1,4 @@
-"""A scenario: a cluster at its beginning, what happens to it, and what is demanded in the end."""
+"""A scenario: a cluster, the events that happen to it, and checks of its history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
