@@ -127,7 +127,7 @@ class _Aim(NamedTuple):
     """A target, the replicas that cannot join their node there, (K,), and what changes.
 
     Of them ``waits`` are those of a partition that lists a replica on a dead node, and
-    ``unreplaced`` those on dead nodes without a replacement. ``free`` slots may trade their targets.
+    ``unreplaced`` those on dead nodes without a replacement. ``free`` slots may trade targets.
     If there is a ``bound``, loads stay within it, although it is not the whole target.
     """
 

@@ -51,7 +51,7 @@ def test_a_limit_that_is_broken_is_found():
     for narrower, kind in (
         (ek.Throttle(copies=3), "copies"),
         (ek.Throttle(domain_in={"zone": 3}), "domain_in"),
-        (ek.Throttle(windows=ek.Windows([(0, 10)], every=20)), "window"),
+        (ek.Throttle(windows=ek.Windows([(0, 1)], every=20)), "window"),
     ):
         found = ek.Plan(
             plan.cluster, plan.target, plan.steps, narrower, plan.protocol, plan.change
