@@ -47,7 +47,7 @@ class Record:
     known : ndarray of bool, shape (P,)
         Partitions that were ever placed. The others are new, and their empty rows have no meaning.
     digests : mapping of str to str
-        What the cluster was like for which it was calculated; see ``control.changes``.
+        What the cluster was like for which it was calculated; see ``control.view``.
 
     Examples
     --------
