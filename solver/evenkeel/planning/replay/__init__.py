@@ -164,7 +164,8 @@ def replay(
         return unusable
     timeline = Timeline.of(steps)
     found = Findings(cluster, timeline)
-    needs = Needs(*(np.zeros(len(steps), bool) for _ in range(3)))
+    fresh, light, led = (np.zeros(len(steps), bool) for _ in range(3))
+    needs = Needs(fresh, light, led)
     other = target if towards is None else towards
     final = _replay_partitions(found, needs, other, changes, joint, quorum)
     end = compare_ends(found, target, *final)

@@ -7,7 +7,7 @@ from evenkeel.measure.rows import at_node
 from evenkeel.model.placement import Placement
 from evenkeel.planning.replay.findings import Findings
 from evenkeel.planning.replay.timeline import LOWER, RAISE
-from evenkeel.planning.replay.trajectory import Trajectory, ReplicaState
+from evenkeel.planning.replay.trajectory import ReplicaState, Trajectory
 from evenkeel.planning.replay.transitions import Needs
 from evenkeel.planning.steps import StepKind
 
@@ -23,8 +23,8 @@ def check_leaders(
 ) -> NDArray[np.int32]:
     """Find leaders that go before they hand over, and hand-overs to what may not lead.
 
-    A leader on a dead node leads nothing: its replica may leave, and anybody may take over. Returns the
-    node that leads each of the trajectory's partitions in the end, -1 for none.
+    A leader on a dead node leads nothing: its replica may leave, and any other may take over.
+    Returns the last leading node of each of the trajectory's partitions, -1 for none.
     """
     steps, cluster = found.timeline.steps, found.cluster
     column, since = _leading(found, trajectory)
