@@ -198,7 +198,7 @@ def test_every_decision_says_what_was_done_and_why():
     told = {(int(p), log.action(i)): log.reason(i) for i, p in enumerate(log.range)}
     assert told[0, "RemoveVoter"] == "the range has too many replicas"
     assert told[1, "ReplaceDeadVoter"] == "the store it was on is dead"
-    assert told[1, "TransferLease"] == "nobody held the lease"
+    assert told[1, "TransferLease"] == "no replica held the lease"
     assert told[2, "AddVoter"] == "the range has too few replicas"
     assert told[3, "ReplaceDecommissioningVoter"] == "the store it was on is being decommissioned"
     assert told[4, "RemoveLearner"] == "a change of replicas was left unfinished"

@@ -11,14 +11,14 @@ from evenkeel.systems.helix.crush.crushed import NotConverged, crushed
 from evenkeel.systems.helix.crush.hashed import HashedNames
 from evenkeel.systems.helix.crush.java_order import map_order
 from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
-from evenkeel.systems.helix.crush.mended import (
+from evenkeel.systems.helix.crush.multiround import multiround
+from evenkeel.systems.helix.crush.repaired import (
     Group,
     Mended,
     crushed_together,
     multiround_anywhere,
     shares,
 )
-from evenkeel.systems.helix.crush.multiround import multiround
 from evenkeel.systems.helix.crush.tree import NoNodes, Tree
 from evenkeel_kernels.helix import even_deal as cards
 from evenkeel_kernels.helix import preference_lists as leading

@@ -17,7 +17,7 @@ METHODS = (
     Method(
         "ceph_upmap",
         "evenkeel.systems.ceph.crush.method:ceph_upmap",
-        "pg-upmap-items that level the devices of a Ceph map with few moves",
+        "pg-upmap-items that balance the devices of a Ceph map with few moves",
         "evenkeel.systems.ceph.options:Upmap",
         starts=False,
         begins=1e-7,

@@ -108,7 +108,7 @@ def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray
     """Tell of which placement groups too little lives to serve, (P,): of shards, less than k.
 
     Groups whose devices are out as well are mapped to others, which have nothing of them: only
-    what ``pg dump`` says of their state tells.
+    follows from their state in ``pg dump``.
     """
     placement, native = cluster.placement, cluster.native
     needs = _shards(osd_map)
@@ -228,17 +228,19 @@ def _known(
 ) -> dict[int, Rows]:
     """Return where ``pg dump`` has the groups of pools whose rule cannot be run, by pool."""
     rules = {rule.id for rule in crush.rules}
-    said = {} if found.stats is None else {one.pgid: one.up for one in found.stats[2]}
+    reported = {} if found.stats is None else {one.pgid: one.up for one in found.stats[2]}
     known: dict[int, Rows] = {}
     for pool in pools:
         if pool.rule in rules:
             continue
         why = unread.get(pool.rule, "is not in the CRUSH map")
-        where = "its groups are where pg dump has them" if said else (
+        where = "its groups are where pg dump has them" if reported else (
             "where its groups are is not known: add what ceph pg dump -f json prints"
         )  # fmt: skip
         found.notes.append(f"pool {pool.id} (CRUSH rule {pool.rule}) is left alone: {why}; {where}")
-        rows = _padded([said.get(f"{pool.id}.{pg:x}", []) for pg in range(pool.pg_num)], pool.size)
+        rows = _padded(
+            [reported.get(f"{pool.id}.{pg:x}", []) for pg in range(pool.pg_num)], pool.size
+        )
         there = (rows >= 0) & (rows < crush.devices)
         known[pool.id] = np.where(there, rows, NO_OSD).astype(np.int32)
     return known
@@ -408,10 +410,10 @@ def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
         load = _loads(found, cluster, native)
         if compare:
             cluster = _pinned(cluster, _elsewhere(found, cluster))
-        told = np.isfinite(capacity)
+        known = np.isfinite(capacity)
         # a device that osd df does not list has room by its weight
         room = ROOM * _deserved(cluster, load)
-        cluster = cluster.replace(load=load, capacity=np.where(told, capacity, room))
+        cluster = cluster.replace(load=load, capacity=np.where(known, capacity, room))
     return _led(found, cluster, native)
 
 
@@ -424,7 +426,7 @@ def _deserved(cluster: Cluster, load: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def _kilobytes(found: _Found, devices: int) -> NDArray[np.float64]:
-    """Return the bytes that each device holds by ``osd df``, (N, 1); infinite where not told."""
+    """Return the bytes that each device holds by ``osd df``, (N, 1); infinite where unknown."""
     capacity = np.full((devices, 1), np.inf)
     for _, tree in found.trees:
         for node in tree.nodes:
@@ -473,8 +475,8 @@ def _loads(found: _Found, cluster: Cluster, native: CephMap) -> NDArray[np.float
         )
         for number in range(len(native.pools)):
             own = cluster.partitions.group == number
-            told = bytes_of[own & ~np.isnan(bytes_of)]
-            bytes_of[own & np.isnan(bytes_of)] = told.mean() if len(told) else 0.0
+            known = bytes_of[own & ~np.isnan(bytes_of)]
+            bytes_of[own & np.isnan(bytes_of)] = known.mean() if len(known) else 0.0
     load: NDArray[np.float64] = bytes_of / parts
     return load[:, None]
 
@@ -502,8 +504,8 @@ def _elsewhere(found: _Found, cluster: Cluster) -> NDArray[np.bool_]:
         )
         if pool.id not in native.known and fresh.any():
             rows = up(rows_of(cluster.placement, begin, pool), pool, cluster.nodes.alive)
-            said = _padded([stats[i].up if i >= 0 else () for i in at], pool.size)
-            differ = (np.sort(said, axis=1) != np.sort(rows, axis=1)).any(axis=1) & fresh
+            reported = _padded([stats[i].up if i >= 0 else () for i in at], pool.size)
+            differ = (np.sort(reported, axis=1) != np.sort(rows, axis=1)).any(axis=1) & fresh
             elsewhere[begin : begin + pool.pg_num] = differ
             compared += int(np.count_nonzero(fresh))
         begin += pool.pg_num

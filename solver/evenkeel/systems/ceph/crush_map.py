@@ -95,7 +95,7 @@ def crush_map_of(
 ) -> CrushMap | None:
     """Build the map; None after noting what is wrong with it. ``size`` bounds the ids used.
 
-    Rules that are ``unread`` are left out, and tunables that nobody knows.
+    Rules that are ``unread`` are left out, and unknown tunables.
     """
     before = len(faults.faults)
     most = max(FREE_IDS, size)

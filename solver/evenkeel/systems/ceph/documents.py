@@ -1,4 +1,4 @@
-"""Ceph's JSON documents as far as they say where placement groups go, and which one a file is."""
+"""Schemas of Ceph's JSON documents, as far as placement needs them, and how they are recognised."""
 
 import re
 from dataclasses import replace
@@ -16,7 +16,7 @@ Kind = Literal[
 ]
 
 HEAD = 65536
-"""Bytes that are looked at to tell which document a file is."""
+"""Bytes that are searched for the kind of a document."""
 
 Id = Annotated[int, Meta(ge=0, lt=2**31)]
 BucketId = Annotated[int, Meta(ge=-(2**31), lt=2**31)]

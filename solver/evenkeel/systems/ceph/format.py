@@ -19,7 +19,7 @@ from evenkeel.systems.registry import Format
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield what no file told, what comes of that, and what would tell it."""
+    """Yield the missing inputs, their effect, and the commands that print them."""
     yield from noted(cluster.native)
     if uncapped(cluster):
         yield (
@@ -29,7 +29,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
 
 
 def uncapped(cluster: Cluster) -> Sequence[str]:
-    """Return the dimension, bytes, where no sizes were told: devices have room by their weight."""
+    """Return the dimension, bytes, where no sizes are known: capacities follow the weights."""
     load = cluster.partitions.load.voter
     return cluster.dimensions if len(load) and (load == 1.0).all() else ()
 
@@ -46,5 +46,5 @@ FORMAT = Format(
     left_out=left_out,
     uncapped=uncapped,
     stranded="too few devices that hold their data are up for these placement groups to serve: "
-    "bring one back (ceph pg PGID query says which it waits for), and read again",
+    "bring one back (ceph pg PGID query names those it waits for), and read again",
 )

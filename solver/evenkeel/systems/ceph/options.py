@@ -19,7 +19,7 @@ class CephCrush(Options):
     Parameters
     ----------
     upmaps : bool
-        Whether the pairs that are in force in the map are applied to what CRUSH says.
+        Whether the pairs that are in force in the map are applied to the result of CRUSH.
 
     Examples
     --------

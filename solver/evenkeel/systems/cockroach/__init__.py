@@ -6,7 +6,7 @@ METHODS = (
     Method(
         "cockroach",
         "evenkeel.systems.cockroach.allocator.method:cockroach",
-        "CockroachDB's replicate queue and store rebalancer, run until nothing is decided any more",
+        "CockroachDB's replicate queue and store rebalancer, run until convergence",
         "evenkeel.systems.cockroach.allocator.settings:Cockroach",
         never_worse=True,
         begins=4e-7,

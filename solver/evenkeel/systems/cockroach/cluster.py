@@ -49,7 +49,7 @@ STATES = {
     "is_live": "true", "is_available": "true", "is_draining": "false",
     "is_decommissioning": "false", "membership": "active", "locality": "", "attrs": "",
 }  # fmt: skip
-"""What node status tells of a node, and what it is where that is not told."""
+"""Fields of a node in node status, and their defaults."""
 
 ALIASES = {"node_id": "id", "draining": "is_draining", "decommissioning": "is_decommissioning"}
 """Columns of ``crdb_internal.gossip_nodes`` and ``gossip_liveness``."""
@@ -75,7 +75,7 @@ class _Found:
     zones: Zones = field(default_factory=Zones)
     notes: list[str] = field(default_factory=list)
     foreign: dict[int, str] = field(default_factory=dict)
-    """Stores of which no file says whether they live, and which does not."""
+    """Stores whose liveness no file contains, and the missing file."""
 
 
 @dataclass
@@ -190,7 +190,7 @@ def _places(store: _Store) -> Tiers:
 
 
 def _tells_places(found: _Found, table: Table) -> bool:
-    """Whether some file says where stores are."""
+    """Whether some file has the localities of stores."""
     return any("locality" in one.columns for one in found.nodes) or (
         "replica_localities" in table.columns
     )
@@ -203,17 +203,17 @@ def _left_alone(
     roles: NDArray[np.uint8],
     lease: NDArray[np.int32] | None,
 ) -> dict[str, NDArray[np.bool_]]:
-    """Return ranges (P,) that a dump says too little of, by what it leaves out.
+    """Return the ranges (P,) that a dump describes too little, by the missing part.
 
-    Those whose lease nobody that votes holds are in the middle of a change: they lose that lease.
+    Ranges whose lease no voter holds are in the middle of a change: they lose that lease.
     """
     found_of: dict[str, NDArray[np.bool_]] = {}
     names = [*stores]
     for message in dict.fromkeys(found.foreign.values()):
         theirs = [store for store, why in found.foreign.items() if why == message]
-        told = f"{some_of(theirs, str, MOST_NAMED)} as {message}"
+        stated = f"{some_of(theirs, str, MOST_NAMED)} as {message}"
         held = np.isin(replicas, [names.index(store) for store in theirs])
-        found_of[f"{'stores' if len(theirs) > 1 else 'store'} {told}"] = np.any(held, axis=1)
+        found_of[f"{'stores' if len(theirs) > 1 else 'store'} {stated}"] = np.any(held, axis=1)
     if lease is not None:
         votes = (replicas == lease[:, None]) & (roles == Role.VOTER)
         odd = (lease != -1) & ~votes.any(axis=1)
@@ -234,9 +234,9 @@ def _about_disks(cluster: Cluster) -> Iterator[str]:
 
 
 def _wanted_by(config: Mapping[str, Any]) -> int:
-    """Return the number of replicas of a zone; what is none is told where zones are checked."""
-    told = config.get("num_replicas", 3)
-    return told if type(told) is int else 3
+    """Return the number of replicas of a zone; invalid ones are reported by the check of zones."""
+    stated = config.get("num_replicas", 3)
+    return stated if type(stated) is int else 3
 
 
 def _diverse(stores: Sequence[_Store], replicas: int) -> dict[str, Amount]:
@@ -417,7 +417,7 @@ def _disks(faults: FaultList, status: Table) -> list[tuple[float, float]]:
     """Return how large each disk is and how much of it is used; infinite and NaN if unknown."""
     whole = _amounts(faults, status, "capacity", np.nan, infinite=True)
     free, used = (_amounts(faults, status, name, np.nan) for name in ("available", "used"))
-    # where both are told CockroachDB goes by them: others may use the disk, too
+    # where both are known CockroachDB uses them: other programs may use the disk, too
     by_use = used + free
     whole = np.where(used > 0.0, np.where(np.isnan(by_use), whole, by_use), whole)
     used = np.where(np.isnan(used), whole - free, used)
@@ -439,8 +439,8 @@ def _amounts(
     if name not in table.columns:
         return np.full(len(table), default)
     cells = ["" if cell.upper() == "NULL" else cell for cell in table.columns[name]]
-    told = Table(table.name, {name: cells}, table.lines, table.titles)
-    return told.amounts(faults, name, default, infinite=infinite, unit=unit)
+    stated = Table(table.name, {name: cells}, table.lines, table.titles)
+    return stated.amounts(faults, name, default, infinite=infinite, unit=unit)
 
 
 def _strangers(
@@ -480,8 +480,8 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
         )
         for node, own in known.items()
     }
-    told = any("locality" in status.columns for status in found.nodes)
-    if not told and "replica_localities" in table.columns and "replicas" in table.columns:
+    stated = any("locality" in status.columns for status in found.nodes)
+    if not stated and "replica_localities" in table.columns and "replicas" in table.columns:
         for ids, text in zip(
             table.columns["replicas"], table.columns["replica_localities"], strict=True
         ):
@@ -509,12 +509,12 @@ def _as_node_status(table: Table) -> Table:
 
 
 def _status_of(own: Mapping[str, str]) -> str:
-    """Return the state of a node's stores by what its status says."""
+    """Return the state of a node's stores from its status."""
     if own["membership"] == "decommissioned":
         return "decommissioned"
     leaves = own["membership"] == "decommissioning" or own["is_decommissioning"] in ("true", "t")
     if own["is_live"] in ("false", "f"):
-        # before 20.2 nothing else tells one that is decommissioned
+        # before 20.2 nothing else marks a decommissioned node
         return "decommissioned" if leaves else "dead"
     if leaves:
         return "decommissioning"
@@ -550,7 +550,7 @@ def _rows_of(
 def _leases(
     faults: FaultList, table: Table, rows: NDArray[np.int64], place: Mapping[int, int]
 ) -> NDArray[np.int32] | None:
-    """Return who holds each lease, -1 for nobody, -2 for nobody known; None if not told."""
+    """Return the store of each lease, -1 for none, -2 for an unknown one; None without a column."""
     if "lease_holder" not in table.columns:
         return None
 
@@ -577,7 +577,7 @@ def _sizes(faults: FaultList, table: Table) -> NDArray[np.float64]:
 
 
 def _tables(table: Table, rows: NDArray[np.int64]) -> Tables:
-    """Return what the ranges belong to, as far as the table tells it."""
+    """Return the tables and indexes of the ranges, as far as the columns contain them."""
     columns = tuple(name for name in BELONGS if name in table.columns)
     numbers: dict[tuple[str, ...], int] = {}
     if not columns:
@@ -589,7 +589,7 @@ def _tables(table: Table, rows: NDArray[np.int64]) -> Tables:
 
 
 def _database(found: _Found, name: str, tables: Tables) -> str:
-    """Return the database of ranges that have no column for it, as far as zones tell; "" if not."""
+    """Return the database of ranges without a column for it, from the zones; "" if unknown."""
     if "database_name" in tables.columns:
         return ""
     belongs = [dict(zip(tables.columns, row, strict=True)) for row in tables.rows]
@@ -616,7 +616,7 @@ def _located(found: _Found, table: Table, rows: NDArray[np.int64], path: str) ->
 
 
 def _grouped(cluster: Cluster) -> Cluster:
-    """Return the cluster with tables as groups, where the ranges tell them."""
+    """Return the cluster with tables as groups, where the ranges have them."""
     tables = cluster.native.tables
     if "table_name" not in tables.columns or not len(tables.of):
         return cluster

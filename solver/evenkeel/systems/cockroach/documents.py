@@ -196,8 +196,8 @@ def kind_of(document: Document) -> Kind:
         return "ranges"
     if names >= {"store_id", "node_id"} and names & {"capacity", "attrs"}:
         return "store status"
-    tells = {"is_live", "membership", "is_decommissioning", "decommissioning", "locality"}
-    if names & {"id", "node_id"} and names & tells:
+    state_columns = {"is_live", "membership", "is_decommissioning", "decommissioning", "locality"}
+    if names & {"id", "node_id"} and names & state_columns:
         return "node status"
     return "zone YAML" if ZONE_YAML.search(head) else ""
 

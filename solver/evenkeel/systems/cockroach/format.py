@@ -24,7 +24,7 @@ from evenkeel.systems.registry import Format
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield what no file told, what comes of that, and what would tell it."""
+    """Yield the missing inputs, their effect, and the commands that print them."""
     native = cluster.native
     yield from noted(native)
     tables = native.tables if isinstance(native, CockroachMap) else None
@@ -43,7 +43,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     silent = [cluster.dimensions[d] for d in np.flatnonzero(~load.any(axis=0)).tolist()]
     if silent and len(load):
         yield f"no load of {', '.join(silent)}: ranges count as if they took none"
-    # how many replicas a store may have nobody tells
+    # no file limits the number of replicas of a store
     named = [name for name in uncapped(cluster) if name != "replicas"]
     if named:
         yield (

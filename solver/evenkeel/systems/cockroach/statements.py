@@ -25,7 +25,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     """Return ``ALTER RANGE`` statements and the way back; a ``.csv`` is the table of ranges.
 
     On the way back nothing goes to a store that is down: such a range stays where it then is.
-    Without a placement there is nothing to alter, and the table says where ranges are.
+    Without a placement there is nothing to alter, and the table shows the placement of ranges.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _statements(
     """Return a statement for each replica and lease that goes elsewhere.
 
     Of a range of which a replica would join a store that is ``down``, there is only a comment. One
-    comment at the end says of all ranges what is left to CockroachDB.
+    comment at the end lists, for all ranges, the work left to CockroachDB.
     """
     stores, lines = list(cluster.nodes.names), []
     left: dict[str, list[str]] = {}
@@ -131,8 +131,8 @@ def _statements(
         moved = False
         to_down = {n for role in KINDS for n in will[role][p] if n not in was[role][p]} & down
         if to_down:
-            told = ", ".join(stores[n] for n in sorted(to_down))
-            lines.append(f"-- range {name} stays as it is: {told} is down")
+            listed = ", ".join(stores[n] for n in sorted(to_down))
+            lines.append(f"-- range {name} stays as it is: {listed} is down")
             continue
         for role, kind in KINDS.items():
             before, after = was[role][p], will[role][p]

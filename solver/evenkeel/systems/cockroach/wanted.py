@@ -36,8 +36,8 @@ Config = dict[str, Any]
 class Wanted:
     """The configurations there are, and which each range has, (P,).
 
-    Ranges ``alone (P,)`` are wanted as they are, and ``why`` says of what is left out of account:
-    each reason once. ``starts`` are start keys by which partitions were told, ``lost`` are places
+    Ranges ``alone (P,)`` are wanted as they are, and ``why`` has the reasons for what is left out,
+    each once. ``starts`` are start keys that identified partitions, ``lost`` are places
     that constraints name and no store is in.
     """
 
@@ -74,14 +74,14 @@ class Held:
 
 
 class Known(NamedTuple):
-    """What stores carry, (tier, value) and ("", attribute), and whether files tell it at all."""
+    """What stores carry, (tier, value) and ("", attribute), and whether files contain it at all."""
 
     carried: Collection[tuple[str, str]]
     places: bool
     attributes: bool
 
-    def tells(self, one: Constraint) -> bool:
-        """Whether files tell who meets a constraint."""
+    def knows(self, one: Constraint) -> bool:
+        """Return whether the files show the stores that meet a constraint."""
         return self.places if one.key else self.attributes
 
     def lacks(self, one: Constraint) -> bool:
@@ -100,23 +100,23 @@ def wanted_of(
 ) -> Wanted:
     """Find what is wanted of each range, by its tables, its start key and what it has.
 
-    ``keys`` are the start keys of ranges, None where no file tells them; ``alone`` are ranges (P,)
-    that are left alone for other reasons.
+    ``keys`` are the start keys of ranges, None where no file contains them; ``alone`` are ranges
+    (P,) that are left alone for other reasons.
     """
     book = _Book()
-    config, untold, unread, starts = _configured(book, zones, tables, keys)
-    wanted = Wanted([], config, untold | unread, starts, [], [])
-    _judge_by_place(book, wanted, zones, tables, held, untold)
-    wanted.alone = untold | unread
+    config, unknown, unread, starts = _configured(book, zones, tables, keys)
+    wanted = Wanted([], config, unknown | unread, starts, [], [])
+    _judge_by_place(book, wanted, zones, tables, held, unknown)
+    wanted.alone = unknown | unread
     for reason, which in alone.items():
         wanted.alone |= which
         if which.any():
             wanted.why.append(f"{reason}: {held.named(which)}, left alone")
-    if untold.any():
-        told = "add start_key" if keys is None else "no start key names one"
+    if unknown.any():
+        hint = "add start_key" if keys is None else "no start key names one"
         wanted.why.append(
-            f"no partition of {held.named(untold)}, whose table has partitions with zones of their "
-            f"own: left alone; {told}"
+            f"no partition of {held.named(unknown)}, whose table has partitions with zones of "
+            f"their own: left alone; {hint}"
         )
     wanted.why += zones.notes
     if unread.any():
@@ -157,7 +157,7 @@ class _Book:
 
 
 def _named_rows(tables: Tables) -> list[list[str]]:
-    """Return the names that ``BELONGS`` lists of each row of tables, "" for what is not told."""
+    """Return the names that ``BELONGS`` lists of each row of tables, "" where unknown."""
     usual = dict.fromkeys(BELONGS, "") | {"database_name": tables.database}
     return [
         [*(usual | dict(zip(tables.columns, row, strict=True))).values()] for row in tables.rows
@@ -172,24 +172,24 @@ def _configured(
     of_row = [zones.config_of(*row) for row in names]
     config = np.array([book.number(one) for one in of_row], np.int32)[tables.of]
     unread = np.array([zones.is_unread(*row) for row in names], np.bool_)[tables.of]
-    untold = np.zeros(len(config), np.bool_)
+    unknown = np.zeros(len(config), np.bool_)
     starts: dict[int, str] = {}
     for t, row in enumerate(names):
         partitions = zones.partitions_of(*row)
         for p in np.flatnonzero(tables.of == t).tolist() if partitions else ():
             own = partitions.get(first_value(keys[p]), []) if keys is not None else []
-            untold[p] = not own or any(one != own[0] for one in own)
+            unknown[p] = not own or any(one != own[0] for one in own)
             if keys is not None:
                 starts[p] = keys[p]
-            if not untold[p]:
+            if not unknown[p]:
                 config[p] = book.number(of_row[t] | own[0])
     for p, start in tables.starts.items():
         span = span_of(start)
         config[p] = book.number(zones.of_span(span))
-        untold[p] = False
+        unknown[p] = False
         key = span_key(span)
         unread[p] = bool(zones.unread & {DEFAULT, key})
-    return config, untold, unread, starts
+    return config, unknown, unread, starts
 
 
 def _judge_by_place(
@@ -198,15 +198,15 @@ def _judge_by_place(
     zones: Zones,
     tables: Tables,
     held: Held,
-    untold: NDArray[np.bool_],
+    unknown: NDArray[np.bool_],
 ) -> None:
     """Find the partition of ranges whose keys are no names of any by where their voters are.
 
     As where regions are values of an enumeration, which keys show as bytes. A range is of the one
-    partition whose constraints it meets; where none or several are met, it stays ``untold (P,)``.
+    partition whose constraints it meets; where none or several are met, it stays ``unknown (P,)``.
     """
-    names, found = _named_rows(tables), np.zeros(len(untold), np.bool_)
-    for t in np.unique(tables.of[untold]).tolist():
+    names, found = _named_rows(tables), np.zeros(len(unknown), np.bool_)
+    for t in np.unique(tables.of[unknown]).tolist():
         row = names[t]
         whole = zones.config_of(*row)
         ways = {
@@ -215,10 +215,10 @@ def _judge_by_place(
             for own in listed
         }
         read = {q: book.read(q)[0] for q in sorted(ways)}
-        for p in np.flatnonzero(untold & (tables.of == t)).tolist():
+        for p in np.flatnonzero(unknown & (tables.of == t)).tolist():
             met = [q for q, one in read.items() if _is_met(one, *held.sites(p))]
             if len(met) == 1 and (read[met[0]].constraints or read[met[0]].voter_constraints):
-                wanted.config[p], found[p], untold[p] = met[0], True, False
+                wanted.config[p], found[p], unknown[p] = met[0], True, False
     if found.any():
         wanted.why.append(
             f"no partition of {held.named(found)} but by where their voters are: each is taken for "
@@ -248,9 +248,9 @@ def _judge_places(book: _Book, wanted: Wanted, held: Held, known: Known) -> None
         one, _ = book.read(q)
         bound = [each for c in (*one.constraints, *one.voter_constraints) for each in c.constraints]
         preferred = [each for listed in one.lease_preferences for each in listed]
-        if not all(map(known.tells, bound)):
+        if not all(map(known.knows, bound)):
             blind |= wanted.config == q
-        elif not all(map(known.tells, preferred)):
+        elif not all(map(known.knows, preferred)):
             unled |= wanted.config == q
             rest = {k: v for k, v in book.configs[q].items() if k != "lease_preferences"}
             wanted.config[wanted.config == q] = book.number(rest)
@@ -277,9 +277,9 @@ def _judge_places(book: _Book, wanted: Wanted, held: Held, known: Known) -> None
 
 
 def _fill_in(book: _Book, wanted: Wanted, zones: Zones, held: Held) -> None:
-    """Want as many replicas of a range as there are where no zone says how many."""
-    untold = np.array(["num_replicas" not in one for one in book.configs], np.bool_)[wanted.config]
-    rows = np.column_stack([wanted.config, held.voters, held.others])[untold]
+    """Want the present number of replicas of a range where no zone has a number."""
+    unknown = np.array(["num_replicas" not in one for one in book.configs], np.bool_)[wanted.config]
+    rows = np.column_stack([wanted.config, held.voters, held.others])[unknown]
     if not len(rows):
         return
     distinct, of = np.unique(rows, axis=0, return_inverse=True)
@@ -290,7 +290,7 @@ def _fill_in(book: _Book, wanted: Wanted, zones: Zones, held: Held) -> None:
         voting = max(voters, sum(each.replicas for each in one.voter_constraints), 1)
         whole = max(voting + others, asked)
         numbers.append(book.number(book.configs[q] | _counts(whole, voting)))
-    wanted.config[untold] = np.array(numbers, np.int32)[of.reshape(-1)]
+    wanted.config[unknown] = np.array(numbers, np.int32)[of.reshape(-1)]
     if not zones.of:
         wanted.why.append(
             "no zone configurations: as many replicas are wanted of each range as it has; add SHOW "
@@ -298,7 +298,7 @@ def _fill_in(book: _Book, wanted: Wanted, zones: Zones, held: Held) -> None:
         )
     else:
         wanted.why.append(
-            f"no number of replicas of {held.named(untold)}: as many are wanted as there are"
+            f"no number of replicas of {held.named(unknown)}: as many are wanted as there are"
         )
 
 
@@ -337,7 +337,7 @@ START = re.compile(
     r"|(?P<tables>/(?:Table/(?:[0-9]{1,2}|SystemConfigSpan)|NamespaceTable)(?:/.*)?)"
     r"|(?P<tenants>/Tenant/.*)"
 )
-"""Start keys as they are printed, and whose they are; the first that fits tells."""
+"""Start keys as they are printed, and their owners; the first match counts."""
 
 INNER = re.compile(r"/Tenant/[0-9]+(?=/)")
 """What stands before the keys of a tenant."""
@@ -376,14 +376,14 @@ def span_of(start: str) -> str:
 
 
 def start_keys(table: Table) -> list[str] | None:
-    """Return the start keys of all rows; None where the table does not tell them."""
+    """Return the start keys of all rows; None where the table lacks them."""
     return table.columns.get("start_pretty") or table.columns.get("start_key")
 
 
 def starts_in(table: Table, rows: list[int]) -> dict[int, str]:
     """Return the start keys of ranges that are CockroachDB's own, by their place among rows.
 
-    Where a table is told, its zones go by its name. Tenants are ranges of the whole cluster where
+    Zones of a known table are found by its name. Tenants are ranges of the whole cluster where
     it is shown beside them, and have zones of one name; else theirs is all that there is to see.
     """
     column = start_keys(table)

@@ -54,7 +54,7 @@ DEEPEST, MOST_TEXT = 20, 2**22
 """Brackets within brackets, and characters, of a YAML file."""
 
 QUALIFIED = {"RANGE": 0, "DATABASE": 0, "TABLE": 3, "INDEX": 4}
-"""Parts of a target that says which database it is of."""
+"""Parts of a target that name its database."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Zones:
 
     notes: list[str] = field(default_factory=list)
     written: bool = False
-    """Whether people wrote some of it, who can mend it; else all of it is what a system printed."""
+    """Whether people wrote some of it and can correct it; else a system printed all of it."""
 
     def add(self, faults: FaultList, at: str, key: Key, config: dict[str, Any]) -> None:
         """Take in a configuration; one target has one."""
@@ -81,7 +81,7 @@ class Zones:
         """Return the databases that ranges of these tables, (schema, name), may be of.
 
         One that has the zone of such a table goes before those that only have a zone. Every
-        cluster has zones of ``system``, whose ranges nearly nobody asks for: its own table tells.
+        cluster has zones of ``system``, whose ranges are rarely read: its own table shows it.
         """
         theirs = {*tables}
         named = {table for _, table in theirs}
@@ -118,7 +118,7 @@ class Zones:
         ]
 
     def config_of(self, database: str, schema: str, table: str, index: str) -> dict[str, Any]:
-        """Return what holds for a range of a table; one of no schema that is told is ``public``."""
+        """Return the zone of a range of a table; the schema is ``public`` by default."""
         config: dict[str, Any] = {}
         for key in _keys(database, schema, table, index):
             config |= self.of.get(key, {})
@@ -139,7 +139,7 @@ class Zones:
     ) -> dict[str, list[dict[str, Any]]]:
         """Return what is configured for the partitions of a table, or of its index, by name.
 
-        Those of the table are its primary index's. Where no index is told, all of them count.
+        Those of the table are its primary index's. Where no index is known, all of them count.
         """
         named = {target for kind, target in _keys(database, schema, table, "") if kind == "TABLE"}
         own: dict[str, list[dict[str, Any]]] = {}

@@ -14,7 +14,7 @@ METHODS = (
     Method(
         "helix_multiround",
         "evenkeel.systems.helix.crush.method:helix_multiround",
-        "Apache Helix's MultiRoundCRUSH, bit for bit or mended",
+        "Apache Helix's MultiRoundCRUSH, bit for bit or repaired",
         "evenkeel.systems.helix.options:MultiRound",
         begins=4e-7,
         warmup="zones_or_mended_multiround",
@@ -22,7 +22,7 @@ METHODS = (
     Method(
         "helix_crushed",
         "evenkeel.systems.helix.crush.method:helix_crushed",
-        "Apache Helix's CRUSH-ed, bit for bit or mended, on any base strategy",
+        "Apache Helix's CRUSH-ed, bit for bit or repaired, on any base strategy",
         "evenkeel.systems.helix.options:Crushed",
         begins=4e-7,
         warmup="zones_or_mended_crushed",

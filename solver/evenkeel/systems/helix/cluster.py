@@ -112,8 +112,8 @@ def _most_replicas(faults: FaultList, records: Records) -> int:
     cluster = next(iter(records.cluster.values()), None)
     if cluster is None:
         return -1
-    told = [instances.whole(faults, cluster, name) for name in MOST_LIMITS]
-    return min((most for most in told if 0 < most < UNLIMITED), default=-1)
+    stated = [instances.whole(faults, cluster, name) for name in MOST_LIMITS]
+    return min((most for most in stated if 0 < most < UNLIMITED), default=-1)
 
 
 def _topology_and_rules(
@@ -176,9 +176,9 @@ def _placement(
     state = _numbers(number, states)
     top = np.repeat(np.array([number[one] for one in tops], np.int64), counts)
     # a list without states is led by its first
-    untold = np.fromiter((not row.states for row in rows), np.bool_, len(rows)) & (width > 0)
+    unknown = np.fromiter((not row.states for row in rows), np.bool_, len(rows)) & (width > 0)
     leads = (state == top[owner]) & (state > 0)
-    leads[first[:-1][untold & (top > 0)]] = True
+    leads[first[:-1][unknown & (top > 0)]] = True
     up = np.array([alive[name] for name in names] + [False], np.bool_)
     held = (state == number[CONSUMING]) & up[node]
     group = np.repeat(np.arange(len(found)), counts)
@@ -227,7 +227,7 @@ def _amounts(
 ) -> dict[str, Any]:
     """Return loads and capacities by the capacity keys, or else the numbers of replicas.
 
-    Resources that WAGED places and that tell no weights are taken out.
+    Resources that WAGED places and without weights are taken out.
     """
     keys = keys_of(faults, records)
     capacity = capacities(faults, records, names, keys)
@@ -238,15 +238,15 @@ def _amounts(
         return weights(faults, records, partitions, keys)
 
     load = loads() if keys else np.zeros((sum(len(one.rows) for one in found), 0))
-    untold = np.isnan(capacity)
-    useless: NDArray[np.bool_] = np.asarray(untold.all(axis=0))
+    unknown = np.isnan(capacity)
+    useless: NDArray[np.bool_] = np.asarray(unknown.all(axis=0))
     if not weighed.any():
-        useless |= untold.any(axis=0) | np.isnan(load).any(axis=0)
+        useless |= unknown.any(axis=0) | np.isnan(load).any(axis=0)
     for d in np.flatnonzero(useless).tolist():
         records.notes.add(NO_CAPACITY if weighed.any() else NOT_WAGED, keys[d])
     keys = [key for key, out in zip(keys, useless, strict=True) if not out]
-    capacity, load, untold = capacity[:, ~useless], load[:, ~useless], untold[:, ~useless]
-    for n in np.flatnonzero(untold.any(axis=1)).tolist():
+    capacity, load, unknown = capacity[:, ~useless], load[:, ~useless], unknown[:, ~useless]
+    for n in np.flatnonzero(unknown.any(axis=1)).tolist():
         records.closed.add(names[n])
         records.notes.add(NOT_TOLD, names[n])
     group = np.repeat(np.arange(len(found)), [len(one.rows) for one in found])
@@ -288,8 +288,8 @@ def _disabled(
 
     for n, name in enumerate(names):
         config = records.instance.get(name)
-        told = {} if config is None else config.record.mapFields.get(DISABLED, {})
-        for resource, listed in told.items():
+        stated = {} if config is None else config.record.mapFields.get(DISABLED, {})
+        for resource, listed in stated.items():
             if resource == ALL_RESOURCES:
                 continue
             if resource not in known:
@@ -345,7 +345,7 @@ COUNT = "replicas"
 """The dimension of clusters without capacity keys: it counts replicas."""
 
 DEFAULT = "DEFAULT"
-"""Under which a resource says what a partition weighs that is not named."""
+"""Key under which a resource has the weight of partitions without their own."""
 
 WEIGHTS: msgspec.json.Decoder[dict[str, float]] = msgspec.json.Decoder(
     dict[str, Annotated[int, msgspec.Meta(ge=0, le=MOST)]]
@@ -367,9 +367,9 @@ def keys_of(faults: FaultList, records: Records) -> list[str]:
 def capacities(
     faults: FaultList, records: Records, names: Sequence[str], keys: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return what each instance can hold, (N, D), NaN where nothing says so.
+    """Return the capacity of each instance, (N, D), NaN where unknown.
 
-    The cluster says what holds by default; an instance without a config holds nothing.
+    The defaults are the cluster's; an instance without a config has no capacity.
     """
     usual = _amounts_of(faults, _cluster(records), "DEFAULT_INSTANCE_CAPACITY_MAP")
     rows = []
@@ -384,15 +384,15 @@ def capacities(
 def weights(
     faults: FaultList, records: Records, resources: Mapping[str, Sequence[str]], keys: Sequence[str]
 ) -> NDArray[np.float64]:
-    """Return what a replica of each partition weighs, (P, D), NaN where nothing says so."""
+    """Return the weight of a replica of each partition, (P, D), NaN where unknown."""
     usual = _amounts_of(faults, _cluster(records), "DEFAULT_PARTITION_WEIGHT_MAP")
     wanted, nothing, values = {*keys}, dict.fromkeys(keys, np.nan), itemgetter(*keys)
     rows: list[Any] = []
     for name, partitions in resources.items():
         found = records.resource.get(name)
-        told = {} if found is None else found.record.mapFields.get("PARTITION_CAPACITY_MAP", {})
+        stated = {} if found is None else found.record.mapFields.get("PARTITION_CAPACITY_MAP", {})
         at = "" if found is None else f"{found.at}mapFields.PARTITION_CAPACITY_MAP"
-        own = _decoded(faults, at, told)
+        own = _decoded(faults, at, stated)
         own |= {key: nothing | usual | one for key, one in own.items() if not one.keys() >= wanted}
         if own.keys() - {*partitions, DEFAULT}:
             records.notes.add("no partition of {} for some of the weights of partitions", name)
@@ -410,34 +410,34 @@ def _amounts_of(faults: FaultList, found: Found | None, name: str) -> dict[str, 
     if found is None:
         return {}
     at = f"{found.at}mapFields.{name}"
-    told = found.record.mapFields.get(name, {})
-    return {key: _amount(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}
+    stated = found.record.mapFields.get(name, {})
+    return {key: _amount(faults, f"{at}.{quoted(key)}", text) for key, text in stated.items()}
 
 
-def _decoded(faults: FaultList, at: str, told: Mapping[str, str]) -> dict[str, dict[str, float]]:
+def _decoded(faults: FaultList, at: str, stated: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Read amounts that are JSON inside texts."""
     try:
-        return {key: WEIGHTS.decode(text) for key, text in told.items()}
+        return {key: WEIGHTS.decode(text) for key, text in stated.items()}
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return {key: _read(faults, f"{at}.{quoted(key)}", text) for key, text in told.items()}
+        return {key: _read(faults, f"{at}.{quoted(key)}", text) for key, text in stated.items()}
 
 
 def _read(faults: FaultList, at: str, text: str) -> dict[str, float]:
     """Read amounts of which some may be texts themselves, or wrong."""
     try:
-        told = msgspec.json.decode(text, type=dict[str, int | str | float])
+        stated = msgspec.json.decode(text, type=dict[str, int | str | float])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         faults.add(at, quoted(text), 'must be JSON in a text, such as "{\\"CPU\\":10}"')
         return {}
-    return {key: _amount(faults, f"{at}.{quoted(key)}", value) for key, value in told.items()}
+    return {key: _amount(faults, f"{at}.{quoted(key)}", value) for key, value in stated.items()}
 
 
-def _amount(faults: FaultList, at: str, told: Any) -> float:
+def _amount(faults: FaultList, at: str, stated: Any) -> float:
     try:
-        number = int(told) if not isinstance(told, str) or len(told) <= 20 else -1
+        number = int(stated) if not isinstance(stated, str) or len(stated) <= 20 else -1
     except (ValueError, OverflowError):
         number = -1
     if not 0 <= number <= MOST:
-        faults.add(at, quoted(told), f"must be a whole number from 0 to {MOST}")
+        faults.add(at, quoted(stated), f"must be a whole number from 0 to {MOST}")
         return 0.0
     return float(number)

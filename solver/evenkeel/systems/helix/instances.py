@@ -52,28 +52,28 @@ def whole(faults: FaultList, found: Found, name: str, default: int = -1) -> int:
 
 
 def is_true(found: Found | None, name: str, default: bool = False) -> bool:
-    """Return a simple field that says yes or no, as Java reads it."""
+    """Return a simple field as a truth value, as Java reads it."""
     text = "" if found is None else found.text(name)
     return text.strip().lower() == "true" if text else default
 
 
 def operation(faults: FaultList, found: Found) -> str:
-    """Return the operation of an instance: the last one listed, or what its older fields say."""
+    """Return the operation of an instance: the last one listed, or by its older fields."""
     listed = found.record.listFields.get("HELIX_INSTANCE_OPERATIONS", [])
-    told = found.text("INSTANCE_OPERATION")
+    stated = found.text("INSTANCE_OPERATION")
     if listed:
         place = f"{found.at}listFields.HELIX_INSTANCE_OPERATIONS[{len(listed) - 1}]"
         try:
             last = msgspec.json.decode(listed[-1], type=dict[str, str | int | bool | None])
-            told = str(last.get("OPERATION", ""))
+            stated = str(last.get("OPERATION", ""))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             faults.add(place, quoted(listed[-1]), "must be JSON with an OPERATION")
             return "ENABLE"
-    if told and told not in STATES:
+    if stated and stated not in STATES:
         return OTHER
-    if not is_true(found, "HELIX_ENABLED", True) and told in ("", "ENABLE"):
+    if not is_true(found, "HELIX_ENABLED", True) and stated in ("", "ENABLE"):
         return "DISABLE"
-    return told or "ENABLE"
+    return stated or "ENABLE"
 
 
 def states_of(
@@ -89,7 +89,7 @@ def states_of(
     disabled = {} if cluster is None else cluster.record.mapFields.get("DISABLED_INSTANCES", {})
     delay = 0 if cluster is None else whole(faults, cluster, "DELAY_REBALANCE_TIME", 0)
     if cluster is None or not cluster.text("DELAY_REBALANCE_TIME"):
-        # an instance holds replicas of several resources: the one that waits least tells
+        # an instance holds replicas of several resources: the one that waits least counts
         delay = min((_delay_of(faults, one) for one in records.ideal.values()), default=0)
     delayed = delay > 0 and is_true(cluster, "DELAY_REBALANCE_ENABLED", True)
     for n, name in enumerate(names):
@@ -185,8 +185,8 @@ def topology_of(
             labels.append(own.get(key) or (f"Default_{key}" if path and text else ""))
     # a key with a value of its own for every instance is the instance
     last = [*domains][-1]
-    told = [label for label in domains[last] if label]
-    if told and len({*told}) == len(told):
+    stated = [label for label in domains[last] if label]
+    if stated and len({*stated}) == len(stated):
         del domains[last]
         zone = "" if zone == last else zone
     renamed = {key if key != "node" else "node domain": at for key, at in domains.items()}
@@ -212,10 +212,10 @@ def logical_names(records: Records, names: Sequence[str]) -> list[str]:
         return [*names]
     silent = FaultList()
     found = [records.instance.get(name) for name in names]
-    told = ["" if one is None else one.text("DOMAIN") for one in found]
+    stated = ["" if one is None else one.text("DOMAIN") for one in found]
     return [
         _pairs(silent, one, text).get(key) or name
-        for one, text, name in zip(found, told, names, strict=True)
+        for one, text, name in zip(found, stated, names, strict=True)
     ]
 
 
@@ -254,5 +254,5 @@ def tags_of(records: Records, names: Sequence[str]) -> dict[str, list[bool]]:
 def weights_of(faults: FaultList, records: Records, names: Sequence[str]) -> list[float]:
     """Return the weight of each instance, 1 by default."""
     found = [records.instance.get(name) for name in names]
-    told = [-1 if one is None else whole(faults, one, "INSTANCE_WEIGHT") for one in found]
-    return [(weight if weight >= 0 else DEFAULT_WEIGHT) / DEFAULT_WEIGHT for weight in told]
+    stated = [-1 if one is None else whole(faults, one, "INSTANCE_WEIGHT") for one in found]
+    return [(weight if weight >= 0 else DEFAULT_WEIGHT) / DEFAULT_WEIGHT for weight in stated]

@@ -149,9 +149,9 @@ class Crushed(Crush):
     base : "crush", "multiround" or callable
         The strategy that is made even.
     mended : bool
-        Whether what is broken in the original is mended: all groups are dealt as one, the ring
+        Whether faults of the original are repaired: all groups are dealt as one, the ring
         begins again where it ends, and an unlucky partition does not send its whole group back to
-        the base strategy. Nodes are then level over all groups, and no longer in each by itself.
+        the base strategy. Nodes are then balanced over all groups, and no longer in each by itself.
 
     Examples
     --------
@@ -212,7 +212,7 @@ class Waged(States):
         over which the rules spread replicas.
     scope : "global", "partial", "emergency" or "overwrite"
         How much is placed anew. Global: a baseline on all nodes, dead ones too, that keeps what is
-        valid unless ``changes`` says otherwise. Partial: where the current assignment differs
+        valid except for ``changes``. Partial: where the current assignment differs
         from the baseline. Emergency: what is on nodes that will not be back in time. Overwrite:
         what partitions lack that have too few live replicas.
     current : Assignment or Placement, optional

@@ -92,7 +92,7 @@ def held_by(placement: Placement, partition: NDArray[np.integer]) -> Held:
 
 
 def unlike(lists: Preferences, placement: Placement) -> NDArray[np.bool_]:
-    """Return the partitions that are not held, and led, as their lists say, (P,)."""
+    """Return the partitions whose holders or leader differ from their lists, (P,)."""
     there = placement.node >= 0
     node, owner = placement.node[there], placement.owner[there]
     width = np.bincount(owner, minlength=len(placement))
@@ -117,7 +117,7 @@ def in_order(cluster: Cluster, lists: Preferences, held: Held) -> list[list[str]
     start, length = lists.first[own], np.diff(lists.first)[own]
     which = np.repeat(np.arange(len(own)), length)
     at = np.arange(len(which)) + (start - np.cumsum(length) + length)[which]
-    # a number for each pair: what is no node gets one that nobody asks for
+    # a number for each pair: a missing node gets an unused one
     span = len(cluster.nodes) + 1
     known = which * span + lists.node[at]
     by_number = np.argsort(known, kind="stable")
@@ -227,9 +227,9 @@ class Writer:
     def __init__(self, payload: Mapping[str, Any], name: str, mode: Mode | None = None) -> None:
         self.before: Raw = payload["ideal_states"][name]
         self.states: Mapping[str, Mapping[str, str]] = payload.get("states", {}).get(name, {})
-        told = self.before["simpleFields"].get("STATE_MODEL_DEF_REF", "")
-        given = payload["state_models"].get(told)
-        self.model = MODELS[told] if given is None else Model(tuple(given[0]), bool(given[1]))
+        stated = self.before["simpleFields"].get("STATE_MODEL_DEF_REF", "")
+        given = payload["state_models"].get(stated)
+        self.model = MODELS[stated] if given is None else Model(tuple(given[0]), bool(given[1]))
         simple = dict(self.before["simpleFields"])
         was = simple.get("REBALANCE_MODE") or simple.get("IDEAL_STATE_MODE", "")
         custom = (mode or was.upper()) == "CUSTOMIZED"
@@ -243,13 +243,13 @@ class Writer:
             "mapFields": dict(self.before["mapFields"]),
             "listFields": dict(self.before["listFields"]),
         }
-        """The record, in which partitions are held as was said last."""
+        """The record, with the holders that were set last."""
 
         self.widths = {name: len(own) for name, own in self.before["listFields"].items()}
         """By how many each of them is held."""
 
         self.states_told = custom or bool(self.before["mapFields"])
-        """Whether it tells states of replicas, which follow from more than a list."""
+        """Whether it has states of replicas, which follow from more than a list."""
 
         self._custom = custom
         self._changed: set[str] = set()
@@ -279,7 +279,7 @@ class Writer:
         model = self.model
         viewed = self.states.get(partition, {})
         before = self.before["mapFields"].get(partition, {})
-        # what a CUSTOMIZED ideal state says is meant, whatever is so far
+        # a CUSTOMIZED ideal state is the target, even where the present placement differs
         before = viewed | before if self._custom else viewed or before
         top = model.states[0] if model.leads else ""
         second = model.states[min(1, len(model.states) - 1)] if model.leads else model.states[0]
@@ -299,11 +299,11 @@ class Writer:
 
 
 def led_by_state(cluster: Cluster, writers: Mapping[str, Writer], held: Held) -> Held:
-    """Return who holds partitions, led by nobody where no state says that somebody leads."""
+    """Return the holders of partitions, without a leader where no state is a leader's."""
     groups = cluster.partitions.group_names
     leads = np.array([name in writers and writers[name].model.leads for name in groups], np.bool_)
-    told = leads[cluster.partitions.group[held.partition]]
-    return held._replace(leader=np.where(told, held.leader, -1))
+    stated = leads[cluster.partitions.group[held.partition]]
+    return held._replace(leader=np.where(stated, held.leader, -1))
 
 
 def _packed(records: Sequence[Raw], path: Path) -> bytes:

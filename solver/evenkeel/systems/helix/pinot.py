@@ -20,7 +20,7 @@ from evenkeel.systems.helix.records import Found, Records
 SEGMENTS = "SegmentOnlineOfflineStateModel"
 BROKERS = "BrokerResourceOnlineOfflineStateModel"
 CONSUMING = "CONSUMING"
-"""The state of a segment that still takes rows: Pinot says who does, and who takes the next."""
+"""The state of a segment that still takes rows; Pinot chooses its servers."""
 
 OTHER_KINDS = ("Controller_", "Broker_", "Minion_")
 """How instances that are no servers are called."""
@@ -35,7 +35,7 @@ INFERRED = (
     "the tenant tags that its servers share, and no upserts are assumed"
 )
 DERIVED = "of {}, which Pinot derives from the tags of brokers: what is there stays"
-PINNED = "of segments of {} that are being consumed: they stay, Pinot says who consumes"
+PINNED = "of segments of {} that are being consumed: they stay, Pinot chooses their servers"
 
 
 class Servers(NamedTuple):
@@ -47,7 +47,7 @@ class Servers(NamedTuple):
 
 
 def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Servers | None:
-    """Return who may hold the segments of a table; None, with a note, if only Pinot can tell."""
+    """Return the servers that may hold a table's segments; None, noted, if unknown."""
     name = found.record.id
     raw, _, kind = name.rpartition("_")
     servers = {one for one in records.instance if not one.startswith(OTHER_KINDS)}
@@ -87,16 +87,16 @@ def _tags(records: Records, instance: str, kind: str) -> set[str]:
 
 
 def _told(config: Found, name: str) -> dict[str, object]:
-    """Return a part of a table's configuration, which is JSON in a text; {} if it says nothing."""
+    """Return a part of a table's configuration, which is JSON in a text; {} if it is empty."""
     try:
-        told = msgspec.json.decode(config.text(name) or "{}", type=dict[str, object] | None) or {}
+        parsed = msgspec.json.decode(config.text(name) or "{}", type=dict[str, object] | None) or {}
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return {}
-    return {} if told.get("mode") == "NONE" or told.get("dedupEnabled") is False else told
+    return {} if parsed.get("mode") == "NONE" or parsed.get("dedupEnabled") is False else parsed
 
 
 def _tenant_tag(config: Found, kind: str) -> str:
-    """Return the tag of the servers that hold what is complete; "" if none is told."""
+    """Return the tag of the servers that hold what is complete; "" if there is none."""
     tenants = _told(config, "tenants")
     override = tenants.get("tagOverrideConfig")
     if kind == "REALTIME" and isinstance(override, dict) and override.get("realtimeCompleted"):

@@ -1,6 +1,6 @@
 """ZNRecords: what Helix keeps in ZooKeeper, of which kind each is, and where it was found.
 
-A record does not say what it is. The folder that it lies in does, as in a dump of ZooKeeper
+A record does not state its kind. Its folder does, as in a dump of ZooKeeper
 (``IDEALSTATES/MyDB``, ``CONFIGS/PARTICIPANT/h1_12913``), and otherwise the fields that it has.
 
 References
@@ -141,7 +141,7 @@ class Records:
     """Instances that take nothing new, since it cannot be judged what they may hold."""
 
     def is_live(self, name: str) -> bool:
-        """Whether an instance is live, which all are where nothing says who is."""
+        """Return whether an instance is live; all are where no record lists live ones."""
         if self.instance and name not in self.instance:
             return False  # Helix knows it no more
         if name in self.live or not (self.live or self.listings):
@@ -157,8 +157,8 @@ def lists_instances(documents: Sequence[Document]) -> bool:
     """Return whether they name all instances: each has a config, and without one is none."""
     return any(
         _is_listing(one)
-        or (told := _told_by_name(one.name)) == "instance"
-        or (told is None and INSTANCE.search(one.data) is not None)
+        or (named := _kind_by_name(one.name)) == "instance"
+        or (named is None and INSTANCE.search(one.data) is not None)
         for one in documents
     )
 
@@ -189,11 +189,11 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
             if (listing := decode_json(faults, document, Listing)) is not None:
                 records.listings.append(listing)
             continue
-        told = _told_by_name(document.name)
-        if told == "":
+        named = _kind_by_name(document.name)
+        if named == "":
             continue
         for found in _records_of(faults, document):
-            _add(faults, records, found, told)
+            _add(faults, records, found, named)
     for one in fields(Records):
         if one.name in ("listings", "notes", "closed"):
             continue
@@ -211,8 +211,8 @@ def _records_of(faults: FaultList, document: Document) -> list[Found]:
     return [] if one is None else [Found(one, f"{document.name}: ")]
 
 
-def _told_by_name(name: str) -> Kind | None:
-    """Tell what the records of a file are by its folder or name; None if these do not say."""
+def _kind_by_name(name: str) -> Kind | None:
+    """Return the kind of a file's records by its folder or name; None if unknown."""
     *folders, file = re.split(r"[/\\]", name)
     stem = file.removesuffix(".json")
     for one in reversed([*folders, stem]):
@@ -221,8 +221,8 @@ def _told_by_name(name: str) -> Kind | None:
     return next((kind for form, kind in FILES if re.fullmatch(form, stem, re.IGNORECASE)), None)
 
 
-def _told_by_fields(records: Records, found: Found) -> Kind | None:
-    """Tell what a record is by its fields; None if they do not say."""
+def _kind_by_fields(records: Records, found: Found) -> Kind | None:
+    """Return the kind of a record by its fields; None if unknown."""
     record = found.record
     there = record.simpleFields.keys() | record.listFields.keys() | record.mapFields.keys()
     kind = next((kind for kind, names in SHOWN_BY if names & there), None)
@@ -238,8 +238,8 @@ def _told_by_fields(records: Records, found: Found) -> Kind | None:
     return kind
 
 
-def _add(faults: FaultList, records: Records, found: Found, told: Kind | None) -> None:
-    kind = told or _told_by_fields(records, found)
+def _add(faults: FaultList, records: Records, found: Found, named: Kind | None) -> None:
+    kind = named or _kind_by_fields(records, found)
     at, name = f"{found.at}id", found.record.id
     if kind is None:
         folders = ", ".join(name for name, kind in FOLDERS.items() if kind)

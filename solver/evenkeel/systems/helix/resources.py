@@ -72,7 +72,7 @@ class Resource:
     min_active: int
     most_per_instance: int
     servers: pinot.Servers | None
-    """Who may hold it where no tag of its own says so."""
+    """Instances that may hold it where it has no tag of its own."""
 
 
 def mode_of(found: Found) -> str:
@@ -82,11 +82,11 @@ def mode_of(found: Found) -> str:
 
 def resources(faults: FaultList, records: Records, alive: Mapping[str, bool]) -> list[Resource]:
     """Return the resources that can be placed, in the order of their names; others are noted."""
-    told = records.ideal or records.view
+    stated = records.ideal or records.view
     for name in records.view:
         if records.ideal and name not in records.ideal:
             records.notes.add(NO_IDEAL_STATE, name)
-    found = [_resource(faults, records, one, alive) for one in told.values()]
+    found = [_resource(faults, records, one, alive) for one in stated.values()]
     return [one for one in found if one is not None]
 
 
@@ -116,7 +116,7 @@ def placed_elsewhere(found: Found) -> str:
 
 
 def _left_alone(records: Records, found: Found, model: Model | None) -> bool:
-    """Note and tell whether others place a resource, or nobody can."""
+    """Note and return whether a resource is placed elsewhere, or cannot be placed."""
     name, tag = found.record.id, found.text("INSTANCE_GROUP_TAG")
     if note := placed_elsewhere(found):
         records.notes.add(note, name)
@@ -177,24 +177,24 @@ def _wanted(
     alive: Mapping[str, bool],
     rows: "Mapping[str, Row]",
 ) -> list[int] | None:
-    """Return how many replicas are wanted of each partition; None, with a note, if none can tell.
+    """Return how many replicas are wanted of each partition; None, with a note, if unknown.
 
     Where instances are listed, and the number is none, each partition wants as many as are listed.
     """
     source = found if found.text("REPLICAS") or config is None else config
-    told, automatic = source.text("REPLICAS"), mode_of(found) == "full_auto"
-    number = int(told) if told.isascii() and told.isdecimal() and len(told) < 6 else -1
+    stated, automatic = source.text("REPLICAS"), mode_of(found) == "full_auto"
+    number = int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 6 else -1
     if 0 <= number <= MOST_REPLICAS and (number or automatic):
         return [number] * len(rows)
-    if told == ALL or not automatic:
+    if stated == ALL or not automatic:
         tag = found.text("INSTANCE_GROUP_TAG")
         up = sum(is_up and (not tag or _carries(records, n, tag)) for n, is_up in alive.items())
         listed = {} if automatic else _listed(found)
-        everywhere = up if told == ALL else 0
+        everywhere = up if stated == ALL else 0
         return [len(listed[one]) if one in listed else everywhere for one in rows]
-    if not told:
+    if not stated:
         return [max((len(row.nodes) for row in rows.values()), default=0)] * len(rows)
-    records.notes.add(NO_NUMBER, f"{found.record.id} ({told})")
+    records.notes.add(NO_NUMBER, f"{found.record.id} ({stated})")
     return None
 
 
@@ -220,7 +220,7 @@ def _carries(records: Records, instance: str, tag: str) -> bool:
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """The instances that hold a partition, in order, and their states; none where none is told."""
+    """The instances that hold a partition, in order, and their states; none where unknown."""
 
     nodes: Sequence[str]
     states: Sequence[str]
@@ -251,8 +251,8 @@ def _rows(
     rows = [*map(Row, wanted, found_)]
     # few are not as they are wanted; what a CUSTOMIZED state has is where it will be
     up = NOWHERE if custom else alive
-    for i, (has, told) in enumerate(zip(held, found_, strict=True)):
-        if len(has) != len(told) or not NOT_AS_WANTED.isdisjoint(told):
+    for i, (has, stated) in enumerate(zip(held, found_, strict=True)):
+        if len(has) != len(stated) or not NOT_AS_WANTED.isdisjoint(stated):
             rows[i] = _as_viewed(has, wanted[i], rank, up)
     return dict(zip(partitions, rows, strict=True))
 

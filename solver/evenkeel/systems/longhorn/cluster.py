@@ -20,7 +20,7 @@ from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
-from evenkeel.systems.longhorn.auto_balance.redundancy import told_waiting
+from evenkeel.systems.longhorn.auto_balance.redundancy import waiting_notice
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 from evenkeel.systems.longhorn.auto_balance.system import FAULTED, System
 from evenkeel.systems.longhorn.objects import (
@@ -93,8 +93,8 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
             faults.add(_locate(objects, fault.path), fault.value, fault.message)
         raise InvalidInput(faults.faults) from None
     system = cluster.native
-    said: dict[str, Any] = {one.name: getattr(system, one.name) for one in fields(System)}
-    cluster = replace(cluster, native=Snapshot(**said, objects=objects))
+    reported: dict[str, Any] = {one.name: getattr(system, one.name) for one in fields(System)}
+    cluster = replace(cluster, native=Snapshot(**reported, objects=objects))
     return with_stranded(cluster, _lost(cluster, system, reader.gone))
 
 
@@ -108,7 +108,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
                 "no disk with the tags, or of the kind, that volumes ask for: they get no replica "
                 f"and move none: {theirs}"
             )
-        if waiting := told_waiting(cluster, cluster.native.settings):
+        if waiting := waiting_notice(cluster, cluster.native.settings):
             yield f"of {waiting}"
 
 
@@ -131,7 +131,7 @@ def _lost(cluster: Cluster, system: System, gone: Container[str]) -> NDArray[np.
 
 @dataclass
 class _Reader:
-    """Turns resources into rows, and looks up what one says of another."""
+    """Turns resources into rows, and resolves references between them."""
 
     faults: FaultList
     objects: Objects
@@ -171,23 +171,23 @@ class _Reader:
     ) -> Disk:
         """Return a disk; one that Longhorn has not looked at yet has no room."""
         host, path = found.value.metadata.name, found.at(f"status.diskStatus.{name}")
-        told = DiskStatus() if status is None else status
-        ready = _holds(self._conditions(f"{path}.conditions", told.conditions).get("Ready"))
-        if told.diskUUID:
-            first = self.disk_at.setdefault((host, told.diskUUID), name)
+        stated = DiskStatus() if status is None else status
+        ready = _holds(self._conditions(f"{path}.conditions", stated.conditions).get("Ready"))
+        if stated.diskUUID:
+            first = self.disk_at.setdefault((host, stated.diskUUID), name)
             if first != name:
                 self.objects.notes.add(SAME_UUID, f"{host}/{name}")
                 ready = False
-            self.host_of.setdefault(told.diskUUID, []).append(host)
-        elif status is not None and (ready or told.scheduledReplica):
+            self.host_of.setdefault(stated.diskUUID, []).append(host)
+        elif status is not None and (ready or stated.scheduledReplica):
             self.objects.notes.add(NO_UUID, f"{host}/{name}")
             ready = False
         return Disk(
             name=name,
-            maximum=told.storageMaximum,
-            available=told.storageAvailable,
+            maximum=stated.storageMaximum,
+            available=stated.storageAvailable,
             reserved=spec.storageReserved,
-            scheduled=told.storageScheduled,
+            scheduled=stated.storageScheduled,
             ready=ready and status is not None,
             allow_scheduling=spec.allowScheduling,
             eviction_requested=spec.evictionRequested,
@@ -219,8 +219,8 @@ class _Reader:
             else:
                 there = self.host_of.get(spec.diskID)
                 known = f", it is one of {there[0]}" if there else ""
-                said = f"{spec.diskID} of {spec.nodeID} ({found.value.metadata.name}{known})"
-                self.objects.notes.add(NO_DISK, said)
+                reported = f"{spec.diskID} of {spec.nodeID} ({found.value.metadata.name}{known})"
+                self.objects.notes.add(NO_DISK, reported)
         return by_volume
 
     def _replica(self, found: Found[ReplicaResource], disk: str) -> Replica:
@@ -317,9 +317,9 @@ def _settings(objects: Objects) -> Settings:
         if name.replace("-", "_") not in known:
             continue
         if text.startswith("{"):  # one for each data engine, since 1.10
-            told = decode_json(FaultList(), Document(name, text.encode()), dict[str, str]) or {}
-            text = told.get("v1", "")
-            if {*told.values()} - {text}:
+            stated = decode_json(FaultList(), Document(name, text.encode()), dict[str, str]) or {}
+            text = stated.get("v1", "")
+            if {*stated.values()} - {text}:
                 objects.notes.add("settings that differ by data engine, taken as for v1: {}", name)
         strange = FaultList()
         if re.fullmatch(r"\d{16,}", text):

@@ -69,8 +69,8 @@ def _check(
             continue
         name = cluster.nodes.names[one.new.disk]
         host = snapshot.hosts.names[int(snapshot.disks.host[one.new.disk])]
-        told = (states[host].diskStatus or {}).get(snapshot.disks.names[one.new.disk])
-        if told is None or not told.diskUUID:
+        disk_status = (states[host].diskStatus or {}).get(snapshot.disks.names[one.new.disk])
+        if disk_status is None or not disk_status.diskUUID:
             faults.add(name, "", "has no diskUUID: no replica can be built there")
     if placement is not None:
         kept = np.bincount(placement.owner[placement.node >= 0], minlength=len(placement))
@@ -148,13 +148,17 @@ def _book(
     assert node is not None, "nodes stay"
     if node is snapshot.objects.items[at]:
         node = items[at] = deepcopy(node)
-    told = node["status"]["diskStatus"][snapshot.disks.names[seat.disk]]
+    disk_status = node["status"]["diskStatus"][snapshot.disks.names[seat.disk]]
     size, actual = int(snapshot.volumes.size[volume]), int(snapshot.volumes.actual[volume])
-    told["storageScheduled"] = max((told.get("storageScheduled") or 0) + sign * size, 0)
-    told["storageAvailable"] = max((told.get("storageAvailable") or 0) - sign * actual, 0)
-    listed = dict(told.get("scheduledReplica") or {})
+    disk_status["storageScheduled"] = max(
+        (disk_status.get("storageScheduled") or 0) + sign * size, 0
+    )
+    disk_status["storageAvailable"] = max(
+        (disk_status.get("storageAvailable") or 0) - sign * actual, 0
+    )
+    listed = dict(disk_status.get("scheduledReplica") or {})
     listed.pop(seat.replica, None)
-    told["scheduledReplica"] = listed | ({seat.replica: size} if sign > 0 else {})
+    disk_status["scheduledReplica"] = listed | ({seat.replica: size} if sign > 0 else {})
 
 
 FORMAT = Format(

@@ -190,7 +190,7 @@ SHAPES: dict[str, type[msgspec.Struct]] = {
 GROUP = "longhorn.io/"
 API_VERSION = "longhorn.io/v1beta2"
 HEAD = 4096
-"""Bytes within which the first resource of a list says what it is."""
+"""Bytes within which the first resource of a list states its kind."""
 
 EMPTY_LIST = re.compile(rb'\s*\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\s*\],\s*"kind":\s*"List"')
 
@@ -253,7 +253,7 @@ def recognises(document: Document) -> str:
 
 
 def hint(document: Document) -> str:
-    """Tell that a document seems to be such resources as YAML."""
+    """Return a hint if a document seems to be such resources as YAML."""
     head = document.data[:HEAD]
     known = re.search(rb"^\s*(- )?apiVersion: (v1|longhorn\.io/)", head, re.MULTILINE)
     if known and b"longhorn.io/v1" in document.data:
@@ -277,9 +277,9 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
             objects.items.append(raw)
             # a list of one kind need not name it in each
             one = kind.removesuffix("List") if listed else ""
-            told = {"apiVersion": top.get("apiVersion"), "kind": one} if one else {}
+            typed = {"apiVersion": top.get("apiVersion"), "kind": one} if one else {}
             try:
-                _take(faults, objects, first, path, told | raw)
+                _take(faults, objects, first, path, typed | raw)
             except RecursionError:
                 faults.add(path, one, "is nested too deeply")
     return objects
@@ -319,12 +319,12 @@ def _take(
     try:
         value = msgspec.convert(raw, shape)
     except msgspec.ValidationError:
-        said = _without_nulls(raw)
+        present = _without_nulls(raw)
         try:
-            value = msgspec.convert(said, shape)
+            value = msgspec.convert(present, shape)
         except msgspec.ValidationError:
             objects.misfits.add((kind, _name_of(raw)))
-            note_misfits(faults, path if ": " in path else f"{path}: ", said, shape)
+            note_misfits(faults, path if ": " in path else f"{path}: ", present, shape)
             return
     found: Found[Any] = Found(path, len(objects.items) - 1, raw, value)
     name = found.value.metadata.name

@@ -43,7 +43,7 @@ class Seat:
 class Change:
     """One replica that is built, and the one that goes when it is healthy; either may be none.
 
-    ``tight`` says that there may be no room for both at the time.
+    ``tight`` marks a node that may lack room for both at a time.
     """
 
     volume: int
@@ -74,7 +74,7 @@ def changes(cluster: Cluster, names: Sequence[str], after: Placement) -> list[Ch
     """List what has to be built and what goes, so that there is room at every step.
 
     Replicas that only swap their slots do not change. What finds no room before another has left
-    comes last, and says so.
+    comes last, marked as such.
     """
     before = cluster.placement
     moved = np.flatnonzero(before.node != after.node)
@@ -157,7 +157,7 @@ ANEW: Mapping[str, Any] = {
     "logRequested": False, "migrationEngineName": "", "rebuildRetryCount": 0,
     "salvageRequested": False,
 }  # fmt: skip
-"""Fields that say what became of a replica, as they are in one that was just created."""
+"""Status fields of a replica, as in one that was just created."""
 
 HELD: Mapping[str, Sequence[str]] = {
     "replicaAutoBalance": (

@@ -52,7 +52,7 @@ class Words:
         return taken
 
     def count(self, what: str) -> int:
-        """Take one integer that says how many records follow."""
+        """Take one integer, the number of records that follow."""
         count = int(self.take(1, what)[0])
         if count < 0:
             raise Truncated  # that it is negative is noted already
@@ -274,7 +274,7 @@ def _distance(
     neighbourhood: NDArray[np.int64],
     location: NDArray[np.int64],
 ) -> MoveDistance:
-    """Put the machine move costs into three numbers where they say it all."""
+    """Reduce the machine move costs to three numbers where these suffice."""
     own = np.diagonal(matrix)
     if (own != 0).any():
         m = int(np.argmax(own != 0))

@@ -34,7 +34,7 @@ class MoveDistance:
         Cost across neighbourhoods; across locations of one neighbourhood; inside one location of
         one neighbourhood. Used where there is no matrix.
     matrix : ndarray of uint32, shape (M, M), or None
-        Cost per pair, where three numbers do not say it.
+        Cost per pair, where three numbers do not suffice.
     """
 
     by_class: tuple[int, int, int]
@@ -277,11 +277,11 @@ def _capacity(model: RoadefModel, at: NDArray[np.int64], use: NDArray[np.int64])
     )
     for name, which in kinds:
         pairs = np.argwhere((total > model.capacity) & which)
-        said = [
+        messages = [
             f"machine {m} resource {r}: {total[m, r]} > {model.capacity[m, r]}"
             for m, r in pairs[:SHOWN_OFFENDERS].tolist()
         ]
-        found += _breach(name, len(pairs), said)
+        found += _breach(name, len(pairs), messages)
     return found
 
 
@@ -289,11 +289,11 @@ def _conflict(model: RoadefModel, at: NDArray[np.int64]) -> list[Breach]:
     """Rule 2: processes of one service stand on different machines."""
     pair, count = np.unique(model.service * len(model.capacity) + at, return_counts=True)
     crowded = count > 1
-    said = [
+    messages = [
         f"service {key // len(model.capacity)} machine {key % len(model.capacity)}"
         for key in pair[crowded][:SHOWN_OFFENDERS].tolist()
     ]
-    return _breach("conflict", int((count[crowded] - 1).sum()), said)
+    return _breach("conflict", int((count[crowded] - 1).sum()), messages)
 
 
 def _spread(model: RoadefModel, at: NDArray[np.int64]) -> list[Breach]:
@@ -302,11 +302,11 @@ def _spread(model: RoadefModel, at: NDArray[np.int64]) -> list[Breach]:
     touched = np.unique(model.service * places + model.location[at]) // places
     reached = np.bincount(touched, minlength=len(model.spread))
     missing = np.maximum(model.spread - reached, 0)
-    said = [
+    messages = [
         f"service {s}: {reached[s]} of {model.spread[s]} locations"
         for s in np.flatnonzero(missing)[:SHOWN_OFFENDERS].tolist()
     ]
-    return _breach("spread", int(missing.sum()), said)
+    return _breach("spread", int(missing.sum()), messages)
 
 
 def _dependency(model: RoadefModel, at: NDArray[np.int64]) -> list[Breach]:
@@ -315,15 +315,15 @@ def _dependency(model: RoadefModel, at: NDArray[np.int64]) -> list[Breach]:
     present = np.zeros((len(model.spread), areas), np.int64)
     np.add.at(present, (model.service, model.neighbourhood[at]), 1)
     count = 0
-    said: list[str] = []
+    messages: list[str] = []
     for service, needed in model.needs.tolist():
         bare = (present[service] > 0) & (present[needed] == 0)
         count += int(present[service][bare].sum())
-        said += [
+        messages += [
             f"service {service} without {needed} in neighbourhood {area}"
             for area in np.flatnonzero(bare).tolist()
         ]
-    return _breach("dependency", count, said[:SHOWN_OFFENDERS])
+    return _breach("dependency", count, messages[:SHOWN_OFFENDERS])
 
 
 def _breach(constraint: Constraint, count: int, offenders: list[str]) -> list[Breach]:

@@ -102,7 +102,7 @@ class Vocabulary:
     ) -> str:
         """Return the tier whose domains are what a block has ``chosen`` at a step.
 
-        That is the type itself where it says the same of the devices of the take and may be shared
+        That is the type itself where it divides the devices of the take alike and may be shared
         with other devices.
         """
         code = block.choices[step].kind
@@ -132,7 +132,7 @@ def placed_by(crush: CrushMap, pool: Pool) -> int:
 
 
 def rule_of(crush: CrushMap, pool: Pool, words: Vocabulary) -> Rule | str:
-    """Say in the model's words what a pool's rule demands, or why they cannot say it."""
+    """Return the rule of a pool in terms of the model, or the reason why there is none."""
     taken = _merged([one for one in blocks(crush, pool.rule, pool.size) if one.count > 0])
     chosen = [chosen_below(crush, block) for block in taken]
     reached = [one[0] != NO_OSD for one in chosen]

@@ -219,7 +219,7 @@ def dropped_by_monitors(crush: CrushMap, pool: Pool, rows: Rows) -> NDArray[np.b
     References
     ----------
     Ceph, ``OSDMap::check_pg_upmaps`` and ``CrushWrapper::verify_upmap``; pull requests 69151 and
-    71053 say where it errs.
+    71053 describe its errors.
     """
     taken = blocks(crush, pool.rule, pool.size)
     held = rows != NO_OSD

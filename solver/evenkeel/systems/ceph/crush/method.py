@@ -102,7 +102,7 @@ def balance_primaries(
 
 
 def _narrowing(desired: NDArray[np.float64], width: float) -> Iterator[kernels.Bands]:
-    """Bands from wide to the narrowest, so that what cannot be level comes as near as it can."""
+    """Bands from wide to the narrowest, so that uneven shares come as close as possible."""
     while width >= 2.0:
         width /= 2.0
         low = np.maximum(np.ceil(desired - width), 0.0).astype(np.int32)
@@ -120,7 +120,7 @@ def _score(primary: NDArray[np.int32], desired: NDArray[np.float64]) -> float:
 SHOWN = 5
 """Devices that are named; the rest is counted."""
 
-NO_TIME = "Stopped early: what was not levelled until then stays as it is."
+NO_TIME = "Stopped early: pools not balanced until then stay as they are."
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,17 +208,17 @@ def ceph_upmap(request: Request) -> Outcome:
         moves = np.repeat(~stays, pool.size)
         node[replicas] = np.where(moves, _nodes(found.rows), node[replicas])
         leader[groups] = np.where(stays, leader[groups], slots_of(found.rows, primary))
-    told = [_told(number, found) for number, found in levelled.items()]
+    summaries = [_summary(number, found) for number, found in levelled.items()]
     kept = [
         pool.id for pool, groups, _ in _pools(native) if pinned[groups].all() and pool.pg_num > 0
     ]
     if kept:
-        told.append(f"Pinned, as it was: pool {some_of(kept, str, SHOWN)}.")
+        summaries.append(f"Pinned, as it was: pool {some_of(kept, str, SHOWN)}.")
     return Outcome(
         node=node,
         leader=leader,
         stop_reason=clock.reason or "exhausted",
-        message=" ".join([*told, NO_TIME] if clock.reason else told),
+        message=" ".join([*summaries, NO_TIME] if clock.reason else summaries),
         warnings=_about_down(request.cluster, reweight),
         native=Upmaps(
             items=dict(native.items) | {number: found.items for number, found in levelled.items()},
@@ -279,7 +279,7 @@ def _about_down(cluster: Cluster, reweight: NDArray[np.int64]) -> tuple[str, ...
     )
 
 
-def _told(pool: int, found: Upmapped) -> str:
+def _summary(pool: int, found: Upmapped) -> str:
     """Say what the pairs do to one pool."""
     return (
         f"Pool {pool}: {found.moves:,} moves, deviation {found.before.deviation:.2f} -> "

@@ -122,7 +122,7 @@ def raw(
     exists: ArrayLike | None = None,
     clock: Clock | None = None,
 ) -> Rows:
-    """Place all groups of a pool by CRUSH alone; ``OutOfTime`` if the clock says stop.
+    """Place all groups of a pool by CRUSH alone; ``OutOfTime`` if the clock stops it.
 
     References
     ----------

@@ -40,7 +40,7 @@ SLACK = 1e-9
 
 
 class Standing(NamedTuple):
-    """How level devices are.
+    """Balance of devices.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Upmapped:
     moves : int
         Replicas that change their device against the pairs in force before.
     before, after : Standing
-        How level the devices were, and are.
+        Balance of the devices before and after.
     level : float
         The least fill that the failure domains allow, in whole replicas; 1 where they allow the
         shares to be had.
@@ -115,7 +115,7 @@ def balance(
     is a replica less, and once they are out CRUSH maps around them) and those that are excluded.
     Groups that are ``pinned`` keep the pairs that they have.
 
-    Raises ``OutOfTime`` if it says stop before all groups are mapped.
+    Raises ``OutOfTime`` if the clock stops it before all groups are mapped.
     """
     faults = FaultList()
     if not deviation >= 0.5:
@@ -172,7 +172,7 @@ def _by_themselves(domains: FailureDomains, devices: NDArray[np.intp]) -> Failur
 
 
 def levelled(state: kernels.Spread, bands: kernels.Bands, budget: int, clock: Clock) -> int:
-    """Level within a budget of moves until the clock says stop; how many were made."""
+    """Balance within a budget of moves until the clock stops it; return the moves made."""
     course = kernels.new_course(len(state.tally))
     done = False
     while not done and clock.goes_on("upmap", int(course.at[kernels.LOOKED])):
@@ -181,7 +181,7 @@ def levelled(state: kernels.Spread, bands: kernels.Bands, budget: int, clock: Cl
 
 
 def standing(rows: Rows, shares: NDArray[np.float64]) -> Standing:
-    """Measure how level devices are."""
+    """Measure the balance of devices."""
     count = np.bincount(rows[rows != NO_OSD], minlength=shares.size).astype(np.int64)
     counted = (shares > 0) | (count > 0)
     off = count[counted] - shares[counted]
@@ -209,8 +209,8 @@ def pairs_between(
 
     A device that only changes its slot needs no pair; the pair then goes from the device that
     leaves to the one that joins. No pair fills a hole, or makes one. Where ``may_hold (size,
-    devices)`` says which devices the takes of the rule allow in each slot, who joins takes a slot
-    that is allowed, if there is a way.
+    devices)`` marks the devices that the takes of the rule allow in each slot; a new device takes
+    an allowed slot, if there is a way.
 
     Examples
     --------
@@ -247,16 +247,16 @@ def _lawful(
         return pairs
     taken: dict[int, int] = {}
 
-    def seat(one: int, tried: set[int]) -> bool:
+    def assign(one: int, tried: set[int]) -> bool:
         for other, (leaves, _) in enumerate(pairs):
             if other not in tried and may_hold[old.index(leaves), pairs[one][1]]:
                 tried.add(other)
-                if other not in taken or seat(taken[other], tried):
+                if other not in taken or assign(taken[other], tried):
                     taken[other] = one
                     return True
         return False
 
-    if not all(seat(one, set()) for one in range(len(pairs))):
+    if not all(assign(one, set()) for one in range(len(pairs))):
         return pairs
     return [(pairs[other][0], pairs[one][1]) for other, one in sorted(taken.items())]
 

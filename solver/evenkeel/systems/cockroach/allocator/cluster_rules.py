@@ -1,4 +1,4 @@
-"""What a cluster asks beyond what CockroachDB knows, laid out for its kernels."""
+"""Rules of a cluster beyond CockroachDB's own, laid out for its kernels."""
 
 from functools import cache
 
@@ -16,7 +16,7 @@ from evenkeel_kernels.core.problem import Problem
 
 @cache
 def no_rules() -> ClusterRules:
-    """Return the rules of nobody, which are the same for all and which nothing looks at."""
+    """Return empty rules, the same for all ranges and never evaluated."""
     cluster = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], placement=[[0]])
     no_one, none = cluster.placement, np.zeros(0, np.bool_)
     empty = Rows(none.astype(np.int32), none.astype(np.uint8), none.astype(np.int16), none, none)

@@ -37,22 +37,22 @@ UNIT = {kernel.CPU: 1e9}
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What ranges belong to, as a dump says it: kept so that it can be written as it was read.
+    """Databases, tables and indexes of ranges as a dump has them, kept for writing them as read.
 
     Parameters
     ----------
     columns : tuple of str
-        Which were told, of ``database_name``, ``schema_name``, ``table_name`` and ``index_name``.
+        Those present, of ``database_name``, ``schema_name``, ``table_name`` and ``index_name``.
     rows : tuple of tuple of str
         Distinct values of these.
     of : ndarray of int32, shape (P,)
         Which of them each range has.
     database : str
-        Of which database all are taken to be, where no column says it; "" for none.
+        Database assumed for all ranges without a column for it; "" for none.
     starts : mapping of int to str
         Start keys of ranges that are CockroachDB's own, by partition.
     unapplied : tuple of str
-        Tables and indexes whose zones no range could be held to, since no table was told.
+        Tables and indexes whose zones apply to no range, since no range has its table.
     """
 
     columns: tuple[str, ...]
@@ -86,7 +86,7 @@ class CockroachMap:
     disk, others : ndarray of float64, shape (N,), optional
         Bytes of each disk, and how many of them are used by other than these ranges.
     notes : tuple of str
-        What a dump told that is left out of account, or did not tell, for people.
+        Notes about parts of a dump that are ignored or missing.
     """
 
     configs: tuple[ZoneConfig, ...]
@@ -193,7 +193,7 @@ def known_workload(cluster: Cluster, fleet: Fleet, eagerness: float) -> Workload
         np.ndim(native.latency)
         and len(np.asarray(native.latency)) != len(fleet.localities.host_first) - 1
     ):
-        return None  # nobody says how far hosts are that came later
+        return None  # the latencies of later hosts are unknown
     return workload_of(
         sites_of(cluster),
         fleet.localities,
@@ -260,13 +260,13 @@ def status_of(cluster: Cluster) -> NDArray[np.int8]:
     return status
 
 
-def _states_now(cluster: Cluster, told: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return the states of stores as they were ``told (N,)`` but where nodes changed since."""
+def _states_now(cluster: Cluster, reported: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return the states of stores as ``reported (N,)`` except where nodes changed since."""
     nodes = cluster.nodes
-    same = nodes.alive == ~np.isin(told, (kernel.DEAD, kernel.UNKNOWN))
-    same &= nodes.keeps == ~np.isin(told, (kernel.DEAD, kernel.DECOMMISSIONING))
-    same &= ~nodes.accepts | np.isin(told, (kernel.AVAILABLE, kernel.THROTTLED))
-    return np.where(same & ~nodes.gone, told, status_of(cluster))
+    same = nodes.alive == ~np.isin(reported, (kernel.DEAD, kernel.UNKNOWN))
+    same &= nodes.keeps == ~np.isin(reported, (kernel.DEAD, kernel.DECOMMISSIONING))
+    same &= ~nodes.accepts | np.isin(reported, (kernel.AVAILABLE, kernel.THROTTLED))
+    return np.where(same & ~nodes.gone, reported, status_of(cluster))
 
 
 def _stores(cluster: Cluster, placement: Placement, status: NDArray[np.int8]) -> kernel.Stores:
@@ -362,8 +362,8 @@ def _raft(
     caught_up = (placement.flags & Flag.CAUGHT_UP) > 0
     if silent.any() or caught_up.any():
         owner, count = placement.owner, len(placement)
-        told = np.bincount(owner[caught_up], minlength=count) > 0
+        reported = np.bincount(owner[caught_up], minlength=count) > 0
         raft[np.bincount(owner[silent], minlength=count) > 0] = kernel.LEADING
-        raft[told] = np.where(lease[told] >= 0, kernel.LEADING, kernel.LEADERLESS)
-        up_to_date[at[silent | (told[owner] & there & ~caught_up)]] = False
+        raft[reported] = np.where(lease[reported] >= 0, kernel.LEADING, kernel.LEADERLESS)
+        up_to_date[at[silent | (reported[owner] & there & ~caught_up)]] = False
     return raft, up_to_date

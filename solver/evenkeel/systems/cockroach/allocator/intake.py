@@ -271,12 +271,12 @@ def _disks_of(
     """
     at = rows >= 0
     sizes = np.broadcast_to(size[:, None], rows.shape)
-    told = np.bincount(rows[at], sizes[at], len(capacity))
+    reported = np.bincount(rows[at], sizes[at], len(capacity))
     known = np.isfinite(capacity) & np.isfinite(used) & (capacity > 0.0)
-    taken = np.where(known, np.maximum(used, told), told)
+    taken = np.where(known, np.maximum(used, reported), reported)
     packed = np.divide(taken, used, out=np.ones(len(used)), where=known & (used > 0.0))
     whole = np.where(known, capacity * packed, np.inf)
-    others = np.where(known, taken - told, 0.0)
+    others = np.where(known, taken - reported, 0.0)
     full = known & (taken >= SETTINGS.disk_rebalance * whole)
     share = np.where(full, SETTINGS.disk_full, SETTINGS.disk_rebalance)
     most = np.where(known, np.maximum(share * whole - others, 0.0), capacity)
@@ -376,11 +376,11 @@ def plenty(load: NDArray[np.float64], count: NDArray[np.integer]) -> NDArray[np.
 def _flags(
     faults: FaultList, given: ArrayLike | None, rows: NDArray[np.int32]
 ) -> NDArray[np.uint16]:
-    """Who is caught up, as far as that is told."""
+    """Return the replicas that are caught up, as far as known."""
     if given is None:
         return np.zeros(rows.shape, np.uint16)
-    told: NDArray[np.bool_] = as_array(faults, "caught_up", given, np.bool_, rows.shape)
-    return np.where(told & (rows >= 0), Flag.CAUGHT_UP, 0).astype(np.uint16)
+    reported: NDArray[np.bool_] = as_array(faults, "caught_up", given, np.bool_, rows.shape)
+    return np.where(reported & (rows >= 0), Flag.CAUGHT_UP, 0).astype(np.uint16)
 
 
 def _leaders(
@@ -401,8 +401,8 @@ def _leaders(
     for p in bad[:LISTED_FAULTS].tolist():
         name = names[p] if names is not None and p < len(names) else p
         what = "its replica there is not a voter" if there[p].any() else "has no replica there"
-        said = f"range {name}: {what}" if there[p].any() else f"range {name} {what}"
-        faults.add(f"leaseholder[{p}]", int(store[p]), said)
+        message = f"range {name}: {what}" if there[p].any() else f"range {name} {what}"
+        faults.add(f"leaseholder[{p}]", int(store[p]), message)
     if len(bad) > LISTED_FAULTS:
         faults.add("leaseholder", f"{len(bad) - LISTED_FAULTS} more entries", "no voter is there")
     return np.where(may.any(axis=1), may.argmax(axis=1), -1).astype(np.int16)
@@ -485,7 +485,7 @@ def _tags(
     count: int,
     asked: set[str],
 ) -> dict[str, NDArray[np.bool_]]:
-    """Who carries each attribute; one that is only asked for is carried by nobody."""
+    """Return the stores with each attribute; an attribute only in rules has none."""
     tags = {name: np.zeros(count, np.bool_) for name in sorted(asked)}
     if given is not None and len(given) != count:
         faults.add("attributes", len(given), f"needs one list for each of {count} stores")

@@ -1,4 +1,4 @@
-"""One decision about one range's lease, given stores as somebody knows them."""
+"""Decide about the lease of one range, from one node's view of the stores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ REASONS = {
     choice.BY_OVERLOAD: "the store's disk is overloaded",
     choice.BY_REQUEST: "the store is being drained, or loses the replica",
 }
-"""What the numbers say that decisions give for a reason."""
+"""Texts of the reasons that decisions give as numbers."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ REASONS = {
     scores.BY_NON_VOTER: "the store holds a non-voter already",
     0.0: "the store has fewer ranges",
 }
-"""Why a replica was moved, by the least score that says so."""
+"""Why a replica was moved, by the least score for it."""
 
 REPAIRS = {
     "Finalize": "a change of replicas was left unfinished",
@@ -116,7 +116,7 @@ class RangeLog:
         if kind < len(ACTIONS):
             return next(why for name, why in REPAIRS.items() if ACTIONS[kind].startswith(name))
         if kind == MOVED + BY_REQUEST and self.source[i] < 0:
-            return "nobody held the lease"
+            return "no replica held the lease"
         return KINDS[kind]
 
     def lines(self, cluster: Cluster) -> Iterator[str]:
@@ -202,12 +202,12 @@ def cockroach(request: Request) -> Outcome:
     reason = run.to_quiescence()
     node, leader, lost = rows_of(request.start, fleet.ranges)
     stuck = run.queue.stuck
-    told = f"{len(run.log):,} decisions in {run.queue.passes:,} passes."
+    summary = f"{len(run.log):,} decisions in {run.queue.passes:,} passes."
     return Outcome(
         node=node,
         leader=leader,
         stop_reason=reason,
-        message=told if run.converged else f"{told} It did not converge.",
+        message=summary if run.converged else f"{summary} It did not converge.",
         work=run.work,
         warnings=_warnings(request.cluster, len(stuck), lost, enough, fleet.hosts),
         native=CockroachRun(run.log, run.converged, run.queue.passes, stuck),

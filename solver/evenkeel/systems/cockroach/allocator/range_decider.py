@@ -1,6 +1,6 @@
 """Range by range: what a store of CockroachDB would do about the ranges that it leads, now.
 
-Nothing is applied: whoever asks (a simulation, a control loop) carries decisions out and says what
+Nothing is applied: the caller (a simulation, a control loop) carries decisions out and reports what
 came of them.
 """
 
@@ -48,7 +48,7 @@ class RangeDecider(Decider):
         workload = known_workload(cluster, fleet, 1.0)
         self._follows = workload is not None
         self._ranges, self._stores = fleet.ranges, fleet.stores
-        # nobody says when a replica has caught up
+        # no input states when a replica has caught up
         fleet.ranges.raft[:], fleet.ranges.up_to_date[:] = kernel.NOT_MODELLED, True
         fleet.ranges.behind[:] = False
         self._localities, self._configs = fleet.localities, fleet.configs
@@ -190,7 +190,7 @@ class RangeDecider(Decider):
         )
 
     def _heir(self, partition: int, voters: list[int], removed: int) -> int:
-        """Who leads once the leaseholder's replica is gone; -1 if that is somebody else's."""
+        """Return the next leaseholder after its replica is removed; -1 if another replica is."""
         holder = self._holder(partition)
         if removed < 0 or removed != holder:
             return -1

@@ -1,4 +1,4 @@
-"""One decision for one range, given stores as somebody knows them."""
+"""Decide about the replicas of one range, from one node's view of the stores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ MODES = ("off", "leases", "leases and replicas")
 """What the store rebalancer moves; ``kv.allocator.load_based_rebalancing``."""
 
 OBJECTIVES = ("qps", "cpu")
-"""What it levels; ``kv.allocator.load_based_rebalancing.objective``."""
+"""The balanced quantity; ``kv.allocator.load_based_rebalancing.objective``."""
 
 Mode = Literal["off", "leases", "leases and replicas"]
 Objective = Literal["qps", "cpu"]
@@ -28,7 +28,7 @@ class Cockroach(Options):
     mode : {"off", "leases", "leases and replicas"}
         What the store rebalancer moves.
     objective : {"qps", "cpu"}, optional
-        What it levels; by default cpu where the cluster has it, else qps.
+        The balanced quantity; by default cpu where the cluster has it, else qps.
     load_threshold, range_threshold, lease_threshold : float
         How far above the mean a store's load, its number of ranges, or of leases may be: a share.
     aggressiveness : float

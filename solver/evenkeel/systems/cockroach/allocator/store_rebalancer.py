@@ -40,7 +40,7 @@ KINDS = {
     NON_VOTER_BY_LOAD: "the leaseholder's store carries too much load",
     LEASE_WITH_REPLICAS: "of the stores that hold the range now, this one carries least",
 }
-"""What the log's numbers from 40 up say: why a lease, or a replica, moved."""
+"""Reasons for moves of leases and replicas, by the log's numbers from 40 up."""
 
 STATES = ("next", "in a row", "made", "withheld")
 
@@ -60,7 +60,7 @@ class LoadRun:
     ranges : Ranges
         As they are; changes are made there.
     load : LoadSettings
-        What is levelled, and how far.
+        The balanced quantity, and its tolerance.
     log : DecisionLog
         Where decisions are noted. When it is full, work stops until it has been emptied.
     left : Left

@@ -14,7 +14,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.rules import Amount, Rule, parse_expression
 
 FIELDS = ("num_replicas", "num_voters", "constraints", "voter_constraints", "lease_preferences")
-"""What a configuration says."""
+"""Fields of a configuration."""
 
 MOST_REPLICAS = 2**15 - 1
 """Slots that a row can have."""
@@ -310,7 +310,7 @@ HOST = "host"
 
 
 def zone_configs_of(cluster: Cluster) -> tuple[list[ZoneConfig], NDArray[np.int32]]:
-    """Say what the partitions of a cluster want in CockroachDB's words.
+    """Return zone configurations for the rules of a cluster's partitions.
 
     Requirements and places become constraints, leader preferences lease preferences. Limits per
     domain have no counterpart: diversity is what spreads replicas there.
@@ -358,7 +358,7 @@ def _config(cluster: Cluster, rule: BoundRule, replicas: int, voters: int) -> Zo
 def _conjunctions(
     cluster: Cluster, require: Sequence[str], place: Mapping[str, int], total: int
 ) -> list[Conjunction]:
-    """What all must meet goes into every conjunction, and into one for those nobody counts."""
+    """Put common requirements into every conjunction, and into one for the remaining replicas."""
     counted = [
         Conjunction(_constraints(cluster, [*require, text]), count) for text, count in place.items()
     ]
@@ -387,7 +387,7 @@ def _constraints(cluster: Cluster, texts: Sequence[str]) -> tuple[Constraint, ..
 def rule_of(
     config: ZoneConfig, spread: Mapping[str, Amount], tiers: Collection[tuple[str, str]]
 ) -> Rule:
-    """Say what a zone configuration wants in the words of the model.
+    """Return a zone configuration as a rule of the model.
 
     Constraints for every replica become requirements, those with numbers places, lease preferences
     leaders. How many replicas there are to be is no matter of rules.
@@ -442,7 +442,7 @@ def _wanted(
             place[text] = place.get(text, 0) + one.replicas
         elif text:
             every.append(text)
-    # of several for every replica a store need satisfy only one, which no rule can say
+    # of several for every replica a store need satisfy only one, which no rule can express
     return (every if len(listed) == 1 else []), place
 
 

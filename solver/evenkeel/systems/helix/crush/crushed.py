@@ -50,7 +50,7 @@ class Adjusted:
 
 
 class NotConverged(Exception):
-    """A step did not converge; the message says which."""
+    """A step did not converge; the message names it."""
 
 
 def crushed(

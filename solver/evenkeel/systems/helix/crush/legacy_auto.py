@@ -20,7 +20,7 @@ from evenkeel.systems.helix.crush.java_order import map_order, text_order
 
 
 class Replica(NamedTuple):
-    """One replica, as the strategy tells them apart.
+    """One replica, by the fields that the strategy compares.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Replica(NamedTuple):
 
 
 @dataclass(eq=False)
-class Seat:
+class Bin:
     """A node at the table."""
 
     node: int
@@ -74,12 +74,12 @@ class Seat:
 class Table:
     """The nodes, and where every replica would like to be."""
 
-    seats: list[Seat]
-    live: list[Seat]
-    home: dict[Replica, Seat]
+    bins: list[Bin]
+    live: list[Bin]
+    home: dict[Replica, Bin]
     start: dict[int, tuple[int, ...]]
 
-    def offered(self, replica: Replica) -> Iterable[Seat]:
+    def offered(self, replica: Replica) -> Iterable[Bin]:
         """Offer a replica to every live node once, from where its search begins."""
         begin = self.start[replica.place][replica.number]
         return (self.live[(begin + i) % len(self.live)] for i in range(len(self.live)))
@@ -130,26 +130,26 @@ def _lay(
     most: int | None,
 ) -> Table:
     """Give every live node its capacity, and every replica its home."""
-    seats = [Seat(n) for n in range(len(nodes))]
-    by_name = [seats[n] for n in text_order(nodes.names)]
-    held = np.bincount([n for row in before for n in row], minlength=len(seats))
-    alive = sorted((seat for seat in by_name if live[seat.node]), key=lambda s: -held[s.node])
+    bins = [Bin(n) for n in range(len(nodes))]
+    by_name = [bins[n] for n in text_order(nodes.names)]
+    held = np.bincount([n for row in before for n in row], minlength=len(bins))
+    alive = sorted((one for one in by_name if live[one.node]), key=lambda s: -held[s.node])
     least, over = divmod(replicas * len(partitions), len(alive))
     limit = np.iinfo(np.int64).max if most is None else most
-    for seat in alive:
-        seat.live = True
-        seat.ceiling = over > 0 and least < limit
-        seat.capacity = min(least, limit) + seat.ceiling
-        over -= seat.ceiling
+    for one in alive:
+        one.live = True
+        one.ceiling = over > 0 and least < limit
+        one.capacity = min(least, limit) + one.ceiling
+        over -= one.ceiling
     home, start = {}, {}
     for place, p in enumerate(text_order(partitions.names).tolist()):
         for number in range(replicas):
-            at = _preferred(p, number, len(partitions), len(seats))
+            at = _preferred(p, number, len(partitions), len(bins))
             home[Replica(place, number)] = by_name[at]
         text = partitions.names[p]
         asked = HashedNames.of([f"{text}|{number}" for number in range(replicas)])
         start[place] = tuple(((asked.hash & 0x7FFFFFFF) % len(alive)).tolist())
-    return Table(seats, alive, home, start)
+    return Table(bins, alive, home, start)
 
 
 def _preferred(i: int, k: int, partitions: int, nodes: int) -> int:
@@ -166,20 +166,20 @@ def _keep(table: Table, before: list[list[int]]) -> list[Replica]:
     left = dict.fromkeys(table.home)
     numbers = range(1 + max((replica.number for replica in table.home), default=-1))
     for place, row in enumerate(before):
-        holders = [table.seats[n] for n in row if table.seats[n].live]
+        holders = [table.bins[n] for n in row if table.bins[n].live]
         strangers = []
-        for seat in holders:
+        for one in holders:
             own = [Replica(place, k) for k in numbers]
-            fitting = [r for r in own if r in left and table.home[r] is seat]
+            fitting = [r for r in own if r in left and table.home[r] is one]
             if fitting:
-                seat.take(fitting[0], seat.preferred)
+                one.take(fitting[0], one.preferred)
                 del left[fitting[0]]
             else:
-                strangers.append(seat)
-        for seat in strangers:
+                strangers.append(one)
+        for one in strangers:
             fitting = [Replica(place, k) for k in numbers if Replica(place, k) in left]
             if fitting:
-                seat.take(fitting[0], seat.elsewhere)
+                one.take(fitting[0], one.elsewhere)
                 del left[fitting[0]]
     return list(left)
 
@@ -192,7 +192,7 @@ def _assign(table: Table, orphans: list[Replica]) -> list[Replica]:
         if home.can_take(replica):
             home.take(replica, home.preferred)
             continue
-        taker = next((seat for seat in table.offered(replica) if seat.can_take(replica)), None)
+        taker = next((one for one in table.offered(replica) if one.can_take(replica)), None)
         if taker is None:
             taker = _with_room_made(table, replica)
         if taker is None:
@@ -202,7 +202,7 @@ def _assign(table: Table, orphans: list[Replica]) -> list[Replica]:
     return left
 
 
-def _with_room_made(table: Table, replica: Replica) -> Seat | None:
+def _with_room_made(table: Table, replica: Replica) -> Bin | None:
     """Move one unit of capacity from a node that may not take the replica to one that may."""
     for giver in table.live:
         if giver.ceiling and giver.capacity > giver.held and not giver.may_take(replica):
@@ -218,24 +218,24 @@ def _with_room_made(table: Table, replica: Replica) -> Seat | None:
 
 def _go_home(table: Table) -> None:
     """Move replicas home from nodes that hold too many to homes that have room."""
-    for seat in table.live:
-        for replica in sorted(seat.elsewhere):
+    for one in table.live:
+        for replica in sorted(one.elsewhere):
             home = table.home[replica]
-            if seat.held > seat.capacity and home.can_take(replica):
-                seat.give(replica, seat.elsewhere)
+            if one.held > one.capacity and home.can_take(replica):
+                one.give(replica, one.elsewhere)
                 home.take(replica, home.preferred)
 
 
 def _relieve(table: Table) -> None:
     """Move replicas from nodes that hold too many to any with room, strangers first."""
-    for seat in table.live:
-        for hand in (seat.elsewhere, seat.preferred):
+    for one in table.live:
+        for hand in (one.elsewhere, one.preferred):
             for replica in sorted(hand):
-                if seat.held <= seat.capacity:
+                if one.held <= one.capacity:
                     break
                 taker = next((s for s in table.offered(replica) if s.can_take(replica)), None)
                 if taker is not None:
-                    seat.give(replica, hand)
+                    one.give(replica, hand)
                     taker.take(replica, taker.elsewhere)
 
 
@@ -244,7 +244,7 @@ def _force(table: Table, orphans: list[Replica], most: int | None) -> None:
     for replica in orphans:
         takers = [s for s in table.live if s.may_take(replica) and (most is None or s.held < most)]
         if takers:
-            taker = min(takers, key=lambda seat: seat.held - seat.capacity)
+            taker = min(takers, key=lambda one: one.held - one.capacity)
             taker.take(replica, taker.elsewhere)
 
 
@@ -254,8 +254,8 @@ def _lists(
     """For each partition in the order of names the nodes that held it before, and the new ones."""
     lists: list[tuple[list[int], list[int]]] = [([], []) for _ in before]
     for n in map_order(nodes.hash).tolist():
-        seat = table.seats[n]
-        for replica in (*seat.preferred, *seat.elsewhere):
+        one = table.bins[n]
+        for replica in (*one.preferred, *one.elsewhere):
             old, new = lists[replica.place]
             (old if n in before[replica.place] else new).append(n)
     return lists

@@ -23,7 +23,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel.systems.helix.crush import crushed, mended
+from evenkeel.systems.helix.crush import crushed, repaired
 from evenkeel.systems.helix.crush.crush import Base, crush
 from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
 from evenkeel.systems.helix.crush.multiround import multiround
@@ -33,7 +33,7 @@ from evenkeel.systems.helix.options import Auto, Crush, Crushed, MultiRound, Sta
 
 
 class Answer(NamedTuple):
-    """What a strategy says of one resource.
+    """The result of a strategy for one resource.
 
     Attributes
     ----------
@@ -48,14 +48,14 @@ class Answer(NamedTuple):
 
 
 STOPPED = Answer(None, "")
-"""Said of what nobody was asked any more; how many there are is told in one sentence."""
+"""Answer for a resource skipped after the time limit; one warning counts them."""
 
 Place = Callable[[Site, Tree], Sequence[Answer]]
-"""Places the resources of a site on its nodes, of which the tree says which are live."""
+"""Places the resources of a site on its nodes, of which the tree marks the live ones."""
 
 
 class Clock:
-    """Asks the watch of a request before each group, and remembers what it said."""
+    """Asks the watch of a request before each group, and keeps its reason to stop."""
 
     def __init__(self, request: Request) -> None:
         self._watch = request.watch
@@ -65,8 +65,8 @@ class Clock:
     def ask(self) -> None:
         """Raise ``OutOfTime`` if there is a reason to stop."""
         if self.reason is None:
-            told = Progress("place", self._asked, self._watch.seconds, 0, 0.0)
-            self.reason = self._watch.look(told)
+            progress = Progress("place", self._asked, self._watch.seconds, 0, 0.0)
+            self.reason = self._watch.look(progress)
             self._asked += 1
         if self.reason is not None:
             raise OutOfTime
@@ -94,11 +94,11 @@ def helix_multiround(request: Request) -> Outcome:
     assert isinstance(options, MultiRound)
     if options.mended:
 
-        def mended_one(resource: Resource, tree: Tree) -> Answer:
+        def repaired_one(resource: Resource, tree: Tree) -> Answer:
             clock.ask()
             return _mended_multiround(resource, tree)
 
-        return _outcome(request, options, clock, options.zone, _one_by_one(mended_one))
+        return _outcome(request, options, clock, options.zone, _one_by_one(repaired_one))
     place = _one_by_one(_as_is(clock.before(multiround)))
     return _outcome(request, options, clock, options.zone, place, zoned=True)
 
@@ -109,7 +109,7 @@ def helix_crushed(request: Request) -> Outcome:
     assert isinstance(options, Crushed)
     bases: dict[object, Base] = {
         "crush": crush,
-        "multiround": mended.multiround_anywhere if options.mended else multiround,
+        "multiround": repaired.multiround_anywhere if options.mended else multiround,
     }
     base = bases[options.base] if isinstance(options.base, str) else options.base
     if options.mended:
@@ -161,7 +161,7 @@ def _as_is(strategy: Base) -> Callable[[Resource, Tree], Answer]:
 
 def _mended_multiround(resource: Resource, tree: Tree) -> Answer:
     try:
-        placed = mended.multiround_anywhere(resource.partitions, tree, resource.states)
+        placed = repaired.multiround_anywhere(resource.partitions, tree, resource.states)
     except NotEnoughZones as reason:
         placed = crush(resource.partitions, tree, resource.states)
         return Answer(placed, f"fell back to CRUSH: {reason}")
@@ -189,9 +189,9 @@ def _all_together(base: Base) -> Place:
     """Deal the resources of a site as one."""
 
     def place(site: Site, tree: Tree) -> list[Answer]:
-        groups = [mended.Group(r.name, r.partitions, r.states) for r in site.resources]
+        groups = [repaired.Group(r.name, r.partitions, r.states) for r in site.resources]
         try:
-            placed = mended.crushed_together(groups, tree, base).placed
+            placed = repaired.crushed_together(groups, tree, base).placed
         except OutOfTime:
             return [STOPPED] * len(groups)
         except HelixError as reason:

@@ -303,7 +303,7 @@ FAILED_TO_CALCULATE = "FAILED_TO_CALCULATE"
 
 
 class Reason(Enum):
-    """Hard constraints, in the order in which they are asked; the first that says no counts."""
+    """Hard constraints, in the order in which they are asked; the first that fails counts."""
 
     ZONE = "its fault zone holds a replica of the partition"
     CAPACITY = "too little capacity is left"
@@ -388,5 +388,5 @@ def _message(model: Model, p: int, role: int, reasons: Mapping[int, Reason]) -> 
             shown = ", ".join(sorted(model.nodes.texts[n] for n in nodes[:5]))
             more = f" and {len(nodes) - 5} more" if len(nodes) > 5 else ""
             parts.append(f"{shown}{more}: {reason.value}")
-    told = "; ".join(parts) or "there is no node"
-    return f"partition {model.partitions.texts[p]!r} has no node for its {state} ({told})"
+    listed = "; ".join(parts) or "there is no node"
+    return f"partition {model.partitions.texts[p]!r} has no node for its {state} ({listed})"

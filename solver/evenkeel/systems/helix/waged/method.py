@@ -35,7 +35,7 @@ COUNTED_ON = (
     "options.Waged(scope='emergency') places anew what they hold, and a node that is gone for good "
     "should be marked gone"
 )
-"""What is said of replicas on dead nodes."""
+"""The warning about replicas on dead nodes."""
 
 
 def helix_waged(request: Request) -> Outcome:
@@ -68,7 +68,7 @@ def helix_waged(request: Request) -> Outcome:
 
 
 class _Stopper:
-    """Asks the watch of a request, and remembers what it said."""
+    """Asks the watch of a request, and keeps its reason to stop."""
 
     def __init__(self, request: Request, nodes: int) -> None:
         self._watch = request.watch
@@ -78,8 +78,8 @@ class _Stopper:
     def asked(self, placed: int) -> bool:
         """Whether to stop after so many replicas."""
         watch = self._watch
-        told = Progress("fit", placed * self._nodes, watch.seconds, placed, 0.0)
-        self.reason = watch.stop(told)
+        report = Progress("fit", placed * self._nodes, watch.seconds, placed, 0.0)
+        self.reason = watch.stop(report)
         return self.reason is not None
 
 
@@ -138,12 +138,12 @@ def _once_per_node(placement: Placement) -> Assignment:
 
 def _unchanged(request: Request, reason: StopReason, failure: WagedFailure | None) -> Outcome:
     """Leave everything as it came."""
-    told = "" if failure is None else f"Everything stays as it is: {failure.message}."
+    report = "" if failure is None else f"Everything stays as it is: {failure.message}."
     return Outcome(
         node=np.array(request.start.node),
         leader=np.array(request.start.leader),
         stop_reason=reason,
-        message=told,
+        message=report,
         warnings=(failure.message,) if failure is not None else (),
         native=failure,
     )

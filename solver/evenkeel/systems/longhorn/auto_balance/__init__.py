@@ -1,7 +1,7 @@
 """Longhorn: replica auto-balance and replica scheduling, and a plan for all volumes at once.
 
 ``cluster_of`` makes a cluster of hosts with their disks and of volumes with their replicas, for
-``solve(cluster, "longhorn")``; ``next_action`` tells what Longhorn would do next to one volume, and
+``solve(cluster, "longhorn")``; ``next_action`` returns Longhorn's next action for one volume, and
 an ``AutoBalance`` does it step by step.
 
 >>> from evenkeel.systems.longhorn.auto_balance import Disk, Host, Replica, Settings, Volume

@@ -1,4 +1,4 @@
-"""What auto-balance does, one action after another: compact in arrays, told in words when asked."""
+"""The actions of auto-balance in order: compact in arrays, as texts on request."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -124,8 +124,8 @@ class Action:
         if self.candidates:
             lines.append(f"  chosen among {', '.join(self.candidates)}")
         if self.scores:
-            told = ", ".join(f"{host} {score:.6f}" for host, score in self.scores.items())
-            lines.append(f"  scores {told}")
+            listed = ", ".join(f"{host} {score:.6f}" for host, score in self.scores.items())
+            lines.append(f"  scores {listed}")
         lines += [f"  {count} disks: {reason}" for reason, count in self.kept_out.items()]
         return "\n".join(lines)
 

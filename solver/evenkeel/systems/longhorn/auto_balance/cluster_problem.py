@@ -118,7 +118,7 @@ def _local(cluster: Cluster, system: System) -> NDArray[np.bool_]:
 
 
 DATA, PROMISED, LOAD = "bytes", "nominal", "load"
-"""Dimensions: data to copy, nominal size, and what the caller says a replica costs otherwise."""
+"""Dimensions: data to copy, nominal size, and the caller's further cost of a replica."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +129,8 @@ class SpaceProblem:
     ----------
     cluster : Cluster
         The problem. Of a volume's replicas those come first that share their disk or host with
-        another one, and of these the ones on fuller disks: what is mended by moving any of several
-        replicas is mended by moving the first.
+        another one, and of these the ones on fuller disks: a violation that several of them can
+        repair is repaired by the first.
     slot : ndarray of int64, shape (K,)
         Slot of the system's own cluster that each of its slots stands for.
     may : ndarray of bool, shape (classes, N)
@@ -292,7 +292,7 @@ def receiving(system: System, settings: Settings) -> NDArray[np.bool_]:
 def _room(system: System, settings: Settings, held: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what this system's replicas may take up on each disk, (N, 2).
 
-    The rules bind whoever schedules: what is on a disk already may stay, and so a disk that is
+    The rules bind the scheduler: what is on a disk already may stay, and so a disk that is
     beyond them is full, and not broken.
     """
     disks = system.disks
@@ -453,7 +453,7 @@ def _rule(system: System, like: Likeness, require: str, able: NDArray[np.bool_])
     ):
         if not is_soft:
             # one alone in its zone is alone on its host: nothing is asked for below, or a move
-            # within a zone would mend a host, which no scheduler makes while the zone is shared
+            # within a zone would repair a host, which no scheduler makes while the zone is shared
             spread[level] = 1
             break
         if len(room) > 0:
@@ -480,7 +480,7 @@ def hard_only(rule: Rule) -> Rule:
 
 
 def zones_first(rule: Rule) -> Rule:
-    """Return what of a rule is mended first: zones, and whatever is hard.
+    """Return the part of a rule that is repaired first: zones, and all hard limits.
 
     A replica that goes to another zone is on another host by that; done the other way round, it
     could take two moves.

@@ -45,7 +45,7 @@ from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, one_by_
 from evenkeel.systems.longhorn.auto_balance.system import BEST_EFFORT, LEAST_EFFORT, System
 
 SHARES = (0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.02)
-"""Tolerances that are tried, as parts of how uneven disks are when what must be is mended."""
+"""Tolerances that are tried, as parts of the imbalance after required repairs."""
 
 PATIENCE = 2
 """Candidates in a row that cost more than the best one before no more are tried."""
@@ -94,32 +94,32 @@ class Search:
 
     def cheapest(self, *, levels: bool) -> tuple[ClusterPlan, Outcome]:
         """Return the candidate of least cost; among equals the first tried, which copies least."""
-        mended, least = self._mended()
-        best, chosen = mended, least
-        points, work = [least], mended.work
+        repaired, least = self._repaired()
+        best, chosen = repaired, least
+        points, work = [least], repaired.work
         most = self._most(least)
-        if levels and mended.stop_reason != "limits":
+        if levels and repaired.stop_reason != "limits":
             try:
                 for outcome, point in self._levelled(chosen.uneven, most):
                     points.append(point)
                     work += outcome.work
                     if point.copied <= most and point.cost < chosen.cost:
                         best, chosen = outcome, point
-                    told = Progress("level", work, self.request.watch.seconds, 0, chosen.cost)
-                    stop = self.request.watch.stop(told)
+                    reported = Progress("level", work, self.request.watch.seconds, 0, chosen.cost)
+                    stop = self.request.watch.stop(reported)
                     if stop is not None or outcome.stop_reason in CUT_SHORT:
                         best = replace(best, stop_reason=stop or outcome.stop_reason)
                         break
             except OutOfTime:
                 best = replace(best, stop_reason=self.clock.reason or "time")
         if chosen.cost > least.cost - WORTH:
-            best, chosen = replace(mended, stop_reason=best.stop_reason), least
+            best, chosen = replace(repaired, stop_reason=best.stop_reason), least
         plan = ClusterPlan(tuple(points), chosen, self.evenness, most)
         return plan, replace(best, work=work)
 
-    def _most(self, mended: Point) -> float:
+    def _most(self, repaired: Point) -> float:
         """Return the bytes that may be copied."""
-        share = mended.copied + self.most_copied * self._everything
+        share = repaired.copied + self.most_copied * self._everything
         own = max(share, float(np.nextafter(self.fewer_than, 0.0)))
         limit = self.request.limits.bytes
         return own if limit is None else min(own, limit)
@@ -154,7 +154,7 @@ class Search:
             else:
                 easy = middle
 
-    def _mended(self) -> tuple[Outcome, Point]:
+    def _repaired(self) -> tuple[Outcome, Point]:
         """Mend what must be; where the limits do not allow all of it, as many volumes as they do.
 
         Volumes that lack replicas or have some under eviction come first, then those with the least
@@ -193,17 +193,19 @@ class Search:
         return self._mended_zones(self.problem)
 
     def _mended_zones(self, problem: Cluster) -> Placement:
-        """Return a placement in which replicas that must are in other zones; it does not level."""
+        """Return a placement with required moves to other zones; it does not balance."""
         first = replace(problem, rules=tuple(zones_first(rule) for rule in problem.rules))
         asked = self._asked(first, problem.placement, Goals(level=None), Limits())
-        mended = balance(asked)
-        return problem.placement.replaced(mended.node, mended.leader)
+        repaired = balance(asked)
+        return problem.placement.replaced(repaired.node, repaired.leader)
 
     def _tried(
         self, problem: Cluster, start: Placement, tolerance: float | None, limits: Limits
     ) -> tuple[Outcome, Point]:
         self.clock.ask("plan", 0)
-        goals = Goals(level={name: self._wish(name, tolerance) for name in problem.dimensions})
+        goals = Goals(
+            level={name: self._target_for(name, tolerance) for name in problem.dimensions}
+        )
         asked = self._asked(problem, start, goals, limits)
         outcome = searched(asked)
         copied = self._copied(outcome.node)
@@ -243,7 +245,7 @@ class Search:
     def _data(self) -> NDArray[np.float64]:
         return self.problem.partitions.load.voter[:, self.problem.bytes_dimension]
 
-    def _wish(self, name: str, tolerance: float | None) -> float | None:
+    def _target_for(self, name: str, tolerance: float | None) -> float | None:
         """Return the tolerance of a dimension, no tighter than the caller's own."""
         own = 0.0 if name == LOAD else self.goals.tolerance(name)
         return None if own is None or tolerance is None else Percent(max(own, tolerance))
@@ -266,7 +268,7 @@ class Search:
         use = self._held(node) * share
         least = self._held(np.where(fixed, node, np.int32(-1))) * share
         above = use - np.maximum(least, 1.0)
-        wished = [self._wish(name, 0.0) is not None for name in problem.dimensions]
+        wished = [self._target_for(name, 0.0) is not None for name in problem.dimensions]
         return float(above[:, wished].max(initial=0.0))
 
     def _held(self, node: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -289,7 +291,7 @@ EVENNESS = {LEAST_EFFORT: 0.1, BEST_EFFORT: 1.0}
 """Share of all data that it is worth to copy to bring the fullest disk down by the level itself."""
 
 DATA = Goals(level={"bytes": 0.0})
-"""What is levelled where nobody says otherwise: what is on the disks, not what is promised."""
+"""The default goal: the data on the disks, not the space promised."""
 
 
 def cluster_scope(
@@ -374,7 +376,7 @@ def _checked(request: Request, options: Longhorn, system: System) -> Goals:
 def _of_hardest_effort(space: SpaceProblem, found: Standings) -> tuple[Cluster, int]:
     """Return the problem for the greatest effort that some volume makes, and that effort.
 
-    Beside volumes of best effort, those of least effort move only to mend their own spread.
+    Beside volumes of best effort, those of least effort move only to repair their own spread.
     """
     problem = space.cluster
     if not (found.effort[found.balanced] == BEST_EFFORT).any():
@@ -405,7 +407,7 @@ def _nodes(
 
 
 def _why_none(cluster: Cluster, options: Longhorn) -> Callable[[int], str]:
-    """Return a function that says why Longhorn's rule, or else the plan, builds no replica."""
+    """Return a function from volumes to the reasons why no replica of them is built."""
     work = cache(lambda: AutoBalance(cluster, replace(options, scope="volume")))
 
     def why(volume: int) -> str:
@@ -416,8 +418,8 @@ def _why_none(cluster: Cluster, options: Longhorn) -> Callable[[int], str]:
 
 
 def _message(plan: ClusterPlan) -> str:
-    told = plan.chosen
+    reported = plan.chosen
     return (
-        f"Of {len(plan.points)} plans the cheapest: {told.copied:,.0f} bytes to copy, "
-        f"the fullest disk {told.uneven:.1%} above level."
+        f"Of {len(plan.points)} plans the cheapest: {reported.copied:,.0f} bytes to copy, "
+        f"the fullest disk {reported.uneven:.1%} above level."
     )

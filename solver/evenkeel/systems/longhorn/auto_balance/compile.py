@@ -193,7 +193,7 @@ class Bundle:
     problem : Problem
         What does not change.
     state : State
-        What does; everybody who runs on it changes it.
+        Buffers of the kernels; each run on it changes them.
     room : Room
         Working space.
     slot : ndarray of int64, shape (K,)

@@ -182,7 +182,7 @@ class Volume:
     attached_to : str, optional
         Host that runs the engine; None for a detached volume.
     robustness : {"unknown", "healthy", "degraded", "faulted"}, optional
-        State; by default what its replicas say.
+        State; by default it follows from its replicas.
     migrating, rebuilding : bool
         Under live migration; with a rebuild under way, as it also has by a replica being rebuilt.
     in_sync : bool
@@ -318,7 +318,7 @@ class _Reader:
                 if replica.name in seen:
                     self.faults.add(f"{path}.name", replica.name, "is another replica's name")
                 if replica.healthy and replica.failed:
-                    self.faults.add(f"{path}.failed", True, "is said to be healthy too")
+                    self.faults.add(f"{path}.failed", True, "is marked healthy, too")
                 seen.add(replica.name)
 
     def _check_volume(self, path: str, volume: Volume) -> None:

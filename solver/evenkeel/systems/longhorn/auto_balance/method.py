@@ -67,7 +67,7 @@ def _message(log: ActionLog) -> str:
 
 
 def _run(work: AutoBalance, request: Request) -> StopReason:
-    """Run to rest, or until the watch says stop."""
+    """Run until convergence, or until the watch stops it."""
     while not work.slice(request.watch.work_left(work.work, BUDGET)):
         seconds, moves = request.watch.seconds, len(work.log)
         stop = request.watch.stop(Progress("balance", work.work, seconds, moves, 0.0))
@@ -77,7 +77,7 @@ def _run(work: AutoBalance, request: Request) -> StopReason:
 
 
 def _healthy(work: AutoBalance, node: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Tell which slots hold a healthy replica at the end: new ones all, and old ones that were."""
+    """Return the slots with a healthy replica at the end: all new ones, and old ones that were."""
     made = work.bundle
     stays = made.state.node[made.slot] >= 0
     was_healthy = made.state.marks[made.slot] & marks.HEALTHY != 0
@@ -142,7 +142,7 @@ def _hosts(simulated: SimulatedState, system: System) -> Hosts:
 def _disks(simulated: SimulatedState, system: System, volumes: Volumes) -> Disks:
     disks, nodes, changed = system.disks, simulated.now.nodes, _changed(simulated)
     serves = nodes.serves
-    # what a host's eviction asks of all its disks is said disk by disk once one of them has changed
+    # what a host's eviction asks of all its disks is set disk by disk once one of them has changed
     touched = np.isin(disks.host, disks.host[changed])
     evicted = disks.evicting | (touched & system.hosts.evicting[disks.host])
     grown = _held(simulated.now, volumes) - _held(simulated.began, system.volumes)

@@ -51,13 +51,13 @@ MAY_RETURN = "a failed replica may return"
 """Why nothing is built yet where Longhorn waits."""
 
 
-def told_waiting(cluster: Cluster, settings: Settings) -> str:
-    """Say which volumes wait for failed replicas and until when; "" where none does."""
+def waiting_notice(cluster: Cluster, settings: Settings) -> str:
+    """Return a note of the volumes that wait for failed replicas; "" where none does."""
     system = system_of(cluster)
     until = waiting_until(system, settings)
     owner = cluster.placement.owner
     if len(until) != len(owner):
-        return ""  # the slots are of another moment than what the resources say
+        return ""  # the slots are of another moment than the resources
     volumes = np.unique(owner[~np.isnan(until)]).tolist()
     if not volumes:
         return ""
@@ -66,7 +66,7 @@ def told_waiting(cluster: Cluster, settings: Settings) -> str:
         f"{counted(len(volumes), 'volume')} with failed replicas that may return: Longhorn builds "
         f"others from {_time(float(np.nanmin(until)))} on "
         f"(replica-replenishment-wait-interval, {settings.replica_replenishment_wait_interval} s), "
-        f"and it is taken to be {_time(system.now)}; --now says what time it is: "
+        f"and it is taken to be {_time(system.now)}; --now sets the time: "
         f"{some_of(volumes, names.__getitem__, MOST_NAMED)}"
     )
 
@@ -87,7 +87,7 @@ def stay_degraded(
         f"{some_of(volumes, names.__getitem__, MOST_NAMED)}"
         for reason, volumes in by_reason.items()
         if reason != MAY_RETURN
-    ) + tuple(filter(None, [told_waiting(cluster, settings) if MAY_RETURN in by_reason else ""]))
+    ) + tuple(filter(None, [waiting_notice(cluster, settings) if MAY_RETURN in by_reason else ""]))
 
 
 def _time(seconds: float) -> str:

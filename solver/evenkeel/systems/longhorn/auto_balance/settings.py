@@ -56,7 +56,7 @@ class Settings:
     Parameters
     ----------
     replica_auto_balance : {"disabled", "least-effort", "best-effort"}
-        How far volumes are balanced that do not say it themselves.
+        Balancing of volumes without a setting of their own.
     replica_soft_anti_affinity : bool
         Whether two replicas of a volume may share a host.
     replica_zone_soft_anti_affinity : bool
@@ -150,17 +150,17 @@ class Settings:
         return cls(**taken)
 
     def overridden(self, options: "Longhorn") -> "Settings":
-        """Return these settings, with what the options say in their place.
+        """Return these settings, replaced by those of the options that are not None.
 
         Parameters
         ----------
         options : Longhorn
-            Of which None says nothing.
+            Options of a solve.
 
         Returns
         -------
         Settings
-            What is in force.
+            The effective settings.
 
         Examples
         --------
@@ -168,8 +168,8 @@ class Settings:
         >>> Settings().overridden(options).replica_auto_balance
         'least-effort'
         """
-        said = {one.name: getattr(options, one.name) for one in fields(self)}
-        return replace(self, **{name: value for name, value in said.items() if value is not None})
+        given = {one.name: getattr(options, one.name) for one in fields(self)}
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
 @known_fields
@@ -177,8 +177,7 @@ class Settings:
 class Longhorn(Options):
     """Options of ``longhorn`` and of ``auto_balance.next_action``, a single step of it.
 
-    Every setting that is None is as the cluster's own settings say, and Longhorn's default where
-    they say nothing.
+    A setting that is None has its value in the cluster's own settings, else Longhorn's default.
 
     Parameters
     ----------
@@ -211,12 +210,12 @@ class Longhorn(Options):
         With the scope "cluster": the share of all data that it is worth to copy to bring the
         fullest disk down by the level itself; by default 0.1 for least effort and 1 for best.
     most_copied : float, optional
-        With the scope "cluster": most data that is copied beyond what must be mended, as a share of
+        With the scope "cluster": most data copied beyond required repairs, as a share of
         all. By default a plan copies less than Longhorn's own rule would, volume by volume, and
-        disks are levelled as far as that reaches; 0.25 levels them well.
+        disks are balanced within that; 0.25 balances them well.
     load : mapping of str to float, optional
         With the scope "cluster": what one replica costs its disk, by name of the volume and in any
-        unit, to be levelled like space.
+        unit, to be balanced like space.
 
     Examples
     --------

@@ -88,7 +88,7 @@ class AutoBalance:
         return int(self._bundle.state.work[0])
 
     def again(self, log: ActionLog) -> None:
-        """Do what a log says that began at the same cluster.
+        """Apply a log that began at the same cluster.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class AutoBalance:
         InvalidInput
             If there is no such volume.
         """
-        return self._told(self._decided(self._number(volume)))
+        return self._action(self._decided(self._number(volume)))
 
     def step(self, volume: str | int) -> Action:
         """Do what is to be done next to a volume.
@@ -138,12 +138,12 @@ class AutoBalance:
             If there is no such volume.
         """
         entry = self._decided(self._number(volume))
-        told = self._told(entry)
+        action = self._action(entry)
         if entry[0]:
             made = self._bundle
             kernel.act(made.problem, made.state, entry)
             self._entries.append(entry[None, :])
-        return told
+        return action
 
     def slice(self, budget: int = BUDGET, most: int = LOGGED) -> bool:
         """Go on, volume after volume, a pass each, until all is at rest or the slice is over.
@@ -197,7 +197,7 @@ class AutoBalance:
         kernel.next_action(made.problem, made.state, v, made.room, entry)
         return entry
 
-    def _told(self, entry: NDArray[np.int64]) -> Action:
+    def _action(self, entry: NDArray[np.int64]) -> Action:
         """Put a decision into words, while the working space still shows how it was made."""
         kind, v, _, disk, reason, asked, tier = (int(field) for field in entry[:7])
         nodes = self.cluster.nodes.names

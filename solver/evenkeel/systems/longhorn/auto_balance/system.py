@@ -1,7 +1,7 @@
 """A Longhorn system as arrays: hosts, disks, volumes and replicas, as far as placing needs them.
 
 A *node* of Evenkeel is a Longhorn disk, a Longhorn node is a *host*: a tier of the topology, below
-the zone. A partition is a volume. What the cluster's own arrays cannot say travels in its
+the zone. A partition is a volume. Data without a place in the cluster's arrays travels in its
 ``native``, a ``System``; ``evenkeel.systems.longhorn.auto_balance.intake`` builds both.
 """
 
@@ -79,9 +79,9 @@ class Disks:
     host : ndarray of int32, shape (N,)
         Host of each.
     maximum, available, reserved : ndarray of int64, shape (N,)
-        Bytes in all, free now, and kept from Longhorn by whoever set the disk up.
+        Bytes in all, free now, and kept from Longhorn when the disk was set up.
     reserved_by_setting : ndarray of bool, shape (N,)
-        Whether the settings say how much is kept from Longhorn.
+        Whether the settings define the bytes kept from Longhorn.
     scheduled : ndarray of int64, shape (N,)
         Nominal sizes of all replicas on it, bytes; those of this system's replicas included.
     ready, allow_scheduling, evicting : ndarray of bool, shape (N,)
@@ -173,7 +173,7 @@ class Replicas:
     """What is known of each replica beyond its disk, in the slots of the cluster's placement.
 
     K slots. A volume's row has a slot for every replica there is, failed ones included, and at
-    least as many as are wanted; a slot whose node is -1 holds none, and says nothing here.
+    least as many as are wanted; a slot whose node is -1 holds none, and has no meaning here.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def as_cluster(system: System, first: NDArray[np.int64], node: NDArray[np.int32]
 
 
 def _may_return(system: System, node: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Tell for which disks that are down Longhorn waits, (N,), which it does if nothing tells.
+    """Return the disks that are down and that Longhorn waits for, (N,); all if unknown.
 
     It waits for failed replicas that can serve again. A disk without them is as long down as its
     host.

@@ -1,10 +1,8 @@
 """CRUSH-ed and MultiRoundCRUSH without the faults of the originals.
 
-What is mended: all groups are dealt together, so that no node collects one surplus replica of each;
-what nobody has room for goes to whoever has least, and who was left with too little is handed some;
-the ring is walked round and round, and a
-partition that still finds no node is left short without dragging its group along; nodes lead
-evenly over all groups; MultiRoundCRUSH works without zones.
+All groups are dealt together, so that no node collects one surplus replica of each. Replicas
+without room go to the least loaded node, and nodes left with too few get some. The ring is walked repeatedly, and a partition that still finds no node is left short without dragging its group along.
+Leaders are even over all groups. MultiRoundCRUSH works without zones.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,8 +77,8 @@ def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) ->
     --------
     >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
     >>> groups = [Group(g, HashedNames.of([f"{g}0", f"{g}1"]), (1, 1)) for g in "ab"]
-    >>> mended = crushed_together(groups, tree)
-    >>> np.bincount(np.concatenate(mended.placed).ravel()).tolist()
+    >>> repaired = crushed_together(groups, tree)
+    >>> np.bincount(np.concatenate(repaired.placed).ravel()).tolist()
     [2, 2, 2, 2]
     """
     heavy = np.flatnonzero(tree.weight > 0)
