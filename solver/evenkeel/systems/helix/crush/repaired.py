@@ -1,8 +1,9 @@
 """CRUSH-ed and MultiRoundCRUSH without the faults of the originals.
 
 All groups are dealt together, so that no node collects one surplus replica of each. Replicas
-without room go to the least loaded node, and nodes left with too few get some. The ring is walked repeatedly, and a partition that still finds no node is left short without dragging its group along.
-Leaders are even over all groups. MultiRoundCRUSH works without zones.
+without room go to the least loaded node, and nodes left with too few get some. The ring is
+walked repeatedly, and a partition that still finds no node is left short without dragging its group
+along. Leaders are even over all groups. MultiRoundCRUSH works without zones.
 """
 
 from collections.abc import Callable, Sequence
