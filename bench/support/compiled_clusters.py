@@ -98,7 +98,7 @@ def filling(compiled: Compiled, order: NDArray[np.int64]) -> Filling:
     return Filling(state, scan, order, compiled.forced, np.ones(len(state.leader), bool))
 
 
-class EvictionProof(NamedTuple):
+class Shedding(NamedTuple):
     """What choosing the replicas to give away needs."""
 
     state: State
@@ -107,13 +107,13 @@ class EvictionProof(NamedTuple):
     member: NDArray[np.int64]
 
 
-def before_shedding(compiled: Compiled) -> EvictionProof:
+def before_shedding(compiled: Compiled) -> Shedding:
     """Let the leaders stand down, as the descent does first."""
     state = compiled.fresh()
     extra = np.empty(state.load.shape[0])
     unassign_leaders(compiled.problem, state, np.empty(len(state.leader), np.int16), extra)
     ease = leader_ease(compiled.problem, state, extra)
-    return EvictionProof(state, ease, *by_node(state.node, state.load.shape[1]))
+    return Shedding(state, ease, *by_node(state.node, state.load.shape[1]))
 
 
 class Stroll(NamedTuple):
