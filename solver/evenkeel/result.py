@@ -454,11 +454,16 @@ class Result(Reported, Shown):
             )
         )
         for one in self.proven:
-            was = f", was {before[one.name]:.4f}" if one.name in before else ""
+            ratio = before.get(one.name, np.nan)
+            was = f", was {ratio:.4f}" if np.isfinite(ratio) else ""
             lines.append(f"  {one}{was}")
         if not self.audit.ok:
             after = zip(before, self.levelness.ratio, strict=True)
-            lines += [f"  {name} {ratio:.4f}, was {before[name]:.4f}" for name, ratio in after]
+            lines += [
+                f"  {name} {ratio:.4f}, was {before[name]:.4f}"
+                for name, ratio in after
+                if np.isfinite(ratio)
+            ]
         lines += [f"  {text}" for text in [below_mean_note([self.levelness])] if text]
         lines.extend(f"  goal: {text}" for text in self.targets)
         waiting = waiting_replicas(self.cluster, self.placement)

@@ -71,6 +71,8 @@ class Proven:
         return value, least, f"{self.gap:.2%}" if np.isfinite(self.gap) else "unknown"
 
     def __str__(self) -> str:
+        if not np.isfinite(self.value):
+            return f"{self.name}: endless capacity leaves no mean to compare with"
         value, least, gap = self.figures
         return f"{self.name} {value} (at least {least} by {self.reason}; gap {gap})"
 

@@ -82,11 +82,16 @@ def digest(*parts: Any) -> str:
     return found.hexdigest()[:12]
 
 
+def _refusal(refused: ek.InvalidInput) -> str:
+    """Return the digest of where an input is wrong, whatever folder the checkout is in."""
+    return digest(sorted(fault.path.replace(str(places.ROOT), "") for fault in refused.faults))
+
+
 def _solved(cluster: ek.Cluster, method: str, **given: Any) -> str:
     try:
         return _of_result(ek.solve(cluster, method, seed=5, **given))
     except ek.InvalidInput as refused:
-        return digest(sorted(fault.path for fault in refused.faults))
+        return _refusal(refused)
 
 
 def _of_result(found: ek.Result) -> str:
@@ -133,7 +138,7 @@ def _of_plan(one: Input) -> Iterator[Answer]:
                 cluster, result, protocol=protocol, throttle=ek.Throttle(node_in=node_in)
             )
         except ek.InvalidInput as refused:
-            found = digest(sorted(fault.path for fault in refused.faults))
+            found = _refusal(refused)
         else:
             steps = (getattr(plan.steps, one.name) for one in fields(plan.steps))
             found = digest(*steps, plan.waves, len(plan.blocked))
@@ -153,7 +158,7 @@ def _of_dumps() -> Iterator[Answer]:
         try:
             cluster = ek.read(*files)
         except ek.InvalidInput as refused:
-            yield f"{name} read", digest(sorted(fault.path for fault in refused.faults))
+            yield f"{name} read", _refusal(refused)
             continue
         placed = cluster.placement
         yield (

@@ -198,3 +198,11 @@ def test_figures_of_the_text_have_units_and_no_infinity_after_a_drain() -> None:
         assert f", {moved}{unit} in " in str(result.plan())
         assert "∞" not in text
         assert not result.warnings
+
+
+def test_a_level_without_a_mean_is_said_to_have_none() -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[np.inf], [10.0], [10.0]], load=[[1.0]] * 6, placement=[[1]] * 6
+    )
+    text = str(ek.solve(cluster, goals=ek.Goals(level=0.1)))
+    assert "endless capacity leaves no mean" in text and "inf" not in text
