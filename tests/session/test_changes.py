@@ -153,7 +153,7 @@ def test_pins_are_taken_back():
     one = ek.Session(cluster).apply(ek.Changes(pin="p4", unpin=["p1"])).cluster
     assert np.unique(one.placement.owner[one.placement.flags > 0]).tolist() == [2, 4]
     assert_equal("cluster", one, cluster.pin("p4").unpin("p1"))
-    with pytest.raises(ek.InvalidInput, match="also said to be pinned"):
+    with pytest.raises(ek.InvalidInput, match="is also pinned"):
         ek.Session(cluster).apply(ek.Changes(pin="p4", unpin="p4"))
     result = ek.solve(one.drain("n4"), goals=ek.Goals(level=None))
     assert not result.comparison.joined[one.placement.flags > 0].any()
