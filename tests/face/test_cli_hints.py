@@ -187,7 +187,7 @@ def test_a_table_of_moves_is_no_target_and_what_is_one_is_told(files, file, caps
     for words in (["plan", files["now"], "--target"], ["diff", files["now"]], ["check"]):
         capsys.readouterr()
         assert main([*words, table]) == 2
-        assert "a target is what -o OUT of solve writes" in capsys.readouterr().err
+        assert "write one with -o OUT of solve" in capsys.readouterr().err
 
 
 def test_brokers_that_only_racks_name_are_noted(tmp_path, capsys):

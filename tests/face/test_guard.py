@@ -36,7 +36,7 @@ def test_a_rule_newly_broken_is_put_back_and_the_rest_stays():
     assert result.placement.node.tolist() == [0, 2, 1, 3, 2, 4, 1, 5]
     assert result.metrics["guard"] == 1
     assert "1 same" not in result.message
-    assert "1 partitions stay as they came" in result.message
+    assert "1 partitions are unchanged" in result.message
     assert "spread" in result.message
     assert result.audit.ok
 

@@ -44,7 +44,7 @@ def test_what_would_list_who_is_down_waits_and_is_told():
     cluster = on_three(replicas=3).down(["n2"])
     part = ek.plan(cluster, to(cluster, [3, 1, 2], [0, 4, 5]), protocol="kafka")
     assert [(one.partition, one.source, one.target, one.lacks) for one in part.blocked] == [
-        ("p0", "n0", "n3", "list of its replicas that names nobody who is down")
+        ("p0", "n0", "n3", "replica list without a dead node")
     ]
     assert part.end.node.tolist() == [0, 1, 2, 0, 4, 5]
     assert not part.complete
@@ -58,7 +58,7 @@ def test_a_hand_over_that_no_list_can_say_is_told(dead: int):
     target = cluster.placement.replaced(cluster.placement.node, np.array([1, 0], np.int16))
     plan = ek.plan(cluster, target, protocol="kafka")
     assert [str(one) for one in plan.blocked] == [
-        "p0[1] lead on n1: no list of its replicas that names nobody who is down"
+        "p0[1] lead on n1: no replica list without a dead node"
     ]
     assert plan.target.leader.tolist() == [1, 0]
     assert len(plan) == 0

@@ -99,10 +99,10 @@ class TestUnderWay:
         ]  # fmt: skip
         assert json.loads(case.written("plan.undo.json"))["commands"] == []
         assert case.run("plan", *TEXTS, "--drain", "bGG90GE", "-o", "move").code == 0
-        waves = (case.folder / "move" / "waves").glob("*.reroutes.jsonl")
-        lines = [line for one in waves for line in one.read_text().splitlines()]
-        told = [json.loads(line)["commands"] for line in lines]
-        kinds = [next(iter(command)) for one in told for command in one]
+        waves = json.loads(case.written("move/waves.json"))["waves"]
+        words = [command["run"] for wave in waves for command in wave["commands"]]
+        bodies = [json.loads(one[one.index("-d") + 1])["commands"] for one in words]
+        kinds = [next(iter(command)) for one in bodies for command in one]
         assert sorted(kinds) == ["allocate_replica", "cancel", "cancel"]
 
 

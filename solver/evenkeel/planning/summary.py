@@ -24,7 +24,7 @@ def losses_in_words(plan: "Plan") -> str:
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0]]).down("n0")
-    >>> told_losses(ek.solve(c).plan())
+    >>> losses_in_words(ek.solve(c).plan())
     ' Of 1 partition no replica lives: what is copied first comes from elsewhere, or is empty.'
     """
     text = ""

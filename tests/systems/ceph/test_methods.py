@@ -228,5 +228,5 @@ def test_what_crush_had_no_time_for_stays_and_is_said():
 
     found = ek.solve(cluster.drain(cluster.nodes.names[0]), "ceph_crush", callback=stop)
     assert found.stop_reason == "interrupted"
-    assert "stays as it is" in found.message
+    assert "stay as they are" in found.message
     assert found.comparison.moves == 0

@@ -159,8 +159,9 @@ class TestRolesOfOpenSearch:
         assert told == [{"move": moved}, {"allocate_replica": made}]
         change = Change(0, "i/0", (*cluster.placement.node.tolist(),), (*node.tolist(),),
                         0, 0, False, (int(node[1]), int(node[2])))  # fmt: skip
-        (wave,) = FORMAT.carrier.files(cluster, [[change]])
-        assert json.loads(wave["reroutes.jsonl"])["commands"] == told
+        (wave,) = FORMAT.carrier.orders(cluster, [[change]])
+        words = wave.commands[0].run
+        assert json.loads(words[words.index("-d") + 1])["commands"] == told
 
 
 class TestEverywhere:
