@@ -77,7 +77,8 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
 
     What serves is judged: a replica on a dead node crowds nobody, though one that is pinned there
     stays. A copy that serves before what it replaces has gone is not one too many. Between the
-    promotion of one voter and the demotion of another, nodes are not judged.
+    promotion of one voter and the demotion of another, nodes are not judged. What has left by then
+    weighs no more in transient dimensions; the check of the plan counts what is leaving.
     """
     try:
         plan = result.plan(protocol=protocol)
@@ -101,7 +102,9 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
         serving = _without_ghosts(world, standing, [*range(len(world.wanted))])
         kept = [{*row} for row in standing.rows]
         for one in worse(world, serving):
-            if one.kind in ("lost a replica that waited", "broke surplus"):
+            if one.kind in ("lost a replica that waited", "broke surplus") or (
+                one.kind.endswith(" transient")
+            ):
                 continue
             p = int(one.where.split()[1].rstrip(":,"))
             if one.kind == "broke pinned" and {*world.pinned[p]} <= kept[p]:
