@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,8 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import (
-    ArrowTable,
     Backend,
     Frame,
-    PandasFrame,
-    PolarsFrame,
 )
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.selection import partition_index
@@ -354,24 +351,6 @@ class Result(Reported, Shown):
         from evenkeel.planning.planner import plan
 
         return plan(self.cluster, self, throttle=throttle, protocol=protocol)
-
-    @overload
-    def to_frame(
-        self, table: ResultTable = "moves", *, backend: Literal["pandas"]
-    ) -> PandasFrame: ...
-
-    @overload
-    def to_frame(
-        self, table: ResultTable = "moves", *, backend: Literal["polars"]
-    ) -> PolarsFrame: ...
-
-    @overload
-    def to_frame(
-        self, table: ResultTable = "moves", *, backend: Literal["pyarrow"]
-    ) -> ArrowTable: ...
-
-    @overload
-    def to_frame(self, table: ResultTable = "moves", backend: Backend | None = None) -> Frame: ...
 
     @known_keywords
     def to_frame(self, table: ResultTable = "moves", backend: Backend | None = None) -> Frame:

@@ -44,11 +44,6 @@ def carried_out(cluster: ek.Cluster, result: ek.Result) -> list[tuple[str, str |
     return [(row.partition, row.target) for row in plan.rows()]
 
 
-def tabulated(result: ek.Result) -> list[str]:
-    """The nodes as polars has them."""
-    return result.to_frame("nodes", backend="polars")["node"].to_list()
-
-
 def watched(cluster: ek.Cluster) -> bool:
     """Whether a pipeline has nothing urgent to do."""
     with Pipeline("balance", delay=Delay(seconds=60.0)) as pipeline:

@@ -92,9 +92,6 @@ HOMES = {
 ONLY_INSIDE_FUNCTIONS = {
     "scipy", "ortools", "rich", "matplotlib", "yaml", "pandas", "narwhals", "shtab"
 }  # fmt: skip
-ONLY_FOR_TYPES = {("evenkeel.model.reading.frames", top) for top in ("pandas", "polars", "pyarrow")}
-"""Packages that narwhals hands frames of: imported for who checks types, and nobody else."""
-
 DISTRIBUTED_AS = {"yaml": "pyyaml"}
 """Packages that are imported by another name than they are installed by."""
 
@@ -195,8 +192,6 @@ def breach(module: str, imported: Import) -> str | None:
             return f"reaches {target} past the registry"
         return None
     if top in sys.stdlib_module_names or top == "numpy":
-        return None
-    if (module, top) in ONLY_FOR_TYPES and not imported.at_load:
         return None
     if within(module, NUMPY_ONLY):
         return f"{top} where only numpy may be"

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +14,8 @@ from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placed, Placement, placement_of
 from evenkeel.model.reading.frames import (
-    ArrowTable,
     Backend,
     Frame,
-    PandasFrame,
-    PolarsFrame,
 )
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_whole
@@ -419,18 +415,6 @@ class Plan(Reported, Shown):
             If there is no such partition.
         """
         return explained(self, partition_index(self.cluster.partitions.names, partition))
-
-    @overload
-    def to_frame(self, backend: Literal["pandas"]) -> PandasFrame: ...
-
-    @overload
-    def to_frame(self, backend: Literal["polars"]) -> PolarsFrame: ...
-
-    @overload
-    def to_frame(self, backend: Literal["pyarrow"]) -> ArrowTable: ...
-
-    @overload
-    def to_frame(self, backend: None = None) -> Frame: ...
 
     @known_keywords
     def to_frame(self, backend: Backend | None = None) -> Frame:

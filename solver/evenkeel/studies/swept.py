@@ -1,7 +1,6 @@
 """What a sweep found: each scenario's answer, by name, by column and as text."""
 
 from dataclasses import dataclass
-from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +10,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.frames import (
-    ArrowTable,
     Backend,
     Frame,
-    PandasFrame,
-    PolarsFrame,
 )
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.printable import counted
@@ -237,18 +233,6 @@ class Sweep(Reported, Shown):
             )
             for change, one in zip(self.changes, self.outlooks, strict=True)
         ]  # fmt: skip
-
-    @overload
-    def to_frame(self, backend: Literal["pandas"]) -> PandasFrame: ...
-
-    @overload
-    def to_frame(self, backend: Literal["polars"]) -> PolarsFrame: ...
-
-    @overload
-    def to_frame(self, backend: Literal["pyarrow"]) -> ArrowTable: ...
-
-    @overload
-    def to_frame(self, backend: None = None) -> Frame: ...
 
     @known_keywords
     def to_frame(self, backend: Backend | None = None) -> Frame:

@@ -1,23 +1,12 @@
 """Read and make frames of pandas, polars or pyarrow, through narwhals."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.errors import Fault, InvalidInput
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
-
-    PandasFrame = pandas.DataFrame
-    PolarsFrame = polars.DataFrame
-    ArrowTable = pyarrow.Table
-else:
-    PandasFrame = PolarsFrame = ArrowTable = Any
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 """Packages that make frames."""
