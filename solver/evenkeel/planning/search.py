@@ -129,10 +129,15 @@ class Ways:
             self._note(waits, Transition(position, after, (0.0, 0), on, split))
 
     def explore(self, room: Room, position: int, *, trades: bool) -> bool:
-        """Add all that a partition may go through; False, and nothing, if that is too much."""
+        """Add all that a partition may go through; False, and nothing, if that is too much.
+
+        A drop of one of several replicas on a node changes no state: it keeps its order.
+        """
         row = int(np.searchsorted(self.schedule.transitions.partition, self.partition[position]))
         partition = Partition(self.safety, row, 0.0)
         begin = self._state(partition)
+        if partition.left(begin) == 0:
+            return False
         stages = Stages()
         known: dict[tuple[object, ...], int] = {}
         found: list[tuple[int, Transition]] = []
@@ -267,6 +272,8 @@ def searched(
     for position, p in enumerate(ways.partition):
         if p in bound or not ways.explore(spare, position, trades=trades):
             ways.follow(spare, position)
+    if not ways.transitions:
+        return None
     claim, gift, touched = _charged(schedule, ways.transitions)
     tally = Tally(schedule.cluster, schedule.target)
     counts = tally.begin
