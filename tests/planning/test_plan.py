@@ -32,7 +32,11 @@ def drawn(seed):
     )
 
 
-@pytest.mark.parametrize("seed", mostly_long(range(300), range(60)))
+# 160, 231, 296: nothing changes but a slot, or no way leads on; 2057: slots trade and all is done
+STILL = (160, 231, 296, 2057)
+
+
+@pytest.mark.parametrize("seed", mostly_long([*range(300), 2057], [*range(60), *STILL]))
 def test_every_state_between_the_steps_is_safe(seed):
     _, plan = drawn(seed)
     found = plan.check()

@@ -81,13 +81,14 @@ def actions_along(
         leads,
         next_leader,
         next_leader_node,
-    ) = (np.array(column) for column in zip(*rows, strict=True))
+    ) = np.array(rows, np.int64).reshape(len(rows), 12).T
     replica = transitions.replica[row, np.maximum(next_leader, 0)]
     return Actions(
         action=action.astype(np.int8), partition=transitions.partition[row],
         replica=transitions.replica[row, slot].astype(np.int32), source=source.astype(np.int32),
         target=target.astype(np.int32), was=was.astype(np.uint8), role=role.astype(np.uint8),
-        led=led, leads=leads, next_leader=np.where(next_leader >= 0, replica, -1).astype(np.int32),
+        led=led != 0, leads=leads != 0,
+        next_leader=np.where(next_leader >= 0, replica, -1).astype(np.int32),
         next_leader_node=next_leader_node.astype(np.int32), change=change.astype(np.int32),
         blocked=np.zeros(len(rows), bool), recovers=np.zeros(len(rows), bool),
         left=np.ones(len(rows)), flying=np.zeros(len(rows), bool),
