@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.arguments import Labels, Node
-from evenkeel.model.intake.changes import STATES, added, with_pins, without_nodes
+from evenkeel.model.intake.changes import STATES, added, listed, with_pins, without_nodes
 from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.intake.partitions import PARTITION_COLUMNS, check_partitions, read_partitions
 from evenkeel.model.intake.parts import read_changes
@@ -193,7 +193,7 @@ def changed(cluster: Cluster, changes: Changes) -> Cluster:
         parts = _pinned(faults, parts, changes, named)
     leave = np.zeros(0, np.int32)
     if "remove_nodes" in named and ("nodes" not in named or joined):
-        which = _listed(changes.remove_nodes)
+        which = listed(changes.remove_nodes)
         leave = find_nodes(faults, "remove_nodes", parts["nodes"], parts["topology"], which)
     faults.raise_if_any()
     if len(leave):
@@ -228,7 +228,7 @@ def _pinned(
     for name in ("pin", "unpin"):
         if name not in named:
             continue
-        which = find_partitions(faults, name, parts["partitions"], _listed(getattr(changes, name)))
+        which = find_partitions(faults, name, parts["partitions"], listed(getattr(changes, name)))
         for p in which[pinned[which]].tolist():
             faults.add(name, parts["partitions"].names[p], "is also pinned")
         held = np.zeros(len(pinned), bool)
@@ -241,7 +241,7 @@ def _pinned(
 def lost_nodes(cluster: Cluster, changes: Changes) -> NDArray[np.int32]:
     """Return the nodes that are down; ``InvalidInput`` names invalid ones."""
     faults = FaultList()
-    found = find_nodes(faults, "down", cluster.nodes, cluster.topology, _listed(changes.down))
+    found = find_nodes(faults, "down", cluster.nodes, cluster.topology, listed(changes.down))
     faults.raise_if_any()
     return found
 
@@ -269,7 +269,7 @@ def _with_members(
                 faults, "nodes", added, parts, {**given, "node_names": more.get("names")}
             )
     if "drop" in named:
-        which = find_partitions(faults, "drop", cluster.partitions, _listed(changes.drop))
+        which = find_partitions(faults, "drop", cluster.partitions, listed(changes.drop))
         parts = without_partitions(parts, which)
     if "partitions" in named:
         more = _keywords(faults, "partitions", changes.partitions, NewPartitions.__annotations__)
@@ -310,18 +310,13 @@ def _states(
     for state, values in STATES.items():
         if state not in named:
             continue
-        which = find_nodes(faults, state, nodes, topology, _listed(getattr(changes, state)))
+        which = find_nodes(faults, state, nodes, topology, listed(getattr(changes, state)))
         for n in which[state_of[which] != ""].tolist():
             faults.add(state, nodes.names[n], f"is also {state_of[n]}")
         state_of[which] = state
         for name, value in values.items():
             flags.setdefault(name, getattr(nodes, name).copy())[which] = value
     return flags
-
-
-def _listed(which: Any) -> Any:
-    """Return one name or number as a list of it."""
-    return [which] if isinstance(which, str) or shape_of(which) == () else which
 
 
 COUNTED_BY = ("load", "leader_load", "non_voter_load", "names", "placement", "replicas")

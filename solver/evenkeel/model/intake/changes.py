@@ -284,7 +284,7 @@ def _pinned(
     for at, one in _arguments("pin" if stays else "unpin", which):
         held[find_partitions(faults, at, partitions, one)] = True
     for path, groups in (("group", group), ("topic", topic)):
-        for one in () if groups is None else _listed(groups):
+        for one in () if groups is None else listed(groups):
             held[read_groups(faults, path, partitions, one, one)] = True
     faults.raise_if_any()
     return with_pins(cluster.placement, held, stays=stays)
@@ -303,12 +303,12 @@ def _arguments(path: str, which: Sequence[Which]) -> Iterator[tuple[str, Any]]:
     if all(isinstance(one, str) or is_whole(one) for one in which):
         yield path, list(which)
     elif len(which) == 1:
-        yield path, _listed(which[0])
+        yield path, listed(which[0])
     else:
-        yield from ((f"{path}[{i}]", _listed(one)) for i, one in enumerate(which))
+        yield from ((f"{path}[{i}]", listed(one)) for i, one in enumerate(which))
 
 
-def _listed(which: Any) -> Any:
+def listed(which: Any) -> Any:
     """Return one name or number as a list of it."""
     return [which] if isinstance(which, str) or shape_of(which) == () else which
 

@@ -118,11 +118,6 @@ def nothing_known(plan: "Plan") -> Mapping[str, str]:
     return {}
 
 
-def own_pace(plan: "Plan") -> bool:
-    """Return False: the system copies at its own pace."""
-    return False
-
-
 def at_once(wave: Wave) -> "Sequence[Wave]":
     """Return a wave as the only one: what it does is ordered together."""
     return [wave]
@@ -179,8 +174,8 @@ class Carrier:
         ``stages(wave)``: the waves that the system needs for one wave of the plan.
     first : callable
         ``first(plan)``: what is run once, before anything is looked at.
-    keeps_pace : callable
-        ``keeps_pace(plan)``: whether the commands hold copies to all the bytes per second that
+    keeps_pace : bool
+        Whether the commands hold copies to all the bytes per second that
         the plan allows.
     pace : str
         Where they do not: what does, in a sentence.
@@ -206,7 +201,7 @@ class Carrier:
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
     stages: Callable[[Wave], "Sequence[Wave]"] = at_once
     first: "Callable[[Plan], Orders]" = nothing_before
-    keeps_pace: "Callable[[Plan], bool]" = own_pace
+    keeps_pace: bool = False
     pace: str = "The system copies at the pace that it is set to."
     drops: str = ""
     gives_up: bool = True

@@ -212,7 +212,7 @@ def _notes(plan: Plan, carrier: Carrier) -> Sequence[str]:
     """Return what has to be known of the system, and what the files that were read left out."""
     missing = find(plan.cluster.native_format).left_out(plan.cluster)
     notes = [*carrier.notes, *(f"The files tell {plain(one)}." for one in missing)]
-    if plan.throttle.paces and not carrier.keeps_pace(plan):
+    if plan.throttle.paces and not carrier.keeps_pace:
         notes.append(f"Nothing here enforces the bytes per second planned for. {carrier.pace}")
     return notes
 

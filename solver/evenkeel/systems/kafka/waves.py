@@ -1,7 +1,6 @@
 """Waves as Kafka's tools take them: a reassignment each, and an election of preferred leaders."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evenkeel.model.cluster import Cluster
@@ -162,12 +161,6 @@ def given(plan: "Plan") -> Mapping[str, str]:
     return {} if rate is None else {"THROTTLE": f"{max(int(rate), 1)}"}
 
 
-def keeps_pace(plan: "Plan") -> bool:
-    """Return whether a broker's rate is all that paces the plan: Kafka knows no other."""
-    others = replace(plan.throttle, node_bandwidth=None)
-    return not others.paces
-
-
 def first(plan: "Plan") -> Orders:
     """Return the reassignments to be cancelled first, of which Kafka asks for the partitions."""
     names = dict.fromkeys(one.partition for one in plan.cancelled)
@@ -194,8 +187,7 @@ def lists_brokers(documents: Sequence[Document]) -> bool:
 
 CARRIER = Carrier(
     orders, look, {"reassigned": reassigned}, SETTINGS, NOTES, leader=leader, observe=observe,
-    lists_nodes=lists_brokers, given=given, first=first, keeps_pace=keeps_pace,
-    pace="Kafka has a rate of each broker alone, `THROTTLE`.",
+    lists_nodes=lists_brokers, given=given, first=first, keeps_pace=True,
     drops="A run cancels these reassignments before anything else, `kafka-reassign-partitions.sh "
     "--cancel` with `cancel.json`; Kafka executes no others while they wait. It can since 2.6.",
 )  # fmt: skip
