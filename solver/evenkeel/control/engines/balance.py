@@ -397,17 +397,22 @@ def _better(model: _Model, before: Placement, after: Placement) -> bool:
         return True
     # where many nodes are as full as the fullest, a budget brings only some of them down
     total, now_total = _total_excess(model, before), _total_excess(model, after)
-    if above > was_above or not now_total < total:
+    # leaders above their target weigh in the total: handing them on takes no budget of later runs
+    if _fullest(model, after) > _fullest(model, before) or not now_total < total:
         return False
     carried = _carried(model, before, after)
     return now_total < WORTH * total or 0.0 < FRUITFUL * carried <= total - now_total
 
 
 def _carried(model: _Model, before: Placement, after: Placement) -> float:
-    """What moves carry, in the unit of ``_total_excess``."""
-    moved = after.owner[joined(before, after)]
-    target = np.maximum(model.bounds.target.mean(axis=0), 1e-30)
-    return float((model.cluster.partitions.load.voter[moved] / target).max(axis=1).sum())
+    """What moves carry, in the unit of ``_total_excess``, on the mean of the bounded dimensions."""
+    load = model.cluster.partitions.load.voter[after.owner[joined(before, after)]]
+    target = model.bounds.target
+    serving = np.isfinite(target)
+    bounded = serving.any(axis=0)
+    mean = np.sum(target, axis=0, where=serving) / np.maximum(serving.sum(axis=0), 1)
+    part = load[:, bounded] / np.maximum(mean[bounded], 1e-30)
+    return float(part.sum() / max(int(bounded.sum()), 1))
 
 
 def _total_excess(model: _Model, placement: Placement) -> float:
@@ -433,12 +438,16 @@ def _falls(before: float, now: float) -> bool:
 
 def _excess(model: _Model, placement: Placement) -> float:
     """How far the fullest node, and the one that leads most, are above their targets."""
-    found = levelness(model.cluster, placement)
-    target = np.maximum(model.bounds.target, 1e-30)
     most = np.maximum(model.bounds.leader_target, 1e-30)
-    fullest = float((found.loads / target).max(initial=0.0))
-    leads = float((found.leaders / most).max(initial=0.0))
-    return max(0.0, fullest - 1.0 - 1e-9) + max(0.0, leads - 1.0)
+    leads = float((levelness(model.cluster, placement).leaders / most).max(initial=0.0))
+    return _fullest(model, placement) + max(0.0, leads - 1.0)
+
+
+def _fullest(model: _Model, placement: Placement) -> float:
+    """How far the fullest node is above its target."""
+    target = np.maximum(model.bounds.target, 1e-30)
+    fullest = float((levelness(model.cluster, placement).loads / target).max(initial=0.0))
+    return max(0.0, fullest - 1.0 - 1e-9)
 
 
 def _answer(model: _Model, after: Placement, outcome: Outcome) -> Answer:
