@@ -58,7 +58,7 @@ METHODS = {
     "CRUSH": method("helix_crush"),
     "MultiRound": method("helix_multiround"),
     "CRUSH-ed": method("helix_crushed"),
-    "CRUSH-ed, mended": method("helix_crushed", ek.options.Crushed(mended=True)),
+    "CRUSH-ed, mended": method("helix_crushed", ek.options.Crushed(repaired=True)),
     "balance": method("balance", goals=ek.Goals(level=0.0, leaders=0.02)),
 }
 TO_THE_LAST = method("balance", goals=ek.Goals(level=0.0, leaders=0.0))

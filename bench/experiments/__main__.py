@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if unknown := set(asked.names) - set(EXPERIMENTS):
         parser.error(f"no experiment: {', '.join(unknown)}; there are {', '.join(EXPERIMENTS)}")
-    options = ek.options.Crushed(mended=True) if asked.mended else None
+    options = ek.options.Crushed(repaired=True) if asked.mended else None
 
     def place(cluster: ek.Cluster) -> ek.Placement:
         return ek.solve(

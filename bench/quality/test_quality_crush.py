@@ -14,7 +14,7 @@ METHODS = {
     "helix_crush": ("helix_crush", None),
     "helix_multiround": ("helix_multiround", None),
     "helix_crushed": ("helix_crushed", None),
-    "helix_crushed, mended": ("helix_crushed", ek.options.Crushed(mended=True)),
+    "helix_crushed, mended": ("helix_crushed", ek.options.Crushed(repaired=True)),
 }
 PROMISED = {
     "helix_crushed": ((519, 526), (170, 176)),

@@ -1,7 +1,7 @@
 """The options of the methods: one frozen class for each, and no other switches.
 
 >>> import evenkeel as ek
->>> ek.options.Crushed(base="multiround", mended=True).base
+>>> ek.options.Crushed(base="multiround", repaired=True).base
 'multiround'
 """
 

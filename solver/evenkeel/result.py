@@ -41,8 +41,8 @@ from evenkeel.result_rows import (
     Unplaced,
     leader_changes_of,
     led_elsewhere,
+    lost_message,
     lost_partitions,
-    lost_said,
     moves_of,
     unplaced_of,
     unplaced_replicas,
@@ -99,7 +99,7 @@ class Result(Reported, Shown):
     limits : Limits
         The budgets of moves.
     goals_asked : bool
-        Whether the goals bind: somebody gave them, or the method works towards those by default.
+        Whether the goals bind: they were given, or the method works towards those by default.
 
     Examples
     --------
@@ -233,7 +233,7 @@ class Result(Reported, Shown):
     def leader_bound(self) -> LeaderBound | None:
         """Proof of the fewest leader changes that reach the goals where replicas stay as placed.
 
-        None where they were not reached, no leaders are told apart, or a ``Cost`` was minimised.
+        None where they were not reached, no leaders are known, or a ``Cost`` was minimised.
         """
         if not (self.audit.ok and self.goals_reached and self.cost is None):
             return None
@@ -453,6 +453,6 @@ class Result(Reported, Shown):
             f"{soft}unplaced {len(self.unplaced_replicas):,}"
             + (f", {waiting:,} wait on nodes that are down" if waiting else "")
         )
-        lines.extend(f"  {text}" for text in [lost_said(self.cluster)] if text)
+        lines.extend(f"  {text}" for text in [lost_message(self.cluster)] if text)
         lines.extend(f"  warning: {text}" for text in self.warnings)
         return "\n".join(lines)

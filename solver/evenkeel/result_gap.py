@@ -149,9 +149,9 @@ def proven_of(result: Judged, gap: Gap) -> Iterator[Proven]:
     elif result.goals_reached and result.goals_asked:
         moves, fewest = result.comparison.moves, bounds.moves_level
         yield Proven("moves", moves, fewest, gap.moves, bounds.moves_term)
-    told = result.goals_asked and result.comparison.leader_changes > 0
-    told &= not (result.cluster.placement.flags & Flag.PREFERRED).any()
-    if told and result.leader_bound is not None:
+    is_known = result.goals_asked and result.comparison.leader_changes > 0
+    is_known &= not (result.cluster.placement.flags & Flag.PREFERRED).any()
+    if is_known and result.leader_bound is not None:
         changes, fewest = result.comparison.leader_changes, result.leader_bound.changes
         term = result.leader_bound.term
         gap_here = _over(changes, fewest)

@@ -89,7 +89,7 @@ def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tup
 def removals_of(cluster: Cluster, after: Placement) -> tuple[Removal, ...]:
     """List replicas that partitions have less than before, by their slots there.
 
-    They leave nodes from which none is copied; of several on one node the last are told.
+    They leave nodes from which none is copied; of several on one node the last are listed.
     """
     before, names = cluster.placement, cluster.nodes.names
     had, has = (
@@ -184,13 +184,13 @@ def lost_partitions(cluster: Cluster) -> NDArray[np.int64]:
     return np.flatnonzero((had > 0) & (living == 0) & ~unchanged(placement))
 
 
-def lost_said(cluster: Cluster) -> str:
+def lost_message(cluster: Cluster) -> str:
     """Name the partitions of which no replica lives, the first of them; "" for none.
 
     Examples
     --------
     >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]])
-    >>> lost_said(c.down("n0"))
+    >>> lost_message(c.down("n0"))
     'no replica lives of 1 partition: p0; a copy comes from elsewhere, or is empty'
     """
     lost = lost_partitions(cluster).tolist()

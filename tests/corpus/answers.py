@@ -26,9 +26,9 @@ SMALL = ("balance", "exact", "leaders")
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "helix_crush": ("Crush", {}),
     "helix_multiround": ("MultiRound", {}),
-    "helix_multiround mended": ("MultiRound", {"mended": True}),
+    "helix_multiround mended": ("MultiRound", {"repaired": True}),
     "helix_crushed": ("Crushed", {}),
-    "helix_crushed mended": ("Crushed", {"mended": True}),
+    "helix_crushed mended": ("Crushed", {"repaired": True}),
     "helix_crushed multiround": ("Crushed", {"base": "multiround"}),
     "helix_auto": ("Auto", {}),
     "cockroach": ("Cockroach", {}),

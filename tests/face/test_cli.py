@@ -270,7 +270,7 @@ class TestBadInput:
             ["solve", "x.npz", "--level", "cpu=0.1,=0.2"],
             ["solve", "x.npz", "--level", "cpu=nan"],
             ["solve", "x.npz", "--moves", "some"],
-            ["solve", "x.npz", "--option", "mended"],
+            ["solve", "x.npz", "--option", "repaired"],
             ["explain", "x.npz"],
             ["plan"],
             ["plan", "x.npz", "--throttle", "node-in"],
@@ -335,7 +335,7 @@ class TestBadInput:
         ("extra", "says"),
         [
             (["--method", "magic"], "unknown method"),
-            (["--option", "mended=true"], "balance; it takes none"),
+            (["--option", "repaired=true"], "balance; it takes none"),
             (["--method", "helix_crushed", "--option", "colour=1"], "known: states, replicas"),
             (["--method", "helix_crushed", "--option", "base=straw"], "options.base"),
             (["--format", "magic"], "unknown format"),

@@ -365,7 +365,7 @@ def test_what_a_later_dump_does_not_tell_is_as_the_plan_has_it(tmp_path, capsys)
     rest = str(tmp_path / "rest.json")
     assert main(["resume", plan, files[0], str(listed), "-o", rest]) in (0, 3)
     told = capsys.readouterr()
-    assert "the plan's own is taken: disk, rack" in told.err
+    assert "missing values are taken from the plan: disk, rack" in told.err
     left = ek.read_plan(rest)
     assert (left.bytes, left.makespan) == (whole.bytes, whole.makespan)
     assert left.cluster.topology.tiers == ("rack",)

@@ -72,7 +72,7 @@ class TestChanges:
         found = ek.read("placed.npz").nodes
         assert found.capacity[-1].tolist() == [90.0, found.capacity[0, 1]]
         told = capsys.readouterr().err
-        assert "more.csv tells no capacity of these: new nodes have what all have" in told
+        assert "more.csv gives no capacity for these: new nodes have what all have" in told
         assert main(["check", file, "--add-nodes", "more.csv", "-q"]) == 0
         assert capsys.readouterr().err == ""
 

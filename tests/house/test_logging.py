@@ -97,7 +97,7 @@ def test_what_fails_in_a_sweep_is_told_with_its_error(cluster, told, monkeypatch
 
     scenario = ek.WhatIf("one", lost=["a"], load=2.0)
     monkeypatch.setattr("evenkeel.studies.scenario.changed", broken)
-    monkeypatch.setattr("evenkeel.studies.sweep.outlook_of", lambda study, change: (
+    monkeypatch.setattr("evenkeel.studies.sweep.result_of", lambda study, change: (
         broken() if change.name == "one" else None
     ))  # fmt: skip
     ek.sweep(cluster, [scenario])

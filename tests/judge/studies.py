@@ -29,7 +29,7 @@ def of_sweep(case: Case) -> Iterator[Finding]:
     swept = ek.sweep(cluster, lost, goals=goals, limits=limits, seed=case.seed)
     for i, n in enumerate(there):
         if swept.status[i] == "failed":
-            yield Finding("a scenario failed", f"{swept.names[i]}: {swept.outlooks[i].message}")
+            yield Finding("a scenario failed", f"{swept.names[i]}: {swept.results[i].message}")
             continue
         result = swept.result(i)
         world = World(without(case, n))

@@ -254,20 +254,20 @@ class TestReported:
     def test_brokers_that_were_deleted_before_they_were_empty(self, public):
         case = public("kafka/brokers-deleted-too-early")
         told = case.run("solve", "described.txt", "-o", "p.json")
-        assert told.code == 3 and "nothing can mend 3 partitions now" in told.text
+        assert told.code == 3 and "nothing can repair 3 partitions now" in told.text
         assert lists(case, "p.json") == {} and {*elected(case, "p.election.json")} <= {2, 3}
 
     def test_nobody_leads_anything(self, public):
         case = public("kafka/no-leader-at-all")
         told = case.run("solve", "described.txt", "-o", "p.json")
-        assert told.code in (3, 4) and "nothing can mend 3 partitions now" in told.text
+        assert told.code in (3, 4) and "nothing can repair 3 partitions now" in told.text
         assert lists(case, "p.json") == {} and elected(case, "p.election.json") == []
 
     def test_what_was_pasted_from_a_terminal(self, public):
         case = public("kafka/pasted-with-wrapped-lines")
         told = case.run("check", "described.txt")
         assert told.code == 1 and "brokers 1001, 1002, 1003" in told.text
-        assert "nothing can mend 3 partitions now" in told.text
+        assert "nothing can repair 3 partitions now" in told.text
 
     def test_a_line_within_a_message(self, public):
         case = public("kafka/listed-by-a-service-check")

@@ -62,7 +62,7 @@ def assert_same(one, other):
         left, right = getattr(one, figure), getattr(other, figure)
         assert left.dtype == right.dtype
         assert np.array_equal(left, right, equal_nan=left.dtype.kind == "f"), figure
-    for left, right in zip(one.outlooks, other.outlooks, strict=True):
+    for left, right in zip(one.results, other.results, strict=True):
         for name in ("lost", "without_quorum", "under_min_active"):
             assert np.array_equal(getattr(left.before, name), getattr(right.before, name))
             assert np.array_equal(getattr(left.after, name), getattr(right.after, name))
@@ -204,7 +204,7 @@ def test_a_scenario_that_loses_partitions_says_which():
     assert found.lost_partitions("two") == ()
     assert found.lost_partitions("three") == ("a",)
     assert found.lost.tolist() == [[0, 0], [1, 1]]
-    assert found.outlook("two").before.without_quorum.tolist() == [0, 1]
+    assert found.scenario("two").before.without_quorum.tolist() == [0, 1]
     assert found.without_quorum[:, 0].tolist() == [2, 3]
     assert found.under_min_active[:, 0].tolist() == [2, 3]
     # three replicas on two nodes: one short, but in no danger any more
@@ -212,7 +212,7 @@ def test_a_scenario_that_loses_partitions_says_which():
     assert found.under_min_active[:, 1].tolist() == [0, 0]
     assert found.worst()[0].scenario == "three"
     with pytest.raises(ek.InvalidInput, match="four"):
-        found.outlook("four")
+        found.scenario("four")
 
 
 def test_levels_stand_for_the_loss_of_each_of_their_domains():
@@ -304,7 +304,7 @@ def test_no_scenarios_are_no_rows(cluster):
     assert found.complete and found.worst() == [] and str(found).startswith("0 scenarios")
 
 
-def test_even_the_loss_of_all_nodes_has_an_outlook(cluster):
+def test_even_the_loss_of_all_nodes_has_a_result(cluster):
     found = ek.sweep(cluster, ek.WhatIf("all", lost=range(30)))
     assert found.status == ("infeasible",)
     assert found.lost.tolist() == [[600, 600]]
@@ -338,7 +338,7 @@ def test_one_scenario_that_fails_leaves_the_others_alone(cluster, swept, method,
         found = ek.sweep(cluster, "node", **given)
     bad = found.names.index("node n5")
     assert found.status.count("failed") == 1
-    assert found.outlooks[bad].message == "OSError: no plan for that"
+    assert found.results[bad].message == "OSError: no plan for that"
     assert np.isnan(found.level[bad]).all() and not found.fits[bad]
     others = np.arange(len(found.names)) != bad
     assert np.array_equal(found.moves[others], swept.moves[others])
@@ -364,7 +364,7 @@ def test_workers_that_cannot_be_had_are_said_so(cluster):
     workers.shutdown()
     found = ek.sweep(cluster, "node", workers)
     assert set(found.status) == {"failed"}
-    assert "RuntimeError" in found.outlooks[0].message
+    assert "RuntimeError" in found.results[0].message
 
 
 @pytest.mark.parametrize("workers", [None, ThreadPoolExecutor])
@@ -529,11 +529,11 @@ def test_what_is_done_together_is_as_if_done_alone(threads):
     assert fan_out(halve, 84, [13], together=halve_even) == [Failure("OSError: unlucky")]
 
 
-def test_scenarios_and_outlooks_travel_as_they_are(swept):
+def test_scenarios_and_results_travel_as_they_are(swept):
     travelled = pickle.loads(pickle.dumps(swept))
     assert_same(travelled, swept)
-    assert travelled.outlooks[0].before.lost.dtype == np.int32
-    assert not travelled.outlooks[0].level.flags.writeable
+    assert travelled.results[0].before.lost.dtype == np.int32
+    assert not travelled.results[0].level.flags.writeable
     for ours, theirs in zip(travelled.changes, swept.changes, strict=True):
         assert np.array_equal(ours.lost, theirs.lost) and ours.lost.dtype == theirs.lost.dtype
     loads = Change("Monday", np.zeros(0, np.int32), np.array([3], np.int32), np.full((4, 1), 2.0))

@@ -94,13 +94,13 @@ class TestKafka:
         assert main(["check", *files]) == 1
         told = capsys.readouterr()
         assert "t-0 (on 3, 1)" in " ".join(told.out.split())
-        assert "nothing can mend 2 partitions now: Kafka copies from the leader" in told.err
+        assert "nothing can repair 2 partitions now: Kafka copies from the leader" in told.err
         main(["check", *files, "--json"])
         assert json.loads(capsys.readouterr().out)["stranded"] == STRANDED
         assert main(["plan", *files, "-o", str(tmp_path / "move")]) == 3
         assert "t-0 (on 3, 1)" in " ".join(capsys.readouterr().out.split())
         page = (tmp_path / "move" / "README.md").read_text()
-        assert "**2 partitions cannot be mended and are left out**" in page
+        assert "**2 partitions cannot be repaired and are left out**" in page
         assert "t-0 (on 3, 1), t-3 (on 1, 3)" in page
 
     def test_what_dies_meanwhile_is_left_out_of_the_rest(self, files):

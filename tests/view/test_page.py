@@ -201,7 +201,7 @@ def test_moves_between_domains_add_up(result, root):
     amounts = {row[0]: row[1] for row in table_of(root, "Counts of replicas")}
     assert amounts["moves"] == f"{result.comparison.moves:,}"
     assert amounts["at least"] == f"{result.bounds.moves_level:,}"
-    assert amounts["to mend"] == f"{result.bounds.moves_feasible:,}"
+    assert amounts["to repair"] == f"{result.bounds.moves_feasible:,}"
     assert amounts["forced"] == f"{result.comparison.forced:,}"
 
 
@@ -216,7 +216,7 @@ def test_rules_are_counted_as_the_audits_count(result, root):
         row[0]: tuple(int(n.replace("-", "0").replace(",", "")) for n in row[2:4]) for row in rows
     }
     assert shown == expected
-    assert all(row[4] == "✓ mended" for row in rows if row[3] == "-")
+    assert all(row[4] == "✓ repaired" for row in rows if row[3] == "-")
 
 
 def test_rows_are_those_of_the_result(result, root):

@@ -108,7 +108,7 @@ def test_large_plans_have_small_pages():
 def test_a_sweep_is_told_as_it_is(found):
     root = read(sweep_page(found))
     shown = cards(root)
-    assert shown["scenarios"] == f"{len(found.outlooks)}"
+    assert shown["scenarios"] == f"{len(found.results)}"
     assert shown["fit after the repair"] == f"{int(found.fits.sum())}"
     assert shown["lose partitions"] == f"{int((found.lost[:, 0] > 0).sum())}"
     rows = table_of(root, "The worst first")

@@ -44,7 +44,7 @@ class TestReport:
         assert after[2] == f"{result.bounds.ratio[0]:.4f}"
         assert row(text, "moves")[1] == f"{result.comparison.moves:,}"
         assert row(text, "at least")[2] == f"{result.metrics['moves_at_least']:,}"
-        assert row(text, "to mend")[2] == f"{result.bounds.moves_feasible:,}"
+        assert row(text, "to repair")[2] == f"{result.bounds.moves_feasible:,}"
         assert row(text, "forced")[1] == f"{result.comparison.forced:,}"
         assert row(text, "leader changes")[2] == f"{result.comparison.leader_changes:,}"
         dead = result.audit_before.counts["on_dead"]

@@ -95,7 +95,7 @@ def on_compile(
 
 
 @contextmanager
-def told_of_preparing(spent: Callable[[float], object]) -> Iterator[None]:
+def report_preparing(spent: Callable[[float], object]) -> Iterator[None]:
     """Be told, within the context, of the seconds in which this thread compiles or loads kernels.
 
     Threads count, too, that run in a copy of this thread's context (``contextvars``); what several
@@ -114,7 +114,7 @@ def told_of_preparing(spent: Callable[[float], object]) -> Iterator[None]:
     Examples
     --------
     >>> seconds = []
-    >>> with told_of_preparing(seconds.append):
+    >>> with report_preparing(seconds.append):
     ...     pass
     >>> seconds
     []

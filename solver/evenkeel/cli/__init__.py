@@ -56,15 +56,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parsed(*command_parser(), given)
         code: int = arguments.run(arguments)
         return code
-    except SystemExit as stop:  # argparse has told what is wrong, or helped
+    except SystemExit as stop:  # argparse has reported the error or printed help
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
     except InvalidInput as error:
         for line in fault_lines(error.faults):
             complain(line)
         return BAD_INPUT
     except OSError as error:
-        told = error.strerror and f"{error.filename}: {error.strerror}"
-        complain(told if told and error.filename is not None else str(error))
+        message = error.strerror and f"{error.filename}: {error.strerror}"
+        complain(message if message and error.filename is not None else str(error))
         return BAD_INPUT
     except MemoryError:
         complain("there is not enough memory for this")

@@ -35,8 +35,8 @@ TIER_LIMITS = {
 }
 
 
-UNSAID = object()
-"""The level where nobody names one: that of the method, if it levels."""
+NOT_GIVEN = object()
+"""The level by default: that of the method, if it levels."""
 
 
 UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)")
@@ -44,11 +44,11 @@ UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)"
 
 
 OPTIONAL = re.compile(r"\[-(?:[^\[\]]|\[[^\]]*\])*\]")
-"""An option as the usage lists it, which the help tells of below."""
+"""An option in the usage; the help describes it below."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose help has examples first, and last texts that are made when somebody asks."""
+    """A parser whose help begins with examples and ends with texts made when printed."""
 
     endings: Sequence[Callable[[], str]] = ()
     examples: Sequence[str] = ()
@@ -56,11 +56,11 @@ class Parser(argparse.ArgumentParser):
     """What was wrong with the values of options so far."""
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Read the values of an option; go on where one is wrong, so that all can be told."""
+        """Read the values of an option; go on where one is wrong, so that all are reported."""
         try:
             return super()._get_values(action, arg_strings)
         except argparse.ArgumentError as error:
-            if action.nargs == argparse.PARSER:  # of an unknown command nobody knows the options
+            if action.nargs == argparse.PARSER:  # the options of an unknown command are unknown
                 raise
             self.unread = (*self.unread, str(error))
             return argparse.SUPPRESS
@@ -78,10 +78,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, each in a line, and leave."""
         lines = [f"usage: {self.prog} ... (--help lists what it takes)"]
-        for said in (*self.unread, message):
-            known = re.findall(r"'([^']*)'", word[2]) if (word := UNKNOWN.match(said)) else []
+        for sentence in (*self.unread, message):
+            known = re.findall(r"'([^']*)'", word[2]) if (word := UNKNOWN.match(sentence)) else []
             hint = did_you_mean(word[1], known) if word else ""
-            lines.append(f"{self.prog}: error: {printable(said + hint)}")
+            lines.append(f"{self.prog}: error: {printable(sentence + hint)}")
         self.exit(BAD_INPUT, "\n".join([*lines, ""]))
 
     def format_help(self) -> str:
@@ -96,7 +96,7 @@ class Parser(argparse.ArgumentParser):
             parts.append(description)
             parts.append("\n".join([f"{word}:", *(f"  {one}" for one in self.examples)]))
         whole = "\n\n".join([*parts, rest])
-        return "\n".join([whole, *(f"{said()}\n" for said in self.endings)])
+        return "\n".join([whole, *(f"{sentence()}\n" for sentence in self.endings)])
 
 
 def add_command(
@@ -125,7 +125,7 @@ def add_files(parser: Parser, what: str = "a cluster") -> None:
         help="when the files were printed, such as 2026-01-31T12:00:00Z, for systems that wait "
         "for what is down (Longhorn, Helix)",
     )  # fmt: skip
-    parser.endings = (*parser.endings, formats_said)
+    parser.endings = (*parser.endings, list_formats)
 
 
 def moment(text: str) -> float:
@@ -146,7 +146,7 @@ def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add how much is told, and in what form."""
+    """Add the options for verbosity and output format."""
     parser.add_argument(
         "--quiet", "-q", action="store_true", help="print nothing but what is wrong"
     )
@@ -157,7 +157,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def formats_said() -> str:
+def list_formats() -> str:
     """Name the formats."""
     from evenkeel.systems.registry import known
 
@@ -165,7 +165,7 @@ def formats_said() -> str:
     return f"formats:\n{fill(named, 76, initial_indent='  ', subsequent_indent='  ')}"
 
 
-def methods_said() -> str:
+def list_methods() -> str:
     """List the methods, each with what it does and the options that it takes."""
     from evenkeel.methods.registry import METHODS
 
@@ -193,7 +193,7 @@ def add_solving(parser: Parser) -> None:
         help="one of the method's own options; may be given several times",
     )  # fmt: skip
     solving.add_argument(
-        "--level", type=level_of, default=UNSAID, metavar="X|NAME=X,...",
+        "--level", type=level_of, default=NOT_GIVEN, metavar="X|NAME=X,...",
         help="how far a node may be above the mean, or above the proven floor if that is higher: "
         "0.04 or 4%%, or cpu=0.1,disk=none, where what is not named is not levelled (0.05, with "
         "methods that level)",
@@ -211,7 +211,7 @@ def add_solving(parser: Parser) -> None:
     )
     solving.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
     add_limits(parser)
-    parser.endings = (*parser.endings, methods_said)
+    parser.endings = (*parser.endings, list_methods)
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -317,8 +317,8 @@ def option_of(text: str) -> tuple[str, Any]:
 
     Examples
     --------
-    >>> option_of("scope=cluster"), option_of("most-copied=0.25"), option_of("mended=true")
-    (('scope', 'cluster'), ('most_copied', 0.25), ('mended', True))
+    >>> option_of("scope=cluster"), option_of("most-copied=0.25"), option_of("repaired=true")
+    (('scope', 'cluster'), ('most_copied', 0.25), ('repaired', True))
     """
     name, equals, value = text.partition("=")
     if not (equals and name.strip()):
@@ -344,9 +344,9 @@ def options_of(arguments: argparse.Namespace) -> "Options | None":
     faults = FaultList()
     for i, (name, value) in enumerate(given):
         if name not in known:
-            told = f"known: {', '.join(known)}" if known else "it takes none"
-            told += did_you_mean(name, known)
-            faults.add(f"option {name}", value, f"unknown option of {arguments.method}; {told}")
+            hint = f"known: {', '.join(known)}" if known else "it takes none"
+            hint += did_you_mean(name, known)
+            faults.add(f"option {name}", value, f"unknown option of {arguments.method}; {hint}")
         elif name in [other for other, _ in given[:i]]:
             faults.add(f"option {name}", value, "is given twice")
     faults.raise_if_any()
@@ -360,7 +360,7 @@ def goals_of(arguments: argparse.Namespace) -> "Goals | None":
 
     asked = {name: getattr(arguments, name) for name in ("leaders", "floor")}
     asked = {name: value for name, value in asked.items() if value is not None}
-    if arguments.level is not UNSAID:
+    if arguments.level is not NOT_GIVEN:
         asked["level"] = arguments.level
     return Goals(**asked) if asked else None
 

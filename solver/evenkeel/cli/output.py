@@ -37,7 +37,7 @@ def print_json(figures: Mapping[str, Any]) -> None:
     _put(json.dumps(_plain(figures), indent=2) + "\n")
 
 
-def tell(
+def emit(
     arguments: argparse.Namespace,
     code: int,
     *,
@@ -47,7 +47,7 @@ def tell(
 ) -> int:
     """Tell what came of a command as its arguments ask, and return its exit code.
 
-    Where nothing is to be told but what is wrong, that is the verdict, unless the code is 0.
+    Where only an error is to be reported, it is the verdict, unless the code is 0.
     """
     if arguments.json:
         print_json(figures())
@@ -61,8 +61,8 @@ def tell(
 def say(text: str) -> None:
     """Print lines, in which nothing acts on a terminal but the styles of a report."""
     parts = STYLE.split(text) if page()["styled"] else [text]
-    told = [one if STYLE.fullmatch(one) else printable(one, keep="\n") for one in parts]
-    _put("".join(told).rstrip("\n") + "\n")
+    pieces = [one if STYLE.fullmatch(one) else printable(one, keep="\n") for one in parts]
+    _put("".join(pieces).rstrip("\n") + "\n")
 
 
 def _put(text: str) -> None:
@@ -80,8 +80,8 @@ def complain(text: str) -> None:
     print(f"evenkeel: {printable(text)}", file=sys.stderr)
 
 
-def told_files(written: Sequence[Path], otherwise: str = "") -> str:
-    """Return a line for each file written, or what is to be said where there is none."""
+def list_files(written: Sequence[Path], otherwise: str = "") -> str:
+    """Return a line for each file written, or ``otherwise`` where there is none."""
     return "".join(f"wrote {printable(str(path))}\n" for path in written) or otherwise
 
 
@@ -187,12 +187,12 @@ def check_apart(outputs: Sequence[str | Path | None]) -> None:
         raise InvalidInput(faults)
 
 
-def kinds_said(counts: Mapping[str, int]) -> str:
+def list_kinds(counts: Mapping[str, int]) -> str:
     """Return how many of each kind there are, those of which there are any.
 
     Examples
     --------
-    >>> kinds_said({"spread": 3, "capacity": 0, "on_dead": 1})
+    >>> list_kinds({"spread": 3, "capacity": 0, "on_dead": 1})
     '3 spread, 1 on_dead'
     """
     return ", ".join(f"{n:,} {kind}" for kind, n in counts.items() if n)

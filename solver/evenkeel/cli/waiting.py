@@ -1,4 +1,4 @@
-"""What a person is told while waiting: nothing for a second, then where things stand."""
+"""Progress shown while a command runs: nothing for a second, then one line."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.runtime.printable import printable
 
 PATIENCE = 1.0
-"""Seconds for which nobody needs to be told anything."""
+"""Seconds before the first line of progress."""
 
 LONGEST_SILENCE = 10.0
 """Seconds between two lines at most, where lines are printed."""
@@ -25,7 +25,7 @@ class Waiting:
     """Shows on the standard error stream what is being done, once that takes more than a second.
 
     A terminal is shown one line that changes, anything else a line now and then; that kernels are
-    being compiled is said at once.
+    being compiled is shown at once.
 
     Examples
     --------
@@ -68,9 +68,9 @@ class Waiting:
         """Say what is being done now."""
         self._text = printable(text)
 
-    def progress(self, told: Progress) -> None:
+    def progress(self, found: Progress) -> None:
         """Take a solve's progress; meant as its callback."""
-        self._text = f"{told.stage}: {told.moves:,} moves, {told.work:,} candidates"
+        self._text = f"{found.stage}: {found.moves:,} moves, {found.work:,} candidates"
 
     def compiling(self, kernel: str) -> None:
         """Take word of a kernel about to be compiled; the first one is announced at once."""

@@ -45,7 +45,7 @@ def versions() -> Mapping[str, str]:
 
 
 def warmup(
-    told: Callable[[str], object] | None = None,
+    on_step: Callable[[str], object] | None = None,
     methods: "Sequence[MethodName] | None" = ("balance",),
 ) -> Mapping[str, float]:
     """Compile the kernels that methods need, and keep them, so that no solve waits for it.
@@ -56,7 +56,7 @@ def warmup(
 
     Parameters
     ----------
-    told : callable, optional
+    on_step : callable, optional
         Called with the name of each kernel before it is compiled.
     methods : sequence of str, optional
         As in ``solve``; ``balance`` by default, and all that there are for None. Each family of
@@ -98,7 +98,7 @@ def warmup(
     asked = [
         cast("MethodName", find(name).name) for name in (METHODS if methods is None else methods)
     ]
-    with on_compile(told, add):
+    with on_compile(on_step, add):
         for name in asked:
             for one in rehearsals(name):
                 result = solve(

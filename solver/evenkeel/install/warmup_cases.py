@@ -79,7 +79,7 @@ def _few_replicas() -> Iterator[Rehearsal]:
 
 
 def _ruled() -> Iterator[Rehearsal]:
-    """Rules that take one move, or two at once, to mend."""
+    """Rules that take one move, or two at once, to repair."""
     region = ["a", "b", "c"] * 3
     cluster = Cluster.from_arrays(
         capacity=np.full((9, 1), 99.0),
@@ -296,8 +296,8 @@ CASES: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
     "small": _small,
     "placed": _placed,
     "zones": _zones(None),
-    "zones_or_mended_multiround": _zones(None, options.MultiRound(mended=True)),
-    "zones_or_mended_crushed": _zones(None, options.Crushed(mended=True)),
+    "zones_or_repaired_multiround": _zones(None, options.MultiRound(repaired=True)),
+    "zones_or_repaired_crushed": _zones(None, options.Crushed(repaired=True)),
     "devices": _devices,
     "stores": _stores,
     "volumes": _volumes,

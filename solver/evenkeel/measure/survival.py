@@ -31,7 +31,7 @@ class Survival:
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
-    >>> found = ek.sweep(c, "node").outlook("node n0").before
+    >>> found = ek.sweep(c, "node").scenario("node n0").before
     >>> found.lost.tolist(), found.without_quorum.tolist()
     ([], [0, 1])
     """

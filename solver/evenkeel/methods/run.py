@@ -34,7 +34,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
 from evenkeel_kernels.build.compile_ahead import compiled_ahead
-from evenkeel_kernels.build.inventory import told_of_preparing
+from evenkeel_kernels.build.inventory import report_preparing
 
 ROUNDS = 3
 """How often partitions are put back before everything is."""
@@ -194,7 +194,7 @@ def run_checked(chosen: Method, request: Request) -> Run:
     """Run the strategy, stop the clock, and let the guard look at what came of it."""
     began = time.perf_counter()
     watch = request.watch
-    with told_of_preparing(watch.exclude), compiled_ahead(chosen.warmup):
+    with report_preparing(watch.exclude), compiled_ahead(chosen.warmup):
         strategy = chosen.load()
         watch.exclude(time.perf_counter() - began)
         outcome = _not_begun(request)

@@ -44,7 +44,7 @@ def in_slots(
     if np.array_equal(now.first, start.first):
         rows = np.unique(now.owner[(now.node != start.node) & (now.node != target.node)])
     if len(rows):
-        now = _seated(faults, _Routes(start, target, steps), now, rows)
+        now = _placed_anew(faults, _Routes(start, target, steps), now, rows)
     now = _recast(start, target, now)
     check_target(faults, cluster, now, path="observed")
     faults.raise_if_any()
@@ -121,10 +121,10 @@ class _Routes:
         return [[int(before[k]), *self.stops.get(k, ()), int(wanted[k])] for k in slots]
 
 
-def _seated(
+def _placed_anew(
     faults: FaultList, routes: _Routes, now: Placement, rows: NDArray[np.int32]
 ) -> Placement:
-    """Return what is observed in the slots of a plan, some rows being seated anew."""
+    """Return what is observed in the slots of a plan, some rows being placed anew."""
     start = routes.start
     node, flags = start.node.copy(), start.flags.copy()
     leader, role = now.leader.copy(), start.role.copy()

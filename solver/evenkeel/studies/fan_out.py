@@ -52,14 +52,14 @@ def fan_out(
     >>> fan_out(lambda ten, x: ten // x, 10, [5, 0, 2])
     [2, Failure(message='ZeroDivisionError: integer division or modulo by zero'), 5]
     """
-    told = callback or _nobody
+    report = callback or _no_report
     job = Job(task, together)
     if executor is None:
-        return _one_by_one(job, common, items, told)
-    return _in_batches(job, common, items, executor, told)
+        return _one_by_one(job, common, items, report)
+    return _in_batches(job, common, items, executor, report)
 
 
-def _nobody(done: int, total: int) -> None:
+def _no_report(done: int, total: int) -> None:
     """Listen to nothing."""
 
 
@@ -67,13 +67,13 @@ def _one_by_one(
     job: Job[Common, Item, Answer],
     common: Common,
     items: Sequence[Item],
-    told: Callable[[int, int], object],
+    report: Callable[[int, int], object],
 ) -> list[Answer | Failure | None]:
     answers: list[Answer | Failure | None] = [None] * len(items)
     try:
         for i, answer in enumerate(job.answers(common, items)):
             answers[i] = answer
-            told(i + 1, len(items))
+            report(i + 1, len(items))
     except (KeyboardInterrupt, StopIteration):
         pass
     return answers
@@ -84,16 +84,16 @@ def _in_batches(
     common: Common,
     items: Sequence[Item],
     executor: Executor,
-    told: Callable[[int, int], object],
+    report: Callable[[int, int], object],
 ) -> list[Answer | Failure | None]:
     """Hand out batches, and those again that were lost with a worker that is replaced."""
     answers: list[Answer | Failure | None] = [None] * len(items)
-    told_of = 0
+    reported = 0
 
     def tell_of(places: range) -> None:
-        nonlocal told_of
-        told_of += len(places)
-        told(told_of, len(items))
+        nonlocal reported
+        reported += len(places)
+        report(reported, len(items))
 
     try:
         workers = Workers(executor)

@@ -1,6 +1,6 @@
 """Flat: a short list of nodes or partitions as bytes, on its way to another process.
 
-Pickle takes longer to write and to read an array than a scenario takes to be told of.
+Pickle takes longer to write and to read an array than a scenario takes to describe.
 """
 
 from typing import Any

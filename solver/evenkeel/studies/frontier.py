@@ -22,7 +22,7 @@ from evenkeel.solving import solve
 logger = logging.getLogger("evenkeel.frontier")
 
 FINEST = 0.001
-"""The tolerance of the most level point, unless told otherwise."""
+"""The tolerance of the most level point, by default."""
 
 HALVINGS = 6
 """Solves that look for the best plan between two points."""

@@ -16,7 +16,7 @@ Together = Callable[[Common, Sequence[Item]], Sequence[Answer | None]]
 logger = logging.getLogger("evenkeel.sweep")
 
 LONG = 0.02
-"""Seconds after which whoever waits for a callback, or wants to end it, should be heard."""
+"""Seconds between two calls of a callback, which may end the study."""
 
 GROWTH = 4
 """How many times as many items are done together next, after some that took next to no time."""
@@ -36,7 +36,7 @@ class Failure:
 
 @dataclass
 class Pace:
-    """How many items are done together next; whoever takes the next batch goes on from there."""
+    """How many items are done together next; the next batch begins after them."""
 
     width: int = 1
 
@@ -67,7 +67,7 @@ class Job(Generic[Common, Item, Answer]):
     pace: Pace = field(default_factory=Pace)
 
     def answers(self, common: Common, items: Sequence[Item]) -> Iterator[Answer | Failure]:
-        """Yield the answer of each item; nobody waits long for what is done together."""
+        """Yield the answer of each item; batches are short enough for an answer soon."""
         at = 0
         while at < len(items):
             batch = items[at : at + self.pace.width]
@@ -86,17 +86,17 @@ class Job(Generic[Common, Item, Answer]):
         except Exception as error:
             if len(items) > 1:  # whose fault it is shows when it is alone
                 return self._together(common, items[:1])
-            return [_told(error)]
+            return [_failure_of(error)]
 
     def _alone(self, common: Common, item: Item) -> Answer | Failure:
         try:
             return self.task(common, item)
         except Exception as error:
-            return _told(error)
+            return _failure_of(error)
 
 
-def _told(error: Exception) -> Failure:
+def _failure_of(error: Exception) -> Failure:
     """Put an error into words, and into the log."""
-    said = {"event": "failed", "error": repr(error)}
-    logger.info("failed error=%r", error, exc_info=True, extra={"evenkeel": said})
+    event = {"event": "failed", "error": repr(error)}
+    logger.info("failed error=%r", error, exc_info=True, extra={"evenkeel": event})
     return Failure.of(error)

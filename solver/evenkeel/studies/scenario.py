@@ -23,7 +23,7 @@ from evenkeel.result import Result
 from evenkeel.session.changes import Changes
 from evenkeel.session.session import HeldCluster, session_on
 from evenkeel.solving import solve
-from evenkeel.studies.outlook import NOBODY, Outlook
+from evenkeel.studies.scenario_result import NO_PARTITIONS, ScenarioResult
 from evenkeel.studies.what_if import Change, changed
 from evenkeel.verdict import FEWEST_MOVES, GOALS_MET
 
@@ -74,16 +74,16 @@ def repaired(held: HeldCluster, method: MethodName, asked: Asked, change: Change
     return solve(changed(held.cluster, change), method, **asked)
 
 
-def outlook_of(study: Study, change: Change) -> Outlook:
-    """Play one scenario that ``loss_outlooks`` has no answer to."""
+def result_of(study: Study, change: Change) -> ScenarioResult:
+    """Play one scenario that ``loss_results`` has no answer to."""
     if study.recovery is None:
         result = solve(changed(study.held.cluster, change), study.method, **study.asked)
     else:
         result = repaired(study.held, study.method, study.asked, change)
-    return _outlook(study, result)
+    return _result_of(study, result)
 
 
-def outlook_now(study: Study, changes: Sequence[Change]) -> Outlook:
+def result_now(study: Study, changes: Sequence[Change]) -> ScenarioResult:
     """Tell of the cluster as it is, before any of ``changes``.
 
     Where some of them are losses, what those are played on is compiled first: by it a cluster in
@@ -91,10 +91,10 @@ def outlook_now(study: Study, changes: Sequence[Change]) -> Outlook:
     """
     if any(is_loss(study.asked, change) for change in changes):
         study.held.prepare(study.method)
-    return _outlook(study, session_on(study.held).solve(study.method, **study.asked))
+    return _result_of(study, session_on(study.held).solve(study.method, **study.asked))
 
 
-def _outlook(study: Study, result: Result) -> Outlook:
+def _result_of(study: Study, result: Result) -> ScenarioResult:
     """Tell what comes of a scenario by its repair, planned if the study says how fast it may be."""
     if result.stop_reason == "interrupted":
         raise KeyboardInterrupt  # the method ended early and well, but the sweep is to end too
@@ -103,7 +103,7 @@ def _outlook(study: Study, result: Result) -> Outlook:
     way = None
     if study.recovery is not None:
         way = result.plan(throttle=study.recovery, protocol=study.protocol)
-    return Outlook(
+    return ScenarioResult(
         status=result.status,
         message=result.message,
         hard=result.audit.hard,
@@ -120,7 +120,7 @@ def _outlook(study: Study, result: Result) -> Outlook:
     )
 
 
-def loss_outlooks(study: Study, changes: Sequence[Change]) -> list[Outlook | None]:
+def loss_results(study: Study, changes: Sequence[Change]) -> list[ScenarioResult | None]:
     """Play the first scenarios, one at least, that do no more than lose nodes, all in one go.
 
     None stands for what takes a search, or is no loss.
@@ -137,27 +137,27 @@ def loss_outlooks(study: Study, changes: Sequence[Change]) -> list[Outlook | Non
     return _after_losses(study.held.cluster, series)
 
 
-def _after_losses(cluster: Cluster, series: LossSeries) -> list[Outlook | None]:
+def _after_losses(cluster: Cluster, series: LossSeries) -> list[ScenarioResult | None]:
     """Tell how losses end that took no search: all has its place, and no rule is broken."""
     bytes_at = cluster.bytes_dimension
     level = read_only(share_of_fair(series.most, series.fair))
     fullest, endangered = read_only(series.most), read_only(series.endangered)
     bytes_moved = series.moved[:, bytes_at].tolist() if bytes_at >= 0 else [0.0] * len(level)
-    outlooks: list[Outlook | None] = []
+    results: list[ScenarioResult | None] = []
     begin = 0
     for i, (moves, gave_way, ends) in enumerate(
         zip(series.moves.tolist(), series.gave_way.tolist(), series.ends.tolist(), strict=True)
     ):
         if moves < 0:
-            outlooks.append(None)
+            results.append(None)
             continue
         lists = []
         for end in ends:
-            lists.append(endangered[begin:end] if end > begin else NOBODY)
+            lists.append(endangered[begin:end] if end > begin else NO_PARTITIONS)
             begin = end
         before = Survival(*lists)
-        outlooks.append(
-            Outlook(
+        results.append(
+            ScenarioResult(
                 status="feasible" if gave_way else "optimal",
                 message=GOALS_MET if gave_way else FEWEST_MOVES,
                 hard=0,
@@ -168,7 +168,7 @@ def _after_losses(cluster: Cluster, series: LossSeries) -> list[Outlook | None]:
                 leader_changes=0,
                 bytes_moved=bytes_moved[i],
                 before=before,
-                after=Survival(before.lost, NOBODY, NOBODY),
+                after=Survival(before.lost, NO_PARTITIONS, NO_PARTITIONS),
             )
         )
-    return outlooks
+    return results

@@ -15,8 +15,8 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.session.session import HeldCluster
 from evenkeel.studies.fan_out import fan_out
-from evenkeel.studies.outlook import Outlook, unknown_outlook
-from evenkeel.studies.scenario import Asked, Study, loss_outlooks, outlook_now, outlook_of
+from evenkeel.studies.scenario import Asked, Study, loss_results, result_now, result_of
+from evenkeel.studies.scenario_result import ScenarioResult, unknown_result
 from evenkeel.studies.swept import Sweep
 from evenkeel.studies.what_if import WhatIf, read_changes
 
@@ -48,7 +48,7 @@ def sweep(
         ``"node"`` loses each node, the name of a tier each of its domains, ``"node pairs"`` or
         ``"rack pairs"`` every two; a ``WhatIf`` is a scenario of one's own.
     executor : concurrent.futures.Executor, optional
-        Who does it, the calling thread by default; answers and their order are the same whoever it
+        Executor, the calling thread by default; answers and their order are the same whichever it
         is. Threads share the cluster, and wait for each other's Python only: little of a loss that
         takes no search, most of what is solved for a small cluster. A process reads the cluster
         once, and starts in a second; Dask's workers (``client.get_executor()``) are sent it once,
@@ -56,7 +56,7 @@ def sweep(
     method : str, optional
         Who repairs.
     callback : callable, optional
-        Told how many scenarios are done, and of how many; raising StopIteration ends the sweep.
+        Receives how many scenarios are done, and of how many; raising StopIteration ends the sweep.
     recovery : Throttle, optional
         Under which each repair is planned too, for ``recovery`` and ``under_replicated``: how long
         it takes, and how long anything is short of live replicas.
@@ -106,21 +106,22 @@ def sweep(
     own = cluster.with_placement(replace(cluster.placement))
     study = Study(HeldCluster(own), method, asked, recovery, held)
     try:
-        now = outlook_now(study._replace(recovery=None) if faults else study, changes)
+        now = result_now(study._replace(recovery=None) if faults else study, changes)
     except InvalidInput as error:
         faults.faults += error.faults
     faults.raise_if_any()
     began = time.perf_counter()
     log_event(logger, "sweeping", scenarios=len(changes), method=method, seed=asked.get("seed", 0))
-    answers = fan_out(outlook_of, study, changes, executor, callback, together=loss_outlooks)
-    outlooks = tuple(
-        unknown_outlook(cluster, one) if not isinstance(one, Outlook) else one for one in answers
+    answers = fan_out(result_of, study, changes, executor, callback, together=loss_results)
+    results = tuple(
+        unknown_result(cluster, one) if not isinstance(one, ScenarioResult) else one
+        for one in answers
     )
-    found = Sweep(cluster, now, tuple(changes), outlooks, method, asked)
+    found = Sweep(cluster, now, tuple(changes), results, method, asked)
     log_event(
         logger, "swept", scenarios=len(changes),
-        done=sum(one.status != "not run" for one in outlooks),
-        failed=sum(one.status == "failed" for one in outlooks), fit=int(found.fits.sum()),
+        done=sum(one.status != "not run" for one in results),
+        failed=sum(one.status == "failed" for one in results), fit=int(found.fits.sum()),
         stop_reason="done" if found.complete else "interrupted",
         seconds=time.perf_counter() - began,
     )  # fmt: skip

@@ -19,13 +19,13 @@ from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
 from evenkeel.result import Result
 from evenkeel.session.session import HeldCluster
-from evenkeel.studies.outlook import (
-    Outlook,
+from evenkeel.studies.scenario import Asked, repaired
+from evenkeel.studies.scenario_result import (
     Row,
+    ScenarioResult,
     harmlessness,
     scenario_table,
 )
-from evenkeel.studies.scenario import Asked, repaired
 from evenkeel.studies.what_if import Change
 
 SHOWN = 8
@@ -40,11 +40,11 @@ class Sweep(Reported, Shown):
     ----------
     cluster : Cluster
         The snapshot.
-    now : Outlook
+    now : ScenarioResult
         The same figures without any scenario.
     changes : tuple of Change
         What happens in each.
-    outlooks : tuple of Outlook
+    results : tuple of ScenarioResult
         What comes of each.
     method : str
         Who repaired them.
@@ -66,9 +66,9 @@ class Sweep(Reported, Shown):
     """
 
     cluster: Cluster
-    now: Outlook
+    now: ScenarioResult
     changes: tuple[Change, ...]
-    outlooks: tuple[Outlook, ...]
+    results: tuple[ScenarioResult, ...]
     method: MethodName
     asked: Asked
 
@@ -80,17 +80,17 @@ class Sweep(Reported, Shown):
     @property
     def status(self) -> tuple[str, ...]:
         """Status of each repair, ``"failed"`` or ``"not run"``."""
-        return tuple(one.status for one in self.outlooks)
+        return tuple(one.status for one in self.results)
 
     @property
     def complete(self) -> bool:
         """Whether every scenario was played to its end."""
-        return all(one.known for one in self.outlooks)
+        return all(one.known for one in self.results)
 
     @property
     def fits(self) -> NDArray[np.bool_]:
         """Whether everything has its place after the repair, no hard rule broken, (S,) bool."""
-        return read_only(np.array([one.fits for one in self.outlooks], bool))
+        return read_only(np.array([one.fits for one in self.results], bool))
 
     @property
     def hard(self) -> NDArray[np.int64]:
@@ -125,17 +125,17 @@ class Sweep(Reported, Shown):
     @property
     def bytes(self) -> NDArray[np.float64]:
         """Data that each repair moves, in the unit of the dimension that moves, (S,) float64."""
-        return read_only(np.array([one.bytes_moved for one in self.outlooks], np.float64))
+        return read_only(np.array([one.bytes_moved for one in self.results], np.float64))
 
     @property
     def recovery(self) -> NDArray[np.float64]:
         """Seconds that the plan of each repair takes, (S,) float64; NaN unless it was asked."""
-        return read_only(np.array([one.recovery for one in self.outlooks], np.float64))
+        return read_only(np.array([one.recovery for one in self.results], np.float64))
 
     @property
     def under_replicated(self) -> NDArray[np.float64]:
         """Seconds until no partition is short of live replicas, (S,) float64; inf for never."""
-        return read_only(np.array([one.under_replicated for one in self.outlooks], np.float64))
+        return read_only(np.array([one.under_replicated for one in self.results], np.float64))
 
     @property
     def lost(self) -> NDArray[np.int64]:
@@ -152,7 +152,7 @@ class Sweep(Reported, Shown):
         """Partitions short of live replicas, before and after the repair, (S, 2) int64."""
         return self._endangered("under_min_active")
 
-    def outlook(self, scenario: str | int) -> Outlook:
+    def scenario(self, scenario: str | int) -> ScenarioResult:
         """Return what comes of one scenario.
 
         Parameters
@@ -162,7 +162,7 @@ class Sweep(Reported, Shown):
 
         Returns
         -------
-        Outlook
+        ScenarioResult
             With the partitions in danger, by index.
 
         Raises
@@ -170,7 +170,7 @@ class Sweep(Reported, Shown):
         InvalidInput
             If there is no such scenario.
         """
-        return self.outlooks[self._at(scenario)]
+        return self.results[self._at(scenario)]
 
     def lost_partitions(self, scenario: str | int) -> tuple[str, ...]:
         """Return the partitions that a scenario leaves without a live replica.
@@ -191,7 +191,7 @@ class Sweep(Reported, Shown):
             If there is no such scenario.
         """
         names = self.cluster.partitions.names
-        return tuple(names[p] for p in self.outlook(scenario).before.lost.tolist())
+        return tuple(names[p] for p in self.scenario(scenario).before.lost.tolist())
 
     def result(self, scenario: str | int) -> Result:
         """Repair one scenario again, for the placement and all else that a sweep does not keep.
@@ -231,7 +231,7 @@ class Sweep(Reported, Shown):
                 one.moves, one.leader_changes, one.bytes_moved, one.recovery,
                 one.under_replicated,
             )
-            for change, one in zip(self.changes, self.outlooks, strict=True)
+            for change, one in zip(self.changes, self.results, strict=True)
         ]  # fmt: skip
 
     @known_keywords
@@ -258,16 +258,16 @@ class Sweep(Reported, Shown):
     @property
     def summary(self) -> str:
         """How many scenarios fit with nothing lost, and what becomes of the others."""
-        known = np.array([one.known for one in self.outlooks], bool)
+        known = np.array([one.known for one in self.results], bool)
         loses, fits = self.lost[:, 0] > 0, self.fits
-        told = [f"{int((fits & ~loses).sum()):,} fit with nothing lost"]
+        counts = [f"{int((fits & ~loses).sum()):,} fit with nothing lost"]
         for count, what in (
             (int(loses.sum()), "with partitions lost"),
             (int((known & ~fits & ~loses).sum()), "unfit with nothing lost"),
             *((self.status.count(status), status) for status in ("failed", "not run")),
         ):
-            told += [f"{count:,} {what}"] if count else []
-        return f"{counted(len(self.outlooks), 'scenario')}: {', '.join(told)}"
+            counts += [f"{count:,} {what}"] if count else []
+        return f"{counted(len(self.results), 'scenario')}: {', '.join(counts)}"
 
     @known_keywords
     def worst(self, count: int = 1) -> list[Row]:
@@ -296,7 +296,7 @@ class Sweep(Reported, Shown):
         lines = [self.summary]
         if not worst:
             return lines[0]
-        table = str(scenario_table(self.cluster, worst, len(self.outlooks)))
+        table = str(scenario_table(self.cluster, worst, len(self.results)))
         return "\n".join([*lines, *(f"  {line}" for line in table.splitlines())])
 
     def _at(self, scenario: str | int) -> int:
@@ -309,14 +309,14 @@ class Sweep(Reported, Shown):
         raise InvalidInput([Fault("scenario", scenario, message)])
 
     def _whole(self, name: str) -> NDArray[np.int64]:
-        return read_only(np.array([getattr(one, name) for one in self.outlooks], np.int64))
+        return read_only(np.array([getattr(one, name) for one in self.results], np.int64))
 
     def _by_dimension(self, name: str) -> NDArray[np.float64]:
-        rows = [getattr(one, name) for one in self.outlooks]
+        rows = [getattr(one, name) for one in self.results]
         return read_only(np.array(rows, np.float64).reshape(-1, len(self.cluster.dimensions)))
 
     def _endangered(self, name: str) -> NDArray[np.int64]:
         pairs = [
-            [len(getattr(one, name)) for one in (each.before, each.after)] for each in self.outlooks
+            [len(getattr(one, name)) for one in (each.before, each.after)] for each in self.results
         ]
         return read_only(np.array(pairs, np.int64).reshape(-1, 2))

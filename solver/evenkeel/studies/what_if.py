@@ -34,7 +34,7 @@ STANDING_ONCE = ("node_row", "replicas", "leaders", "loads")
 class WhatIf:
     """One scenario: nodes that are lost, nodes that come back or join, and loads that change.
 
-    Nodes are told by name, by number, or by an expression as in a rule: ``"rack=r7"``, ``"+ssd"``.
+    Nodes are given by name, by number, or by an expression as in a rule: ``"rack=r7"``, ``"+ssd"``.
 
     Parameters
     ----------
@@ -71,18 +71,18 @@ class WhatIf:
         """
         if self.name:
             return self.name
-        said = [
+        parts = [
             f"{verb} {', '.join(_called(node) for node in nodes)}"
             for verb, nodes in (("lost", self.lost), ("back", self.back))
             if len(nodes)
         ]
         if isinstance(self.load, Mapping):
-            said += [f"{dimension} x {factor:g}" for dimension, factor in self.load.items()]
+            parts += [f"{dimension} x {factor:g}" for dimension, factor in self.load.items()]
         elif np.ndim(self.load):
-            said.append("load of each partition")
+            parts.append("load of each partition")
         elif self.load != 1.0:
-            said.append(f"load x {self.load:g}")
-        return "; ".join(said) or "as it is"
+            parts.append(f"load x {self.load:g}")
+        return "; ".join(parts) or "as it is"
 
 
 def _called(node: str | int) -> str:
@@ -207,10 +207,10 @@ def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterat
         for d, held in zip(found.tolist(), np.split(order, start)[1:], strict=True)
         if d >= 0
     }
-    nobody = np.zeros(0, np.int32)
+    no_nodes = np.zeros(0, np.int32)
     for several in combinations(members, 1 if tier == text else 2):
         lost = np.concatenate([members[one] for one in several])
-        yield Change(f"{tier} {' + '.join(several)}", lost, nobody)
+        yield Change(f"{tier} {' + '.join(several)}", lost, no_nodes)
 
 
 def _change(faults: FaultList, path: str, cluster: Cluster, given: WhatIf) -> Change:

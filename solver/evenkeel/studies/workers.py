@@ -71,7 +71,7 @@ class _Filed(Generic[Common]):
 
 
 class _Sealed(Generic[Common]):
-    """Many small things, one string of bytes to whoever sends them."""
+    """Many small things, one string of bytes per task."""
 
     def __init__(self, value: Common) -> None:
         self.value = value

@@ -31,7 +31,7 @@ def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
     return found
 
 
-def one_way_said(cluster: Cluster, then: Placement) -> str:
+def describe_one_way(cluster: Cluster, then: Placement) -> str:
     """Return a note on moves that a rollback file leaves out; "" if it has all."""
     nodes, irreversible = cluster.nodes, one_way(cluster, then)
     moved = then.owner[joined(cluster.placement, then)]

@@ -118,7 +118,7 @@ class Format:
     awaited : callable
         ``awaited(cluster) -> {name: {dimension: capacity}}``: capacities in the files of nodes that
         the cluster does not have yet.
-    keeps_mended : bool
+    keeps_repairs : bool
         Whether the way back that it writes leaves out partitions of which a replica left what is
         down.
     stranded : str
@@ -144,7 +144,7 @@ class Format:
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
     uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
     awaited: Callable[[Cluster], Mapping[str, Mapping[str, float]]] = _none_awaited
-    keeps_mended: bool = False
+    keeps_repairs: bool = False
     stranded: str = "bring back what is down, and read again"
     hint: "Callable[[Document], str]" = _no_hint
 

@@ -87,7 +87,7 @@ class Lineup:
 
 
 class Axis(NamedTuple):
-    """Where an axis ends, and the values that are told beside it."""
+    """Where an axis ends, and the values shown beside it."""
 
     top: float
     ticks: tuple[float, ...]
@@ -97,7 +97,7 @@ class Axis(NamedTuple):
         """Return how far below the top a value stands."""
         return HEIGHT - round(HEIGHT * min(value, self.top) / self.top)
 
-    def told(self, value: float) -> str:
+    def label(self, value: float) -> str:
         """Write a value in the unit of the axis."""
         if not np.isfinite(value):
             return "∞"
@@ -133,15 +133,15 @@ def axis_of(most: float) -> Axis:
     return Axis(top, (0.0, top / 2.0, top), ",.4g")
 
 
-def figure(panels: Sequence[str], across: Sequence[str], said: str) -> Raw:
+def figure(panels: Sequence[str], across: Sequence[str], caption: str) -> Raw:
     """Put panels below each other, what the axis below them has at its ends, and what they show."""
-    return _figure("plot", "".join(panels), _across(across), said)
+    return _figure("plot", "".join(panels), _across(across), caption)
 
 
-def _figure(look: str, drawn: str, below: str, said: str) -> Raw:
+def _figure(look: str, drawn: str, below: str, caption: str) -> Raw:
     return Raw(
         f'<figure><div class="{look}">{drawn}{below}</div>'
-        f"<figcaption>{text(said)}</figcaption></figure>"
+        f"<figcaption>{text(caption)}</figcaption></figure>"
     )
 
 
@@ -159,7 +159,7 @@ def _svg(width: int, attributes: str, drawn: str) -> str:
 def panel(key: str, title: str, described: str, axis: Axis, drawn: str, width: int = WIDTH) -> str:
     """Put shapes into a frame: a title above, the axis on the left, words for who sees nothing."""
     ticks = "".join(
-        f'<span style="bottom:{100.0 * tick / axis.top:.4g}%">{axis.told(tick)}</span>'
+        f'<span style="bottom:{100.0 * tick / axis.top:.4g}%">{axis.label(tick)}</span>'
         for tick in axis.ticks
     )
     named = f'<title id="{key}-t">{text(title)}</title><desc id="{key}-d">{text(described)}</desc>'
@@ -220,16 +220,16 @@ def stairs(points: Sequence[tuple[int, int]], edge: Sequence[tuple[int, int]], f
 
 def lanes(
     rows: Sequence[tuple[str, str, NDArray[np.float64]]], top: float, across: Sequence[str],
-    said: str,
+    caption: str,
 ) -> Raw:  # fmt: skip
-    """Draw rows of a name, what is told of it, and values over time, all on a scale to ``top``."""
+    """Draw rows of a name, a title, and values over time, all on a scale to ``top``."""
     axis = Axis(top, (), ",.4g")
     drawn = "".join(
         f'<i title="{text(name)}">{text(name)}</i>'
-        + _svg(WIDTH, 'aria-hidden="true"', f"<g><title>{text(told)}</title>{area(row, axis)}</g>")
-        for name, told, row in rows
+        + _svg(WIDTH, 'aria-hidden="true"', f"<g><title>{text(title)}</title>{area(row, axis)}</g>")
+        for name, title, row in rows
     )
-    return _figure("lanes", drawn, _across(across), said)
+    return _figure("lanes", drawn, _across(across), caption)
 
 
 class Panel(NamedTuple):
@@ -244,7 +244,7 @@ class Panel(NamedTuple):
 
 
 def node_chart(
-    cluster: Cluster, lineup: Lineup, axis: Axis, panels: Sequence[Panel], said: str
+    cluster: Cluster, lineup: Lineup, axis: Axis, panels: Sequence[Panel], caption: str
 ) -> Raw:
     """Draw every node in panels below each other on one axis, and say below what they show."""
     width = PITCH * max(len(lineup.bar), 1)
@@ -268,11 +268,11 @@ def node_chart(
             for name, n in zip(lineup.names, np.diff(lineup.group).tolist(), strict=True)
         )
         names = f'<div class="domains" aria-hidden="true">{spans}</div>'
-    return _figure("plot", drawn, names, said)
+    return _figure("plot", drawn, names, caption)
 
 
 def _group(cluster: Cluster, lineup: Lineup, axis: Axis, shown: Panel, z: int) -> str:
-    """Draw the bars of one domain; a person who points at them is told its figures."""
+    """Draw the bars of one domain; pointing at them shows its figures."""
     first, end = int(lineup.group[z]), int(lineup.group[z + 1])
     if first == end:
         return ""
@@ -303,13 +303,13 @@ def _spread(cluster: Cluster, shown: Panel, members: NDArray[np.int64], axis: Ax
     """Say how many nodes there are, and which has most and which least."""
     living = members[shown.alive[members]]
     dead = len(members) - len(living)
-    said = f"{counted(len(living), 'node')} alive" + (f", {dead:,} dead" if dead else "")
+    caption = f"{counted(len(living), 'node')} alive" + (f", {dead:,} dead" if dead else "")
     if len(living) == 0:
-        return said
+        return caption
     value, names = shown.value[living], cluster.nodes.names
     most, least = int(living[np.argmax(value)]), int(living[np.argmin(value)])
     ends = (
-        f"{kind} {shortened(names[n])} {axis.told(float(shown.value[n]))}"
+        f"{kind} {shortened(names[n])} {axis.label(float(shown.value[n]))}"
         for kind, n in (("most on", most), ("least on", least))
     )
-    return f"{said}; {', '.join(ends)}"
+    return f"{caption}; {', '.join(ends)}"

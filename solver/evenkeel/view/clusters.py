@@ -32,7 +32,7 @@ def cluster_html(cluster: Cluster) -> str:
     closed = int((level.alive & ~nodes.may_receive).sum())
     wanted = int(partitions.replicas.sum(dtype=np.int64))
     placed = int(np.count_nonzero(cluster.placement.node >= 0))
-    told = [
+    facts = [
         counted(len(nodes), "node") + (f" ({dead:,} dead)" if dead else ""),
         f"{counted(len(partitions), 'partition')} in "
         f"{counted(len(partitions.group_names), 'group')}",
@@ -64,7 +64,7 @@ def cluster_html(cluster: Cluster) -> str:
     more = len(cluster.rules) - SHOWN_ROWS
     return notebook(
         [
-            heading("Cluster", " · ".join(told)),
+            heading("Cluster", " · ".join(facts)),
             *(["tiers: " + ", ".join(tiers)] if tiers else []),
             *([f"{closed:,} more nodes accept nothing"] if closed else []),
             dimensions,
@@ -75,10 +75,10 @@ def cluster_html(cluster: Cluster) -> str:
 
 
 def _rule(rule: Rule) -> str:
-    said = ", ".join(
+    caption = ", ".join(
         f"{one.name}={value}" for one in fields(rule) if (value := getattr(rule, one.name))
     )
-    return shortened(said, LONGEST)
+    return shortened(caption, LONGEST)
 
 
 def placement_html(placement: Placement) -> str:
@@ -88,7 +88,7 @@ def placement_html(placement: Placement) -> str:
     led = int(np.count_nonzero(placement.leader_node >= 0))
     uniform = placement.slots is not None
     slots = f"{counted(placement.slots or 0, 'slot')} each" if uniform else "rows of any length"
-    told = f"{counted(len(placement), 'partition')}, {slots} · {counted(held, 'replica')} placed"
+    facts = f"{counted(len(placement), 'partition')}, {slots} · {counted(held, 'replica')} placed"
     rows = []
     for p in range(min(len(placement), SHOWN_ROWS)):
         start, end = int(placement.first[p]), int(placement.first[p + 1])
@@ -107,7 +107,7 @@ def placement_html(placement: Placement) -> str:
     )
     return notebook(
         [
-            heading("Placement", told + (f", {counted(empty, 'slot')} empty" if empty else "")),
+            heading("Placement", facts + (f", {counted(empty, 'slot')} empty" if empty else "")),
             f"{counted(led, 'partition')} with a leader · {_spread(placement)}",
             shown,
         ]

@@ -70,8 +70,8 @@ def _meaning(figure: str, unit: str) -> str:
     """Return what a figure of a simulation is."""
     if figure.startswith("level_"):
         return "fullest node over its fair share; 1 is level"
-    told = SIMULATED.get(figure, "")
-    return f"{told}, in units of {unit}" if figure == "bytes" and unit else told
+    words = SIMULATED.get(figure, "")
+    return f"{words}, in units of {unit}" if figure == "bytes" and unit else words
 
 
 def history_html(history: Any) -> str:
@@ -83,16 +83,16 @@ def history_html(history: Any) -> str:
             ("moves", "move"), ("leader_changes", "leader change"), ("failovers", "failover"),
         )
     ]  # fmt: skip
-    said = [f"{seconds:,.4g} s {what}" for seconds, what in history.events[:SHOWN_EVENTS]]
-    more = len(history.events) - len(said)
-    said += [f"and {more:,} more"] if more else []
+    events = [f"{seconds:,.4g} s {what}" for seconds, what in history.events[:SHOWN_EVENTS]]
+    more = len(history.events) - len(events)
+    events += [f"and {more:,} more"] if more else []
     return notebook(
         [
             heading("History", f"{history.scenario.name}: {duration(_end(history))}, decided "
                         f"by {history.method}"),
             figure_table(history),
             " · ".join(moved),
-            *([" · ".join(said)] if said else []),
+            *([" · ".join(events)] if events else []),
             *(f"warning: {warning}" for warning in history.warnings),
         ]
     )  # fmt: skip
@@ -124,10 +124,10 @@ def _lead(history: Any, columns: Mapping[str, NDArray[np.float64]]) -> list[str 
     under = columns["under"]
     short = np.flatnonzero(under > 0.0)
     whole = not len(short) or under[-1] == 0.0
-    said = "No partition was ever short of a replica."
+    caption = "No partition was ever short of a replica."
     if len(short):
-        said = f"At worst {counted(int(under.max()), 'partition')} lacked a replica"
-        said += (
+        caption = f"At worst {counted(int(under.max()), 'partition')} lacked a replica"
+        caption += (
             f"; from {duration(float(history.seconds[short[-1] + 1]))} on none did."
             if whole
             else f", at the end {int(under[-1]):,} still."
@@ -147,7 +147,7 @@ def _lead(history: Any, columns: Mapping[str, NDArray[np.float64]]) -> list[str 
     return [
         verdict("Evenkeel: simulation,",
                 "✓ whole at the end" if whole else "✗ short of replicas at the end"),
-        said,
+        caption,
         *(f"Warning: {warning}" for warning in history.warnings),
         cards(figures),
         dim(f"{history.scenario.name}: {duration(_end(history))}, decided by {history.method}; "
@@ -193,8 +193,8 @@ def _curve(history: Any, key: str, title: str, values: NDArray[np.float64], axis
     places = sorted({round(WIDTH * seconds / end) for seconds, _ in history.events})
     drawn = area(held, axis) + uprights([x for x in places if x <= WIDTH])
     first, worst, last = (quantity(float(one)) for one in (values[0], values.max(), values[-1]))
-    told = f"at first {first}, at most {worst}, at last {last}"
-    return panel(key, title, told, axis, drawn)
+    caption = f"at first {first}, at most {worst}, at last {last}"
+    return panel(key, title, caption, axis, drawn)
 
 
 def _across(history: Any) -> list[str]:

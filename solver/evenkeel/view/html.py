@@ -84,9 +84,9 @@ def heading(first: str, rest: str) -> Raw:
     return Raw(f"<div><strong>{text(first)}</strong> {text(rest)}</div>")
 
 
-def line(said: str | Raw) -> str:
+def line(content: str | Raw) -> str:
     """Write a line in a notebook."""
-    return f'<div style="opacity:.85;overflow-wrap:anywhere">{text(said)}</div>'
+    return f'<div style="opacity:.85;overflow-wrap:anywhere">{text(content)}</div>'
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]]) -> str:
@@ -214,14 +214,14 @@ def _part(part: str | Table) -> str:
     return part if isinstance(part, Raw) else f"<p>{text(part)}</p>"
 
 
-def dim(said: str) -> Raw:
+def dim(content: str) -> Raw:
     """Write a paragraph that stands back."""
-    return Raw(f'<p class="dim">{text(said)}</p>')
+    return Raw(f'<p class="dim">{text(content)}</p>')
 
 
-def verdict(what: str, said: str) -> Raw:
+def verdict(what: str, content: str) -> Raw:
     """Write the heading of a page, in which the verdict stands out."""
-    return Raw(f'<h1>{text(what)} <span class="status">{text(said)}</span></h1>')
+    return Raw(f'<h1>{text(what)} <span class="status">{text(content)}</span></h1>')
 
 
 def subheading(title: str) -> Raw:
@@ -302,9 +302,9 @@ def _left(shown: Table) -> str:
 
 def _folded(shown: Table) -> str:
     """Fold a table away, with a field above it that finds rows."""
-    said = f'<p class="dim">{text(_left(shown))}</p>' if shown.left > 0 else ""
+    content = f'<p class="dim">{text(_left(shown))}</p>' if shown.left > 0 else ""
     return (
-        f'<details class="rows"><summary>{text(shown.title)}</summary>{said}'
+        f'<details class="rows"><summary>{text(shown.title)}</summary>{content}'
         f'<p class="search" hidden="hidden"><label>Find rows with <input type="search" '
         f'autocomplete="off"/></label> <output></output></p>{_page_table(shown)}</details>'
     )

@@ -50,7 +50,7 @@ from evenkeel.view.html import (
 from evenkeel.view.terminal import SHOWN_ROWS, WIDTH, Line, rendered
 
 FEW_STEPS = 24
-"""Steps up to which a plan is told step by step, not wave by wave."""
+"""Steps up to which a plan is listed step by step, not wave by wave."""
 
 SHOWN_STEPS, SHOWN_WAVES, SHOWN_BLOCKED, SHOWN_POINTS = 500, 200, 200, 40
 SHOWN_NODES, SHOWN_DOMAINS = 40, 24
@@ -69,19 +69,19 @@ def report_plan(
     styled: bool = False,
 ) -> str:
     """Report a plan, what its check found, and the limits that it is ``beyond``."""
-    said = "✓ safe at every step" if certificate.ok else "✗ not safe"
+    caption = "✓ safe at every step" if certificate.ok else "✗ not safe"
     if beyond:
         safe = ", but safe at every step" if certificate.ok else ", and not safe"
-        said = f"✗ exceeds its limits: {', '.join(beyond)}{safe}"
+        caption = f"✗ exceeds its limits: {', '.join(beyond)}{safe}"
     blocked = f" · {counted(len(plan.blocked), 'move')} blocked" if plan.blocked else ""
     if plan.astray:
         blocked = f" · {counted(plan.astray, 'partition')} short of the target"
     if plan.regressions:
         blocked += " · its end breaks rules"
-    colour = "red" if said[0] == "✗" else "yellow" if blocked else "green"
+    colour = "red" if caption[0] == "✗" else "yellow" if blocked else "green"
     stranded = unavailable_message(plan.cluster)
     parts: list[Line | Table] = [
-        Line(f"Evenkeel · plan · {said}{blocked}", f"bold {colour}"),
+        Line(f"Evenkeel · plan · {caption}{blocked}", f"bold {colour}"),
         Line(summary(plan)),
         Line(held_to(plan), "dim"),
         *([Line(f"! {stranded}")] if stranded else []),
@@ -91,8 +91,8 @@ def report_plan(
         parts.append(_steps(plan, FEW_STEPS, quantity) if few else _waves(plan, SHOWN_ROWS))
     if certificate.breaches:
         parts.append(_breaches(certificate, SHOWN_ROWS))
-        told = (f"{kind} {n:,}: {BREACHES[kind]}" for kind, n in certificate.counts.items())
-        parts += [Line(one, "dim") for one in told]
+        lines = (f"{kind} {n:,}: {BREACHES[kind]}" for kind, n in certificate.counts.items())
+        parts += [Line(one, "dim") for one in lines]
     elif certificate.tightest:
         parts.append(_tightest(plan, certificate, SHOWN_ROWS))
     parts += [_blocked(plan, SHOWN_ROWS)] if plan.blocked else []
@@ -339,8 +339,10 @@ def _figures(plan: Plan, certificate: Certificate) -> list[tuple[str, str, str]]
 def _safety(plan: Plan, certificate: Certificate) -> Iterator[str | Table]:
     """Write what is broken, and where the plan comes closest to each limit."""
     if certificate.ok:
-        said = f"Every state between {certificate.steps:,} steps was replayed; none breaks a rule"
-        yield f"{said} that the beginning or the target keeps."
+        caption = (
+            f"Every state between {certificate.steps:,} steps was replayed; none breaks a rule"
+        )
+        yield f"{caption} that the beginning or the target keeps."
     else:
         kinds = certificate.counts
         yield Table(
@@ -381,9 +383,9 @@ def _throttle(plan: Plan) -> str | Table:
         rows.append(("windows of time", shortened(str(throttle.windows), 96)))
     if not rows:
         return f"Protocol {plan.protocol.name}; nothing limits how much is under way."
-    said = f"Protocol {plan.protocol.name}; at most so much is under way at a time."
+    caption = f"Protocol {plan.protocol.name}; at most so much is under way at a time."
     names, figures = zip(*rows, strict=True)
-    return Table([Column("throttle", names), Column("at most", figures, str)], said)
+    return Table([Column("throttle", names), Column("at most", figures, str)], caption)
 
 
 class Copies(NamedTuple):
@@ -431,8 +433,8 @@ def _whole(plan: Plan, copies: Copies, across: list[str]) -> Raw:
     most = float(under_way.max())
     axis, bound = axis_of_counts(most), plan.bound.seconds
     drawn = area(under_way, axis) + uprights([round(ACROSS * min(bound / copies.until, 1.0))])
-    told = f"at most {amount(most)} at a time, over {duration(copies.until)}"
-    panels = [panel("copies", "copies under way", told, axis, drawn)]
+    caption = f"at most {amount(most)} at a time, over {duration(copies.until)}"
+    panels = [panel("copies", "copies under way", caption, axis, drawn)]
     short = short_until(plan)
     if (short > 0.0).any():
         ends = np.sort(short)
@@ -440,15 +442,17 @@ def _whole(plan: Plan, copies: Copies, across: list[str]) -> Raw:
         left = (len(ends) - np.searchsorted(ends, starts, side="right")).astype(np.float64)
         counts = axis_of_counts(float(left[0]))
         last = duration(plan.short_for) if np.isfinite(plan.short_for) else "never"
-        told = f"{counted(int(left[0]), 'partition')} at first, none: {last}"
+        caption = f"{counted(int(left[0]), 'partition')} at first, none: {last}"
         drawn = area(left, counts, "was")
-        panels.append(panel("short", "partitions short of live replicas", told, counts, drawn))
-    said = (
+        panels.append(panel("short", "partitions short of live replicas", caption, counts, drawn))
+    caption = (
         f"Time from the beginning, {duration(copies.until)} in all; dotted: no order of the same "
         f"copies ends before {duration(bound)}, by {plan.bound.term}."
     )
-    said += "" if plan.throttle.paces else " No bandwidth is given, so that a copy counts as 1 s."
-    return figure(panels, across, said)
+    caption += (
+        "" if plan.throttle.paces else " No bandwidth is given, so that a copy counts as 1 s."
+    )
+    return figure(panels, across, caption)
 
 
 def _lanes(plan: Plan, copies: Copies, across: list[str]) -> Iterator[str]:
@@ -472,19 +476,19 @@ def _lanes(plan: Plan, copies: Copies, across: list[str]) -> Iterator[str]:
         rows = [copies.under_way(order[first[g] : first[g + 1]]) for g in shown]
         top = max(float(row.max()) for row in rows) or 1.0
         drawn = [
-            (shortened(known[g]), _lane_said(shortened(known[g]), int(count[g]), row), row)
+            (shortened(known[g]), _describe_lane(shortened(known[g]), int(count[g]), row), row)
             for g, row in zip(shown, rows, strict=True)
         ]
-        said = f"Copies into each {tier}, those first that receive for longest. A row of full "
-        said += f"height: {amount(top)} copies under way at a time, on the mean of "
-        said += f"{duration(copies.until / STRETCHES)}."
+        caption = f"Copies into each {tier}, those first that receive for longest. A row of full "
+        caption += f"height: {amount(top)} copies under way at a time, on the mean of "
+        caption += f"{duration(copies.until / STRETCHES)}."
         yield subheading(f"Into each {tier}")
-        yield lanes(drawn, top, across, said)
+        yield lanes(drawn, top, across, caption)
         if len(receiving) > most_rows:
             yield dim(f"{len(receiving) - most_rows:,} more {tier}s are left out.")
 
 
-def _lane_said(name: str, count: int, row: NDArray[np.float64]) -> str:
+def _describe_lane(name: str, count: int, row: NDArray[np.float64]) -> str:
     busy = np.flatnonzero(row > 0.0)
     share = f", the last at {(busy[-1] + 1) / len(row):.0%} of the time" if len(busy) else ""
     return f"{name}: {counted(count, 'copy', 'copies')}{share}"
@@ -503,10 +507,12 @@ def _levelled(plan: Plan) -> list[str]:
     sized = cluster.bytes_dimension >= 0
     unit = shortened(cluster.dimensions[cluster.bytes_dimension]) if sized else "copies"
     ends = [f"0 of {unit}", amount(total / 2.0), f"{amount(total)} of {unit}"]
-    told = f"from {100.0 * curve.over[0]:,.4g} to {100.0 * curve.over[-1]:,.4g}"
+    caption = f"from {100.0 * curve.over[0]:,.4g} to {100.0 * curve.over[-1]:,.4g}"
     title = "above the mean, % of capacity, added up over nodes and dimensions"
-    said = "What is copied first should level most: the sooner it falls, the better the order."
+    summary_text = (
+        "What is copied first should level most: the sooner it falls, the better the order."
+    )
     return [
         subheading("How level on the way"),
-        figure([panel("level", title, told, axis, area(over, axis))], ends, said),
+        figure([panel("level", title, caption, axis, area(over, axis))], ends, summary_text),
     ]

@@ -23,7 +23,7 @@ from evenkeel.result_rows import (
     held_back,
     leader_changes_of,
     led_elsewhere,
-    lost_said,
+    lost_message,
     moves_of,
     unplaced_of,
     waiting_replicas,
@@ -82,11 +82,11 @@ def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
         Line(f"Evenkeel · {result.method} · {_sign(result)} {result.status}", style),
         Line(f"{result.message} Stopped by: {result.stop_reason}."),
         Line(_size(cluster, result.levelness), "dim"),
-        *(Line(f"! {said}") for said in [lost_said(cluster)] if said),
+        *(Line(f"! {caption}") for caption in [lost_message(cluster)] if caption),
         *(Line(f"! {warning}") for warning in result.warnings),
         dimension_table(cluster, states, result),
-        *(Line(said, "dim") for said in [below_mean_note(states)] if said),
-        *(Line(f"goal: {said}", "dim") for said in result.targets),
+        *(Line(caption, "dim") for caption in [below_mean_note(states)] if caption),
+        *(Line(f"goal: {caption}", "dim") for caption in result.targets),
         *([proven_table(result, SHOWN_ROWS)] if result.proven else []),
         movement_table(result),
         *_rules([result.audit_before, result.audit]),
@@ -106,21 +106,25 @@ def report_state(
     styled: bool = False,
 ) -> str:
     """Report how a placement is as it stands: what it breaks, and how level it is."""
-    said = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
+    caption = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     waiting = waiting_replicas(cluster, cluster.placement)
     if audited.ok and waiting:
-        said += f", but nodes that are down hold {counted(waiting, 'replica')}"
+        caption += f", but nodes that are down hold {counted(waiting, 'replica')}"
     sign = "✓" if audited.ok and not waiting else "✗"
     parts: list[Line | Table] = [
-        Line(f"{sign} {said}", "bold"),
+        Line(f"{sign} {caption}", "bold"),
         Line(_size(cluster, level), "dim"),
         *(
-            Line(f"! {told}")
-            for told in (_not_alive(cluster), lost_said(cluster), unavailable_message(cluster))
-            if told
+            Line(f"! {message}")
+            for message in (
+                _not_alive(cluster),
+                lost_message(cluster),
+                unavailable_message(cluster),
+            )
+            if message
         ),
         dimension_table(cluster, (level,)),
-        *(Line(told, "dim") for told in [below_mean_note([level])] if told),
+        *(Line(note, "dim") for note in [below_mean_note([level])] if note),
         *_rules([audited]),
         *_violations(audited, SHOWN_ROWS),
     ]
@@ -145,9 +149,9 @@ def result_html(result: Any) -> str:
                 ),
             moved,
             *_short_of_goals(result),
-            *(f"! {said}" for said in [lost_said(cluster), *result.warnings] if said),
+            *(f"! {caption}" for caption in [lost_message(cluster), *result.warnings] if caption),
             dimension_table(cluster, states, result, SHOWN_DIMENSIONS),
-            *(said for said in [below_mean_note(states)] if said),
+            *(caption for caption in [below_mean_note(states)] if caption),
             *([proven_table(result, SHOWN_DIMENSIONS)] if result.proven else []),
             *(one.text if isinstance(one, Line) else one
               for one in _rules([result.audit_before, result.audit])),
@@ -226,7 +230,7 @@ def dimension_table(
     ]  # fmt: skip
     if result is not None:
         least = [*result.bounds.ratio[: len(names)]] + ([None] if leads else [])
-        columns.append(Column(_least_said(result), least, number))
+        columns.append(Column(_describe_least(result), least, number))
     columns += [
         Column("fullest node", cells(lambda s, d: s.most[d], lambda _, n: f"{n.max(initial=0):,}"),
                percent, "max"),
@@ -239,9 +243,9 @@ def dimension_table(
         Column("", [paired([Spread(table[:, d], top) for table in seen]) for d in count]
                + ([paired([""] * len(states))] if leads else [])),
     ]  # fmt: skip
-    said = "Utilisation is load as a share of the node's capacity, before → after"
-    said = f"{'; '.join(filter(None, [said, below_mean_note(states)]))}."
-    return Table(columns, said, left=len(cluster.dimensions) - len(names), what="dimensions")
+    caption = "Utilisation is load as a share of the node's capacity, before → after"
+    caption = f"{'; '.join(filter(None, [caption, below_mean_note(states)]))}."
+    return Table(columns, caption, left=len(cluster.dimensions) - len(names), what="dimensions")
 
 
 def _both(values: Sequence[Any]) -> Any:
@@ -252,7 +256,7 @@ def _alone(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _least_said(result: Any) -> str:
+def _describe_least(result: Any) -> str:
     """Return what heads bounds of levels: of a placement that lacks something they say nothing."""
     return "at least" if result.audit.ok else "if complete"
 
@@ -288,7 +292,7 @@ def movement_table(result: Any) -> Table:
         ("moves", compared.moves, share),
         (to_reach, proven,
          f"proven by {bounds.moves_term}: the goals cannot be reached with fewer"),
-        ("to mend", bounds.moves_feasible, "proven: rules cannot be kept with fewer"),
+        ("to repair", bounds.moves_feasible, "proven: rules cannot be kept with fewer"),
         ("forced", compared.forced, "had no node, or one that may not keep them"),
     ]  # fmt: skip
     if result.cost is not None or not result.goals_asked:
@@ -405,13 +409,15 @@ def _unplaced(result: Any, most: int) -> Iterator[Table]:
             result.cluster, result.placement, replicas[:most], result.levelness.loads, result.spent
         )
         blocked = (sorted(one.blocked.items(), key=lambda item: -item[1]) for one in shown)
-        said = [", ".join(f"{n:,} {reason}" for reason, n in reasons) for reasons in blocked]
+        reasons_given = [
+            ", ".join(f"{n:,} {reason}" for reason, n in reasons) for reasons in blocked
+        ]
         name = f"{title} ({len(replicas):,})"
         yield Table(
             [
                 Column(name, [one.partition for one in shown]),
                 Column("slot", [one.slot for one in shown], str),
-                Column("kept off others by", said, letters=0),
+                Column("kept off others by", reasons_given, letters=0),
             ],
             "What keeps each off how many nodes.", name.capitalize(), len(replicas) - len(shown),
             "replicas",
@@ -484,7 +490,7 @@ def _lead(result: Any) -> list[str | Table]:
         verdict("Evenkeel:", f"{_sign(result)} {result.status}"),
         result.message,
         _sentence(result),
-        *(f"Warning: {warning}" for warning in [*filter(None, [lost_said(cluster)]),
+        *(f"Warning: {warning}" for warning in [*filter(None, [lost_message(cluster)]),
                                                 *result.warnings]),
         cards(_figures(result, wanted)),
         dim(f"Method {result.method}, seed {result.seed}, stopped by: {result.stop_reason}. "
@@ -504,12 +510,12 @@ def _sentence(result: Any) -> str:
     d = int(np.argmax(now))
     name = shortened(result.cluster.dimensions[d])
     return (
-        f"With {price}, the fullest node has {_times_said(now[d])} the mean in {name}, "
-        f"where it was {_times_said(was[d])}; no other dimension is less level."
+        f"With {price}, the fullest node has {_format_times(now[d])} the mean in {name}, "
+        f"where it was {_format_times(was[d])}; no other dimension is less level."
     )
 
 
-def _times_said(value: float) -> str:
+def _format_times(value: float) -> str:
     return f"{value:.3f} times" if np.isfinite(value) else "infinitely many times"
 
 
@@ -545,7 +551,7 @@ def _levels(result: Any, lineup: Lineup) -> Iterator[str | Table]:
     """Write the table of dimensions, and draw every node in each of them, before and after."""
     cluster, was, now = result.cluster, result.levelness_before, result.levelness
     states = (("before", "was", was), ("after", "now", now))
-    yield from (f"Goal: {said}." for said in result.targets)
+    yield from (f"Goal: {caption}." for caption in result.targets)
     yield dimension_table(cluster, (was, now), result, SHOWN_DIMENSIONS)
     for d, name in enumerate(map(shortened, cluster.dimensions[:SHOWN_DIMENSIONS])):
         seen = np.concatenate([state.table[state.alive, d] for _, _, state in states])
@@ -557,16 +563,16 @@ def _levels(result: Any, lineup: Lineup) -> Iterator[str | Table]:
                   state.alive, [("mean", float(state.fair[d])), *capacity, *bound])
             for (when, look, state), bound in zip(states, ([], [("least", least)]), strict=True)
         ]  # fmt: skip
-        told = [
+        legend = [
             _order(cluster, lineup),
             f"dashed: the mean, {percent(was.fair[d])} before and {percent(now.fair[d])} after",
             f"dotted: the fullest node of any placement has at least {percent(least)}",
         ]
-        told += ["full line: capacity"] if capacity else []
+        legend += ["full line: capacity"] if capacity else []
         if seen.max(initial=0.0) > axis.top * (1 + 1e-9):
-            told.append("cut at the top of the axis")
+            legend.append("cut at the top of the axis")
         yield subheading(f"{name} by node")
-        yield node_chart(cluster, lineup, axis, panels, "; ".join(told) + ".")
+        yield node_chart(cluster, lineup, axis, panels, "; ".join(legend) + ".")
     if was.leaders.any() or now.leaders.any():
         axis = axis_of_counts(float(max(was.leaders.max(), now.leaders.max())))
         panels = [
@@ -574,12 +580,12 @@ def _levels(result: Any, lineup: Lineup) -> Iterator[str | Table]:
                   state.leaders.astype(np.float64), state.alive)
             for when, look, state in states
         ]  # fmt: skip
-        said = (
+        caption = (
             f"{_order(cluster, lineup)}; most on a node: {was.leaders.max():,} before, "
             f"{now.leaders.max():,} after, at least {result.bounds.leaders:,}."
         )
         yield subheading("Leaders by node")
-        yield node_chart(cluster, lineup, axis, panels, said)
+        yield node_chart(cluster, lineup, axis, panels, caption)
 
 
 def _order(cluster: Cluster, lineup: Lineup) -> str:
@@ -623,10 +629,10 @@ def _domains(result: Any) -> Iterator[str | Table]:
         ("replicas in", result.comparison.node_in), ("replicas out", result.comparison.node_out),
     ):  # fmt: skip
         columns.append(Column(name, summed(values)[shown], "{:,.0f}".format))
-    said = "Load of the nodes alive as a share of their capacity, before → after."
-    said += " Upper strip: before; lower strip: after." if drawn else ""
+    caption = "Load of the nodes alive as a share of their capacity, before → after."
+    caption += " Upper strip: before; lower strip: after." if drawn else ""
     yield subheading(f"By {tier}")
-    yield Table(columns, said, left=len(names) - len(shown), what="domains")
+    yield Table(columns, caption, left=len(names) - len(shown), what="domains")
 
 
 def _pairs(before: NDArray[Any], after: NDArray[Any]) -> list[Pair]:
@@ -698,7 +704,7 @@ def _broken(result: Any) -> list[str | Table]:
     kinds = [name.partition(" ")[2] for name in rules.columns[0].values]
     columns = [
         Column("rule", kinds),
-        Column("strength", ["hard" if KINDS[kind].hard else "wish" for kind in kinds]),
+        Column("strength", ["hard" if KINDS[kind].hard else "soft" for kind in kinds]),
         *rules.columns[1:3],
         Column("outcome", [_outcome(*(0 if n == "-" else n for n in one)) for one in pairs]),
         rules.columns[3],
@@ -716,7 +722,7 @@ def _broken(result: Any) -> list[str | Table]:
 def _outcome(before: int, after: int) -> str:
     """Say what became of a kind, with a sign and in words."""
     if after == 0:
-        return "✓ mended"
+        return "✓ repaired"
     return "✗ left" if after == before else "~ in part" if after < before else "✗ more than before"
 
 
@@ -752,7 +758,7 @@ def _rows(result: Any) -> Iterator[Table]:
                 Column("from", [one.source or "nowhere" for one in led]),
                 Column("to", [one.target or "nowhere" for one in led]),
             ],
-            "In order of partition; those that nobody alive led are listed, too.",
+            "In order of partition; those without a live leader are listed, too.",
             f"Partitions led by another {NODE_TIER} ({len(changed):,})",
             len(changed) - len(led), "partitions",
         )  # fmt: skip

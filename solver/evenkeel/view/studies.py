@@ -10,7 +10,7 @@ from evenkeel.model.runtime.figures import amount, data, duration, number, perce
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.model.runtime.table import Column, Table
 from evenkeel.model.topology import NODE_TIER
-from evenkeel.studies.outlook import UNKNOWN, scenario_table
+from evenkeel.studies.scenario_result import UNKNOWN, scenario_table
 from evenkeel.view.charts import (
     WIDTH,
     Axis,
@@ -48,7 +48,7 @@ MOST_DOMAINS = 24
 
 
 def _scenarios(found: Any, most: int = FEW_ROWS) -> Table:
-    return scenario_table(found.cluster, found.worst(most), len(found.outlooks))
+    return scenario_table(found.cluster, found.worst(most), len(found.results))
 
 
 def frontier_table(found: Any) -> Table:
@@ -69,8 +69,8 @@ def frontier_table(found: Any) -> Table:
     if cluster.bytes_dimension >= 0:
         unit = shortened(cluster.dimensions[cluster.bytes_dimension])
         columns.insert(5, Column(f"{unit} moved", found.bytes, amount))
-    said = "The cheapest first; moves at least: proven for the tolerance of the plan."
-    return Table(columns, said, f"Plans ({len(results):,})")
+    caption = "The cheapest first; moves at least: proven for the tolerance of the plan."
+    return Table(columns, caption, f"Plans ({len(results):,})")
 
 
 def sweep_html(found: Any) -> str:
@@ -86,7 +86,7 @@ def frontier_html(found: Any) -> str:
 
 def sweep_page(found: Any) -> str:
     """Write a sweep as a page of HTML."""
-    rows = found.worst(len(found.outlooks))
+    rows = found.worst(len(found.results))
     shown = [_scenarios(found, SHOWN_ROWS)] if rows else ["There is no scenario."]
     return page(
         f"Evenkeel: sweep, {counted(len(rows), 'scenario')}",
@@ -118,10 +118,10 @@ def _sweep_lead(found: Any, rows: Sequence[Any]) -> list[str | Table]:
     fits = sum(row.fits for row in rows)
     losing = sum(row.lost > 0 for row in rows)
     good = fits == len(rows) and not losing
-    said = f"{found.summary}."
+    caption = f"{found.summary}."
     if known:
         worst = known[0]
-        said += (
+        caption += (
             f" The worst is {shortened(worst.scenario)}: {counted(worst.lost, 'partition')} lost, "
             f"{worst.without_quorum:,} without a quorum, {worst.under_min_active:,} short of live "
             f"replicas; {counted(worst.moves, 'move')} to repair, "
@@ -145,7 +145,7 @@ def _sweep_lead(found: Any, rows: Sequence[Any]) -> list[str | Table]:
     cluster = found.cluster
     return [
         verdict("Evenkeel: sweep,", "✓ all survived" if good else "✗ not all survived"),
-        said,
+        caption,
         cards(figures),
         dim(f"Repaired by {found.method}. {counted(len(cluster.nodes), 'node')}, "
             f"{counted(len(cluster.partitions), 'partition')}."),
@@ -173,7 +173,7 @@ def _strips(rows: Sequence[Any]) -> str:
     axis = axis_of_shares(float(fullest[np.isfinite(fullest)].max(initial=0.0)))
     title = "fullest node after the repair, % of capacity"
     panels.append(_strip("fullest", title, "now", known, np.nan_to_num(fullest), axis))
-    return figure(panels, _ends(known), _said(known))
+    return figure(panels, _ends(known), _describe(known))
 
 
 def _strip(
@@ -182,33 +182,33 @@ def _strip(
     """Draw one figure of all scenarios, the greatest of those that share a bar."""
     most = int(np.argmax(values))
     value = percent(values[most]) if axis.form == "%" else f"{values[most]:,.4g}"
-    told = f"most: {value}, {shortened(rows[most].scenario)}"
+    caption = f"most: {value}, {shortened(rows[most].scenario)}"
     if len(values) > MOST_BARS:
         values = np.maximum.reduceat(values, np.arange(MOST_BARS) * len(values) // MOST_BARS)
-    return panel(key, title, told, axis, row_of_bars(values, axis, look))
+    return panel(key, title, caption, axis, row_of_bars(values, axis, look))
 
 
 def _ends(rows: Sequence[Any]) -> list[str]:
     return ["the worst", f"{counted(len(rows), 'scenario')}", "the least bad"]
 
 
-def _said(rows: Sequence[Any]) -> str:
+def _describe(rows: Sequence[Any]) -> str:
     """Say in what order the scenarios stand."""
     worst = ", ".join(shortened(row.scenario, 32) for row in rows[:3])
-    said = f"The same order in each panel, the worst first: {worst}"
-    said += " and so on" if len(rows) > 3 else ""
+    caption = f"The same order in each panel, the worst first: {worst}"
+    caption += " and so on" if len(rows) > 3 else ""
     each = -(-len(rows) // MOST_BARS)
-    return said + (f"; a bar is the greatest of up to {each:,}." if each > 1 else ".")
+    return caption + (f"; a bar is the greatest of up to {each:,}." if each > 1 else ".")
 
 
 def _pairs(found: Any) -> Iterator[str | Table]:
     """Lay out what the loss of every two domains of a tier does, tier by tier."""
     for tier in dict.fromkeys([*found.cluster.topology.tiers, NODE_TIER]):
         cells = {}
-        for name, outlook in zip(found.names, found.outlooks, strict=True):
+        for name, one in zip(found.names, found.results, strict=True):
             ends = name.removeprefix(f"{tier} ").split(" + ") if name.startswith(f"{tier} ") else []
             if len(ends) in (1, 2):
-                cells[ends[0], ends[-1]] = cells[ends[-1], ends[0]] = outlook
+                cells[ends[0], ends[-1]] = cells[ends[-1], ends[0]] = one
         if any(one != other for one, other in cells):
             yield subheading(f"Two at once, by {shortened(tier)}")
             yield _matrix(tier, cells)
@@ -220,8 +220,8 @@ def _matrix(tier: str, cells: dict[tuple[str, str], Any]) -> Table:
         ("lost", "partitions lost"), ("without_quorum", "partitions without a quorum"),
         ("under_min_active", "partitions short of live replicas"),
     )  # fmt: skip
-    chosen, said = next(
-        ((name, said) for name, said in dangers
+    chosen, caption = next(
+        ((name, caption) for name, caption in dangers
          if any(len(getattr(one.before, name)) for one in cells.values())),
         ("", "moves to repair"),
     )  # fmt: skip
@@ -245,7 +245,9 @@ def _matrix(tier: str, cells: dict[tuple[str, str], Any]) -> Table:
                 shades=[(n or 0) / most for n in values],
             )
         )  # fmt: skip
-    caption = f"{said.capitalize()} with the {shortened(tier)} of the row and that of the column."
+    caption = (
+        f"{caption.capitalize()} with the {shortened(tier)} of the row and that of the column."
+    )
     return Table(columns, caption, left=len(names) - len(shown), what="domains, which hurt less,")
 
 
@@ -264,9 +266,11 @@ def _recovery(rows: Sequence[Any]) -> list[str]:
         axis = axis_of(float(finite.max(initial=0.0)))
         drawn = np.where(np.isfinite(values), values, axis.top)
         never = int(np.count_nonzero(~np.isfinite(values)))
-        told = title + (f"; never: {counted(never, 'scenario')}, at full height" if never else "")
-        panels.append(_strip(f"r-{name}", told, look, asked, drawn, axis))
-    return [figure(panels, _ends(asked), _said(asked))]
+        caption = title + (
+            f"; never: {counted(never, 'scenario')}, at full height" if never else ""
+        )
+        panels.append(_strip(f"r-{name}", caption, look, asked, drawn, axis))
+    return [figure(panels, _ends(asked), _describe(asked))]
 
 
 def _lost(found: Any) -> str | Table:
@@ -276,7 +280,7 @@ def _lost(found: Any) -> str | Table:
     if not losing:
         return "No scenario leaves a partition without a live replica."
     names, shown = found.cluster.partitions.names, losing[:SHOWN_LOSSES]
-    lost = [found.outlooks[i].before.lost.tolist() for i in shown]
+    lost = [found.results[i].before.lost.tolist() for i in shown]
     named = [some_of(ps, lambda p: shortened(names[p], 32), SHOWN_NAMES) for ps in lost]
     return Table(
         [
@@ -293,16 +297,16 @@ def _frontier_lead(found: Any) -> list[str | Table]:
     """Write what the frontier spans in a sentence, and its ends as figures."""
     cheapest, finest = found.results[0], found.results[-1]
     few, many = int(found.moves[0]), int(found.moves[-1])
-    said = (
+    caption = (
         f"With {counted(few, 'move')} the fullest node has {number(found.level[0])} times its fair "
         f"share; with {counted(many, 'move')}, {number(found.level[-1])} times."
     )
     if len(found.results) > 1:
         gain = (found.level[:-1] - found.level[1:]) / np.diff(found.moves).clip(1)
         best = int(np.argmax(gain)) + 1
-        said += f" Most is gained per move up to {counted(int(found.moves[best]), 'move')}."
+        caption += f" Most is gained per move up to {counted(int(found.moves[best]), 'move')}."
     else:
-        said += " No plan is both more level and costs more."
+        caption += " No plan is both more level and costs more."
     hard = max(one.audit.hard for one in found.results)
     least = float(finest.bounds.ratio.max(initial=1.0))
     figures = [
@@ -319,7 +323,7 @@ def _frontier_lead(found: Any) -> list[str | Table]:
         figures.append(("data moved", ends, name))
     return [
         verdict("Evenkeel: frontier,", "✗ rules broken" if hard else "✓ keeps all rules"),
-        said,
+        caption,
         cards(figures),
         dim(f"{counted(len(cluster.nodes), 'node')}, "
             f"{counted(len(cluster.partitions), 'partition')}; seed {cheapest.seed}."),
@@ -340,18 +344,18 @@ def _curve(found: Any) -> str:
     heights = [0, *(down.height(max(float(one), floor)) for one in tolerance)]
     points = [*zip(at, (down.height(float(one)) for one in excess), strict=True)]
     drawn = stairs(points, [*zip(edge, heights, strict=True)], down.height(floor))
-    told = "; ".join(
+    tolerances = "; ".join(
         f"{counted(int(m), 'move')}: {e:.4g}%" for m, e in zip(found.moves, excess, strict=True)
     )
     title = "fullest node above its fair share, %"
-    said = (
+    caption = (
         "Across: moves. A point for each plan; the line between them: what is reached for at most "
         "so many moves. Dotted: no plan is to the left of it or below, as is proven for the "
         "tolerances that were asked for."
     )
     middle = f"{(low + high) // 2:,}" if high - low > 1 else ""
     ends = [f"{low:,} moves", middle, f"{high:,} moves"]
-    return figure([panel("frontier", title, told, down, drawn)], ends, said)
+    return figure([panel("frontier", title, tolerances, down, drawn)], ends, caption)
 
 
 def _span(moves: NDArray[np.float64]) -> tuple[int, int]:

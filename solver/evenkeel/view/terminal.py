@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH = 100
-"""Characters of a line where nobody says otherwise."""
+"""Characters of a line by default."""
 
 NARROWEST = 78
 

@@ -42,7 +42,7 @@ def test_helix_needs_a_view_to_look_at(tmp_path):
     lists = {"a_0": ["h1"], "a_1": ["h2"]}
     ideal = {"id": "a", "simpleFields": simple, "listFields": lists}
     cluster = ek.read(json.dumps([ideal]).encode())
-    refused(cluster, [1, 1], tmp_path, "has no external view")
+    refused(cluster, [1, 1], tmp_path, "external view missing")
 
 
 def test_longhorn_takes_only_names_of_kubernetes(tmp_path):

@@ -22,7 +22,7 @@ def method(name="helix_crushed", options=None):
 
 CRUSH = method("helix_crush")
 CRUSHED = method()
-MENDED = method(options=ek.options.Crushed(mended=True))
+MENDED = method(options=ek.options.Crushed(repaired=True))
 
 
 def test_crushed_is_more_even_than_crush_and_mended_most_of_all():

@@ -14,7 +14,7 @@ from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
 from evenkeel.systems.helix.crush.multiround import multiround
 from evenkeel.systems.helix.crush.repaired import (
     Group,
-    Mended,
+    Repaired,
     crushed_together,
     multiround_anywhere,
     shares,
@@ -213,7 +213,7 @@ def spans(counts: np.ndarray) -> int:
     return int(counts.max() - counts.min())
 
 
-def held_and_led(mended: Mended, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def held_and_led(mended: Repaired, nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Replicas and leaders of each node."""
     held = np.concatenate([placed.ravel() for placed in mended.placed])
     led = np.concatenate([placed[:, 0] for placed in mended.placed if placed.shape[1]])

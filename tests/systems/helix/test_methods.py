@@ -17,7 +17,7 @@ BY_NAME = ("c01", "c02", "c03", "c04", "c06", "c07", "c08", "c11")
 """Cases whose nodes stand in the order of their names, as a controller hands them over."""
 
 METHODS = {"crush": "helix_crush", "multiround": "helix_multiround", "crushed": "helix_crushed"}
-MENDED = ek.options.Crushed(mended=True)
+MENDED = ek.options.Crushed(repaired=True)
 NO_LEVELLING = ek.Goals(level=None)
 ONLINE = {"ONLINE": "R"}
 
@@ -137,11 +137,11 @@ def table(result):
 ALL = [
     ("helix_crush", None),
     ("helix_multiround", None),
-    ("helix_multiround", ek.options.MultiRound(mended=True)),
+    ("helix_multiround", ek.options.MultiRound(repaired=True)),
     ("helix_crushed", None),
     ("helix_crushed", MENDED),
     ("helix_crushed", ek.options.Crushed(base="multiround")),
-    ("helix_crushed", ek.options.Crushed(base="multiround", mended=True)),
+    ("helix_crushed", ek.options.Crushed(base="multiround", repaired=True)),
 ]
 METHOD = pytest.mark.parametrize(("method", "options"), ALL, ids=str)
 
@@ -248,7 +248,7 @@ def test_multiround_needs_zones_unless_mended():
     flat = cluster_of(domains=None, spread=None)
     with pytest.raises(ek.InvalidInput, match=r"group\['db0'\].*fault zones"):
         solved(flat, "helix_multiround")
-    assert solved(flat, "helix_multiround", ek.options.MultiRound(mended=True)).success
+    assert solved(flat, "helix_multiround", ek.options.MultiRound(repaired=True)).success
 
 
 def test_the_zone_is_the_widest_level_that_the_rule_spreads_over():

@@ -25,7 +25,7 @@ from evenkeel.cli.commands.plan import (
 )
 from evenkeel.cli.commands.solve import files_of, note_left_out
 from evenkeel.cli.exits import BROKEN, DONE
-from evenkeel.cli.output import kinds_said, page, tell
+from evenkeel.cli.output import emit, list_kinds, page
 from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
@@ -105,7 +105,7 @@ def _check_plan(
     certificate = plan.check()
     beyond = beyond_limits(plan, arguments)
     verdict = verdict_of_plan(plan, certificate, beyond)
-    return tell(
+    return emit(
         arguments, BROKEN if beyond else code_of_plan(plan, certificate),
         figures=lambda: figures_of_plan(plan, certificate, beyond),
         text=lambda: report_plan(plan, certificate, beyond=beyond, **page()), verdict=verdict,
@@ -140,9 +140,9 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
             "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
         }
 
-    return tell(
+    return emit(
         arguments, DONE if audited.ok and not held else BROKEN, figures=figures,
         text=lambda: report_state(cluster, audited, level, **page()),
-        verdict=f"{counted(audited.hard, 'hard violation')}: {kinds_said(audited.counts)}"
+        verdict=f"{counted(audited.hard, 'hard violation')}: {list_kinds(audited.counts)}"
         if audited.hard else f"replicas that wait on nodes that are down: {held:,}",
     )  # fmt: skip

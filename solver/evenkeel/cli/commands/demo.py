@@ -8,7 +8,7 @@ from evenkeel.cli.arguments import LIMITS, TIER_LIMITS, Commands, add_command, a
 from evenkeel.cli.commands.solve import solved
 from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import figures_of, page, tell, told_files, write_plan, write_table
+from evenkeel.cli.output import emit, figures_of, list_files, page, write_plan, write_table
 from evenkeel.cli.waiting import Waiting
 from evenkeel.measure.loads import replica_counts
 
@@ -19,8 +19,8 @@ LEVEL = 0.04
 INTRODUCTION = """\
 A cluster was just expanded: {new} of its {nodes} nodes are new and empty, {dead} have died with all
 they held, and the others are filled unevenly, some above what they can take. Every partition wants
-{replicas} replicas in different zones. What follows mends what is broken and levels every dimension
-to within {level:.0%}, with as few moves as it can.
+{replicas} replicas in different zones. The solve below repairs what is broken and levels every
+dimension to within {level:.0%}, with as few moves as it can.
 """
 
 
@@ -61,11 +61,11 @@ def run(arguments: argparse.Namespace) -> int:
             *write_plan(result, str(folder / "placement.npz"), None),
             write_table(result, str(folder / "moves.csv")),
         ]
-    told = _introduction(cluster), report(result, **page()), told_files(written)
-    return tell(
+    parts = _introduction(cluster), report(result, **page()), list_files(written)
+    return emit(
         arguments, INTERRUPTED if stopping.asked else code_of(result.status),
         figures=lambda: figures_of(result) | {"written": [*map(str, written)]},
-        text=lambda: "\n".join(told), verdict=result.message,
+        text=lambda: "\n".join(parts), verdict=result.message,
     )  # fmt: skip
 
 

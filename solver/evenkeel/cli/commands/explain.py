@@ -8,7 +8,7 @@ from evenkeel.cli.arguments import Commands, add_command, add_files, add_output,
 from evenkeel.cli.commands.solve import read_cluster, solved
 from evenkeel.cli.exits import DONE, INTERRUPTED
 from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import tell
+from evenkeel.cli.output import emit
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             explained = solved(cluster, arguments, waiting, stopping).explain(partition)
     more = "" if arguments.as_is else f"\n{MORE}"
-    return tell(
+    return emit(
         arguments, INTERRUPTED if stopping.asked else DONE,
         figures=lambda: asdict(explained), text=lambda: f"{explained}{more}",
     )  # fmt: skip

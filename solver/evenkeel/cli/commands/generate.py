@@ -4,7 +4,7 @@ import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import tell, told_files
+from evenkeel.cli.output import emit, list_files
 from evenkeel.cli.waiting import Waiting
 
 COUNTS = {
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         waiting.doing("writing")
         written = write(cluster, arguments.output, arguments.format)
-    return tell(
+    return emit(
         arguments, DONE, figures=lambda: {"cluster": str(cluster), "written": [*map(str, written)]},
-        text=lambda: f"{cluster}\n{told_files(written)}",
+        text=lambda: f"{cluster}\n{list_files(written)}",
     )  # fmt: skip

@@ -25,10 +25,10 @@ from evenkeel.cli.output import (
     check_report,
     check_table,
     complain,
-    kinds_said,
+    emit,
+    list_files,
+    list_kinds,
     page,
-    tell,
-    told_files,
 )
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
@@ -133,22 +133,22 @@ def run(arguments: argparse.Namespace) -> int:
     verdict = UNPLACED if short else verdict_of_plan(found, certificate, beyond)
 
     def text() -> str:
-        said = report_plan(found, certificate, beyond=beyond, **page())
+        sentence = report_plan(found, certificate, beyond=beyond, **page())
         if beyond:
-            return f"{said}\nnothing written\n"
+            return f"{sentence}\nnothing written\n"
         if explained is not None:
-            said += f"\n{explained}\n"
-        return said + told_plan_files(
+            sentence += f"\n{explained}\n"
+        return sentence + list_plan_files(
             written, certificate, arguments.out,
             "nothing written; -o OUT writes the plan, --table OUT its steps",
         )  # fmt: skip
 
     def figures() -> dict[str, Any]:
-        told: dict[str, Any] = {"verdict": verdict, "written": [*map(str, written)]}
-        told |= {} if explained is None else {"explained": str(explained).splitlines()}
-        return figures_of_plan(found, certificate, beyond) | told
+        figures: dict[str, Any] = {"verdict": verdict, "written": [*map(str, written)]}
+        figures |= {} if explained is None else {"explained": str(explained).splitlines()}
+        return figures_of_plan(found, certificate, beyond) | figures
 
-    return tell(
+    return emit(
         arguments, INTERRUPTED if stopping.asked else code, figures=figures, text=text,
         verdict=verdict,
     )  # fmt: skip
@@ -171,24 +171,24 @@ def code_of_plan(plan: "Plan", certificate: "Certificate") -> int:
 def verdict_of_plan(plan: "Plan", certificate: "Certificate", beyond: Sequence[str]) -> str:
     """Return in a line what is wrong with a plan, which exceeds some limits."""
     if not certificate.ok:
-        return f"the plan is not safe: {kinds_said(certificate.counts)}"
+        return f"the plan is not safe: {list_kinds(certificate.counts)}"
     if beyond:
         return f"the plan exceeds its limits: {', '.join(beyond)}"
     if plan.astray:
         return f"the steps leave {counted(plan.astray, 'partition')} elsewhere than the target"
     if plan.regressions:
-        return f"its end breaks rules that the beginning keeps: {kinds_said(plan.regressions)}"
+        return f"its end breaks rules that the beginning keeps: {list_kinds(plan.regressions)}"
     return f"blocked: {counted(len(plan.blocked), 'move')}" if plan.blocked else ""
 
 
-def told_plan_files(
+def list_plan_files(
     written: list[Path], certificate: "Certificate", out: str | None, otherwise: str = ""
 ) -> str:
     """Return a line for each file written, or why there is none."""
     if out is not None and not certificate.ok and not out.endswith(SUFFIX):
         otherwise = f"{out} was not written: a plan that is not safe has no folder to run\n"
-        return otherwise + told_files(written)
-    return told_files(written, otherwise)
+        return otherwise + list_files(written)
+    return list_files(written, otherwise)
 
 
 def figures_of_plan(
@@ -280,8 +280,8 @@ def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
     for name, value in given:
         if name not in known:
             written = [one.replace("_", "-") for one in known]
-            told = ", ".join(written) + did_you_mean(name.replace("_", "-"), written)
-            faults.add(f"throttle {name}", value, f"is unknown; known: {told}")
+            names = ", ".join(written) + did_you_mean(name.replace("_", "-"), written)
+            faults.add(f"throttle {name}", value, f"is unknown; known: {names}")
         elif name == "window":
             spans.append(value)
         elif name in by_name:
@@ -365,9 +365,9 @@ def note_held(arguments: argparse.Namespace, read: Sequence[str], written: Seque
 
     if arguments.quiet or (holder := holding(read)) is None:
         return
-    heirs = [one for one in written if files(one)]
-    if heirs:
-        end = f"the run of {heirs[0]} gives it back at its end"
+    later = [one for one in written if files(one)]
+    if later:
+        end = f"the run of {later[0]} gives it back at its end"
     else:
         end = f"`evenkeel run {holder} --release` gives it back"
     complain(f"note: the run of {holder} still holds a setting of the system: {end}")

@@ -11,14 +11,14 @@ from evenkeel.cli.commands.plan import (
     check_plan_out,
     code_of_plan,
     figures_of_plan,
+    list_plan_files,
     note_held,
     note_left_alone,
-    told_plan_files,
     verdict_of_plan,
     write_plan_out,
 )
 from evenkeel.cli.commands.solve import files_of, note_left_out
-from evenkeel.cli.output import complain, page, tell
+from evenkeel.cli.output import complain, emit, page
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import some_of
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             [] if out is None else write_plan_out(rest, certificate, out, sources, force=force)
         )
     note_held(arguments, sources, written)
-    told = {
+    state = {
         "done": int(progress.done.sum()),
         "under_way": int(progress.under_way.sum()),
         "bytes_done": progress.bytes_done,
@@ -99,12 +99,12 @@ def run(arguments: argparse.Namespace) -> int:
         "seconds_left_so_far": None if progress.died else progress.left_so_far,
         "astray": progress.astray,
     }
-    return tell(
+    return emit(
         arguments, code_of_plan(rest, certificate),
-        figures=lambda: {"progress": told, "rest": figures_of_plan(rest, certificate),
+        figures=lambda: {"progress": state, "rest": figures_of_plan(rest, certificate),
                          "written": [*map(str, written)]},
         text=lambda: f"{progress}\n\n{report_plan(rest, certificate, **page())}"
-        + told_plan_files(written, certificate, out),
+        + list_plan_files(written, certificate, out),
         verdict=verdict_of_plan(rest, certificate, ()),
     )  # fmt: skip
 
@@ -118,14 +118,14 @@ def _note_missing(
     taken = "are taken to be where the plan begins"
     note_left_alone(arguments, plan.cluster, seen, "what is there now", taken)
     if (missing := missing_in(plan.cluster, seen)) and not arguments.quiet:
-        told = ", ".join(missing)
-        complain(f"note: of what the files do not tell the plan's own is taken: {told}")
+        names = ", ".join(missing)
+        complain(f"note: missing values are taken from the plan: {names}")
     died = np.flatnonzero(plan.cluster.nodes.alive & ~now.nodes.alive).tolist()
     if died and not arguments.quiet:
         names = some_of(died, now.nodes.names.__getitem__, MOST_NAMED)
         complain(
             f"note: dead since the plan was made: {names}; what lies there and was not to "
-            "move is not mended by the rest of this plan: plan afresh"
+            "move is not repaired by the rest of this plan: plan afresh"
         )
 
 

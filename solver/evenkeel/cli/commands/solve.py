@@ -25,10 +25,10 @@ from evenkeel.cli.output import (
     check_report,
     check_table,
     complain,
+    emit,
     figures_of,
+    list_files,
     page,
-    tell,
-    told_files,
     write_plan,
     write_table,
 )
@@ -107,10 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.report is not None:
             written.append(result.report(arguments.report))
     stopped = stopping.asked or result.stop_reason == "interrupted"
-    return tell(
+    return emit(
         arguments, INTERRUPTED if stopped else code_of(result.status),
         figures=lambda: figures_of(result) | {"written": [*map(str, written)]},
-        text=lambda: report(result, **page()) + told_files(written, NOTHING_WRITTEN),
+        text=lambda: report(result, **page()) + list_files(written, NOTHING_WRITTEN),
         verdict=result.message,
     )  # fmt: skip
 
@@ -126,7 +126,7 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
 
 
 def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
-    """Say what the files might have told and did not, and what to do about what is stranded."""
+    """Note what the files do not say, and how to recover unavailable partitions."""
     from evenkeel.model.intake.stranded import stranded_names
     from evenkeel.systems.registry import find, is_known
 
@@ -135,20 +135,20 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
             complain(f"note: the files tell {one}")
         if count := len(stranded_names(cluster)):
             advice = find(cluster.native_format).stranded
-            complain(f"note: nothing can mend {counted(count, 'partition')} now: {advice}")
+            complain(f"note: nothing can repair {counted(count, 'partition')} now: {advice}")
 
 
 def _note_one_way(arguments: argparse.Namespace, result: "Result", written: Sequence[Path]) -> None:
     """Say what a file of the way back that was written leaves out."""
-    from evenkeel.systems.one_way import one_way_said
+    from evenkeel.systems.one_way import describe_one_way
     from evenkeel.systems.registry import writer_of
 
     ways_back = [one for one in written if {".rollback", ".undo"} & {*one.suffixes}]
     if arguments.quiet or not ways_back:
         return
-    keeps_mended = writer_of(result.cluster, arguments.output, arguments.to).keeps_mended
-    if keeps_mended and (said := one_way_said(result.cluster, result.placement)):
-        complain(f"note: {ways_back[0]} leaves out {said}")
+    keeps_repairs = writer_of(result.cluster, arguments.output, arguments.to).keeps_repairs
+    if keeps_repairs and (sentence := describe_one_way(result.cluster, result.placement)):
+        complain(f"note: {ways_back[0]} leaves out {sentence}")
 
 
 def files_of(arguments: argparse.Namespace, waiting: Waiting) -> list[str | BinaryIO]:
@@ -173,8 +173,8 @@ def solved(
     from evenkeel.solving import solve
     from evenkeel_kernels.build.inventory import on_compile
 
-    def between_slices(told: Progress) -> None:
-        waiting.progress(told)
+    def between_slices(found: Progress) -> None:
+        waiting.progress(found)
         if stopping.asked:
             raise StopIteration
 

@@ -4,7 +4,7 @@ import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import tell
+from evenkeel.cli.output import emit
 
 
 def add(commands: Commands) -> None:
@@ -22,4 +22,4 @@ def run(arguments: argparse.Namespace) -> int:
     found = versions()
     width = max(map(len, found))
     lines = [f"{name:{width}}  {text}" for name, text in found.items()]
-    return tell(arguments, DONE, figures=lambda: found, text=lambda: "\n".join(lines))
+    return emit(arguments, DONE, figures=lambda: found, text=lambda: "\n".join(lines))

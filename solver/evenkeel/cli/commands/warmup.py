@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import tell
+from evenkeel.cli.output import emit
 from evenkeel.cli.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         found = inventory()
     seconds = sum(compiled.values())
-    return tell(
+    return emit(
         arguments, DONE,
         figures=lambda: {"compiled": compiled, "seconds": seconds, "folder": found.folder},
         text=lambda: "\n".join(_lines(compiled, found)),

@@ -5,7 +5,7 @@ import argparse
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, complain, tell, told_files
+from evenkeel.cli.output import check_outputs, complain, emit, list_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 
@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         lost = lost_in(cluster, written, chosen.name) if chosen.read is not None else []
     if lost and not arguments.quiet:
         complain(f"note: {written[0]} does not hold: {', '.join(lost)}")
-    return tell(
+    return emit(
         arguments, DONE, figures=lambda: {
             "cluster": str(cluster), "written": [*map(str, written)], "lost": lost,
         },
-        text=lambda: f"{cluster}\n{told_files(written)}",
+        text=lambda: f"{cluster}\n{list_files(written)}",
     )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.commands.plan import note_left_alone
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import complain, kinds_said, tell
+from evenkeel.cli.output import complain, emit, list_kinds
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.runtime.printable import counted, some_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evenkeel.result_rows import LeaderChange, Move, Removal
 
 SHOWN = 10
-"""Moves, and leader changes, that are told one by one; the rest is counted."""
+"""Moves, and leader changes, that are listed one by one; the rest is counted."""
 
 
 def add(commands: Commands) -> None:
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
             "led_elsewhere": [vars(one) for one in leaders],
         }
 
-    return tell(
+    return emit(
         arguments, DONE, figures=figures,
         text=lambda: "\n".join(_lines(moves, removals, leaders, audits)),
     )  # fmt: skip
@@ -103,7 +103,7 @@ def _lines(
     """Return what differs, the first of it one by one."""
     led = counted(len(leaders), "partition")
     removed = f"{counted(len(removals), 'replica')} given up, " if removals else ""
-    said = [f"{counted(len(moves), 'move')}, {removed}{led} that another node leads"]
+    lines = [f"{counted(len(moves), 'move')}, {removed}{led} that another node leads"]
     for several in (
         [
             f"{one.partition}[{one.slot}]  {one.source or 'nowhere'} -> {one.target}"
@@ -115,8 +115,8 @@ def _lines(
             for one in leaders
         ],
     ):
-        said += [f"  {line}" for line in several[:SHOWN]]
-        said += [f"  ... and {len(several) - SHOWN:,} more"] if len(several) > SHOWN else []
+        lines += [f"  {line}" for line in several[:SHOWN]]
+        lines += [f"  ... and {len(several) - SHOWN:,} more"] if len(several) > SHOWN else []
     for word, audited in zip(("before", "after"), audits, strict=True):
-        said.append(f"broken {word}: {kinds_said(audited.counts) or 'nothing'}")
-    return said
+        lines.append(f"broken {word}: {list_kinds(audited.counts) or 'nothing'}")
+    return lines

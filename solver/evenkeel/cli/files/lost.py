@@ -14,7 +14,7 @@ from evenkeel.systems.native.arguments import RuleDocument
 
 
 def lost_in(cluster: Cluster, written: Sequence[Path], format: str | None) -> list[str]:
-    """Return in words what of a cluster the files do not hold; all of it if nobody can tell."""
+    """Return in words what of a cluster the files do not hold; all of it if that is unknown."""
     from evenkeel.systems.registry import read
 
     try:
@@ -75,7 +75,7 @@ def _alike(
 
 
 def _rules(cluster: Cluster) -> set[str]:
-    """Return the rules that ask for something, each in words by which they are told apart."""
+    """Return the rules that ask for something, each in words that distinguish it."""
     return {repr(RuleDocument.of(one)) for one in cluster.rules} - {repr(RuleDocument.of(Rule()))}
 
 

@@ -75,8 +75,8 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
                 faults.add(f"{option} {fault.path}", fault.value, fault.message)
     faults.raise_if_any()
     if not arguments.quiet:
-        for told in too_few_domains(cluster):
-            complain(f"note: {told}")
+        for message in too_few_domains(cluster):
+            complain(f"note: {message}")
     return cluster
 
 
@@ -105,6 +105,8 @@ def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
         return more_alike(cluster, int(given))
     grown, alike = read_newcomers(given, cluster)
     if alike and not quiet:
-        told = ", ".join(f"{quantity(most)} of {name}" for name, most in alike.items())
-        complain(f"note: {given} tells no capacity of these: new nodes have what all have, {told}")
+        capacities = ", ".join(f"{quantity(most)} of {name}" for name, most in alike.items())
+        complain(
+            f"note: {given} gives no capacity for these: new nodes have what all have, {capacities}"
+        )
     return grown

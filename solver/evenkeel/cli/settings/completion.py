@@ -4,7 +4,7 @@ import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import tell
+from evenkeel.cli.output import emit
 from evenkeel.model.errors import Fault, InvalidInput
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     for command in commands.values():
         _complete(command, shtab.FILE)
     script: str = shtab.complete(parser, arguments.shell)
-    return tell(arguments, DONE, figures=lambda: {"script": script}, text=lambda: script)
+    return emit(arguments, DONE, figures=lambda: {"script": script}, text=lambda: script)
 
 
 def _complete(parser: argparse.ArgumentParser, files: object) -> None:

@@ -38,9 +38,9 @@ def parsed(
         arguments = _all_known(parser, commands, name, given)
         arguments.assumed = frozenset[str]()
         return arguments
-    told = _told(path, commands)
+    entries = _entries(path, commands)
     bare = _all_known(parser, commands, name, given)
-    values = told.get("", {}) | told.get(name, {})
+    values = entries.get("", {}) | entries.get(name, {})
     own = {one.dest: values[one.dest] for one in _options(commands[name]) if one.dest in values}
     repeated = {one.dest for one in _options(commands[name]) if _repeats(one)}
     plain = {dest: value for dest, value in own.items() if dest not in repeated}
@@ -51,7 +51,7 @@ def parsed(
         setattr(arguments, dest, _merged([] if stale else own[dest], getattr(arguments, dest)))
     arguments.assumed = frozenset(
         dest
-        for dest in own.keys() - told.get(name, {}).keys()
+        for dest in own.keys() - entries.get(name, {}).keys()
         if getattr(arguments, dest) != getattr(bare, dest)
     )
     return arguments
@@ -63,7 +63,7 @@ def _all_known(
     name: str,
     given: Sequence[str],
 ) -> argparse.Namespace:
-    """Parse a command line; of what the command does not know is told who does, or the closest."""
+    """Parse a command line; report unknown options with the commands that know them."""
     arguments, rest = parser.parse_known_args(given)
     if rest:
         named = {one: _named(parser) for one, parser in commands.items()}
@@ -93,7 +93,9 @@ def _path(given: Sequence[str]) -> Path | None:
     return Path(FILE) if Path(FILE).is_file() else None
 
 
-def _told(path: Path, commands: Mapping[str, argparse.ArgumentParser]) -> dict[str, dict[str, Any]]:
+def _entries(
+    path: Path, commands: Mapping[str, argparse.ArgumentParser]
+) -> dict[str, dict[str, Any]]:
     """Return the values of a file by command, "" for all, or raise everything that is wrong."""
     faults = FaultList()
     try:
@@ -103,19 +105,24 @@ def _told(path: Path, commands: Mapping[str, argparse.ArgumentParser]) -> dict[s
         at = f"{path}:{line[1]}" if line else str(path)
         faults.add(at, None, f"is not valid TOML: {str(error)[:200]}")
         faults.raise_if_any()
-    told: dict[str, dict[str, Any]] = {"": {}}
+    entries: dict[str, dict[str, Any]] = {"": {}}
     every = [option for one in commands.values() for option in _options(one)]
     for key, value in document.items():
         if key in commands and isinstance(value, dict):
-            told[key] = {}
+            entries[key] = {}
             for inner, one in value.items():
                 _read(
-                    faults, f"{path}: {key}.{inner}", inner, one, _options(commands[key]), told[key]
+                    faults,
+                    f"{path}: {key}.{inner}",
+                    inner,
+                    one,
+                    _options(commands[key]),
+                    entries[key],
                 )
         else:
-            _read(faults, f"{path}: {key}", key, value, every, told[""], [*commands])
+            _read(faults, f"{path}: {key}", key, value, every, entries[""], [*commands])
     faults.raise_if_any()
-    return told
+    return entries
 
 
 def _read(
@@ -185,11 +192,11 @@ def _repeats(option: argparse.Action) -> bool:
     return isinstance(option, argparse._AppendAction)
 
 
-def _merged(told: list[Any], given: list[Any] | None) -> list[Any]:
+def _merged(configured: list[Any], given: list[Any] | None) -> list[Any]:
     """Return what was given, and of the file what the command line does not name."""
     if not given:
-        return told
+        return configured
     if isinstance(given[0], tuple):
         named = {name for name, _ in given}
-        return [one for one in told if one[0] not in named] + given
+        return [one for one in configured if one[0] not in named] + given
     return given

@@ -27,8 +27,10 @@ def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":
     known = sorted({tier for rule in cluster.rules for tier in _hard(rule)})
     for tier in tiers:
         if tier not in known:
-            told = f"no hard rule is about it; those there are: {known}{did_you_mean(tier, known)}"
-            faults.add("tier", tier, told)
+            message = (
+                f"no hard rule is about it; those there are: {known}{did_you_mean(tier, known)}"
+            )
+            faults.add("tier", tier, message)
     faults.raise_if_any()
     rules = [_yielding(rule, {*tiers}) for rule in cluster.rules]
     return cluster.replace(
@@ -43,7 +45,7 @@ def too_few_domains(cluster: "Cluster") -> Iterator[str]:
     from evenkeel.model.rules import mask_of, parse_expression
 
     nodes, topology = cluster.nodes, cluster.topology
-    told = set()
+    named = set()
     for r, rule in enumerate(cluster.rules):
         wanted = int(cluster.partitions.replicas[cluster.partitions.rule == r].max(initial=0))
         takes = nodes.alive & nodes.accepts
@@ -51,12 +53,12 @@ def too_few_domains(cluster: "Cluster") -> Iterator[str]:
             tests = parse_expression(FaultList(), "require", text)
             takes = takes & mask_of(tests, nodes, topology, FaultList(), "require")
         for tier, amount in rule.spread.items():
-            if tier in told or tier not in topology.tiers or not isinstance(amount, int):
+            if tier in named or tier not in topology.tiers or not isinstance(amount, int):
                 continue
             domain = topology.domain[topology.tier_index(tier)][takes]
             left = len(np.unique(domain))
             if (domain >= 0).all() and amount * left < wanted:
-                told.add(tier)
+                named.add(tier)
                 yield (
                     f"a rule wants at most {amount} of {wanted} replicas in one {tier}, and nodes "
                     f"that take any are left in {left} only: what has no other place stays; "
@@ -75,7 +77,7 @@ def _is_hard(amount: Any) -> bool:
 
 
 def _yielding(rule: "Rule", tiers: set[str]) -> "Rule":
-    """Return a rule in which what is said of some tiers is soft."""
+    """Return a rule whose limits on some tiers are soft."""
     changed: dict[str, Any] = {
         kind: {
             tier: (amount, "soft") if tier in tiers and _is_hard(amount) else amount

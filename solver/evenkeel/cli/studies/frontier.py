@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import (
-    UNSAID,
+    NOT_GIVEN,
     Commands,
     add_command,
     add_files,
@@ -13,7 +13,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, check_report, page, tell, told_files
+from evenkeel.cli.output import check_outputs, check_report, emit, list_files, page
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.goals import Goals
@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
         "--points", type=int, default=10, metavar="N", help="plans to try (%(default)s)"
     )
     parser.add_argument(
-        "--level", type=level_of, default=UNSAID, metavar="X",
+        "--level", type=level_of, default=NOT_GIVEN, metavar="X",
         help="tolerance of the most level plan: 0.01 or 1%% (0.001)",
     )  # fmt: skip
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each plan")
@@ -57,23 +57,23 @@ def run(arguments: argparse.Namespace) -> int:
         waiting.doing("solving")
         level = arguments.level
         if "level" in arguments.assumed and not isinstance(level, float):
-            level = UNSAID  # tolerances by dimension are for other commands
-        goals = None if level is UNSAID else Goals(level=level)
+            level = NOT_GIVEN  # tolerances by dimension are for other commands
+        goals = None if level is NOT_GIVEN else Goals(level=level)
         found = frontier(
             cluster, arguments.points, goals=goals, time_limit=arguments.time_limit,
             seed=arguments.seed,
         )  # fmt: skip
         waiting.doing("writing")
         written = [] if arguments.report is None else [found.report(arguments.report)]
-    return tell(
+    return emit(
         arguments, DONE,
         figures=lambda: _figures(found) | {"written": [*map(str, written)]},
-        text=lambda: f"{_lines(found)}{told_files(written)}",
+        text=lambda: f"{_lines(found)}{list_files(written)}",
     )  # fmt: skip
 
 
 def _figures(found: "Frontier") -> dict[str, Any]:
-    """Return what is told of each plan."""
+    """Return the figures of each plan."""
     columns = found.moves, found.moves_at_least, found.level, found.bytes
     names = ("moves", "moves_at_least", "level", "bytes")
     rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -85,7 +85,7 @@ def _lines(found: "Frontier") -> str:
     from evenkeel.view.studies import frontier_table
     from evenkeel.view.terminal import Line, rendered
 
-    said = (
+    sentence = (
         "at least: moves proven to be needed for that level; max/mean: fullest node over the mean"
     )
-    return rendered([frontier_table(found), Line(""), Line(said, "dim")], **page()).lstrip("\n")
+    return rendered([frontier_table(found), Line(""), Line(sentence, "dim")], **page()).lstrip("\n")

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import (
-    UNSAID,
+    NOT_GIVEN,
     Commands,
     add_command,
     add_files,
@@ -16,7 +16,7 @@ from evenkeel.cli.arguments import (
 from evenkeel.cli.commands.plan import protocol_of, throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, check_report, page, tell, told_files
+from evenkeel.cli.output import check_outputs, check_report, emit, list_files, page
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
@@ -57,7 +57,11 @@ def add(commands: Commands) -> None:
         help="one of the method's own options; may be given several times",
     )  # fmt: skip
     parser.add_argument(
-        "--level", type=level_of, default=UNSAID, metavar="X|NAME=X,...", help="as solve takes it"
+        "--level",
+        type=level_of,
+        default=NOT_GIVEN,
+        metavar="X|NAME=X,...",
+        help="as solve takes it",
     )
     parser.add_argument(
         "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
@@ -129,13 +133,13 @@ def run(arguments: argparse.Namespace) -> int:
         history = play(
             cluster, _events(arguments), decides, until=arguments.until,
             every=arguments.every, options=options, seed=arguments.seed,
-            goals=None if arguments.level is UNSAID else Goals(level=arguments.level),
+            goals=None if arguments.level is NOT_GIVEN else Goals(level=arguments.level),
         )  # fmt: skip
         written = [] if arguments.report is None else [history.report(arguments.report)]
-    return tell(
+    return emit(
         arguments, DONE,
         figures=lambda: {**_figures(history), "written": [*map(str, written)]},
-        text=lambda: f"{_lines(history)}{told_files(written)}",
+        text=lambda: f"{_lines(history)}{list_files(written)}",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import BROKEN, DONE, code_of
-from evenkeel.cli.output import check_outputs, page, tell, told_files
+from evenkeel.cli.output import check_outputs, emit, list_files, page
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evenkeel.studies.growth.sizing import Sizing
 
 WORDS = ("price", "most", "at", "tags", "max-replicas")
-"""What may be said of a type of nodes beside its capacities."""
+"""Keys that a type of nodes may have beside its capacities."""
 
 
 def add(commands: Commands) -> None:
@@ -104,7 +104,7 @@ def factors_of(text: str) -> float | dict[str, float]:
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not (equals and name.strip()) or name.strip() in found:
-            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X, or told twice")
+            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X, or given twice")
         found[name.strip()] = _factor_of(value)
     return found
 
@@ -129,28 +129,28 @@ def _factor_of(text: str) -> float:
     if value is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a factor such as 1.4 or +40%")
     if "%" in text and not more:
-        told, factor = text.strip(), f"{1.0 + value:.10g}"
+        number, factor = text.strip(), f"{1.0 + value:.10g}"
         raise argparse.ArgumentTypeError(
-            f"{text!r} may be what is added or what is left: write +{told} or {factor} for more, "
+            f"{text!r} may be what is added or what is left: write +{number} or {factor} for more, "
             f"{value:.10g} for a part"
         )
     return round(1.0 + value, 12) if more else value
 
 
 def type_of(text: str) -> tuple[str, dict[str, str]]:
-    """Read a type of nodes: what it is called, and what is said of it.
+    """Read a type of nodes: its name and its keys.
 
     Examples
     --------
     >>> type_of("big,cpu=64,price=3,at=a+b")
     ('big', {'cpu': '64', 'price': '3', 'at': 'a+b'})
     """
-    name, *told = text.split(",")
+    name, *settings = text.split(",")
     found: dict[str, str] = {}
-    for part in told:
+    for part in settings:
         key, equals, value = part.partition("=")
         if not (equals and key.strip() and value.strip()) or key.strip() in found:
-            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X, or told twice")
+            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X, or given twice")
         found[key.strip()] = value.strip()
     if not name.strip() or "=" in name:
         raise argparse.ArgumentTypeError(f"{text!r} does not begin with the name of the type")
@@ -224,12 +224,12 @@ def _grown(arguments: argparse.Namespace) -> dict[str, float | dict[str, float]]
 
 def _factor_lines(arguments: argparse.Namespace) -> list[str]:
     """Say by which factors loads grow."""
-    said = []
+    lines = []
     for what, factor in _grown(arguments).items():
         by_name = factor if isinstance(factor, dict) else {"": factor}
         each = ", ".join(f"{name} x {one:.10g}".strip() for name, one in by_name.items())
-        said.append(f"{what} grows: {each}")
-    return said
+        lines.append(f"{what} grows: {each}")
+    return lines
 
 
 def _forecast(arguments: argparse.Namespace) -> "Forecast | Cluster":
@@ -253,10 +253,10 @@ def _types(
     faults, types = FaultList(), []
     moved = cluster.bytes_dimension
     of_bytes = cluster.dimensions[moved] if moved >= 0 else None
-    for name, told in given:
+    for name, values in given:
         capacity: dict[str, Any] = {}
         words: dict[str, Any] = {}
-        for key, value in told.items():
+        for key, value in values.items():
             path = f"--type {name}: {key}"
             number = number_or_text(value)
             if key in cluster.dimensions:
@@ -287,7 +287,7 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
     code = code_of(found.status)
     rows = [(one.type, one.place, f"{one.nodes:,}", quantity(one.price)) for one in found.nodes]
     lacking = [one.reason for one in found.shortages]
-    return tell(
+    return emit(
         arguments, code,
         figures=lambda: {
             "status": found.status, "message": found.message, "price": found.price,
@@ -306,7 +306,7 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
                 ["lacking without new nodes:" if code == DONE else "lacking:", *lacking]
                 if lacking else []
             ),
-        ) + told_files(written),
+        ) + list_files(written),
         verdict=f"{found.status}: {found.message}",
     )  # fmt: skip
 
@@ -323,8 +323,8 @@ def _tell_headroom(arguments: argparse.Namespace, found: "Headroom", unknown: Se
     worst = dict.fromkeys(_proof(one) for one in short if one.at_most < 1.0)
     if unknown:
         named = ", ".join(unknown)
-        worst[f"no capacity of {named} is known: how far that may grow cannot be told"] = None
-    return tell(
+        worst[f"no capacity of {named} is known: how far that may grow cannot be computed"] = None
+    return emit(
         arguments, BROKEN if short else DONE,
         figures=lambda: {
             name: [one._asdict() for one in getattr(found, name)]

@@ -17,7 +17,7 @@ from evenkeel.cli.commands.plan import throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import BROKEN, DONE, INTERRUPTED
 from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import check_outputs, check_report, page, tell, told_files
+from evenkeel.cli.output import check_outputs, check_report, emit, list_files, page
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 
@@ -71,13 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
 
-        def told(done: int, of: int) -> None:
+        def report_progress(done: int, of: int) -> None:
             waiting.doing(f"{done:,} of {of:,} scenarios")
             if stopping.asked:
                 raise StopIteration
 
         found = sweep(
-            cluster, arguments.lose or ["node"], method=arguments.method, callback=told,
+            cluster, arguments.lose or ["node"], method=arguments.method, callback=report_progress,
             recovery=throttle_from(arguments.throttle) if arguments.throttle else None,
             protocol=arguments.protocol,
             goals=goals_of(arguments), limits=limits_of(arguments), options=options_of(arguments),
@@ -86,12 +86,12 @@ def run(arguments: argparse.Namespace) -> int:
         waiting.doing("writing")
         written = [] if arguments.report is None else [found.report(arguments.report)]
     code = DONE if found.fits.all() else BROKEN
-    return tell(
+    return emit(
         arguments, INTERRUPTED if stopping.asked else code,
         figures=lambda: {
             "scenarios": [row._asdict() for row in found.rows()], "written": [*map(str, written)],
         },
-        text=lambda: f"{_lines(found)}{told_files(written)}",
+        text=lambda: f"{_lines(found)}{list_files(written)}",
         verdict=found.summary,
     )  # fmt: skip
 
@@ -99,14 +99,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _lines(found: "Sweep") -> str:
     """Return the worst scenarios as a table, and what its columns are."""
     from evenkeel.model.runtime.table import Table
-    from evenkeel.studies.outlook import SWEPT, scenario_table
+    from evenkeel.studies.scenario_result import SWEPT, scenario_table
     from evenkeel.view.terminal import Line, rendered
 
-    if not found.outlooks:
+    if not found.results:
         return f"{found.summary}\n"
-    table = scenario_table(found.cluster, found.worst(SHOWN), len(found.outlooks))
+    table = scenario_table(found.cluster, found.worst(SHOWN), len(found.results))
     heads = {one.short or one.name for one in table.columns}
-    legend = [f"  {head:<10} {said}" for head, said in SWEPT.items() if head in heads]
+    legend = [f"  {head:<10} {sentence}" for head, sentence in SWEPT.items() if head in heads]
     parts: list[Line | Table] = [
         Line(found.summary),
         table,

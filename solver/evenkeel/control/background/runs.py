@@ -230,7 +230,7 @@ class Background:
             raise
 
     def _delivered(self, job: Job, done: Callable[[Job], None]) -> None:
-        """Take what came of a job, and let those go on who wait for everybody."""
+        """Take the result of a job, and wake those that wait for all jobs."""
         try:
             done(job)
         finally:

@@ -36,7 +36,7 @@ from evenkeel.model.placement import Flag, Placement
 SearchOn = Callable[[Request], Outcome]
 """A search that begins where a request starts."""
 
-EFFORT, AGAIN, WISHES = 0.05, 0.8, 0.01
+EFFORT, AGAIN, SOFT_RULES = 0.05, 0.8, 0.01
 """Deterministic seconds, the same on every machine: for placing and repairing, for placing all
 where that is likely, and for soft terms after that."""
 
@@ -158,7 +158,7 @@ def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
     search.effort, search.linearization = search.spent + AGAIN, SOME
     stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
     stages.place_all()
-    search.effort, search.linearization = search.spent + WISHES, FULL
+    search.effort, search.linearization = search.spent + SOFT_RULES, FULL
     stages.meet_soft_terms()
     return stages
 

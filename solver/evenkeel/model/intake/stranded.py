@@ -18,7 +18,7 @@ from evenkeel.model.runtime.printable import counted, some_of
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
 
-MOST_TOLD = 5
+MOST_LISTED = 5
 """Partitions that are named; the rest is counted."""
 
 MARKS = Flag.STRANDED | Flag.PINNED
@@ -103,7 +103,7 @@ def unavailable_message(cluster: "Cluster") -> str:
     stay, their = ("stays as it is", "its") if len(held) == 1 else ("stay as they are", "their")
     return (
         f"{counted(len(held), 'partition')} {stay}, since no live replica surely has all {their} "
-        f"data: {some_of(held, one, MOST_TOLD)}"
+        f"data: {some_of(held, one, MOST_LISTED)}"
     )
 
 
@@ -139,6 +139,6 @@ def pinned_messages(cluster: "Cluster") -> list[str]:
             on = "a node that is" if len(there) == 1 else "nodes that are"
             stated.append(
                 f"{counted(int(which.sum()), 'pinned replica')} {stay} on {on} {why}: "
-                f"{some_of(there, lambda n: nodes.names[n], MOST_TOLD)}"
+                f"{some_of(there, lambda n: nodes.names[n], MOST_LISTED)}"
             )
     return stated

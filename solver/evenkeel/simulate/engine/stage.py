@@ -256,7 +256,7 @@ class Gossip:
 
     A node publishes every ``interval`` seconds, and in between once its replicas or leaders have
     changed by a hundredth, at least by one and at most by three; the others know ``delay`` seconds
-    later. With neither interval nor delay everybody knows everything at once.
+    later. With neither interval nor delay everything is known at once.
 
     References
     ----------

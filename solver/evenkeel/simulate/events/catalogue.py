@@ -122,7 +122,7 @@ class DomainLost(Event):
         """Do nothing: it is bound to what happens to its nodes."""
         return self.bound(FaultList(), "event", world.cluster)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{self.tier} {self.domain} lost"
 
 
@@ -202,7 +202,7 @@ class RollingUpgrade(Event):
         """Do nothing: it is bound to what happens to its nodes."""
         return self.bound(FaultList(), "event", world.cluster)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"rolling upgrade by {self.tier}"
 
 
@@ -286,7 +286,7 @@ class Rewrite(Event):
         )
         return (replace(self, partitions=which.tolist()),)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         given = (("rule", self.rule), ("replicas", self.replicas), ("voters", self.voters))
         return ", ".join(f"{name} {value}" for name, value in given if value is not None)
 
@@ -365,7 +365,7 @@ class Growth(Event):
             )
         return (self,)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         if self.step:
             return ""
         parts = [f"{self.partitions} more partitions"] if self.partitions else []
@@ -418,7 +418,7 @@ class Split(Event):
             faults.add(f"{path}.share", self.share, "must be between 0 and 1")
         return (replace(self, partition=int(which[0])),) if len(which) else ()
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{world.names[int(self.partition)]} split"
 
 
@@ -483,5 +483,5 @@ class SplitBusy(Event):
             at_least(faults, f"{path}.{name}", getattr(self, name), 0.0)
         return (self,)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return "busy partitions split"

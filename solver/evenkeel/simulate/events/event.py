@@ -76,7 +76,7 @@ class Event(ABC):
         str
             Its name if it has one; nothing for what only goes on.
         """
-        return self.name or self._said(world)
+        return self.name or self._describe(world)
 
     def bound(self, faults: FaultList, path: str, cluster: Cluster) -> "Sequence[Event]":
         """Put numbers in the place of names, and what is several one by one.
@@ -101,7 +101,7 @@ class Event(ABC):
         return self._bound(faults, path, cluster)
 
     @abstractmethod
-    def _said(self, world: "World") -> str:
+    def _describe(self, world: "World") -> str:
         """Return a short description."""
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> "Sequence[Event]":

@@ -74,7 +74,7 @@ class LoadBecomes(Event):
                 above_zero(faults, f"{path}.factors[{i}]", factor)
         return (replace(self, partitions=which.tolist()),)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         which = listed(world.names, self.partitions)  # type: ignore[arg-type]
         factors = np.unique(np.asarray(self.factors, np.float64))
         return f"load of {which}" + (f" x {factors[0]:.3g}" if len(factors) == 1 else "")
@@ -143,7 +143,7 @@ class HotSpot(Event):
         ends = replace(hot, at=self.at + self.lasts, name=over, factors=1.0 / factor)
         return (hot, ends)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return "hot spot"
 
 
@@ -232,7 +232,7 @@ class LoadDrift(Event):
         )
         return (replace(self, partitions=which.tolist()),)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return "" if self.step else "load drifts"
 
 

@@ -92,7 +92,7 @@ class NodesBecome(NodesEvent):
             world.refresh()
         return ()
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{self._are(world)} {DESCRIPTIONS[self.health]}"
 
 
@@ -144,7 +144,7 @@ class NodesDown(NodesEvent):
             )
         ]
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{self._are(world)} {DESCRIPTIONS[Health.UNKNOWN]}"
 
 
@@ -196,7 +196,7 @@ class NodesBack(NodesEvent):
             )
         ]
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{self._are(world)} back"
 
 
@@ -214,7 +214,7 @@ class NodesTurn(NodesEvent):
         still = [n for n in self.numbers() if lasted[n] and world.health[n] == self.was]
         return NodesBecome(nodes=still, health=self.turns).happen(world) if still else ()
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{self._are(world)} {DESCRIPTIONS[self.turns]}"
 
 
@@ -245,7 +245,7 @@ class NodesGone(NodesEvent):
         """Take them out of the cluster."""
         return NodesBecome(nodes=self.nodes, health=Health.ABSENT).happen(world)
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{self._are(world)} {DESCRIPTIONS[Health.ABSENT]}"
 
 
@@ -283,7 +283,7 @@ class NodesDrained(NodesEvent):
         becomes = NodesBecome(nodes=still, health=self._health())
         return becomes.happen(world) if still else ()
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{self._are(world)} {DESCRIPTIONS[self._health()]}"
 
     def _health(self) -> Health:
@@ -329,7 +329,7 @@ class Overloaded(Event):
         world.version += 1
         return ()
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{world.cluster.nodes.names[int(self.node)]} overloaded {self.score:g}"
 
 
@@ -394,7 +394,7 @@ class NodesAdded(NodesEvent):
         comes = [node for node in self.numbers() if world.health[node] == Health.ABSENT]
         return NodesBecome(nodes=comes, health=Health.UP).happen(world) if comes else ()
 
-    def _said(self, world: World) -> str:
+    def _describe(self, world: World) -> str:
         return f"{self._are(world)} added"
 
 

@@ -42,7 +42,7 @@ def full_disk() -> Scenario:
         goals=Goals(level={"replicas": 0.15}),
         checks=[Within("disk_share", [4], 0.925, 0.955)],
         beyond=[Within("disk_share", [4], 0.925, 0.95)],
-        note="a store sheds once it has reached 0.95, which the source prints rounded; balance is "
+        note="a store gives up replicas at 0.95, which the source prints rounded; balance is "
         "asked for counts within 15 % here, since CockroachDB knows nothing else: asked for even "
         "disks it would empty the small one to the others' share",
     )

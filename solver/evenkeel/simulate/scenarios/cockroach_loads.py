@@ -299,7 +299,7 @@ def cannot_shed_leases() -> Scenario:
     ranges = Ranges(count=25, on=on, rate=5000.0, raft_cpu=1e-3, block=1.0)
     cluster, environment = cluster_of(Stores(5, cores=9.0), [ranges], FREE)
     return Scenario(
-        name="cannot shed leases",
+        name="cannot give up leases",
         cluster=cluster,
         environment=environment,
         minutes=5.0,

@@ -94,16 +94,16 @@ class Fit(NamedTuple):
 
 def cases_of(cluster: Cluster, terms: Terms) -> Iterator[Case]:
     """Yield what a cluster has to bear: first nothing, then every loss."""
-    nobody = np.zeros(len(cluster.nodes), bool)
-    yield Case("", nobody, terms.at_most)
+    no_nodes = np.zeros(len(cluster.nodes), bool)
+    yield Case("", no_nodes, terms.at_most)
     for text in terms.survive:
         if text in ("node", f"node{PAIRS}"):
             spare = _several(text)
             name = "loss of a node" if spare == 1 else f"loss of {spare} nodes"
-            yield Case(name, nobody, terms.after_loss, spare, terms.recover)
+            yield Case(name, no_nodes, terms.after_loss, spare, terms.recover)
             continue
         for change in _losses(cluster, text):
-            lost = nobody.copy()
+            lost = no_nodes.copy()
             lost[change.lost] = True
             yield Case(f"loss of {change.name}", lost, terms.after_loss, 0, terms.recover)
 
@@ -125,9 +125,9 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
     best = None
     for goals in (ANY, LEVEL) if terms.goals is None else (terms.goals,):
         result = solve(filled, goals=goals, time_limit=terms.time_limit, seed=terms.seed)
-        if told := _what_is_missed(result, terms):
+        if missed := _what_is_missed(result, terms):
             cause: Cause = "impossible" if result.status == "infeasible" else "search"
-            fit = Fit(result, None, cause, told)
+            fit = Fit(result, None, cause, missed)
         else:
             fit = _bearing(cluster, result, terms, LEVEL if goals == LEVEL else ANY)
         if fit.cause != "search":
@@ -139,8 +139,8 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
     result = best.result
     if best.losses is None:
         result, impossible = _decided(filled, terms, ANY if terms.goals is None else terms.goals)
-        if told := _what_is_missed(result, terms):
-            return Fit(result, None, "impossible" if impossible else "search", told)
+        if missed := _what_is_missed(result, terms):
+            return Fit(result, None, "impossible" if impossible else "search", missed)
     return _bearing(cluster, result, terms, ANY, "exact" if terms.recover else "balance")
 
 
@@ -192,13 +192,13 @@ def _not_borne(found: Sweep, terms: Terms) -> tuple[Cause, str]:
     """Say which loss a placement does not bear, and why; empty if it bears all."""
     cluster, now = found.cluster, found.now
     several = [_several(text) for text in terms.survive for _ in _losses(cluster, text)]
-    for change, one, domains in zip(found.changes, found.outlooks, several, strict=True):
+    for change, one, domains in zip(found.changes, found.results, several, strict=True):
         # what has no more replicas than domains are lost, no rule could keep
         kept = cluster.partitions.replicas > domains
         lost = int(kept[np.setdiff1d(one.before.lost, now.before.lost)].sum())
         if lost:
-            told = f"{lost:,} partition{'s' * (lost != 1)} would be lost with {change.name}"
-            return "rules", f"{told}: no rule keeps their replicas apart"
+            message = f"{lost:,} partition{'s' * (lost != 1)} would be lost with {change.name}"
+            return "rules", f"{message}: no rule keeps their replicas apart"
         if terms.recover and not one.fits:
             impossible = one.status == "infeasible"
             if not impossible and found.method == "exact":
@@ -209,8 +209,8 @@ def _not_borne(found: Sweep, terms: Terms) -> tuple[Cause, str]:
             voting = cluster.partitions.voters > 2 * domains
             before = np.setdiff1d(one.before.without_quorum, now.before.without_quorum)
             if voting[before].any():
-                told = f"{int(voting[before].sum()):,} partitions would have no quorum"
-                return "rules", f"{told} without {change.name}: no rule keeps their voters apart"
+                message = f"{int(voting[before].sum()):,} partitions would have no quorum"
+                return "rules", f"{message} without {change.name}: no rule keeps their voters apart"
             if (one.fullest > 1.0 + ROUNDING).any():
                 return "search", f"leaders do not fit after the loss of {change.name}"
     return "", ""

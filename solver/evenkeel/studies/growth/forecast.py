@@ -98,9 +98,9 @@ def grown_by(cluster: Cluster, factor: NDArray[np.float64]) -> Cluster:
 def _factor(faults: FaultList, path: str, cluster: Cluster, given: Factor) -> NDArray[np.float64]:
     """Read a factor, or one by dimension, as one for each dimension, (D,)."""
     dimensions = cluster.dimensions
-    told = given if isinstance(given, Mapping) else dict.fromkeys(dimensions, given)
+    rates = given if isinstance(given, Mapping) else dict.fromkeys(dimensions, given)
     factor = np.ones(len(dimensions))
-    for name, value in told.items():
+    for name, value in rates.items():
         at = f"{path}[{name!r}]" if isinstance(given, Mapping) else path
         if name not in dimensions:
             faults.add(at, name, f"unknown dimension; known: {[*dimensions]}")
@@ -114,7 +114,7 @@ def _factor(faults: FaultList, path: str, cluster: Cluster, given: Factor) -> ND
 def read_shares(
     faults: FaultList, path: str, cluster: Cluster, given: Factor
 ) -> NDArray[np.float64]:
-    """Read how full a node may be, as one share or by dimension; (D,), 1 where nothing is said."""
+    """Read how full a node may be, as one share or by dimension; (D,), 1 where none is given."""
     share = _factor(faults, path, cluster, given)
     for d in np.flatnonzero((share <= 0.0) | (share > 1.0)).tolist():
         if not faults.about(path):

@@ -375,8 +375,8 @@ def _reach(
         elif need.kind in ("load", "leading"):
             grown = replace(need, amount=need.amount * factor, kept=need.kept * factor)
     held, _ = held_by(cluster, grown, len(cluster.nodes))
-    told = shortage_of(cluster, grown, float(np.sort(held)[::-1][grown.spare :].sum()))
-    return Reach(name, case, np.nan, factor, told.full, told.where, told.reason)
+    short = shortage_of(cluster, grown, float(np.sort(held)[::-1][grown.spare :].sum()))
+    return Reach(name, case, np.nan, factor, short.full, short.where, short.reason)
 
 
 def _reached(

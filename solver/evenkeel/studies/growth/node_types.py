@@ -209,7 +209,7 @@ def _places(
                 faults.add(f"{path}[{i}]", tier, f"unknown tier; known: {[*tiers]}")
             if not isinstance(label, str) or not label:
                 faults.add(f"{path}[{i}]", label, "must be the name of a domain")
-        found.append((_said(labels), labels))
+        found.append((_describe(labels), labels))
     if not found:
         faults.add(path, given, "names no place")
     return found
@@ -244,7 +244,7 @@ def _present(cluster: Cluster) -> list[tuple[str, dict[str, str]]]:
         }
         for codes in found[(found >= 0).all(axis=1)].tolist()
     ]
-    return [(_said(one), one) for one in labels] or [("", {})]
+    return [(_describe(one), one) for one in labels] or [("", {})]
 
 
 def _counted_by(cluster: Cluster) -> list[str]:
@@ -253,7 +253,7 @@ def _counted_by(cluster: Cluster) -> list[str]:
     return [one for one in limited_tiers(cluster.rules, cluster.topology) if one not in own]
 
 
-def _said(labels: Mapping[str, str]) -> str:
+def _describe(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{tier} {label}" for tier, label in labels.items())
 
 
@@ -273,7 +273,7 @@ def with_nodes(
 ) -> Cluster:
     """Return a cluster with so many nodes of each kind after those it has.
 
-    Where hosts and the like are not told, each node gets one of its own, unless it stands for many
+    Where hosts and the like are not given, each node gets one of its own, unless it stands for many
     nodes: then it has none.
     """
     each = [kind for kind, n in zip(kinds, count, strict=True) for _ in range(n)]

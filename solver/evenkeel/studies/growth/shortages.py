@@ -85,13 +85,13 @@ class Shortage(NamedTuple):
         if self.kind == "replicas of a node":
             return f"{when}{needed} replicas need places{where or ' on nodes'}, which have {held}"
         large = {"whole replicas": " large replicas", "leading": " of leaders"}.get(self.kind, "")
-        said = f"{when}{self.measure}{where} has room for {held} of the {needed}{large} needed"
+        sentence = f"{when}{self.measure}{where} has room for {held} of the {needed}{large} needed"
         lacking = self.needed - self.held
         # what is short by less than the digits that are written must not read as if it were not
         if held != needed:
-            return said
+            return sentence
         if lacking > NEARLY * self.needed:
-            return f"{said}: {quantity(lacking)} too little"
+            return f"{sentence}: {quantity(lacking)} too little"
         return f"{when}{self.measure}{where} is full: all its room, {held}{large}, is needed"
 
 
@@ -100,7 +100,7 @@ def rows_of(cluster: Cluster, needs: Iterable[Need], kinds: int) -> tuple[Rows, 
     old = len(cluster.nodes) - kinds
     needs = list(needs)
     spare = max((one.spare for one in needs), default=0)
-    holds, lacking, spares, told = [], [], [], []
+    holds, lacking, spares, found = [], [], [], []
     seen: set[bytes] = set()
     for need in needs:
         held, each = held_by(cluster, need, old)
@@ -120,13 +120,13 @@ def rows_of(cluster: Cluster, needs: Iterable[Need], kinds: int) -> tuple[Rows, 
         holds.append(each)
         lacking.append(left)
         spares.append(need.spare)
-        told.append(shortage_of(cluster, need, need.amount - left[0]))
+        found.append(shortage_of(cluster, need, need.amount - left[0]))
     shape = len(holds), kinds
     return Rows(
         np.array(holds, np.float64).reshape(shape),
         np.array(lacking, np.float64).reshape(len(holds), spare + 1),
         np.array(spares, np.int64),
-    ), told
+    ), found
 
 
 def held_by(

@@ -51,8 +51,8 @@ LARGEST = 100_000
 LOADS = ("load", "leading", "whole replicas")
 """Needs of which more may be asked for than is proven."""
 
-MOST_TOLD = 8
-"""Shortages that are told."""
+MOST_LISTED = 8
+"""Shortages that are listed."""
 
 NEARLY = 1e-9
 """Share by which prices and sums may differ by rounding."""
@@ -187,7 +187,7 @@ def size(
     rules leave replicas no place outside of, in whole replicas, and after every loss. CP-SAT finds
     the cheapest nodes that meet all of that, which proves the bound. Whether they are enough is
     then tried: the grown cluster is solved, audited, and swept for the losses. Where it does not
-    fit, the next best are tried, and the gap is told.
+    fit, the next best are tried, and the gap is reported.
 
     Parameters
     ----------
@@ -280,8 +280,8 @@ class _Search:
     @classmethod
     def of(cls, grown: Cluster, candidates: Cluster, kinds: list[Kind], terms: Terms) -> "_Search":
         """Count what is needed."""
-        told = (one for case in cases_of(candidates, terms) for one in needs(candidates, case))
-        rows, shortages = rows_of(candidates, told, len(kinds))
+        needed = (one for case in cases_of(candidates, terms) for one in needs(candidates, case))
+        rows, shortages = rows_of(candidates, needed, len(kinds))
         useful = rows.most_useful() * 2 + 8
         limit = np.array([LARGEST if one.most is None else one.most for one in kinds], np.int64)
         topology, old = candidates.topology, len(grown.nodes)
@@ -409,11 +409,11 @@ class _Search:
             one for one, left in zip(self.shortages, self.rows.lacking[:, 0], strict=True)
             if left > NEARLY * one.needed
         ]  # fmt: skip
-        told = _worst(lacking)
+        worst = _worst(lacking)
         if self.best is None:
             status: SizingStatus = "not found" if np.isfinite(self.at_least) else "infeasible"
             message = f"nothing was found that fits: {self.why}"
-            return Sizing(status, message, (), np.inf, self.at_least, told, None, None, None)
+            return Sizing(status, message, (), np.inf, self.at_least, worst, None, None, None)
         count, fit = self.best
         price = self._price(count)
         optimal = price <= self.at_least * (1.0 + NEARLY)
@@ -431,7 +431,7 @@ class _Search:
                 Purchase(one.type, one.place, n, one.price)
                 for one, n in zip(self.kinds, count.tolist(), strict=True) if n
             ),
-            price, price if optimal else self.at_least, told,
+            price, price if optimal else self.at_least, worst,
             larger.with_placement(fit.result.placement), fit.result, fit.losses,
         )  # fmt: skip
 
@@ -439,16 +439,16 @@ class _Search:
         """Tell which needs all nodes together do not meet."""
         met = self.rows.met_by(self.most)
         held = np.where(self.most > 0, self.rows.holds, 0.0) @ self.most.astype(np.float64)
-        told = _worst([
+        worst = _worst([
             one._replace(held=one.needed - lacking + more)
             for one, lacking, more, ok in zip(
                 self.shortages, self.rows.lacking[:, 0].tolist(), held.tolist(), met, strict=True
             ) if not ok
         ])  # fmt: skip
         message = "no number of these nodes is enough"
-        if told:
-            message += f": {told[0].reason}"
-        return Sizing("infeasible", message, (), np.inf, np.inf, told, None, None, None)
+        if worst:
+            message += f": {worst[0].reason}"
+        return Sizing("infeasible", message, (), np.inf, np.inf, worst, None, None, None)
 
 
 def _worst(shortages: list[Shortage]) -> tuple[Shortage, ...]:
@@ -457,4 +457,4 @@ def _worst(shortages: list[Shortage]) -> tuple[Shortage, ...]:
     first: dict[tuple[str, str], Shortage] = {}
     for one in order:
         first.setdefault((one.loss, one.full), one)
-    return tuple(first.values())[:MOST_TOLD]
+    return tuple(first.values())[:MOST_LISTED]

@@ -322,15 +322,15 @@ def solve_in_parts(
         How many; as many as make parts of eight million replicas by default, and one is solved as
         ``solve`` does. Groups that a limit or ``depends`` binds together stay in one part.
     executor : concurrent.futures.Executor, optional
-        Who solves parts, the calling thread by default. The answer is the same whoever it is and
-        however many they are. Threads share the cluster and run side by side; a process, or a
+        Executor that solves parts, the calling thread by default. The answer is the same for any
+        number of workers. Threads share the cluster and run side by side; a process, or a
         worker of Dask (``client.get_executor()``), holds one of its own.
     goals : Goals, optional
         As ``solve`` takes them.
     seed : int, optional
         All randomness comes from it.
     callback : callable, optional
-        Told how many pieces are done, and of how many: the parts, and the proof of the bounds;
+        Receives how many pieces are done, and of how many: the parts, and the proof of the bounds;
         raising StopIteration leaves the other parts as they came.
 
     Returns

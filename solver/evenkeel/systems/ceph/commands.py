@@ -1,7 +1,7 @@
 """Commands that place groups otherwise than CRUSH does, in and out.
 
 A line is what ``osdmaptool --upmap`` writes: ``ceph osd pg-upmap-items 1.17 171 173``, pairs of the
-device that leaves and the one that joins, or ``ceph osd rm-pg-upmap-items 1.17``. Whoever leads
+device that leaves and the one that joins, or ``ceph osd rm-pg-upmap-items 1.17``. The primary
 against the order of devices needs ``pg-upmap-primary``, which clients before Reef do not know; so
 these lines go into a file of their own.
 """
@@ -170,7 +170,7 @@ def _decreed(
     pairs: Pairs,
     leads: np.ndarray,
 ) -> list[int]:
-    """Return the groups that somebody else leads than Ceph would choose by itself."""
+    """Return the groups whose primary is not the one that Ceph would choose by itself."""
     if pool.kind != "replicated" or pool.id in native.known:
         return []
     placed = upmapped(mapped, native.reweight, whole=native.whole.get(pool.id), items=pairs)

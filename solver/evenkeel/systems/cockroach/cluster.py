@@ -44,7 +44,7 @@ from evenkeel.systems.number_lists import number_lists
 BOOLEANS = {"true", "false", "t", "f", "", "null"}
 LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}||NULL", re.IGNORECASE)
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
-NOBODY = ("", "0", "NULL")
+NO_NODE = ("", "0", "NULL")
 STATES = {
     "is_live": "true", "is_available": "true", "is_draining": "false",
     "is_decommissioning": "false", "membership": "active", "locality": "", "attrs": "",
@@ -556,12 +556,12 @@ def _leases(
 
     def wrong(cell: str) -> bool:
         plain = cell.isascii() and cell.isdecimal() and len(cell) < 10
-        return cell.upper() not in NOBODY and not plain
+        return cell.upper() not in NO_NODE and not plain
 
     table.each(faults, "lease_holder", wrong, "must be a store, or empty")
     cells = table.columns["lease_holder"]
     at = {
-        cell: -1 if cell.upper() in NOBODY or wrong(cell) else place.get(int(cell), -2)
+        cell: -1 if cell.upper() in NO_NODE or wrong(cell) else place.get(int(cell), -2)
         for cell in set(cells)
     }
     return np.array([at[cells[row]] for row in rows.tolist()], np.int32)

@@ -32,7 +32,7 @@ NOTES = (
     "has that statement since 22.1, and means it for those who know what they do.",
     "`kv.allocator.load_based_rebalancing` is `off` from the first statement to the last, and then "
     "as it was. A run that failed gives it back by `sh run.sh --release`.",
-    "CockroachDB goes on to mend ranges and to keep zone configurations: what breaks these it "
+    "CockroachDB goes on to repair ranges and to keep zone configurations: what breaks these it "
     "takes back, and a run stops there. What is to stay needs a zone configuration.",
     "A range that is split or merged meanwhile is not there or is another: a run stops.",
 )
@@ -60,8 +60,8 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
             "RELOCATE only exchanges replicas, CockroachDB adds and removes them itself: pin the "
             "ranges, or change their zones"
         )
-        told = [f"{name} ({' '.join(theirs)})" for name, theirs in unpaired.items()]
-        faults.add(counted(len(told), "range"), some_of(told, str), message)
+        ranges = [f"{name} ({' '.join(theirs)})" for name, theirs in unpaired.items()]
+        faults.add(counted(len(ranges), "range"), some_of(ranges, str), message)
     faults.raise_if_any()
     names = [f"{stem(number, len(waves))}statements.sql" for number in range(1, len(waves) + 1)]
     return [
@@ -93,7 +93,7 @@ def look(plan: "Plan") -> list[Command]:
     ranges.otherwise = _sql(
         "-e", f"SELECT {HELD}, {NAMES} FROM crdb_internal.ranges", save="ranges.csv"
     )
-    # which ranges are of a partition nobody tells, and so its zone is none that could be kept
+    # no file gives the ranges of a partition, so its zone is none that could be kept
     zones = ("SELECT target, raw_config_sql FROM [SHOW ZONE CONFIGURATIONS] "
              "WHERE target NOT LIKE 'PARTITION %'")  # fmt: skip
     stores = "SELECT node_id, store_id, attrs, capacity FROM crdb_internal.kv_store_status"
@@ -128,8 +128,8 @@ def _statements(
         if not (leaves or joins):
             continue
         if len(leaves) != len(joins) or role not in KINDS:
-            told = [*(f"-{stores[n]}" for n in leaves), *(f"+{stores[n]}" for n in joins)]
-            unpaired.setdefault(change.name, []).extend(told)
+            moves = [*(f"-{stores[n]}" for n in leaves), *(f"+{stores[n]}" for n in joins)]
+            unpaired.setdefault(change.name, []).extend(moves)
             continue
         for source, target in zip(leaves, joins, strict=True):
             way = f"FROM {stores[source]} TO {stores[target]}"

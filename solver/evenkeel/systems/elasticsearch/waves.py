@@ -118,12 +118,12 @@ def _reroute(faults: FaultList, cluster: Cluster, change: Change, coming: Mappin
         return ""
     own: dict[str, Any] = {"index": index, "shard": int(number)}
     slots = slice(int(held.first[change.partition]), int(held.first[change.partition + 1]))
-    told = exchanges(held.role[slots].tolist(), change.before, change.after)
-    if any(len(one.leaves) > len(one.joins) for one in told):
+    trades = exchanges(held.role[slots].tolist(), change.before, change.after)
+    if any(len(one.leaves) > len(one.joins) for one in trades):
         gone = [names[n] for n in change.leaves]
         faults.add(change.name, gone, "would give up copies: change replicas")
         return ""
-    commands = [one for part in moves(own, told, names, coming) for one in part]
+    commands = [one for part in moves(own, trades, names, coming) for one in part]
     try:
         return msgspec.json.encode({"commands": commands}).decode() if commands else ""
     except UnicodeEncodeError:

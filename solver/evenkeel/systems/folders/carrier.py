@@ -51,7 +51,7 @@ class Answer(NamedTuple):
     """What a check finds in the output of a command."""
 
     done: bool
-    said: str
+    message: str
     """What is waited for or is wrong; of what is done a note, or the value of a hold."""
 
 
@@ -104,7 +104,7 @@ def numbered(wave: int, waves: int) -> str:
 
 
 def as_planned(change: Change) -> int:
-    """Return who leads after a change where a system does as it is told."""
+    """Return the leader after a change where the system elects the requested one."""
     return change.leads
 
 

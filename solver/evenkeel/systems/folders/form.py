@@ -241,16 +241,16 @@ def _line(command: Command) -> str:
 
 def _word(template: str, command: Command) -> str:
     parts = re.split(r"(\$\$|\$\{\w+\})", template)
-    told = ""
+    words = ""
     for text, mark in zip(parts[::2], [*parts[1::2], ""], strict=True):
-        told += _quoted(text) if text else ""
+        words += _quoted(text) if text else ""
         if mark == "${FILE}":
-            told += _quoted(command.file)
+            words += _quoted(command.file)
         elif mark == "$$":
-            told += "'$'"
+            words += "'$'"
         elif mark:
-            told += f'"{mark}"'
-    return told or "''"
+            words += f'"{mark}"'
+    return words or "''"
 
 
 def _quoted(text: str) -> str:

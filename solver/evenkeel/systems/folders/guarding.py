@@ -129,11 +129,11 @@ def guard(folder: Path, documents: Sequence[Document], form: Form | None = None)
         If the folder holds no plan, or the dumps cannot be read.
     """
     faults = FaultList()
-    told = form or form_of(faults, folder)
-    waves = len(told.waves)
+    form = form or form_of(faults, folder)
+    waves = len(form.waves)
     recorded = read_state(faults, folder, waves).done
     faults.raise_if_any()
-    system = find(told.format)
+    system = find(form.format)
     assert system.read is not None
     assert system.carrier is not None
     parts = taken_apart(documents, [system])
@@ -141,29 +141,29 @@ def guard(folder: Path, documents: Sequence[Document], form: Form | None = None)
         live = system.carrier.observe(parts)
     else:
         live = observed(system.read(parts))
-    if names_all_nodes(told.format, parts):
-        live = live._replace(alive=dict.fromkeys(told.nodes, False) | {**live.alive})
+    if names_all_nodes(form.format, parts):
+        live = live._replace(alive=dict.fromkeys(form.nodes, False) | {**live.alive})
     plan = folder / PLAN
-    planned = {one.partition for _, one in _changes(told)}
+    planned = {one.partition for _, one in _changes(form)}
     unlisted = frozenset[int]()
     if not system.carrier.lists_down:
-        unlisted = frozenset(told.dead) | {
-            n for n, name in enumerate(told.nodes) if not live.alive.get(name, True)
+        unlisted = frozenset(form.dead) | {
+            n for n, name in enumerate(form.nodes) if not live.alive.get(name, True)
         }
-    were_dead = {told.nodes[n] for n in told.dead if n in unlisted}
-    others_moved = digest_seen(live.standing, planned, were_dead) != told.outside
+    were_dead = {form.nodes[n] for n in form.dead if n in unlisted}
+    others_moved = digest_seen(live.standing, planned, were_dead) != form.outside
 
     def admits(mixture: _Mixture) -> bool:
         return not others_moved and has_room(Document.load(os.fspath(plan)), *mixture)
 
-    verdict = _compared(told, live, recorded, admits, unlisted)
+    verdict = _compared(form, live, recorded, admits, unlisted)
     if others_moved:
-        verdict = _with_outside(plan, told, live, verdict, unlisted)
+        verdict = _with_outside(plan, form, live, verdict, unlisted)
     return verdict
 
 
 def _with_outside(
-    plan: Path, told: Form, live: Observed, found: Verdict, unlisted: frozenset[int]
+    plan: Path, form: Form, live: Observed, found: Verdict, unlisted: frozenset[int]
 ) -> Verdict:
     """Return a verdict with what has become of the partitions that no wave changes."""
     joins = [
@@ -174,7 +174,7 @@ def _with_outside(
             ]
             for one in wave.expect
         }
-        for wave in told.waves
+        for wave in form.waves
     ]
     first = found.wave + (found.word == "finished")
     others = elsewhere(Document.load(os.fspath(plan)), live.standing, joins, first, unlisted)
@@ -184,16 +184,16 @@ def _with_outside(
 
 
 def _compared(
-    told: Form,
+    form: Form,
     live: Observed,
     recorded: int,
     admits: Callable[[_Mixture], bool],
     unlisted: frozenset[int],
 ) -> Verdict:
     """Compare where partitions are with where they are to be, ``unlisted`` nodes apart."""
-    waves = len(told.waves)
-    ways, dead = _ways(told, unlisted), frozenset(told.dead)
-    index = {name: n for n, name in enumerate(told.nodes)}
+    waves = len(form.waves)
+    ways, dead = _ways(form, unlisted), frozenset(form.dead)
+    index = {name: n for n, name in enumerate(form.nodes)}
     seen = {
         name: Seen(
             frozenset(index.get(n, -1) for n in one.nodes) - unlisted,
@@ -208,47 +208,47 @@ def _compared(
         expects = way.place_after(recorded)
         at = None if name not in seen else _place(way, seen[name], expects, dead)
         if at is None:
-            differences.append(_astray(told, name, way.places[expects], live.standing.get(name)))
+            differences.append(_astray(form, name, way.places[expects], live.standing.get(name)))
         else:
             places[name] = at
-    after = {id(one): ways[one.partition].place_after(w) for w, one in _changes(told)}
+    after = {id(one): ways[one.partition].place_after(w) for w, one in _changes(form)}
     undone = [
-        w for w, one in _changes(told)
+        w for w, one in _changes(form)
         if places.get(one.partition, np.inf) < after[id(one)]
     ]  # fmt: skip
     wave = min(undone, default=waves + 1)
     if wave <= recorded:
-        differences += _taken_back(told, places, after, recorded)
-    if not told.in_any_order and not differences:
-        early = _early(told, places, after, wave)
-        if early and not admits(_mixture(told, ways, seen, places, wave)):
+        differences += _taken_back(form, places, after, recorded)
+    if not form.in_any_order and not differences:
+        early = _early(form, places, after, wave)
+        if early and not admits(_mixture(form, ways, seen, places, wave)):
             differences += early
-    needed, spared = _died(told, live, wave)
+    needed, spared = _died(form, live, wave)
     differences += [f"{shown(one)}: is dead, and the plan needs it" for one in needed]
     if differences:
         return Verdict("differs", min(wave, max(waves, 1)), waves, differences=tuple(differences))
     lost = [
         f"{shown(one)}: has died since the plan was made. Nothing that is left to do touches it, "
-        "so the plan goes on; what lies there it does not mend: plan afresh after it"
+        "so the plan goes on; it does not repair what lies there: plan afresh after it"
         for one in spared
     ]
     if wave > waves:
         return Verdict("finished", waves, waves, notes=tuple(lost))
-    now = [(places[one.partition], after[id(one)]) for one in told.waves[wave - 1].expect]
+    now = [(places[one.partition], after[id(one)]) for one in form.waves[wave - 1].expect]
     done = sum(place >= then for place, then in now)
     to_do = sum(place <= then - 1 for place, then in now)
     under_way = len(now) - done - to_do
     word: Word = "ready" if to_do == len(now) else "partly" if to_do else "begun"
-    notes = _behind(told, live, wave) if to_do else ()
+    notes = _behind(form, live, wave) if to_do else ()
     return Verdict(word, wave, waves, (to_do, under_way, done), notes=(*notes, *lost))
 
 
-def _behind(told: Form, live: Observed, wave: int) -> tuple[str, ...]:
+def _behind(form: Form, live: Observed, wave: int) -> tuple[str, ...]:
     """Return a note of the replicas, on nodes that live, that are not in sync where a wave is.
 
-    A plan may be what mends them, and systems drop nothing before what is new is in sync.
+    A plan may repair them, and systems drop nothing before what is new is in sync.
     """
-    names = [one.partition for one in told.waves[wave - 1].expect]
+    names = [one.partition for one in form.waves[wave - 1].expect]
     rows = [(name, live.standing[name]) for name in names if live.standing[name].behind]
     if not rows:
         return ()
@@ -262,19 +262,19 @@ def _behind(told: Form, live: Observed, wave: int) -> tuple[str, ...]:
 
 
 def _early(
-    told: Form, places: Mapping[str, float], after: Mapping[int, int], wave: int
+    form: Form, places: Mapping[str, float], after: Mapping[int, int], wave: int
 ) -> list[str]:
     """Return what later waves do and is done, in part or as a whole."""
     return [
         f"{shown(one.partition)}: is where wave {w} puts it before wave {wave} is done, and there "
         "is not room for that order"
-        for w, one in _changes(told)
+        for w, one in _changes(form)
         if w > wave and places.get(one.partition, 0.0) > after[id(one)] - 1
     ]
 
 
 def _mixture(
-    told: Form,
+    form: Form,
     ways: Mapping[str, _Way],
     seen: Mapping[str, Seen],
     places: Mapping[str, float],
@@ -289,21 +289,21 @@ def _mixture(
     steps = [
         {
             one.partition: Step(ways[one.partition].place_after(w), one.after)
-            for one in told.waves[w - 1].expect
+            for one in form.waves[w - 1].expect
         }
-        for w in range(wave, len(told.waves) + 1)
+        for w in range(wave, len(form.waves) + 1)
     ]
     return held, places, steps
 
 
-def _changes(told: Form) -> list[tuple[int, Expected]]:
-    return [(w, one) for w, wave in enumerate(told.waves, start=1) for one in wave.expect]
+def _changes(form: Form) -> list[tuple[int, Expected]]:
+    return [(w, one) for w, wave in enumerate(form.waves, start=1) for one in wave.expect]
 
 
-def _ways(told: Form, unlisted: frozenset[int]) -> dict[str, _Way]:
+def _ways(form: Form, unlisted: frozenset[int]) -> dict[str, _Way]:
     """Return the way of each partition, as dumps show it that leave ``unlisted`` nodes out."""
     ways: dict[str, _Way] = {}
-    for w, one in _changes(told):
+    for w, one in _changes(form):
         begin = frozenset(one.before) - unlisted
         way = ways.setdefault(one.partition, _Way([begin], [one.led]))
         way.places.append(frozenset(one.after) - unlisted)
@@ -332,35 +332,35 @@ def _place(way: _Way, seen: Seen, expected: int, dead: frozenset[int]) -> float 
     return None
 
 
-def _astray(told: Form, name: str, place: frozenset[int], seen: Standing | None) -> str:
+def _astray(form: Form, name: str, place: frozenset[int], seen: Standing | None) -> str:
     """Say where a partition is, and where the plan has it."""
     if seen is None:
         return f"{shown(name)}: is not there"
-    then = [told.nodes[n] for n in sorted(place)]
+    then = [form.nodes[n] for n in sorted(place)]
     return f"{shown(name)}: is on {_listed(seen.nodes)}, not on {_listed(then)}"
 
 
 def _taken_back(
-    told: Form, places: Mapping[str, float], after: Mapping[int, int], recorded: int
+    form: Form, places: Mapping[str, float], after: Mapping[int, int], recorded: int
 ) -> list[str]:
     """Return what is no longer done, unless nothing is: then the plan begins anew."""
     if not any(places.values()):
         return []
     back = {
         one.partition: w
-        for w, one in _changes(told)
+        for w, one in _changes(form)
         if w <= recorded and places.get(one.partition, np.inf) < after[id(one)]
     }
     return [f"{shown(name)}: wave {w} was done there, and is not now" for name, w in back.items()]
 
 
-def _died(told: Form, live: Observed, wave: int) -> tuple[list[str], list[str]]:
+def _died(form: Form, live: Observed, wave: int) -> tuple[list[str], list[str]]:
     """Return the nodes that have died since: those that the waves left touch, and the others."""
-    touched = {n for w, one in _changes(told) if w >= wave for n in (*one.before, *one.after)}
+    touched = {n for w, one in _changes(form) if w >= wave for n in (*one.before, *one.after)}
     died = [
         (n in touched, name)
-        for n, name in enumerate(told.nodes)
-        if n not in {*told.dead} and not live.alive.get(name, True)
+        for n, name in enumerate(form.nodes)
+        if n not in {*form.dead} and not live.alive.get(name, True)
     ]
     return [name for yes, name in died if yes], [name for yes, name in died if not yes]
 

@@ -30,7 +30,7 @@ def holding(paths: Iterable[str | os.PathLike[str]]) -> Path | None:
     """Return the folder of a plan that files lie in and whose run still holds something.
 
     Who plans on from such a folder inherits that: the setting that is there now is not what was
-    there before, and nobody else knows what was.
+    there before, and no other file keeps what was.
     """
     for path in paths:
         for folder in [*Path(os.path.realpath(path)).parents][:DEEPEST]:

@@ -11,22 +11,24 @@ from evenkeel.planning.plan import Plan
 from evenkeel.systems.folders.carrier import Wave
 from evenkeel.systems.folders.words import plain, shown
 
-MENDED = "what was short of replicas before the plan stays as the plan leaves it"
+REPAIRS_STAY = "what was short of replicas before the plan stays as the plan leaves it"
 
 
 def left_of_plan(plan: Plan) -> str:
     """Return what a plan does not do of what it was asked for; "" where it does all."""
-    told = []
+    sentences = []
     if plan.blocked:
         moves, have = ("move", "has") if len(plan.blocked) == 1 else ("moves", "have")
         names = some_of(plan.blocked, lacking)
-        told.append(f"{len(plan.blocked):,} {moves} {have} no safe order and are left out: {names}")
+        sentences.append(
+            f"{len(plan.blocked):,} {moves} {have} no safe order and are left out: {names}"
+        )
     held = np.flatnonzero(stranded(plan.cluster.placement)).tolist()
     if held:
         names = some_of(held, lambda p: shown(plan.cluster.partitions.names[p]))
         whose = counted(len(held), "partition")
-        told.append(f"no live replica surely has all the data of {whose}: {names}")
-    return "; ".join(told)
+        sentences.append(f"no live replica surely has all the data of {whose}: {names}")
+    return "; ".join(sentences)
 
 
 def left_of_way_back(plan: Plan, back: Plan, ways_back: Sequence[Wave]) -> str:
@@ -34,7 +36,7 @@ def left_of_way_back(plan: Plan, back: Plan, ways_back: Sequence[Wave]) -> str:
     if back.blocked:
         return f"{counted(len(back.blocked), 'change')} cannot be taken back: {_no_way_back(back)}"
     if len(plan) and not ways_back:
-        return MENDED
+        return REPAIRS_STAY
     return ""
 
 

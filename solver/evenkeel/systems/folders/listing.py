@@ -13,7 +13,7 @@ from evenkeel.systems.folders.carrier import Carrier, Change, Wave
 from evenkeel.systems.folders.words import shown
 
 MOST_CHANGES = 10
-"""Partitions of a wave that are told one by one."""
+"""Partitions of a wave that are listed one by one."""
 
 
 def wave_table(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
@@ -43,10 +43,10 @@ def change_list(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
     names = plan.cluster.nodes.names
     lines = []
     for number, wave in enumerate(waves, start=1):
-        told = "; ".join(_change(names, one, carrier) for one in wave[:MOST_CHANGES])
+        changes = "; ".join(_change(names, one, carrier) for one in wave[:MOST_CHANGES])
         left = len(wave) - MOST_CHANGES
         more = f"; and {left:,} more, which `plan.json` has" if left > 0 else ""
-        lines.append(f"- **{number}**: {told}{more}")
+        lines.append(f"- **{number}**: {changes}{more}")
     return "\n".join(lines)
 
 
@@ -76,10 +76,10 @@ def _leads_elsewhere(one: Change, carrier: Carrier) -> bool:
 def _change(names: Sequence[str], one: Change, carrier: Carrier) -> str:
     """Say what becomes of a partition."""
     leaves, joins = (", ".join(shown(names[n]) for n in nodes) for nodes in (one.leaves, one.joins))
-    told = []
+    parts = []
     if leaves or joins:
-        told.append(f"{leaves or 'nowhere'} -> {joins or 'nowhere'}")
+        parts.append(f"{leaves or 'nowhere'} -> {joins or 'nowhere'}")
     if _leads_elsewhere(one, carrier):
-        led = shown(names[one.led]) if one.led >= 0 else "nobody"
-        told.append(f"led by {shown(names[carrier.leader(one)])}, not {led}")
-    return f"{shown(one.name)} {', '.join(told) or 'in another order'}"
+        led = shown(names[one.led]) if one.led >= 0 else "none"
+        parts.append(f"led by {shown(names[carrier.leader(one)])}, not {led}")
+    return f"{shown(one.name)} {', '.join(parts) or 'in another order'}"

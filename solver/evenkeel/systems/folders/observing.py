@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Standing(NamedTuple):
-    """Where one partition is seen: its nodes, who leads ("" for nobody), whether it is copied.
+    """Where one partition is seen: its nodes, who leads ("" for none), whether it is copied.
 
     ``behind`` are those of its nodes that live and are not in sync, where others are seen to be.
     """
@@ -55,8 +55,8 @@ def observed(live: Cluster) -> Observed:
     first, node = placement.first.tolist(), placement.node.tolist()
     arriving = placement.flags & int(Flag.INCOMING) > 0
     synced = placement.flags & int(Flag.CAUGHT_UP) > 0
-    told = np.bincount(placement.owner[synced], minlength=len(placement)) > 0
-    lagging = told[placement.owner] & ~synced & ~arriving & live.nodes.alive[placement.node]
+    reported = np.bincount(placement.owner[synced], minlength=len(placement)) > 0
+    lagging = reported[placement.owner] & ~synced & ~arriving & live.nodes.alive[placement.node]
     incoming, behind = arriving.tolist(), lagging.tolist()
     leader = placement.leader_node.tolist()
     standing = {}

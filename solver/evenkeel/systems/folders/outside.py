@@ -1,4 +1,4 @@
-"""Partitions that a plan leaves alone: whether somebody else has moved them, and what that means.
+"""Partitions that a plan leaves alone: whether others have moved them, and what that means.
 
 Their nodes are kept as one digest beside what is expected of the others. Only where a live system
 does not match it the plan itself is read, to say what has become of its rooms and its rules.
@@ -27,7 +27,7 @@ Joins = Sequence[Mapping[str, Sequence[int]]]
 
 
 class Elsewhere(NamedTuple):
-    """What has become of partitions outside a plan: what only has to be told, and what stops it."""
+    """What has become of partitions outside a plan: changes to report, and changes that stop it."""
 
     notes: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def digest_seen(
 
 
 def _keys(names: Sequence[str]) -> NDArray[np.uint64]:
-    """Return a number for each name, by which names are as good as told apart."""
+    """Return a number for each name, by which names practically never collide."""
     texts = [name.encode("utf-8", "surrogatepass") for name in names]
     low = np.array([*map(crc32, texts)], np.uint64)
     return _mixed(low << np.uint64(32) | np.array([*map(adler32, texts)], np.uint64))
@@ -98,8 +98,8 @@ def elsewhere(
     """Compare what is seen of the partitions outside a plan with where it believes them.
 
     A node that has no room any more for what waves from ``wave`` on put there stops a plan; rules
-    that are broken by what others did are only told, since the plan does not break them. What was
-    on ``unlisted`` nodes is there still: dumps do not show it.
+    that others broke are only reported, since the plan does not break them. Replicas on
+    ``unlisted`` nodes are there still: dumps do not show them.
 
     Raises
     ------

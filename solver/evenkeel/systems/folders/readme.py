@@ -17,7 +17,7 @@ from evenkeel.planning.summary import held_to
 from evenkeel.systems.folders.carrier import Carrier, Wave
 from evenkeel.systems.folders.form import Form, lines_of, preparing
 from evenkeel.systems.folders.left_out import (
-    MENDED,
+    REPAIRS_STAY,
     lacking,
     left_of_way_back,
 )
@@ -95,7 +95,7 @@ evenkeel resume plan.json dump -o ../rest
 ```
 
 That is the rest of this plan and no more: what lies on a node that has died since, and was not to
-move, is not mended by it. Plan afresh then, after it or in its place, from what the system shows.
+move, is not repaired by it. Plan afresh then, after it or in its place, from what the system shows.
 A setting that is held goes along into the other folder, whose run gives it back at its end.
 Of a node that dies and that no wave left touches a note tells, and the plan goes on.
 
@@ -179,7 +179,7 @@ def readme_of_way_back(
     elif left:
         what += f"\n\nIt leaves out what has no way back: {left}."
     if not carrier.gives_up and count:
-        what += f"\n\n{MENDED.capitalize()}."
+        what += f"\n\n{REPAIRS_STAY.capitalize()}."
     waves = (wave_table(back, carrier, ways_back), change_list(back, carrier, ways_back))
     text = TEXT_BACK.format(
         system=plan.cluster.native_format,
@@ -235,22 +235,22 @@ def _what(plan: Plan, carrier: Carrier) -> str:
 
 
 def _asked(goals: Goals | Cost | None) -> str:
-    """Return what the target was solved for; nothing where nobody knows."""
+    """Return what the target was solved for; nothing where that is unknown."""
     if goals is None:
         return ""
     if isinstance(goals, Cost):
         return "Asked for: the least cost.\n\n"
-    told = []
+    goals_asked = []
     if level := _tolerances(goals.level):
         above = "above the mean, or above the proven floor where that is higher"
-        told.append(f"no node more than {level} {above}")
+        goals_asked.append(f"no node more than {level} {above}")
     if leaders := _tolerances(goals.leaders):
-        told.append(f"no node more than {leaders} above its share of leaders")
+        goals_asked.append(f"no node more than {leaders} above its share of leaders")
     if floor := _tolerances(goals.floor):
-        told.append(f"no node that takes replicas more than {floor} below the mean")
-    if told and goals.soft_yield:
-        told.append("soft rules yield to that")
-    return f"Asked for: {'; '.join(told) or 'all rules kept, and no levelness'}.\n\n"
+        goals_asked.append(f"no node that takes replicas more than {floor} below the mean")
+    if goals_asked and goals.soft_yield:
+        goals_asked.append("soft rules yield to that")
+    return f"Asked for: {'; '.join(goals_asked) or 'all rules kept, and no levelness'}.\n\n"
 
 
 def _tolerances(given: float | Mapping[str, float | None] | None) -> str:
@@ -304,8 +304,8 @@ def _why(plan: Plan) -> str:
         rows.append(f"| replicas of a group, node furthest from its share | {figures} |")
     leads = [_ratio(one.leader_ratio) for one in level]
     rows.append(f"| most leaders on a node, over its share | {leads[0]} | {leads[1]} |")
-    if said := below_mean_note(level):
-        rows += ["", f"Where that is less than 1, {said}."]
+    if sentence := below_mean_note(level):
+        rows += ["", f"Where that is less than 1, {sentence}."]
     return "\n".join(rows)
 
 
@@ -355,7 +355,7 @@ def _stranded(cluster: Cluster) -> str:
 
     are = "is" if len(held) == 1 else "are"
     return (
-        f"\n**{counted(len(held), 'partition')} cannot be mended and {are} "
+        f"\n**{counted(len(held), 'partition')} cannot be repaired and {are} "
         f"left out**, since no live replica surely has all the data: {some_of(held, one)}. "
         f"What to do: {find(cluster.native_format).stranded}.\n"
     )
@@ -394,5 +394,5 @@ def _undo(plan: Plan, back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) 
         "```sh\nevenkeel resume undo/plan.json undo/dump -o ../back\n```"
     )
     if not gives_up:
-        text += f"\n\n{MENDED.capitalize()}."
+        text += f"\n\n{REPAIRS_STAY.capitalize()}."
     return f"{text}\n\nIt leaves out what has no way back: {left}." if left else text

@@ -338,10 +338,10 @@ class Run:
             if check is None:
                 return output
             answer = check(output.decode("utf-8", "replace"))
-            what = " - ".join(filter(None, (command.about, answer.said)))
+            what = " - ".join(filter(None, (command.about, answer.message)))
             if answer.done:
-                if answer.said:
-                    self._say("note", answer.said)
+                if answer.message:
+                    self._say("note", answer.message)
                 return output
             if not command.waits:
                 raise Stopped(*_last(output), what)
@@ -391,8 +391,8 @@ class Run:
                 self._do(msgspec.structs.replace(hold.read, check=""))
             )
             if not answer.done:
-                raise Stopped(f"what {shown(hold.name)} is set to cannot be read: {answer.said}")
-            was = answer.said
+                raise Stopped(f"what {shown(hold.name)} is set to cannot be read: {answer.message}")
+            was = answer.message
             if was == hold.off:
                 self._say(
                     "note", f"{shown(hold.name)} is {shown(was)} already, and will be so at the "

@@ -1,4 +1,4 @@
-"""Waves of a plan as what each does to whole partitions, which is what systems are told."""
+"""Waves of a plan as what each does to whole partitions, the form in which systems take orders."""
 
 from dataclasses import replace
 

@@ -110,7 +110,7 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     carrier = carrier_of(plan.cluster.native_format)
     _check_steps(plan)
     original = plan.cluster.placement
-    back = plan.undo() if carrier.gives_up else _back_but_for_mended(plan)
+    back = plan.undo() if carrier.gives_up else _back_but_for_repairs(plan)
     there = plan.cluster.placement
     waves, ways_back = (
         [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
@@ -130,14 +130,14 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     return files
 
 
-def _back_but_for_mended(plan: Plan) -> Plan:
+def _back_but_for_repairs(plan: Plan) -> Plan:
     """Return the way back on which partitions that were short of replicas stay as they are."""
     before, end = plan.cluster.placement, plan.end
     had, has = (_nodes_held(one, len(plan.cluster.nodes)) for one in (before, end))
-    mended = np.flatnonzero(has > had)
-    kept = np.isin(before.owner, mended)
+    repaired = np.flatnonzero(has > had)
+    kept = np.isin(before.owner, repaired)
     leader = before.leader.copy()
-    leader[mended] = end.leader[mended]
+    leader[repaired] = end.leader[repaired]
     target = before.replaced(np.where(kept, end.node, before.node), leader)
     cluster = replace(plan.cluster, placement=end)
     return planned(cluster, target, plan.throttle, plan.protocol, before)
@@ -204,9 +204,9 @@ def _check_steps(plan: Plan) -> None:
     recast = np.flatnonzero(plan.steps.in_place)
     if len(recast):
         row = plan.rows_of(recast[:1])[0]
-        told = f"{row.kind} of {row.partition} on {row.target}"
+        step = f"{row.kind} of {row.partition} on {row.target}"
         message = f"changes roles in place, which {plan.cluster.native_format} has no command for"
-        raise InvalidInput([Fault(f"plan.steps[{row.step}]", told, message)])
+        raise InvalidInput([Fault(f"plan.steps[{row.step}]", step, message)])
 
 
 def _files(
@@ -251,7 +251,7 @@ def _expected(wave: Wave, carrier: Carrier) -> Iterator[Expected]:
     """Yield what is expected of each change that a look can see."""
     for one in wave:
         leads = carrier.leader(one)
-        # nobody sees whether a leader changed that the system chooses by itself, nor that a list
+        # no check sees whether a leader changed that the system chooses by itself, nor that a list
         # has its order back in which who leads now came first
         if leads not in (-1, one.led) or one.joins or {*one.before} != {*one.after}:
             before, after = ([n for n in row if n >= 0] for row in (one.before, one.after))

@@ -17,7 +17,7 @@ METHODS = (
         "Apache Helix's MultiRoundCRUSH, bit for bit or repaired",
         "evenkeel.systems.helix.options:MultiRound",
         begins=4e-7,
-        warmup="zones_or_mended_multiround",
+        warmup="zones_or_repaired_multiround",
     ),
     Method(
         "helix_crushed",
@@ -25,7 +25,7 @@ METHODS = (
         "Apache Helix's CRUSH-ed, bit for bit or repaired, on any base strategy",
         "evenkeel.systems.helix.options:Crushed",
         begins=4e-7,
-        warmup="zones_or_mended_crushed",
+        warmup="zones_or_repaired_crushed",
     ),
     Method(
         "helix_auto",

@@ -41,7 +41,7 @@ NO_INSTANCE = "no InstanceConfig of {}: it counts as gone, and what it holds is 
 STALE_DISABLED = "no ideal state of {}, for which instances are disabled: that changes nothing"
 NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: the key is left out"
 NO_CAPACITY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
-NOT_TOLD = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
+NO_CAPACITY = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
 NO_WEIGHTS = "no weights by all keys of {}: it stays as it is, and WAGED places nothing"
 
 
@@ -248,7 +248,7 @@ def _amounts(
     capacity, load, unknown = capacity[:, ~useless], load[:, ~useless], unknown[:, ~useless]
     for n in np.flatnonzero(unknown.any(axis=1)).tolist():
         records.closed.add(names[n])
-        records.notes.add(NOT_TOLD, names[n])
+        records.notes.add(NO_CAPACITY, names[n])
     group = np.repeat(np.arange(len(found)), [len(one.rows) for one in found])
     counted: NDArray[np.bool_] = np.asarray(np.isnan(load).any(axis=1))
     out = np.bincount(group[counted], minlength=len(found)) > 0

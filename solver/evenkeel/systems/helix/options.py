@@ -55,7 +55,7 @@ class States(Options):
     def __post_init__(self) -> None:
         faults = FaultList()
         _check_states(faults, "options.states", self.states)
-        for name in ("mended", "force_converge", "merge"):
+        for name in ("repaired", "force_converge", "merge"):
             check_truth(faults, f"options.{name}", getattr(self, name, True))
         if (zone := getattr(self, "zone", None)) is not None:
             check_text(faults, "options.zone", zone)
@@ -115,7 +115,7 @@ class MultiRound(Crush):
         A replica on every node that may hold one.
     zone : str, optional
         Tier of the fault zones; by default the widest over which the rule spreads replicas.
-    mended : bool
+    repaired : bool
         Whether it also works without fault zones, and gives a group CRUSH's lists where there are
         too few of them; the original gives it none.
 
@@ -130,7 +130,7 @@ class MultiRound(Crush):
     [[0, 2], [1, 3]]
     """
 
-    mended: bool = False
+    repaired: bool = False
 
 
 @known_fields
@@ -148,19 +148,19 @@ class Crushed(Crush):
         Tier of the fault zones; by default the widest over which the rule spreads replicas.
     base : "crush", "multiround" or callable
         The strategy that is made even.
-    mended : bool
+    repaired : bool
         Whether faults of the original are repaired: all groups are dealt as one, the ring
         begins again where it ends, and an unlucky partition does not send its whole group back to
         the base strategy. Nodes are then balanced over all groups, and no longer in each by itself.
 
     Examples
     --------
-    >>> Crushed(mended=True).base
+    >>> Crushed(repaired=True).base
     'crush'
     """
 
     base: Literal["crush", "multiround"] | Base = "crush"
-    mended: bool = False
+    repaired: bool = False
 
     def _check(self, faults: FaultList) -> None:
         if self.base not in ("crush", "multiround") and not callable(self.base):

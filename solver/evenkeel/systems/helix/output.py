@@ -23,7 +23,7 @@ from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.systems.helix.resources import MODELS, NOT_SERVED, Model
 
-NOBODY: list[str] = []
+EMPTY: list[str] = []
 
 
 class Preferences(NamedTuple):
@@ -71,13 +71,13 @@ def preferences_of(cluster: Cluster, ideal_states: Mapping[str, Any]) -> Prefere
 
 
 def _read(cluster: Cluster, ideal_states: Mapping[str, Any]) -> Preferences:
-    names, found = cluster.partitions.names, [NOBODY] * len(cluster.partitions)
+    names, found = cluster.partitions.names, [EMPTY] * len(cluster.partitions)
     for resource, rows in rows_by_group(cluster).items():
         record = ideal_states[resource]
         lists = record["listFields"]
         for p in rows:
             listed = lists.get(names[p])
-            found[p] = lists.get(key_in(record, names[p]), NOBODY) if listed is None else listed
+            found[p] = lists.get(key_in(record, names[p]), EMPTY) if listed is None else listed
     first = np.zeros(len(found) + 1, np.int64)
     np.cumsum([*map(len, found)], out=first[1:])
     number = {name: n for n, name in enumerate(cluster.nodes.names)}
@@ -248,7 +248,7 @@ class Writer:
         self.widths = {name: len(own) for name, own in self.before["listFields"].items()}
         """By how many each of them is held."""
 
-        self.states_told = custom or bool(self.before["mapFields"])
+        self.states_named = custom or bool(self.before["mapFields"])
         """Whether it has states of replicas, which follow from more than a list."""
 
         self._custom = custom

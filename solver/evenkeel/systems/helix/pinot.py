@@ -52,7 +52,9 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
     raw, _, kind = name.rpartition("_")
     servers = {one for one in records.instance if not one.startswith(OTHER_KINDS)}
     config = records.table.get(name)
-    if config is not None and any(_told(config, key) for key in ("upsertConfig", "dedupConfig")):
+    if config is not None and any(
+        _fields_of(config, key) for key in ("upsertConfig", "dedupConfig")
+    ):
         records.notes.add(TOGETHER, name)
         return None
     own = [f"{raw}_OFFLINE"] if kind == "OFFLINE" else [f"{raw}_COMPLETED", f"{raw}_CONSUMING"]
@@ -86,7 +88,7 @@ def _tags(records: Records, instance: str, kind: str) -> set[str]:
     return {tag for tag in listed if tag.endswith(f"_{kind}")}
 
 
-def _told(config: Found, name: str) -> dict[str, object]:
+def _fields_of(config: Found, name: str) -> dict[str, object]:
     """Return a part of a table's configuration, which is JSON in a text; {} if it is empty."""
     try:
         parsed = msgspec.json.decode(config.text(name) or "{}", type=dict[str, object] | None) or {}
@@ -97,7 +99,7 @@ def _told(config: Found, name: str) -> dict[str, object]:
 
 def _tenant_tag(config: Found, kind: str) -> str:
     """Return the tag of the servers that hold what is complete; "" if there is none."""
-    tenants = _told(config, "tenants")
+    tenants = _fields_of(config, "tenants")
     override = tenants.get("tagOverrideConfig")
     if kind == "REALTIME" and isinstance(override, dict) and override.get("realtimeCompleted"):
         return str(override["realtimeCompleted"])

@@ -28,13 +28,13 @@ NO_PARTITION = "of partitions of {} that only an external view has: they count a
 TAG_IGNORED = "no instance with the tag of {}: in CUSTOMIZED Helix ignores it, and so do we"
 MOST_IGNORED = "MAX_PARTITIONS_PER_INSTANCE of {}: in CUSTOMIZED Helix ignores it, and so do we"
 
-NOBODY: dict[str, str] = {}
+EMPTY: dict[str, str] = {}
 NOWHERE: dict[str, bool] = {}
 NOT_HELD = frozenset({"DROPPED"})
-UNTOLD = "\0"
+MISSING = "\0"
 """Stands for the state of a replica that is not there."""
 
-NOT_AS_WANTED = NOT_HELD | {UNTOLD}
+NOT_AS_WANTED = NOT_HELD | {MISSING}
 NOT_SERVED = {"OFFLINE", "ERROR", "DROPPED"}
 MOST_REPLICAS = 2**15 - 1
 
@@ -242,12 +242,14 @@ def _rows(
             for one in partitions
         }
     there = view.record.mapFields
-    held = [*map(there.get, partitions, repeat(NOBODY))]
+    held = [*map(there.get, partitions, repeat(EMPTY))]
     if custom and states:
         wanted = [sorted(states[one]) for one in partitions]
     else:
         wanted = [lists.get(one) or sorted(states.get(one, ())) for one in partitions]
-    found_ = [[*map(has.get, asks, repeat(UNTOLD))] for has, asks in zip(held, wanted, strict=True)]
+    found_ = [
+        [*map(has.get, asks, repeat(MISSING))] for has, asks in zip(held, wanted, strict=True)
+    ]
     rows = [*map(Row, wanted, found_)]
     # few are not as they are wanted; what a CUSTOMIZED state has is where it will be
     up = NOWHERE if custom else alive

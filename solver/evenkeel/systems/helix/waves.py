@@ -44,7 +44,7 @@ NOTES = (
     "then, when the external view shows that it serves, who leaves is taken from it.",
     "Resources in FULL_AUTO become SEMI_AUTO, since Helix would place them by itself otherwise. "
     "`undo/` ends with the records as they were read, mode included.",
-    "An ideal state is replaced as a whole: what somebody else changes in it meanwhile is lost.",
+    "An ideal state is replaced as a whole: changes by others in the meantime are lost.",
     "Only Helix's own commands were read, no live cluster was there to try: begin with one "
     "resource.",
 )
@@ -122,9 +122,9 @@ def _begun(cluster: Cluster, writers: Mapping[str, Writer], lists: Preferences) 
     """Return who holds, to begin with, the partitions that are not as their records have them."""
     groups = cluster.partitions.group_names
     touched = np.array([name in writers for name in groups], np.bool_)
-    told = np.array([name in writers and writers[name].states_told for name in groups], np.bool_)
+    named = np.array([name in writers and writers[name].states_named for name in groups], np.bool_)
     group = cluster.partitions.group
-    some = touched[group] & (told[group] | unlike(lists, cluster.placement))
+    some = touched[group] & (named[group] | unlike(lists, cluster.placement))
     return held_by(cluster.placement, np.flatnonzero(some))
 
 
@@ -141,12 +141,12 @@ def _held_after(wave: Wave) -> Held:
 
 
 def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
-    """Note a name that can be none in ZooKeeper or is an option, and what nobody can look at."""
+    """Note names that ZooKeeper or a command refuses, and resources without an external view."""
     if name in (".", "..") or "/" in name or name.startswith("-") or not name.isprintable():
         message = "can be no name in ZooKeeper, or no argument of a command"
         faults.add("resource", name, message)
     if name not in payload.get("states", {}):
-        message = "has no external view: nobody could tell when a wave has ended"
+        message = "external view missing: the end of a wave cannot be detected"
         faults.add("resource", name, message)
 
 
@@ -231,7 +231,7 @@ def observe(documents: Sequence[Document]) -> Observed:
 
 
 def leader(change: Change) -> int:
-    """Return who is in the top state after a change; -1 where nobody is."""
+    """Return who is in the top state after a change; -1 where none is."""
     return change.leads
 
 

@@ -12,7 +12,7 @@ from evenkeel.systems.kafka.findings import Findings
 from evenkeel.systems.kafka.ongoing import Settled
 from evenkeel.systems.kafka.rows import Rows
 
-KEY = "untold"
+KEY = "missing"
 """Key of ``cluster.native`` under which they are kept."""
 
 NAMED = 8

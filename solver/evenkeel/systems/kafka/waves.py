@@ -57,18 +57,18 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     touched = dict.fromkeys(one.partition for wave in waves for one in wave)
     topics, brokers = topics_of(faults, cluster, touched), broker_ids(faults, cluster)
     stays = standing_in(cluster.placement)
-    told = [
+    lists_of_waves = [
         {one.partition: preferred(one, stays=stays[one.partition]) for one in wave}
         for wave in waves
     ]
-    for wave, lists in zip(waves, told, strict=True):
+    for wave, lists in zip(waves, lists_of_waves, strict=True):
         for one in wave:
             if not lists[one.partition]:
                 faults.add(one.name, [], "would be left without replicas")
     faults.raise_if_any()
     returns = handed_back(cluster.placement)
     found = []
-    for number, (wave, lists) in enumerate(zip(waves, told, strict=True), start=1):
+    for number, (wave, lists) in enumerate(zip(waves, lists_of_waves, strict=True), start=1):
         own = Orders()
         for one in wave:
             # an election alone gives the lead back to the first of a list
@@ -147,7 +147,7 @@ def preferred(change: Change, *, stays: bool = False) -> list[int]:
 
 
 def leader(change: Change) -> int:
-    """Return who leads once the preferred one is elected; -1 where nobody did."""
+    """Return who leads once the preferred one is elected; -1 where none did."""
     after, leads = change.after, change.leads
     if leads < 0 or (leads in after and not change.restored):
         return leads

@@ -17,7 +17,7 @@ from evenkeel.systems.longhorn.objects import Raw, hint, recognises
 from evenkeel.systems.longhorn.patches import (
     ABOUT,
     Change,
-    Seat,
+    Slot,
     Steps,
     changes,
     manifest,
@@ -140,15 +140,15 @@ def _heal(
 
 
 def _book(
-    snapshot: Snapshot, items: list[Raw | None], volume: int, seat: Seat, sign: Literal[1, -1]
+    snapshot: Snapshot, items: list[Raw | None], volume: int, slot: Slot, sign: Literal[1, -1]
 ) -> None:
     """Enter a replica that joins a disk, or strike out one that leaves it."""
-    at = snapshot.objects.nodes[int(snapshot.disks.host[seat.disk])].item
+    at = snapshot.objects.nodes[int(snapshot.disks.host[slot.disk])].item
     node = items[at]
     assert node is not None, "nodes stay"
     if node is snapshot.objects.items[at]:
         node = items[at] = deepcopy(node)
-    disk_status = node["status"]["diskStatus"][snapshot.disks.names[seat.disk]]
+    disk_status = node["status"]["diskStatus"][snapshot.disks.names[slot.disk]]
     size, actual = int(snapshot.volumes.size[volume]), int(snapshot.volumes.actual[volume])
     disk_status["storageScheduled"] = max(
         (disk_status.get("storageScheduled") or 0) + sign * size, 0
@@ -157,8 +157,8 @@ def _book(
         (disk_status.get("storageAvailable") or 0) - sign * actual, 0
     )
     listed = dict(disk_status.get("scheduledReplica") or {})
-    listed.pop(seat.replica, None)
-    disk_status["scheduledReplica"] = listed | ({seat.replica: size} if sign > 0 else {})
+    listed.pop(slot.replica, None)
+    disk_status["scheduledReplica"] = listed | ({slot.replica: size} if sign > 0 else {})
 
 
 FORMAT = Format(

@@ -32,7 +32,7 @@ NOWHERE = -1
 
 
 @dataclass(frozen=True)
-class Seat:
+class Slot:
     """A replica on a disk, which is a node of the cluster; "" and -1 where there is none."""
 
     replica: str = ""
@@ -47,14 +47,14 @@ class Change:
     """
 
     volume: int
-    old: Seat
-    new: Seat
+    old: Slot
+    new: Slot
     tight: bool = False
 
     def undone(self, name: str) -> "Change":
         """Return the change that takes this one back: it builds where the old replica was."""
         there = self.old.disk
-        back = Seat(replica_name(name, f"undo {there}"), there) if there >= 0 else Seat()
+        back = Slot(replica_name(name, f"undo {there}"), there) if there >= 0 else Slot()
         return Change(self.volume, self.new, back)
 
 
@@ -102,18 +102,18 @@ def _of_volume(
     first = cluster.placement.first
     taken = set(names[first[p] : first[p + 1]])
     for k, disk in coming:
-        old = Seat()
+        old = Slot()
         if leaving:
             partner = k if k in leaving else leaving[0]
             leaving.remove(partner)
-            old = Seat(names[partner], int(was[partner]))
+            old = Slot(names[partner], int(was[partner]))
         keys = (f"{cluster.nodes.names[disk]} {i}" for i in count())
         drawn = (replica_name(cluster.partitions.names[p], key) for key in keys)
         name = next(one for one in drawn if one not in taken)
         taken.add(name)
-        yield Change(p, old, Seat(name, disk))
+        yield Change(p, old, Slot(name, disk))
     for k in leaving:
-        yield Change(p, Seat(names[k], int(was[k])), Seat())
+        yield Change(p, Slot(names[k], int(was[k])), Slot())
 
 
 def _with_room(cluster: Cluster, found: Iterable[Change]) -> Iterator[Change]:
@@ -331,8 +331,8 @@ class _Writer:
             why = "The new one is healthy." if one.new.disk >= 0 else "The volume has too many."
             yield self._step(found, "delete", why, one.old.replica)
 
-    def _place(self, seat: Seat) -> str:
-        return self.cluster.nodes.names[seat.disk]
+    def _place(self, slot: Slot) -> str:
+        return self.cluster.nodes.names[slot.disk]
 
     def _patch(
         self, found: Found[VolumeResource], reason: str, fields: Sequence[tuple[str, Any, Any]]

@@ -29,7 +29,7 @@ from evenkeel.systems.folders.form import Command, Hold, Setting, literal
 from evenkeel.systems.longhorn.cluster import Snapshot
 from evenkeel.systems.longhorn.objects import Raw
 from evenkeel.systems.longhorn.patches import Change as Exchange
-from evenkeel.systems.longhorn.patches import Seat, held_fields, manifest, replica_name, templates
+from evenkeel.systems.longhorn.patches import Slot, held_fields, manifest, replica_name, templates
 
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
@@ -96,17 +96,17 @@ def _set(volume: str, fields: Mapping[str, Any]) -> Command:
 def _awaited(volume: str, name: str, value: str) -> Command:
     """Return what waits until a field of a volume has a value."""
     path, about = f"jsonpath={{.status.{name}}}", f"volume {volume}: {name} is to be {value}"
-    told = _kubectl("get", "volumes.longhorn.io", volume, "-o", path, about=about, check=value)
-    told.waits = True
-    return told
+    command = _kubectl("get", "volumes.longhorn.io", volume, "-o", path, about=about, check=value)
+    command.waits = True
+    return command
 
 
 def look(plan: "Plan") -> list[Command]:
     """Return what lists Longhorn's resources."""
     kinds = ",".join(f"{kind}.longhorn.io" for kind in ("nodes", "volumes", "replicas", "settings"))
-    told = _kubectl("get", "-o", "json", kinds)
-    told.save = "longhorn.json"
-    return [told]
+    command = _kubectl("get", "-o", "json", kinds)
+    command.save = "longhorn.json"
+    return [command]
 
 
 def there(output: str) -> Answer:
@@ -132,8 +132,8 @@ class _Writer:
         states = {one.value.metadata.name: one.value.status for one in snapshot.objects.nodes}
         self.uuid = []
         for disk, host in zip(snapshot.disks.names, snapshot.disks.host.tolist(), strict=True):
-            told = (states[snapshot.hosts.names[host]].diskStatus or {}).get(disk)
-            self.uuid.append(told.diskUUID if told is not None else "")
+            state = (states[snapshot.hosts.names[host]].diskStatus or {}).get(disk)
+            self.uuid.append(state.diskUUID if state is not None else "")
         self.held: dict[int, list[tuple[str, Any]]] = {}
 
     def check(self, change: Change) -> None:
@@ -142,7 +142,7 @@ class _Writer:
         texts = [name, _namespace(self.snapshot)]
         for n in (*change.joins, *change.leaves):
             if not self.uuid[n]:
-                message = "has no diskUUID: its replicas cannot be told"
+                message = "has no diskUUID: its replicas cannot be identified"
                 self.faults.add(self.cluster.nodes.names[n], "", message)
             else:
                 texts.append(self.uuid[n])
@@ -154,7 +154,7 @@ class _Writer:
         for side in (change.before, change.after):
             held = [n for n in side if n >= 0]
             if len({*held}) < len(held):
-                message = "has two replicas on a disk: mend that first, or pin the volume"
+                message = "has two replicas on a disk: repair that first, or pin the volume"
                 self.faults.add(name, [self.cluster.nodes.names[n] for n in held], message)
         own = self.snapshot.objects.volumes[change.partition].value.metadata
         if own.namespace != _namespace(self.snapshot):
@@ -187,14 +187,14 @@ class _Writer:
                 yield from (attached, build)
         for one in wave:
             for n in one.joins:
-                told = _kubectl(
+                command = _kubectl(
                     "get", *_on(one.name, self.uuid[n]), "-o",
                     "jsonpath={.items[*].spec.healthyAt}/{.items[*].spec.failedAt}",
                     about=f"volume {one.name}: its replica on {self.uuid[n]} is to be healthy",
                     check="built",
                 )  # fmt: skip
-                told.waits = True
-                yield told
+                command.waits = True
+                yield command
             if len(one.leaves) > len(one.joins):
                 yield _awaited(one.name, "robustness", "healthy")
             for n in one.leaves:
@@ -209,7 +209,7 @@ class _Writer:
         taken = {*names[first[p] : first[p + 1]]}
         drawn = (replica_name(change.name, f"{self.cluster.nodes.names[n]} {i}") for i in count())
         name = next(one for one in drawn if one not in taken)
-        exchange = Exchange(p, Seat(), Seat(name, n))
+        exchange = Exchange(p, Slot(), Slot(name, n))
         body = manifest(self.cluster, self.snapshot, exchange, self.templates.get(change.name))
         return msgspec.json.encode(body)
 

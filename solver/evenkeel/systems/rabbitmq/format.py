@@ -383,7 +383,7 @@ FORMAT = Format(
     encode=encode,
     left_out=left_out,
     carrier=CARRIER,
-    keeps_mended=True,
+    keeps_repairs=True,
     hint=hint,
     stranded="a queue changes its members by a majority of them: bring back nodes that hold it, "
     "and read again",

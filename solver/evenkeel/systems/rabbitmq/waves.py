@@ -59,13 +59,13 @@ def _calls(cluster: Cluster, vhost: str, change: Change) -> Iterator[Command]:
     for n in change.joins:
         yield from _changed(vhost, queue, names[n], "add_member", "true")
         about = f"queue {shown(queue)}: {shown(names[n])} has not caught up"
-        waits = _told(caught_up(vhost, queue, names[n]), "true", about)
+        waits = _request(caught_up(vhost, queue, names[n]), "true", about)
         waits.waits = True
         yield waits
     if leader(change) >= 0:
         leads = names[leader(change)]
         about = f"queue {shown(queue)}: {shown(leads)} is to lead it"
-        yield _told(transfer(vhost, queue, leads), "ok", about)
+        yield _request(transfer(vhost, queue, leads), "ok", about)
     for n in change.leaves:
         if n not in lost:
             yield from _changed(vhost, queue, names[n], "delete_member", "false")
@@ -73,16 +73,16 @@ def _calls(cluster: Cluster, vhost: str, change: Change) -> Iterator[Command]:
 
 def _changed(vhost: str, queue: str, node: str, verb: str, then: str) -> Iterator[Command]:
     """Yield what adds or deletes a member that is not there, or is, and sees that it was done."""
-    told = _told(
+    request = _request(
         has_member(vhost, queue, node), then,
         f"queue {shown(queue)}: after {verb} it is {then} that {shown(node)} is a member",
     )  # fmt: skip
     words = map(literal, ("--vhost", vhost, queue, node))
-    yield Command(["rabbitmq-queues", verb, *words], unless=told)
-    yield told
+    yield Command(["rabbitmq-queues", verb, *words], unless=request)
+    yield request
 
 
-def _told(expression: str, check: str, about: str) -> Command:
+def _request(expression: str, check: str, about: str) -> Command:
     """Return what evaluates an expression of Erlang."""
     return Command(["rabbitmqctl", "-q", "eval", literal(expression)], about, check=check)
 
@@ -111,7 +111,7 @@ def _vhost(cluster: Cluster) -> str:
 
 
 def leader(change: Change) -> int:
-    """Return who is made the leader; -1 where nobody is."""
+    """Return who is made the leader; -1 where none is."""
     return change.leads if change.leads != change.led else -1
 
 

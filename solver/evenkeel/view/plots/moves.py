@@ -172,8 +172,8 @@ def flows(
     ax.set_axis_off()
     total = int(found.count.sum())
     name = named([*cluster.topology.tiers, NODE_TIER][level_at(cluster, domains)])
-    said = f"{total:,} moves, {every.inside:,} of them within their {name}"
-    ax.set_title(plain(title) or said, loc="left", fontsize="medium")
+    caption = f"{total:,} moves, {every.inside:,} of them within their {name}"
+    ax.set_title(plain(title) or caption, loc="left", fontsize="medium")
     if total == 0:
         return ax
     ax.set_xlim(-0.32, 1.32)
@@ -216,8 +216,8 @@ def _draw(ax: "Axes", found: Flows, total: int, name: str) -> None:
         for top, size, label in zip(tops, sizes, names, strict=True):
             ax.add_patch(Rectangle((x, top), BLOCK, size, color=INK, linewidth=0))
             beside = -0.015 if side == "right" else 1.015
-            said = f"{named(label)} · {round(size * total):,}"
-            ax.text(beside, top + size / 2.0, said, ha=side, va="center", fontsize="small")
+            caption = f"{named(label)} · {round(size * total):,}"
+            ax.text(beside, top + size / 2.0, caption, ha=side, va="center", fontsize="small")
     ax.text(-0.015, -0.03, f"from {name}", ha="right", va="bottom", color=INK, fontsize="small")
     ax.text(1.015, -0.03, f"to {name}", ha="left", va="bottom", color=INK, fontsize="small")
     start, end = left.copy(), right.copy()

@@ -202,8 +202,8 @@ def _finish(ax: "Axes", alive: NDArray[np.bool_]) -> None:
     ax.set_ylim(bottom=0.0)
     many = int(alive.sum()) > MOST_BARS
     dead = len(alive) - int(alive.sum())
-    said = "nodes alive, each curve from the fullest" if many else "node"
-    ax.set_xlabel(f"{said} ({dead:,} dead, not shown)" if dead else said)
+    caption = "nodes alive, each curve from the fullest" if many else "node"
+    ax.set_xlabel(f"{caption} ({dead:,} dead, not shown)" if dead else caption)
     legend(ax)
 
 

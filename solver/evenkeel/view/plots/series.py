@@ -179,7 +179,7 @@ TOO_NEAR = 0.025
 NUMBER_ROW = 10.0
 """Points that a row of numbers is high."""
 
-MOST_SAID = 60
+MOST_LETTERS = 60
 """Letters of what happened."""
 
 HEADROOM = 0.14
@@ -427,8 +427,10 @@ def _mark(ax: "Axes", events: Sequence[tuple[float, str]], unit: float) -> None:
         )  # fmt: skip
     # no line of the picture passes behind the numbers
     ax.set_ylim(low, high + HEADROOM * (high - low))
-    said = [f"{number} {named(name, MOST_SAID)}" for number, (_, name) in enumerate(events, 1)]
-    ax.set_xlabel("\n".join([ax.get_xlabel(), *_lines(said, letters_across(ax))]))
+    caption = [
+        f"{number} {named(name, MOST_LETTERS)}" for number, (_, name) in enumerate(events, 1)
+    ]
+    ax.set_xlabel("\n".join([ax.get_xlabel(), *_lines(caption, letters_across(ax))]))
 
 
 def _lines(entries: Sequence[str], letters: int) -> list[str]:
@@ -457,7 +459,7 @@ def trace(
     Parameters
     ----------
     progress : sequence of Progress
-        What the callback was told, in order: pass ``callback=told.append`` to ``solve``.
+        What the callback received, in order: pass ``callback=steps.append`` to ``solve``.
     figure : "cost" or "moves", optional
         What is drawn: what each stage brings down, in its own unit, or the moves so far.
     ax : matplotlib.axes.Axes, optional
@@ -473,8 +475,8 @@ def trace(
 
     Examples
     --------
-    >>> told = [Progress("level", 10, 0.1, 2, 0.5), Progress("walk", 20, 0.2, 3, 0.1)]
-    >>> trace(told, "moves").get_ylabel()
+    >>> steps = [Progress("level", 10, 0.1, 2, 0.5), Progress("walk", 20, 0.2, 3, 0.1)]
+    >>> trace(steps, "moves").get_ylabel()
     'moves so far'
     """
     from matplotlib.ticker import EngFormatter

@@ -175,21 +175,21 @@ class RangeDecider(Decider):
         name = first_things.ACTIONS[step.action]
         voters, others = self._held(partition)
         target, removed = int(step.target), int(step.removed)
-        heir = self._heir(partition, voters, removed)
+        next_leader = self._next_leader(partition, voters, removed)
         if target in voters or target in others:
             roles = [(target, kernel.VOTER)]
             if removed >= 0:
                 roles.append((removed, kernel.NON_VOTER))
-            return Decision(partition, role=tuple(roles), lead=heir, reason=name)
+            return Decision(partition, role=tuple(roles), lead=next_leader, reason=name)
         return Decision(
             partition,
             add=((target, int(step.role)),) if target >= 0 else (),
             drop=(removed,) if removed >= 0 else (),
-            lead=heir,
+            lead=next_leader,
             reason=name,
         )
 
-    def _heir(self, partition: int, voters: list[int], removed: int) -> int:
+    def _next_leader(self, partition: int, voters: list[int], removed: int) -> int:
         """Return the next leaseholder after its replica is removed; -1 if another replica is."""
         holder = self._holder(partition)
         if removed < 0 or removed != holder:

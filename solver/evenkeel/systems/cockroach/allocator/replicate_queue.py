@@ -23,7 +23,7 @@ from evenkeel_kernels.cockroach.store_stats import tally_all
 
 @dataclass(eq=False)
 class ReplicateRun:
-    """Mends and moves the replicas of ranges, in place, as CockroachDB's queues would in time.
+    """Repairs and moves the replicas of ranges, in place, as CockroachDB's queues would in time.
 
     A pass looks at every range once, the most urgent first. The first passes do with each all that
     it needs; when none needs anything, the next move one replica of each for the sake of counts.

@@ -255,7 +255,7 @@ def _table(faults: FaultList, path: str, given: object) -> list[Conjunction]:
 
 
 def _check_signs(faults: FaultList, path: str, texts: Sequence[object]) -> None:
-    """Constraints without a sign are what old releases took for wishes; new ones refuse them."""
+    """Constraints without a sign were preferences in old releases; new ones refuse them."""
     for i, text in enumerate(texts):
         if isinstance(text, str) and text and text[0] not in "+-":
             faults.add(f"{path}[{i}]", text, "needs a + where it is required, a - where prohibited")

@@ -92,11 +92,11 @@ def helix_multiround(request: Request) -> Outcome:
     """Place every group by MultiRoundCRUSH."""
     options, clock = request.options, Clock(request)
     assert isinstance(options, MultiRound)
-    if options.mended:
+    if options.repaired:
 
         def repaired_one(resource: Resource, tree: Tree) -> Answer:
             clock.ask()
-            return _mended_multiround(resource, tree)
+            return _repaired_multiround(resource, tree)
 
         return _outcome(request, options, clock, options.zone, _one_by_one(repaired_one))
     place = _one_by_one(_as_is(clock.before(multiround)))
@@ -109,10 +109,10 @@ def helix_crushed(request: Request) -> Outcome:
     assert isinstance(options, Crushed)
     bases: dict[object, Base] = {
         "crush": crush,
-        "multiround": repaired.multiround_anywhere if options.mended else multiround,
+        "multiround": repaired.multiround_anywhere if options.repaired else multiround,
     }
     base = bases[options.base] if isinstance(options.base, str) else options.base
-    if options.mended:
+    if options.repaired:
         place = _all_together(clock.before(base))
         return _outcome(request, options, clock, options.zone, place)
 
@@ -159,7 +159,7 @@ def _as_is(strategy: Base) -> Callable[[Resource, Tree], Answer]:
     return one
 
 
-def _mended_multiround(resource: Resource, tree: Tree) -> Answer:
+def _repaired_multiround(resource: Resource, tree: Tree) -> Answer:
     try:
         placed = repaired.multiround_anywhere(resource.partitions, tree, resource.states)
     except NotEnoughZones as reason:

@@ -55,7 +55,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Mended:
+class Repaired:
     """The placement of all groups.
 
     Parameters
@@ -71,7 +71,7 @@ class Mended:
     short: tuple[tuple[int, int], ...]
 
 
-def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) -> Mended:
+def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) -> Repaired:
     """Place all groups by CRUSH-ed, dealt as one.
 
     Examples
@@ -270,7 +270,7 @@ def _rehome(groups: Sequence[Group], tree: Tree, hands: Hands, lists: Lists) -> 
         begin = end
 
 
-def _parted(groups: Sequence[Group], lists: Lists, nodes: NDArray[np.int64]) -> Mended:
+def _parted(groups: Sequence[Group], lists: Lists, nodes: NDArray[np.int64]) -> Repaired:
     """Give each group its own lists."""
     placed, short, begin = [], [], 0
     for g, group in enumerate(groups):
@@ -279,4 +279,4 @@ def _parted(groups: Sequence[Group], lists: Lists, nodes: NDArray[np.int64]) -> 
         placed.append(crushed.renumbered(own, nodes))
         short += [(g, int(p)) for p in np.flatnonzero((own < 0).any(axis=1))]
         begin = end
-    return Mended(tuple(placed), tuple(short))
+    return Repaired(tuple(placed), tuple(short))

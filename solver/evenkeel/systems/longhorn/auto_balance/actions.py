@@ -118,7 +118,7 @@ class Action:
 
     def __str__(self) -> str:
         held = ", ".join(f"{host} {count}" for host, count in self.on_hosts.items()) or "none"
-        lines = [f"{self.volume} ({held}): {self._said()}"]
+        lines = [f"{self.volume} ({held}): {self._describe()}"]
         if self.tier:
             lines.append(f"  tier {self.tier}")
         if self.candidates:
@@ -129,7 +129,7 @@ class Action:
         lines += [f"  {count} disks: {reason}" for reason, count in self.kept_out.items()]
         return "\n".join(lines)
 
-    def _said(self) -> str:
+    def _describe(self) -> str:
         if self.kind == "nothing":
             return f"nothing to do: {self.why}"
         if self.kind == "add":

@@ -155,7 +155,7 @@ class Search:
                 easy = middle
 
     def _repaired(self) -> tuple[Outcome, Point]:
-        """Mend what must be; where the limits do not allow all of it, as many volumes as they do.
+        """Repair what must be repaired, or as many volumes as the limits allow.
 
         Volumes that lack replicas or have some under eviction come first, then those with the least
         to copy.
@@ -178,7 +178,7 @@ class Search:
         order = order[moves[order] > 0]
         fits = (np.cumsum(data[order]) <= most_bytes) & (np.cumsum(moves[order]) <= most_moves)
         left = pinned(self.problem, ~np.isin(placement.owner, order[fits]))
-        outcome, point = self._tried(left, self._mended_zones(left), None, limits)
+        outcome, point = self._tried(left, self._repaired_zones(left), None, limits)
         return replace(outcome, stop_reason="limits"), point
 
     def _banned(self, replicas: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -190,9 +190,9 @@ class Search:
 
     @cached_property
     def _start(self) -> Placement:
-        return self._mended_zones(self.problem)
+        return self._repaired_zones(self.problem)
 
-    def _mended_zones(self, problem: Cluster) -> Placement:
+    def _repaired_zones(self, problem: Cluster) -> Placement:
         """Return a placement with required moves to other zones; it does not balance."""
         first = replace(problem, rules=tuple(zones_first(rule) for rule in problem.rules))
         asked = self._asked(first, problem.placement, Goals(level=None), Limits())

@@ -253,8 +253,8 @@ def cluster_of(
     -------
     Cluster
         With dimensions ``bytes`` (actual) and ``nominal``, levels ``zone`` and ``host``, and a
-        ``System`` as its ``native``. Nobody leads. Volumes' anti-affinity, selectors and settings
-        are rules of it.
+        ``System`` as its ``native``. No replica leads. Volumes' anti-affinity, selectors and
+        settings are rules of it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The outlook of a scenario: what comes of it, as figures and as a row of a table."""
+"""The result of a scenario: what comes of it, as figures and as a row of a table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from evenkeel.studies.flat import flat, unflat
 from evenkeel.studies.job import Failure
 from evenkeel.verdict import Status
 
-NOBODY = read_only(np.zeros(0, np.int32))
-NOTHING_KNOWN = Survival(NOBODY, NOBODY, NOBODY)
+NO_PARTITIONS = read_only(np.zeros(0, np.int32))
+NOTHING_KNOWN = Survival(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
 
 LEVELS, SURVIVALS = ("level", "fullest"), ("before", "after")
 """Fields of arrays, and fields of lists of partitions."""
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class ScenarioResult:
     """What comes of one scenario. D dimensions.
 
     Parameters
@@ -59,7 +59,7 @@ class Outlook:
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
-    >>> found = ek.sweep(c, "node").outlook("node n0")
+    >>> found = ek.sweep(c, "node").scenario("node n0")
     >>> found.status, found.fits, found.moves, found.fullest.tolist()
     ('optimal', True, 2, [0.5])
     """
@@ -92,7 +92,7 @@ class Outlook:
         for name in LEVELS:
             state[name] = unflat(state[name], np.float64)
         for name in SURVIVALS:
-            lists = [unflat(each, np.int32) if len(each) else NOBODY for each in state[name]]
+            lists = [unflat(each, np.int32) if len(each) else NO_PARTITIONS for each in state[name]]
             state[name] = Survival(*lists)
         self.__dict__.update(state)
 
@@ -155,10 +155,10 @@ class Row(NamedTuple):
     under_replicated: float | None
 
 
-def unknown_outlook(cluster: Cluster, answer: Failure | None) -> Outlook:
+def unknown_result(cluster: Cluster, answer: Failure | None) -> ScenarioResult:
     """Say that nothing is known of a scenario, and why."""
     unknown = read_only(np.full(len(cluster.dimensions), np.nan))
-    return Outlook(
+    return ScenarioResult(
         status="not run" if answer is None else "failed",
         message="The sweep was ended before." if answer is None else answer.message,
         hard=0, level=unknown, fullest=unknown, moves=0, moves_at_least=0, leader_changes=0,
