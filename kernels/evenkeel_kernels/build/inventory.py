@@ -14,6 +14,7 @@ import numba
 from numba.core import event
 
 import evenkeel_kernels
+from evenkeel_kernels.build import shipped
 from evenkeel_kernels.build.jit import backend
 
 
@@ -21,12 +22,14 @@ class Inventory(NamedTuple):
     """The kernels of this installation.
 
     ``kept`` of all ``kernels`` are compiled and on disk below ``folder`` for this ``processor`` and
-    the sources as they are; ``folder`` is empty where nothing can be kept, or with JIT off.
+    the sources as they are, or shipped; ``folder`` is empty where nothing can be kept, or with JIT
+    off. ``shipped`` names the file of compiled kernels that serves here, or says why none does.
     """
 
     kernels: int
     kept: int
     folder: str
+    shipped: str
     processor: str
     jit: bool
 
@@ -58,6 +61,7 @@ def inventory() -> Inventory:
         kernels=len(kernels),
         kept=sum(map(backend.is_kept, kernels)),
         folder=_above({*map(backend.folder, kernels)} - {""}),
+        shipped=shipped.reason() or shipped.NAME,
         processor=backend.processor(),
         jit=not settings.DISABLE_JIT,
     )

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import event
 
+from evenkeel_kernels.build.shipped import before_compiling
 from evenkeel_kernels.build.warning import KernelCacheWarning, warn_once
 
 try:
@@ -213,6 +215,7 @@ def _kept(function: F, compiled: Any) -> F:
     """Give a compiled function its place on disk; with JIT off there is nothing to keep."""
     if compiled is function:
         return function
+    compiled.of_kernels = True
     try:
         backend.keep(compiled, function)
     except RuntimeError:
@@ -220,3 +223,18 @@ def _kept(function: F, compiled: Any) -> F:
             warn_once()
     kernel: F = compiled
     return kernel
+
+
+class _Watching(event.Listener):
+    """Has the reason logged before a kernel is compiled, or an error raised."""
+
+    def on_start(self, told: Any) -> None:
+        compiled = told.data["dispatcher"]
+        if hasattr(compiled, "of_kernels"):
+            before_compiling(f"{compiled.py_func.__module__}.{compiled.py_func.__name__}")
+
+    def on_end(self, told: Any) -> None:
+        """Nothing to do."""
+
+
+event.register("numba:compile", _Watching())

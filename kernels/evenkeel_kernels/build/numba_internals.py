@@ -6,8 +6,9 @@ Importing it with another version, or one that lacks a name used here, is an `Im
 """
 
 import contextlib
+import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,9 +26,13 @@ from numba.core.caching import (
 )
 from numba.core.codegen import JITCodeLibrary, ll  # type: ignore[attr-defined]
 from numba.core.compiler import Compiler
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
+from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
 
+from evenkeel_kernels.build import shipped
 from evenkeel_kernels.build.cache_key import imports_digest
 from evenkeel_kernels.build.compile_lock import LOCKING, CompileLock
 from evenkeel_kernels.build.tuple_pointers import TuplePointer as TuplePointer
@@ -165,12 +170,29 @@ def _stamp(locator: Any, function: Callable[..., object]) -> tuple[object, ...]:
     return locator.get_source_stamp(), _imported(module), module, settings.BOUNDSCHECK
 
 
+class Nowhere(UserProvidedCacheLocator):
+    """The place of kernels where no folder can be written: they load what is shipped."""
+
+    PLACE = str(Path(__file__, "none"))
+    """A folder that nobody can make."""
+
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        return self.PLACE
+
+    @classmethod
+    def from_function(cls, function: Callable[..., object], file: str) -> Any:
+        """Return the place of a function of a file."""
+        return cls(function, file) if Path(file).exists() else None
+
+
 class KernelCacheImpl(CompileResultCacheImpl):
     """Loads the machine code of a kernel; what only a compilation needs is left packed."""
 
     _locator_classes: list[type[object]] = [  # noqa: RUF012 (numba declares it so)
         *map(_or_readable, (UserProvidedCacheLocator, InTreeCacheLocator, UserWideCacheLocator)),
         *CompileResultCacheImpl._locator_classes[3:],
+        Nowhere,
     ]
 
     def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
@@ -187,7 +209,7 @@ class KernelCacheImpl(CompileResultCacheImpl):
         packed = name, kind, (machine_code, _nothing())
         result = super().rebuild(target_context, (packed, *payload[1:]))
         library = result.library
-        library._shared_module = None
+        library._shared_module, library.packed_code = None, bitcode
 
         def unpacked() -> Any:
             if library._shared_module is None:
@@ -214,6 +236,11 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         stamp = _stamp(self._impl.locator, function)
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, stamp)
+        code = function.__code__
+        closed_over = [cell.cell_contents for cell in function.__closure__ or ()]
+        self._key = shipped.half_key(
+            (function.__qualname__, code.co_firstlineno, code.co_code, closed_over, stamp)
+        )
         self.lock = CompileLock(self._cache_path, self._impl.filename_base)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -231,11 +258,33 @@ class KernelCache(FunctionCache):
             # what numba does first, listing all that it can compile, only compiling needs
             rtsys.initialize(target_context)
             with self._guard_against_spurious_io_errors():
-                return self._load_overload(sig, target_context)
+                kept = self._load_overload(sig, target_context)
         except Exception:
             with contextlib.suppress(OSError):
                 self.flush()
+            kept = None
+        # what is shipped lacks the code that a kernel which is being compiled would copy
+        if kept is not None or len(_compiling) > 1:
+            return kept
+        try:
+            packed = shipped.read(self._key, shipped.half_key(tuple(sig)))
+            found = packed and self._impl.rebuild(target_context, pickle.loads(packed))
+            return found if found and tuple(found.signature.args) == tuple(sig) else None
+        except Exception:  # a file that is damaged is as none
             return None
+
+    def packed(self) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """Return the two halves of the key and the packed code of each form as it is shipped.
+
+        Neither annotations, which hold paths, nor the code that other kernels copy are in it. Parts
+        of kernels, which are nothing else, are left out.
+        """
+        for (arguments, target, _), name in self._cache_file._load_index().items():
+            (library, kind, (machine_code, _)), *rest = self._cache_file._load_data(name)
+            if target == _target() and rest[0].llvm_cpython_wrapper_name.encode() in machine_code:
+                rest[5] = ""
+                payload = ((library, kind, (machine_code, b"")), *rest)
+                yield self._key, shipped.half_key(tuple(arguments)), dumps(payload)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled kernel; a full or vanished disk does not stop the caller."""
@@ -245,7 +294,9 @@ class KernelCache(FunctionCache):
             warn_once()
 
     def holds(self) -> bool:
-        """Whether anything is kept that was compiled for this processor from these sources."""
+        """Whether anything is kept or shipped for this processor from these sources."""
+        if shipped.holds(self._key):
+            return True
         try:
             return any(key[1] == _target() for key in self._cache_file._load_index())
         except Exception:  # an index that somebody cut short holds nothing
@@ -268,15 +319,34 @@ _digests: dict[str, tuple[object, bytes]] = {}
 def keep(compiled: Any, function: Callable[..., object]) -> None:
     """Give a compiled function its place on disk; RuntimeError where no folder will do."""
     kernels = KernelCache(function)
-    compile_or_load = compiled.compile
+    compile_or_load, add_overload = compiled.compile, compiled.add_overload
 
     def compile_once(signature: Any) -> Any:
-        try:
-            return compile_or_load(signature)
-        finally:  # whoever waits for it finds it on disk now
-            kernels.lock.release()
+        with global_compiler_lock:
+            _compiling.append(compiled)
+            try:
+                form = tuple(normalize_signature(signature)[0])
+                known = compiled.overloads.get(form)
+                if len(_compiling) > 1 and known is not None and not _has_code(known.library):
+                    # Python goes on calling what was shipped
+                    del compiled.overloads[form]
+                    compiled.add_overload = lambda made: compiled.overloads.update({form: made})
+                return compile_or_load(signature)
+            finally:  # other processes that wait for it find it on disk now
+                compiled.add_overload = add_overload
+                _compiling.pop()
+                kernels.lock.release()
 
     compiled._cache, compiled.compile = kernels, compile_once
+
+
+_compiling: list[Any] = []
+"""Kernels being compiled or loaded, each for the one before it; guarded by numba's lock."""
+
+
+def _has_code(library: Any) -> bool:
+    """Whether a kernel has the code that other kernels copy; what is shipped has none."""
+    return getattr(library, "packed_code", True) != b""
 
 
 def is_kept(compiled: Any) -> bool:
@@ -296,7 +366,8 @@ def give_back(compiled: Any) -> None:
 
 def folder(compiled: Any) -> str:
     """Return where a kernel is kept; empty where it is not."""
-    return compiled._cache.cache_path if isinstance(compiled._cache, KernelCache) else ""
+    place = compiled._cache.cache_path if isinstance(compiled._cache, KernelCache) else ""
+    return "" if place == Nowhere.PLACE else place
 
 
 def processor() -> str:

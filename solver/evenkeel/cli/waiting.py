@@ -76,7 +76,9 @@ class Waiting:
         """Take word of a kernel about to be compiled; the first one is announced at once."""
         self._compiled += 1
         if self._compiled == 1 and not self._quiet:
-            self._say("compiling kernels (first run only) ...")
+            from evenkeel_kernels.build.shipped import why_compiled
+
+            self._say(f"compiling kernels (first run only, up to a minute): {why_compiled()} ...")
         self._text = f"compiling kernel {self._compiled}: {kernel}"
 
     def _show(self) -> None:

@@ -30,7 +30,7 @@ def versions() -> Mapping[str, str]:
     from evenkeel_kernels.build.inventory import inventory
 
     found = inventory()
-    kept = f"{found.kept} of {found.kernels} compiled and kept"
+    kept = f"{found.kept} of {found.kernels} compiled"
     return {
         "evenkeel": _version("evenkeel"),
         "python": f"{platform.python_version()} ({sys.implementation.name})",
@@ -40,6 +40,7 @@ def versions() -> Mapping[str, str]:
         "cores": str(os.cpu_count() or "unknown"),
         "threading": "kernels run in the thread that calls them, without the interpreter's lock",
         "kernels": kept if found.jit else "not compiled: NUMBA_DISABLE_JIT is set",
+        "shipped kernels": found.shipped,
         "kernel folder": found.folder or "none: no folder can be written, and none holds any",
     }
 
@@ -51,8 +52,8 @@ def warmup(
     """Compile the kernels that methods need, and keep them, so that no solve waits for it.
 
     Every method is taken through small clusters of every kind that it may meet: rules, roles,
-    groups, lost nodes, tight room, budgets, and, where it minimises, a ``Cost``. Processes that do
-    this at the same time share the work.
+    groups, lost nodes, tight room, budgets, and, where it minimises, a ``Cost``; ``balance`` with
+    plans for its answers. Processes that do this at the same time share the work.
 
     Parameters
     ----------
@@ -85,6 +86,7 @@ def warmup(
     from evenkeel.install.warmup_cases import WORK, rehearsals
     from evenkeel.methods.registry import METHODS, find
     from evenkeel.model.goals import Goals
+    from evenkeel.planning.planner import plan
     from evenkeel.session.session import HeldCluster
     from evenkeel.solving import solve
     from evenkeel_kernels.build.inventory import Compiled, on_compile
@@ -105,6 +107,8 @@ def warmup(
                     one.cluster, name, goals=one.goals, options=one.options, limits=one.limits,
                     work_limit=WORK,
                 )  # fmt: skip
+                if name == "balance":
+                    plan(one.cluster, result)
                 held = HeldCluster(one.cluster.with_placement(result.placement))
                 lost = np.zeros(1, np.int32)
                 held.lose(name, lost, Goals(level=None))

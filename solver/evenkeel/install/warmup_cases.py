@@ -216,25 +216,36 @@ def _zones(*each: Any) -> Callable[[], Iterator[Rehearsal]]:
     """Zones of equal nodes, all up and then two down, with each of some options."""
 
     def of() -> Iterator[Rehearsal]:
-        cluster = Cluster.from_arrays(
-            capacity=np.full((16, 1), 64.0),
-            load=np.ones((64, 1)),
-            dimensions=("disk",),
-            node_names=[f"h{n // 4}-{n % 4}" for n in range(16)],
-            domains={"zone": [f"z{n // 4}" for n in range(16)]},
-            spread={"zone": 1},
-            replicas=3,
-            group=np.repeat([0, 1], 32),
-            group_names=["a", "b"],
-            partition_names=[f"{group}_{p}" for group in "ab" for p in range(32)],
+        cluster = _equal_nodes(
+            domains={"zone": [f"z{n // 4}" for n in range(16)]}, spread={"zone": 1}
         )
-        alive = np.arange(len(cluster.nodes)) >= 2
+        alive = np.arange(16) >= 2
         down = replace(cluster.nodes, alive=alive, accepts=alive, keeps=alive)
         for chosen in each:
             yield Rehearsal(cluster, Goals(level=None), chosen)
             yield Rehearsal(replace(cluster, nodes=down), Goals(level=None), chosen)
 
     return of
+
+
+def _zones_or_none() -> Iterator[Rehearsal]:
+    """Zones of equal nodes, and nodes each of which is a zone of its own."""
+    yield from _zones(None)()
+    yield Rehearsal(_equal_nodes(), Goals(level=None))
+
+
+def _equal_nodes(**more: Any) -> Cluster:
+    return Cluster.from_arrays(
+        capacity=np.full((16, 1), 64.0),
+        load=np.ones((64, 1)),
+        dimensions=("disk",),
+        node_names=[f"h{n // 4}-{n % 4}" for n in range(16)],
+        replicas=3,
+        group=np.repeat([0, 1], 32),
+        group_names=["a", "b"],
+        partition_names=[f"{group}_{p}" for group in "ab" for p in range(32)],
+        **more,
+    )
 
 
 def _devices() -> Iterator[Rehearsal]:
@@ -295,7 +306,7 @@ CASES: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
     "expanded": _expanded,
     "small": _small,
     "placed": _placed,
-    "zones": _zones(None),
+    "zones": _zones_or_none,
     "zones_or_repaired_multiround": _zones(None, options.MultiRound(repaired=True)),
     "zones_or_repaired_crushed": _zones(None, options.Crushed(repaired=True)),
     "devices": _devices,

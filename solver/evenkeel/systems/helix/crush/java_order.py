@@ -16,14 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import jit
+from evenkeel_kernels.helix.java_order import by_bucket, shuffle
 
 SMALLEST = 16
 """Buckets of a new ``HashMap``."""
-
-MULTIPLIER = np.uint64(0x5DEECE66D)
-INCREMENT = np.uint64(0xB)
-STATE = np.uint64((1 << 48) - 1)
 
 
 def grown_capacity(count: int) -> int:
@@ -83,7 +79,7 @@ def map_order(hashes: NDArray[np.int32], capacity: int | None = None) -> NDArray
     >>> map_order(np.array([17, 16, 1], np.int32)).tolist()
     [1, 0, 2]
     """
-    return _by_bucket(hashes, capacity or grown_capacity(hashes.size))
+    return by_bucket(hashes, capacity or grown_capacity(hashes.size))
 
 
 def set_orders(first: NDArray[np.int64], hashes: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -138,44 +134,4 @@ def shuffled_lists(first: NDArray[np.int64], seeds: NDArray[np.int32]) -> NDArra
     >>> shuffled_lists(np.array([0, 5, 7]), np.array([42, 0], np.int32)).tolist()
     [1, 2, 3, 4, 0, 5, 6]
     """
-    return _shuffle(first, seeds)
-
-
-@jit
-def _by_bucket(hashes: NDArray[np.int32], capacity: int) -> NDArray[np.int64]:
-    count = hashes.size
-    mask = np.uint32(capacity - 1)
-    bucket = np.empty(count, np.uint32)
-    first = np.zeros(capacity + 1, np.int64)
-    for i in range(count):
-        word = np.uint32(hashes[i])
-        bucket[i] = (word ^ (word >> np.uint32(16))) & mask
-        first[bucket[i] + 1] += 1
-    for b in range(capacity):
-        first[b + 1] += first[b]
-    order = np.empty(count, np.int64)
-    for i in range(count):
-        order[first[bucket[i]]] = i
-        first[bucket[i]] += 1
-    return order
-
-
-@jit
-def _shuffle(first: NDArray[np.int64], seeds: NDArray[np.int32]) -> NDArray[np.int64]:
-    order = np.arange(first[-1])
-    for s in range(seeds.size):
-        state = (np.uint64(seeds[s]) ^ MULTIPLIER) & STATE
-        for i in range(first[s + 1] - first[s] - 1, 0, -1):
-            bound = i + 1
-            while True:
-                state = (state * MULTIPLIER + INCREMENT) & STATE
-                drawn = np.int64(state >> np.uint64(17))
-                if bound & (bound - 1) == 0:
-                    j = (bound * drawn) >> 31
-                    break
-                j = drawn % bound
-                if drawn - j + bound - 1 < 1 << 31:
-                    break
-            here, there = first[s] + i, first[s] + j
-            order[here], order[there] = order[there], order[here]
-    return order
+    return shuffle(first, seeds)
