@@ -244,7 +244,10 @@ def _excesses(request: Request, found: Found) -> Iterator[str]:
         asked = "its capacity"
         if tolerance is not None and bounds.even[worst, d] > 0.0:
             asked = f"its target, {above_what(cluster, bounds, worst, d, tolerance)}"
-        yield f"{name} of {cluster.nodes.names[worst]} is {over[worst, d] - 1.0:.2%} above {asked}"
+        by = f"{over[worst, d] - 1.0:.2%} above {asked}"
+        if bounds.target[worst, d] <= 0.0:
+            by = f"above {asked}, which leaves room for none"
+        yield f"{name} of {cluster.nodes.names[worst]} is {by}"
     has_floor = bounds.floor > 0.0
     short = np.where(has_floor, 1.0 - level.loads / np.where(has_floor, bounds.floor, 1.0), 0.0)
     for d, name in enumerate(cluster.dimensions):

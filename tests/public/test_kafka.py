@@ -223,6 +223,17 @@ class TestWishes:
         assert all({rack[b] for b in row} == {*"abc"} for row in there.values())
         assert case.run("solve", "described.txt", "--replicas", "orders").code == 2
 
+    def test_fewer_replicas_than_must_be_in_sync_break_no_rule(self, public):
+        case = public("kafka/more-replicas")
+        files = ("described.txt", "racks.txt")
+        told = case.run("solve", *files, "--replicas", "orders=3", "--level", "none", "--json")
+        assert (told.code, told.json["moves"]) == (0, 12)
+        assert "min.insync.replicas in topics tmp" in told.err
+        cluster = ek.read([case.path(name) for name in files])
+        least = dict(zip(cluster.partitions.names, cluster.partitions.min_active, strict=True))
+        assert (least["tmp-0"], least["orders-0"]) == (1, 2)
+        assert case.run("plan", *files, "--replicas", "orders=3", "-o", "move").code == 0
+
     def test_brokers_are_level_though_topics_are_not(self, public):
         case = public("kafka/topics-spread")
         told = case.run(

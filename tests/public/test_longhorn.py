@@ -48,8 +48,23 @@ class TestNodeDown:
 
 
 def test_an_eviction_that_has_no_place(public):
-    answer = solved(public("longhorn/eviction-without-a-place"))
+    case = public("longhorn/eviction-without-a-place")
+    answer = solved(case)
     assert answer.json["status"] == "infeasible"
+    told = case.run("solve", "longhorn.json")
+    assert "2 spread host 1, 1 must be emptied" in told.text  # not the zones, which are soft
+
+
+def test_a_plan_says_what_its_target_lacks(public):
+    case = public("longhorn/eviction-without-a-place")
+    told = case.run("plan", "longhorn.json")
+    assert told.code == 4
+    assert "the target is infeasible. Proven: no placement meets the hard rules" in told.text
+    figures = case.run("plan", "longhorn.json", "--json").json
+    assert figures["verdict"] == figures["target"] != ""
+    assert public("longhorn/single-replicas").run("plan", "longhorn.json", "--json").json[
+        "target"
+    ] == ""  # fmt: skip
 
 
 def test_single_replicas_are_at_rest(public):
@@ -59,8 +74,10 @@ def test_single_replicas_are_at_rest(public):
 
 @pytest.mark.parametrize("method", ["balance", "longhorn"])
 def test_one_of_two_replicas_goes_to_the_other_node(public, method):
-    answer = solved(public("longhorn/two-large-replicas-on-one-node"), "--method", method)
-    assert answer.json["moves"] == 1
+    case = public("longhorn/two-large-replicas-on-one-node")
+    assert solved(case, "--method", method).json["moves"] == 1
+    told = case.run("solve", "longhorn.json", "--method", method)
+    assert "inf%" not in told.text
 
 
 def test_a_volume_attached_to_a_node_that_was_removed(public):

@@ -172,28 +172,34 @@ def blocked_nodes(
         for text in demands.voters_require:
             mark(~nodes_that_meet(cluster, [text]), f"voters require {text}")
     allowed = scope.open[scope.rule[partition]]
-    for limit in demands.limits:
-        row = topology.tier_index(limit.tier)
-        domain = topology.domain_with_nodes[row]
-        taken = domain[other_nodes]
-        taken = taken[taken >= 0]
-        width = int(topology.domain_count[row])
-        count = np.bincount(taken, minlength=width)
-        strength = "" if limit.hard else " (soft)"
-        reason = f"{limit.kind} {limit.tier} {limit.amount}{strength}"
-        at = np.append(count, 0)[domain]  # a node in no domain finds none there
-        if limit.kind == "spread":
-            mark((domain >= 0) & (at >= limit.amount), reason)
-        elif limit.kind == "max_domains":
-            mark((at == 0) & ((count > 0).sum() >= limit.amount), reason)
-        elif limit.kind == "min_domains":
-            reached = (count > 0).sum() + (at == 0)
-            missing = int((placement.node[start:end] < 0).sum()) - int(here < 0)
-            mark(reached + missing < limit.amount, reason)
-        else:
-            eligible = np.unique(domain[allowed & (domain >= 0)])
-            least = count[eligible].min() if len(eligible) else 0
-            mark(at + 1 - least > limit.amount, reason)
+
+    def mark_limits(*, hard: bool) -> None:
+        for limit in demands.limits:
+            if limit.hard != hard:
+                continue
+            row = topology.tier_index(limit.tier)
+            domain = topology.domain_with_nodes[row]
+            taken = domain[other_nodes]
+            taken = taken[taken >= 0]
+            width = int(topology.domain_count[row])
+            count = np.bincount(taken, minlength=width)
+            strength = "" if limit.hard else " (soft)"
+            reason = f"{limit.kind} {limit.tier} {limit.amount}{strength}"
+            at = np.append(count, 0)[domain]  # a node in no domain finds none there
+            if limit.kind == "spread":
+                mark((domain >= 0) & (at >= limit.amount), reason)
+            elif limit.kind == "max_domains":
+                mark((at == 0) & ((count > 0).sum() >= limit.amount), reason)
+            elif limit.kind == "min_domains":
+                reached = (count > 0).sum() + (at == 0)
+                missing = int((placement.node[start:end] < 0).sum()) - int(here < 0)
+                mark(reached + missing < limit.amount, reason)
+            else:
+                eligible = np.unique(domain[allowed & (domain >= 0)])
+                least = count[eligible].min() if len(eligible) else 0
+                mark(at + 1 - least > limit.amount, reason)
+
+    mark_limits(hard=True)
     _mark_terms(cluster, placement, demands, replica, others, mark)
     limit_of = nodes.max_replicas
     held = np.bincount(placement.node[placement.node >= 0], minlength=len(nodes))
@@ -215,6 +221,7 @@ def blocked_nodes(
         size = float(_own_load(cluster, placement, replica)[at]) if at >= 0 else 0.0
         for reason, closed in spent.closes(cluster, size):
             mark(closed & ~stays, reason)
+    mark_limits(hard=False)  # they give way, so whatever else keeps a replica off is the reason
     return verdict, reasons
 
 

@@ -65,10 +65,11 @@ def report_plan(
     certificate: Certificate,
     *,
     beyond: Sequence[str] = (),
+    lacking: str = "",
     width: int = WIDTH,
     styled: bool = False,
 ) -> str:
-    """Report a plan, what its check found, and the limits that it is ``beyond``."""
+    """Report a plan, its check, the limits that it is ``beyond``, what its target is ``lacking``."""
     caption = "✓ safe at every step" if certificate.ok else "✗ not safe"
     if beyond:
         safe = ", but safe at every step" if certificate.ok else ", and not safe"
@@ -78,12 +79,15 @@ def report_plan(
         blocked = f" · {counted(plan.astray, 'partition')} short of the target"
     if plan.regressions:
         blocked += " · its end breaks rules"
+    if lacking:
+        blocked += " · the target falls short"
     colour = "red" if caption[0] == "✗" else "yellow" if blocked else "green"
     stranded = unavailable_message(plan.cluster)
     parts: list[Line | Table] = [
         Line(f"Evenkeel · plan · {caption}{blocked}", f"bold {colour}"),
         Line(summary(plan)),
         Line(held_to(plan), "dim"),
+        *([Line(f"! the target is {lacking}")] if lacking else []),
         *([Line(f"! {stranded}")] if stranded else []),
     ]
     if len(plan):

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 SUFFIX = ".json"
 """How the file of a plan ends; anything else is the name of a folder."""
 
-UNPLACED = "not every replica has a place"
-
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -116,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         cluster = read_cluster(arguments, waiting)
         check_carrier(cluster, arguments.out)
         chosen = None if arguments.explain is None else index_of(cluster, arguments.explain)
-        target, short = _target(cluster, arguments, waiting, stopping)
+        target, short, lacking = _target(cluster, arguments, waiting, stopping)
         waiting.doing("planning")
         found = plan(cluster, target, throttle=throttle, protocol=protocol_of(cluster, arguments))
         waiting.doing("checking")
@@ -130,10 +128,10 @@ def run(arguments: argparse.Namespace) -> int:
     code = BROKEN if beyond else code_of_plan(found, certificate)
     if short and code != BROKEN:
         code = short
-    verdict = UNPLACED if short else verdict_of_plan(found, certificate, beyond)
+    verdict = lacking if short else verdict_of_plan(found, certificate, beyond)
 
     def text() -> str:
-        sentence = report_plan(found, certificate, beyond=beyond, **page())
+        sentence = report_plan(found, certificate, beyond=beyond, lacking=lacking, **page())
         if beyond:
             return f"{sentence}\nnothing written\n"
         if explained is not None:
@@ -144,7 +142,9 @@ def run(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
 
     def figures() -> dict[str, Any]:
-        figures: dict[str, Any] = {"verdict": verdict, "written": [*map(str, written)]}
+        figures: dict[str, Any] = {
+            "verdict": verdict, "target": lacking, "written": [*map(str, written)]
+        }  # fmt: skip
         figures |= {} if explained is None else {"explained": str(explained).splitlines()}
         return figures_of_plan(found, certificate, beyond) | figures
 
@@ -315,11 +315,12 @@ def protocol_of(cluster: "Cluster", arguments: argparse.Namespace) -> str:
 
 def _target(
     cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
-) -> tuple["Placed | Placement", int]:
-    """Return where everything should be, and the exit code if not every replica has a place."""
+) -> tuple["Placed | Placement", int, str]:
+    """Return where everything should be, the exit code if that breaks rules, and what it lacks."""
     if arguments.target is None:
         result = solved(cluster, arguments, waiting, stopping)
-        return result, DONE if result.audit.ok else code_of(result.status)
+        lacking = "" if result.success else f"{result.status}. {result.message}"
+        return result, DONE if result.audit.ok else code_of(result.status), lacking
     from evenkeel.systems.plans.targets import target_by_name
     from evenkeel.systems.registry import read
 
@@ -327,7 +328,7 @@ def _target(
     wanted = read(arguments.target)
     target = target_by_name(cluster, wanted)
     note_left_alone(arguments, cluster, wanted, "the target", "stay where they are")
-    return target, DONE
+    return target, DONE, ""
 
 
 def note_left_alone(

@@ -23,6 +23,7 @@ from evenkeel.systems.kafka.documents import (
 from evenkeel.systems.kafka.findings import Findings
 from evenkeel.systems.kafka.log_dirs import Held, held
 from evenkeel.systems.kafka.missing import (
+    NAMED,
     Missing,
     any_failed,
     as_native,
@@ -79,9 +80,6 @@ def read(
         "partition_names": names,
         "group": rows.topic if len(names) else None,
         "group_names": rows.topics,
-        "min_active": np.array([rows.min_in_sync.get(t, 0) for t in rows.topics], np.int32)[
-            rows.topic
-        ],
         "native_format": NAME,
     }
     missing = Missing()
@@ -93,6 +91,7 @@ def read(
     state = settled(rows, listed, up)
     note_reassigned(missing, state, rows, names, up)
     given |= _placement(state, node, given["alive"], _without_source(rows, up))
+    given["min_active"] = _least_in_sync(rows, given["replicas"], missing)
     given |= _amounts(found, state.rows, names, replicas, brokers, missing)
     note_topics(missing, found)
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
@@ -102,6 +101,18 @@ def read(
         given["native"] = native
     del rows, state
     return build(found.faults, given, lambda path: f"{NAME}: {path}")
+
+
+def _least_in_sync(rows: Rows, replicas: NDArray[np.int32], missing: Missing) -> NDArray[np.int32]:
+    """Return how many replicas of each partition must be in sync, (P,).
+
+    Kafka asks for no more than a partition has, whatever ``min.insync.replicas`` says.
+    """
+    asked = np.array([rows.min_in_sync.get(t, 0) for t in rows.topics], np.int32)[rows.topic]
+    beyond = np.unique(rows.topic[asked > replicas])
+    missing.beyond = [rows.topics[g] for g in beyond[:NAMED].tolist()]
+    missing.beyond_count = len(beyond)
+    return np.minimum(asked, replicas)
 
 
 def observe(documents: Sequence[Document]) -> Observed:

@@ -191,6 +191,11 @@ def _of_topics(missing: Missing) -> Iterator[str]:
                if missing.uncounted else "")
             + "; describe all topics, or add the others' description"
         )  # fmt: skip
+    if missing.beyond:
+        yield (
+            "fewer replicas than min.insync.replicas in topics "
+            f"{_some(missing.beyond, missing.beyond_count)}: Kafka asks for no more than there are"
+        )
     if missing.loads:
         named = _some(missing.loads, missing.load_count)
         yield f"no description of topics that have loads ({named}): these are not counted"

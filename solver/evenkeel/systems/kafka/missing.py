@@ -65,6 +65,10 @@ class Missing(msgspec.Struct, omit_defaults=True):
     """The first partitions with more replicas than the replication factor of their topic."""
 
     longer_count: int = 0
+    beyond: list[str] = []
+    """The first topics with ``min.insync.replicas`` above their number of replicas."""
+
+    beyond_count: int = 0
     failed: dict[str, dict[str, str]] = {}
     """Failed log directories and their errors, by broker."""
 
