@@ -135,7 +135,8 @@ def solve(
         _ = request.bounds
         clock.lap("bounds")
         run = run_checked(chosen, request)
-        run = replace(run, request=replace(request, cluster=cluster, proven=request.bounds))
+        decided = run.request  # with narrower goals where they were not worth moving for
+        run = replace(run, request=replace(decided, cluster=cluster, proven=decided.bounds))
         return _measured(chosen, run, clock, goals_given=goals is not None)
 
 

@@ -83,6 +83,8 @@ def verdict(
     text = outcome.message
     if found.audit.hard:
         return still_broken(request.cluster, found.bounds, found.audit, text, stop, used_up)
+    if stop == "worth":
+        return Verdict("feasible", text, stop)
     if isinstance(request.goals, Cost):
         return Verdict("feasible", text or "No hard rule is broken.", stop)
     if stop == "optimum" and (met or not judged):
@@ -207,7 +209,7 @@ def _missed(
     text: str,
 ) -> str:
     """Return by how much goals are missed, above what they are counted, and why."""
-    far = "; ".join(_excesses(request, found))
+    far = "; ".join(excesses(request.cluster, request.goals, found.bounds, found.level))
     if stop == "optimum":  # the text states the proof
         return f"{text or CLOSEST} The goals are missed: {far}."
     needed = found.bounds.moves_level
@@ -232,15 +234,16 @@ def _but_for(limits: Limits, found: Found, used_up: list[str]) -> str:
     return f" but for {left:,.0f} bytes, fewer than the largest replica of a node above its target"
 
 
-def _excesses(request: Request, found: Found) -> Iterator[str]:
-    """Return how far the worst node is above its target or below its floor, and of the leaders."""
-    bounds, level, cluster = found.bounds, found.level, request.cluster
+def excesses(
+    cluster: Cluster, goals: Goals | Cost, bounds: Bounds, level: Levelness
+) -> Iterator[str]:
+    """Yield how far the worst node is above its target or below its floor, and of the leaders."""
     over = level.loads / np.maximum(bounds.target, 1e-300)
     for d, name in enumerate(cluster.dimensions):
         worst = int(np.argmax(over[:, d])) if len(over) else 0
         if not len(over) or over[worst, d] <= 1.0 + 1e-9:
             continue
-        tolerance = getattr(request.goals, "tolerance", lambda _: None)(name)
+        tolerance = getattr(goals, "tolerance", lambda _: None)(name)
         asked = "its capacity"
         if tolerance is not None and bounds.even[worst, d] > 0.0:
             asked = f"its target, {above_what(cluster, bounds, worst, d, tolerance)}"

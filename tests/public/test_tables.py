@@ -49,3 +49,46 @@ def test_a_store_that_was_removed(public):
     answer = case.run("solve", *FILES, "--json")
     assert (answer.json["moves"], answer.json["broken"]) == (10, {})
     assert answer.err.count("s5") == 1
+
+
+BOTH = ("nodes.csv", "replicas.csv")
+
+
+def test_a_shard_whose_move_gains_less_than_half_its_size(public):
+    case = public("tables/citus-gain-below-half-a-shard")
+    words = ("solve", *FILES, "--level", "10%", "--json")
+    assert case.run(*words).json["moves"] == 1
+    held = case.run(*words, "--worth", "13.4%/TB")
+    assert (held.code, held.json["moves"], held.json["stop_reason"]) == (0, 0, "worth")
+    assert "would lower the imbalance by 26.7%" in held.json["message"]
+
+
+def test_an_empty_store_that_no_mean_shows(public):
+    case = public("tables/cockroach-one-empty-store")
+    assert case.run("check", *BOTH, "--level", "10%").code == 0
+    missed = case.run("check", *BOTH, "--level", "10%", "--floor", "50%")
+    assert missed.code == 1
+    assert "s39" in missed.text
+    filled = case.run("solve", *BOTH, "--floor", "20%", "--act-above", "50%", "--json").json
+    assert filled["moves"] >= 7
+
+
+def test_jitter_at_low_load_moves_nothing(public):
+    case = public("tables/kinesis-jitter-at-low-load")
+    assert case.run("solve", *BOTH, "--level", "10%", "--json").json["moves"] > 0
+    assert case.run("solve", *BOTH, "--level", "10%", "--worth", "25%", "--json").json["moves"] == 0
+    held = case.run("solve", *BOTH, "--level", "4%", "--act-above", "20%", "--json").json
+    assert (held["moves"], held["stop_reason"]) == (0, "worth")
+
+
+def test_seventy_megabytes_are_no_reason(public):
+    case = public("tables/citus-seventy-megabytes")
+    assert case.run("check", *FILES, "--level", "5%").code == 0
+    assert case.run("solve", *FILES, "--level", "5%", "--json").json["moves"] == 0
+
+
+def test_five_per_cent_of_the_shards_are_accepted(public):
+    case = public("tables/elasticsearch-five-per-cent-of-shards")
+    assert case.run("check", *BOTH, "--level", "5%").code == 0
+    missed = case.run("check", *BOTH, "--level", "2%", "--json")
+    assert (missed.code, missed.json["goals"]["met"]) == (1, False)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from pathlib import Path
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -106,7 +107,7 @@ def add_command(
     parser: Parser = commands.add_parser(
         name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, command=name)
     return parser
 
 
@@ -157,6 +158,23 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_metrics(parser: argparse.ArgumentParser) -> None:
+    """Add the option that writes figures for Prometheus."""
+    parser.add_argument(
+        "--metrics", metavar="FILE", type=metrics_file,
+        help="file for the figures as OpenMetrics text, such as one that ends in .prom in the "
+        "folder that a node exporter's textfile collector reads; replaced as a whole",
+    )  # fmt: skip
+
+
+def metrics_file(text: str) -> Path:
+    """Read the name of a file for metrics, whose folder exists."""
+    path = Path(text)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r} is no file in a folder that there is")
+    return path
+
+
 def list_formats() -> str:
     """Name the formats."""
     from evenkeel.systems.registry import known
@@ -182,6 +200,23 @@ def list_methods() -> str:
 INDENT = " " * 6
 
 
+def add_goals(goals: "argparse._ArgumentGroup") -> None:
+    """Add the tolerances."""
+    goals.add_argument(
+        "--level", type=level_of, default=NOT_GIVEN, metavar="X|NAME=X,...",
+        help="how far a node may be above the mean, or above the proven floor if that is higher: "
+        "0.04 or 4%%, or cpu=0.1,disk=none, where what is not named is not levelled (0.05, with "
+        "methods that level)",
+    )  # fmt: skip
+    goals.add_argument(
+        "--leaders", type=tolerance_of, metavar="X", help="the same for the number of leaders"
+    )
+    goals.add_argument(
+        "--floor", type=level_of, metavar="X|NAME=X,...",
+        help="how far a node that accepts replicas may be below the mean",
+    )  # fmt: skip
+
+
 def add_solving(parser: Parser) -> None:
     """Add what a solve takes."""
     solving = parser.add_argument_group("solving")
@@ -192,18 +227,15 @@ def add_solving(parser: Parser) -> None:
         "--option", action="append", default=[], type=option_of, metavar="NAME=VALUE",
         help="one of the method's own options; may be given several times",
     )  # fmt: skip
+    add_goals(solving)
     solving.add_argument(
-        "--level", type=level_of, default=NOT_GIVEN, metavar="X|NAME=X,...",
-        help="how far a node may be above the mean, or above the proven floor if that is higher: "
-        "0.04 or 4%%, or cpu=0.1,disk=none, where what is not named is not levelled (0.05, with "
-        "methods that level)",
+        "--act-above", type=level_of, metavar="X|NAME=X,...",
+        help="move nothing for the goals while every node is within this wider tolerance",
     )  # fmt: skip
     solving.add_argument(
-        "--leaders", type=tolerance_of, metavar="X", help="the same for the number of leaders"
-    )
-    solving.add_argument(
-        "--floor", type=level_of, metavar="X|NAME=X,...",
-        help="how far a node that accepts replicas may be below the mean",
+        "--worth", action="append", metavar="GAIN",
+        help="move nothing for the goals where the imbalance would fall by less: 2%% in all, "
+        "0.01%%/move, or 1%%/TB moved; may be given several times",
     )  # fmt: skip
     solving.add_argument("--time-limit", type=float, metavar="S", help="seconds")
     solving.add_argument(
@@ -358,7 +390,8 @@ def goals_of(arguments: argparse.Namespace) -> "Goals | None":
     """Return the goals that the arguments ask for; None where they name none."""
     from evenkeel.model.goals import Goals
 
-    asked = {name: getattr(arguments, name) for name in ("leaders", "floor")}
+    names = ("leaders", "floor", "act_above", "worth")
+    asked: dict[str, Any] = {name: getattr(arguments, name, None) for name in names}
     asked = {name: value for name, value in asked.items() if value is not None}
     if arguments.level is not NOT_GIVEN:
         asked["level"] = arguments.level

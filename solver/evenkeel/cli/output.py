@@ -49,6 +49,8 @@ def emit(
 
     Where only an error is to be reported, it is the verdict, unless the code is 0.
     """
+    if getattr(arguments, "metrics", None) is not None:
+        write_metrics(arguments, {**figures(), "exit_code": code})
     if arguments.json:
         print_json(figures())
     elif not arguments.quiet:
@@ -56,6 +58,15 @@ def emit(
     elif code and verdict:
         complain(verdict)
     return code
+
+
+def write_metrics(arguments: argparse.Namespace, figures: Mapping[str, Any]) -> None:
+    """Write the figures of a command where its arguments want metrics."""
+    from evenkeel.model.runtime.atomic import write_atomically
+    from evenkeel.view.metrics import openmetrics
+
+    labels = {"cluster": arguments.metrics.stem, "command": arguments.command}
+    write_atomically(arguments.metrics, openmetrics(figures, labels).encode())
 
 
 def say(text: str) -> None:

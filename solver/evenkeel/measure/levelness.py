@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 
@@ -125,6 +126,26 @@ def levelness(cluster: Cluster, placement: Placement) -> Levelness:
         leaders=read_only(leaders),
         leader_share=read_only(share),
     )
+
+
+def imbalance_fall(cluster: Cluster, goals: Goals, before: Placement, after: Placement) -> float:
+    """Return by how much the imbalance falls in the dimension where it falls most.
+
+    Of the dimensions and leaders that goals level; where nodes are to be filled, the rise of the
+    emptiest counts as well. An imbalance without end that ends is ``inf``.
+    """
+    ends = [levelness(cluster, one) for one in (before, after)]
+    takes = cluster.nodes.may_receive
+    falls = [0.0]
+    for d, name in enumerate(cluster.dimensions):
+        if goals.tolerance(name) is not None:
+            falls.append(float(ends[0].ratio[d]) - float(ends[1].ratio[d]))
+        if goals.floor_tolerance(name) is not None and takes.any():
+            least = [one.table[takes, d].min() / max(one.fair[d], 1e-300) for one in ends]
+            falls.append(float(least[1] - least[0]))
+    if goals.leaders is not None:
+        falls.append(ends[0].leader_ratio - ends[1].leader_ratio)
+    return max(one for one in falls if one == one)
 
 
 def below_mean_note(found: Iterable[Levelness]) -> str:

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.compare import compare
+from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.methods.contract import Outcome, Request, Watch
 from evenkeel.methods.options import Options
@@ -33,6 +35,7 @@ from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
+from evenkeel.model.runtime.printable import counted
 from evenkeel_kernels.build.compile_ahead import compiled_ahead
 from evenkeel_kernels.build.inventory import report_preparing
 
@@ -99,7 +102,7 @@ NO_TIME = "There was no time to begin: everything stays as it came."
 SEEDS = 2**62
 """Seeds are below it, and not below its negative."""
 
-ASKED_APART = ("floor", "soft_yield")
+ASKED_APART = ("floor", "soft_yield", "act_above", "worth")
 """Goals that are refused where a method does not pursue them; the others measure any result."""
 
 
@@ -191,6 +194,53 @@ def checked(
 
 
 def run_checked(chosen: Method, request: Request) -> Run:
+    """Run a method; where its goals are not worth moving for, let it repair alone."""
+    goals = request.goals
+    if isinstance(goals, Cost) or (goals.act_above is None and not goals.worth):
+        return _run(chosen, request)
+    repaired = _run(chosen, replace(request, goals=goals.repairs, proven=None))
+    if goals.act_above is not None:
+        wide = replace(repaired.request, goals=goals.widened(request.cluster.dimensions))
+        if goals_met(levelness(request.cluster, repaired.placement), wide.bounds):
+            return _held_back(repaired, wide, "every node is within act_above")
+    found = _run(chosen, request)
+    if reason := _not_worth(goals, repaired.placement, found):
+        return _held_back(repaired, repaired.request, reason)
+    return found
+
+
+def _not_worth(goals: Goals, repaired: Placement, found: Run) -> str:
+    """Return why what goals take beyond repairs gains too little; "" where it is worth it."""
+    cluster = found.request.cluster
+    gain = imbalance_fall(cluster, goals, repaired, found.placement)
+    ends = [compare(cluster, cluster.placement, one) for one in (repaired, found.placement)]
+    spent = {
+        "all": 1.0,
+        "move": float(max(0, ends[1].moves - ends[0].moves)),
+        "byte": max(0.0, ends[1].bytes_moved - ends[0].bytes_moved),
+    }
+    short = [word for word, least in goals.worth.items() if gain < least * spent[word]]
+    if not short or (
+        np.array_equal(repaired.node, found.placement.node)
+        and np.array_equal(repaired.leader, found.placement.leader)
+    ):
+        return ""
+    asked = ", ".join(f"{100.0 * goals.worth[word] * spent[word]:.3g}%" for word in short)
+    moves = counted(int(spent["move"]), "move")
+    return f"{moves} would lower the imbalance by {100.0 * gain:.3g}%, where worth asks for {asked}"
+
+
+def _held_back(repaired: Run, request: Request, reason: str) -> Run:
+    """Return a run that has repaired and moved nothing for its goals, with the reason."""
+    text = f"Nothing moves for the goals: {reason}."
+    outcome, whole = repaired.outcome, repaired.audit is None or repaired.audit.ok
+    if whole:
+        text_all = f"{outcome.message} {text}".lstrip()
+        outcome = replace(outcome, message=text_all, stop_reason="worth")
+    return replace(repaired, request=request, outcome=_with_warnings(outcome, [text] * (not whole)))
+
+
+def _run(chosen: Method, request: Request) -> Run:
     """Run the strategy, stop the clock, and let the guard look at what came of it."""
     began = time.perf_counter()
     watch = request.watch

@@ -15,6 +15,7 @@ from evenkeel.model.reading.quantities import (
     check_truth,
     read_tolerance,
     read_tolerances,
+    read_worth,
 )
 
 Tolerance = float | str | None
@@ -44,11 +45,20 @@ class Goals:
     soft_yield : bool, optional
         Whether soft rules yield, the lightest first, where tolerances would else be missed. They
         yield to placing and to hard rules in any case.
+    act_above : float, str, or mapping of str to (float, str or None), optional
+        Nothing moves for the goals while every node is within this wider tolerance; once one is
+        beyond, the goals are met. It widens ``level``, or that of the dimensions named; ``leaders``
+        and ``floor``, too, where it is one for all. None: act as soon as a goal is missed.
+    worth : float, str, or sequence of them, optional
+        Least fall of the imbalance that is worth moving for: a share in all, 0.02 or ``"2%"``; per
+        move, ``"0.01%/move"``; per amount of data moved, ``"1%/TB"``. The dimension (or leaders)
+        whose imbalance falls most counts. With less than this, nothing moves for the goals.
 
     Raises
     ------
     InvalidInput
-        If a tolerance is negative, not a number, or above 1 without a per cent sign.
+        If a tolerance is negative, not a number, or above 1 without a per cent sign, or a worth
+        has none of these forms.
 
     Examples
     --------
@@ -58,6 +68,11 @@ class Goals:
     True
     >>> Goals(level=0.1, floor={"disk": 0.2}).floor_tolerance("disk")
     0.2
+
+    Act once a node is more than 10 % above the mean, and only for 1 % less imbalance a move.
+
+    >>> Goals(level="4%", act_above="10%", worth="1%/move").worth
+    {'move': 0.01}
 
     Leaders by what they cost, in a dimension of its own.
 
@@ -73,6 +88,8 @@ class Goals:
     leaders: float | None
     floor: float | Mapping[str, float | None] | None = field(hash=False)
     soft_yield: bool
+    act_above: float | Mapping[str, float | None] | None = field(hash=False)
+    worth: Mapping[str, float] = field(hash=False)
 
     @known_arguments
     def __init__(
@@ -81,12 +98,17 @@ class Goals:
         leaders: Tolerance = None,
         floor: Tolerance | Mapping[str, Tolerance] = None,
         soft_yield: bool = False,
+        act_above: Tolerance | Mapping[str, Tolerance] = None,
+        worth: float | str | Sequence[float | str] | Mapping[str, float] | None = None,
     ) -> None:
         faults = FaultList()
         object.__setattr__(self, "level", read_tolerances(faults, "goals.level", level))
         object.__setattr__(self, "leaders", read_tolerance(faults, "goals.leaders", leaders))
         object.__setattr__(self, "floor", read_tolerances(faults, "goals.floor", floor, 1.0))
         object.__setattr__(self, "soft_yield", soft_yield)
+        wider = read_tolerances(faults, "goals.act_above", act_above)
+        object.__setattr__(self, "act_above", wider)
+        object.__setattr__(self, "worth", read_worth(faults, "goals.worth", worth))
         check_truth(faults, "goals.soft_yield", soft_yield)
         faults.raise_if_any()
 
@@ -98,6 +120,26 @@ class Goals:
         """Return how far below the mean a node may be in one dimension, by its name; None: any."""
         return _of_dimension(self.floor, dimension)
 
+    @property
+    def repairs(self) -> "Goals":
+        """The goals of a solve that moves nothing but for rules."""
+        return Goals(level=None, soft_yield=self.soft_yield)
+
+    def widened(self, dimensions: Sequence[str]) -> "Goals":
+        """Return the goals of a cluster's dimensions in which ``act_above`` is the tolerance."""
+        most = None if isinstance(self.act_above, Mapping) else self.act_above
+
+        def wider(own: float | None, other: float | None) -> float | None:
+            return own if own is None or other is None else max(own, other)
+
+        level = {
+            name: wider(self.tolerance(name), _of_dimension(self.act_above, name))
+            for name in dimensions
+        }
+        floor = {name: wider(self.floor_tolerance(name), most) for name in dimensions}
+        floor = {name: one if one is None else min(one, 1.0) for name, one in floor.items()}
+        return Goals(level, wider(self.leaders, most), floor, self.soft_yield)
+
 
 def _of_dimension(given: float | Mapping[str, float | None] | None, dimension: str) -> float | None:
     return given.get(dimension) if isinstance(given, Mapping) else given
@@ -106,10 +148,13 @@ def _of_dimension(given: float | Mapping[str, float | None] | None, dimension: s
 def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
     """Note dimensions that goals name and the cluster does not have."""
     known = list(cluster.dimensions)
-    for path, given in (("level", goals.level), ("floor", goals.floor)):
+    named = (("level", goals.level), ("floor", goals.floor), ("act_above", goals.act_above))
+    for path, given in named:
         for name in given if isinstance(given, Mapping) else ():
             if name not in known:
                 faults.add(f"goals.{path}", name, f"unknown dimension; known: {known}")
+    if goals.worth.get("byte") and cluster.bytes_dimension < 0:
+        faults.add("goals.worth", goals.worth, "needs a cluster with a bytes dimension")
 
 
 @known_fields

@@ -102,10 +102,14 @@ def report_state(
     audited: Audit,
     level: Levelness,
     *,
+    goals: Mapping[str, Any] | None = None,
     width: int = WIDTH,
     styled: bool = False,
 ) -> str:
-    """Report how a placement is as it stands: what it breaks, and how level it is."""
+    """Report how a placement is as it stands: what it breaks, how level it is, and goals missed.
+
+    Of ``goals``, if any were asked, ``met``, what is ``missed`` and ``moves_at_least``.
+    """
     caption = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     waiting = waiting_replicas(cluster, cluster.placement)
     if audited.ok and waiting:
@@ -128,6 +132,13 @@ def report_state(
         *_rules([audited]),
         *_violations(audited, SHOWN_ROWS),
     ]
+    if goals:
+        least = counted(goals["moves_at_least"], "move")
+        parts[1:1] = (
+            [Line("✓ all goals are met")] if goals["met"]
+            else [Line(f"✗ goal missed: {one}") for one in goals["missed"]]
+            + [Line(f"the goals take at least {least}", "dim")]
+        )  # fmt: skip
     return rendered(parts, width, styled)
 
 

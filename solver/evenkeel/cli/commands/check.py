@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import (
     LIMITS,
+    NOT_GIVEN,
     TIER_LIMITS,
     Commands,
     add_command,
     add_files,
+    add_goals,
     add_limits,
+    add_metrics,
     add_output,
+    goals_of,
     option_name,
     read_options,
 )
@@ -47,11 +51,14 @@ def add(commands: Commands) -> None:
         "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
         help="hold a plan to this instead of to its own throttle, as plan takes it",
     )  # fmt: skip
+    add_goals(parser.add_argument_group("goals that a cluster as it is has to meet"))
     add_limits(parser)
     add_changes(parser)
+    add_metrics(parser)
     add_output(parser)
     parser.examples = (
         "evenkeel check cluster.npz --drain zone=a",
+        "evenkeel check cluster.npz --level 10% --leaders 20%",
         "evenkeel check plan.json --throttle node-in=1 --moves 500",
     )
 
@@ -83,10 +90,11 @@ def _check_asked(arguments: argparse.Namespace, *, plan: bool) -> None:
     faults = FaultList()
     names, message = ("throttle", *LIMITS, *TIER_LIMITS), "goes with a plan; there is none"
     if plan:
-        names, message = ("drain", "exclude", "pin", "add_nodes"), "a plan is of its cluster"
+        changes, goals = ("drain", "exclude", "pin", "add_nodes"), ("level", "leaders", "floor")
+        names, message = (*changes, *goals), "a plan is of its cluster"
     for name in names:
         value = getattr(arguments, name)
-        if value not in (None, []) and name not in arguments.assumed:
+        if value not in (None, [], NOT_GIVEN) and name not in arguments.assumed:
             faults.add(option_name(name), value, message)
     faults.raise_if_any()
 
@@ -115,16 +123,39 @@ def _check_plan(
 def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting) -> int:
     """Count what the placement of a cluster breaks."""
     from evenkeel.measure.audit import audit
+    from evenkeel.measure.bounds import bounds, goals_met
     from evenkeel.measure.levelness import levelness
+    from evenkeel.model.goals import check_goals
     from evenkeel.model.intake.stranded import stranded_names
     from evenkeel.result_rows import down_nodes, waiting_replicas
+    from evenkeel.verdict import excesses
     from evenkeel.view.results import report_state
 
     waiting.doing("checking")
+    for name in {"leaders", "floor"} & arguments.assumed:
+        setattr(arguments, name, None)  # at the top of a file of options it is for solves
+    if "level" in arguments.assumed:
+        arguments.level = NOT_GIVEN
+    goals = goals_of(arguments)
+    if goals is not None:
+        faults = FaultList()
+        check_goals(faults, cluster, goals)
+        faults.raise_if_any()
     audited = audit(cluster, cluster.placement)
     level = levelness(cluster, cluster.placement)
     # what waits on a node that is down breaks no rule, but it does not live either
     held = waiting_replicas(cluster, cluster.placement)
+    asked: dict[str, Any] = {}
+    if goals is not None:
+        proven = bounds(cluster, goals)
+        met = goals_met(level, proven)
+        missed = [] if met else [*excesses(cluster, goals, proven, level)]
+        asked = {"met": met, "missed": missed, "moves_at_least": proven.moves_level}
+    verdicts = [f"{counted(audited.hard, 'hard violation')}: {list_kinds(audited.counts)}"] * bool(
+        audited.hard
+    )
+    verdicts += [f"replicas that wait on nodes that are down: {held:,}"] * bool(held)
+    verdicts += [f"goal missed: {one}" for one in asked.get("missed", ())]
 
     def figures() -> dict[str, Any]:
         return {
@@ -138,11 +169,12 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
             "stranded": stranded_names(cluster),
             "not_alive": [vars(one) for one in down_nodes(cluster, cluster.placement)],
             "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
+            "leader_level": level.leader_ratio,
+            **({"goals": asked} if asked else {}),
         }
 
     return emit(
-        arguments, DONE if audited.ok and not held else BROKEN, figures=figures,
-        text=lambda: report_state(cluster, audited, level, **page()),
-        verdict=f"{counted(audited.hard, 'hard violation')}: {list_kinds(audited.counts)}"
-        if audited.hard else f"replicas that wait on nodes that are down: {held:,}",
+        arguments, BROKEN if verdicts else DONE, figures=figures,
+        text=lambda: report_state(cluster, audited, level, goals=asked, **page()),
+        verdict="; ".join(verdicts),
     )  # fmt: skip

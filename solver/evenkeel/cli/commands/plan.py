@@ -9,6 +9,7 @@ from evenkeel.cli.arguments import (
     Commands,
     add_command,
     add_files,
+    add_metrics,
     add_output,
     add_solving,
     limits_of,
@@ -95,6 +96,7 @@ def add(commands: Commands) -> None:
         "evenkeel plan now.json --target wanted.json --protocol kafka --explain orders-17",
         "evenkeel plan described.txt logdirs.json --throttle node-in=2 -o move",
     )
+    add_metrics(parser)
     add_output(parser)
 
 

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, read_options
+from evenkeel.cli.arguments import (
+    Commands,
+    add_command,
+    add_files,
+    add_metrics,
+    add_output,
+    read_options,
+)
 from evenkeel.cli.commands.plan import (
     check_carrier,
     check_plan_out,
@@ -56,6 +63,7 @@ def add(commands: Commands) -> None:
         "evenkeel resume plan.json now.npz --elapsed 600 -o rest.json",
         "evenkeel resume plan.json now.npz --arrived orders-17=n5=60%",
     )
+    add_metrics(parser)
     add_output(parser)
 
 

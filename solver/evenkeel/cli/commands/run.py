@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from evenkeel.cli.arguments import Commands, add_command, add_output
+from evenkeel.cli.arguments import Commands, add_command, add_metrics, add_output
 from evenkeel.cli.commands.solve import STDIN, standard_input
 from evenkeel.cli.exits import BROKEN, DONE, FELL_SHORT
-from evenkeel.cli.output import complain, print_json, say
+from evenkeel.cli.output import complain, print_json, say, write_metrics
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import counted, printable
 
@@ -59,6 +59,7 @@ def add(commands: Commands) -> None:
         help="give back what an earlier run still holds of the system, and order nothing",
     )  # fmt: skip
     parser.examples = ("evenkeel run move --until 1", "evenkeel run move/undo")
+    add_metrics(parser)
     add_output(parser)
 
 
@@ -99,11 +100,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _carried_out(runner: "Run", arguments: argparse.Namespace, dumps: "Sequence[Document]") -> int:
     """Do what the arguments ask, and give back what is held where a signal ends that."""
     verdict: Verdict | None = None
+    if arguments.metrics is not None:
+        runner.looked = lambda verdict: write_metrics(arguments, figures_of_verdict(verdict))
     try:
         if arguments.release:
             runner.release()
         elif arguments.dry_run:
             verdict, lines = runner.ahead(arguments.until, dumps)
+            runner.looked(verdict)
             if not (arguments.json or arguments.quiet):
                 say("\n".join((str(verdict), *lines)))
         else:
@@ -112,10 +116,15 @@ def _carried_out(runner: "Run", arguments: argparse.Namespace, dumps: "Sequence[
         runner.release(first=False)
         raise
     if arguments.json and verdict is not None:
-        names = ("word", "wave", "waves", "differences", "notes")
-        figures = {name: getattr(verdict, name) for name in names}
-        print_json(figures | dict(zip(("to_do", "under_way", "done"), verdict.counts, strict=True)))
+        print_json(figures_of_verdict(verdict))
     return DONE
+
+
+def figures_of_verdict(verdict: "Verdict") -> dict[str, Any]:
+    """Return what ``--json`` says of where a plan stands."""
+    names = ("word", "wave", "waves", "differences", "notes")
+    counts = zip(("to_do", "under_way", "done"), verdict.counts, strict=True)
+    return {name: getattr(verdict, name) for name in names} | dict(counts)
 
 
 @contextmanager

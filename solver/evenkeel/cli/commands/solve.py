@@ -10,6 +10,7 @@ from evenkeel.cli.arguments import (
     Commands,
     add_command,
     add_files,
+    add_metrics,
     add_output,
     add_solving,
     goals_of,
@@ -72,6 +73,7 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     add_changes(parser)
     add_solving(parser)
+    add_metrics(parser)
     add_output(parser)
     parser.examples = (
         "evenkeel solve cluster.npz --level 0.04 -o placed.npz --table moves.csv",

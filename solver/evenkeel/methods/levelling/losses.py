@@ -271,6 +271,8 @@ def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:
     if isinstance(goals, Cost):
         return None
     names = cluster.dimensions
+    if goals.act_above is not None or goals.worth:
+        return None
     if any(goals.floor_tolerance(name) is not None for name in names):
         return None
     given = [goals.tolerance(name) for name in names]

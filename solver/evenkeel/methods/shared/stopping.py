@@ -9,8 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-StopReason = Literal["tolerance", "time", "work", "limits", "interrupted", "optimum", "exhausted"]
-"""Why a strategy stopped. *exhausted*: no move that it knows would help any more."""
+StopReason = Literal[
+    "tolerance", "time", "work", "limits", "interrupted", "optimum", "exhausted", "worth"
+]
+"""Why a strategy stopped. *exhausted*: no move that it knows would help any more; *worth*: moving
+for the goals was asked only where they are missed by more, or where it gains more."""
 
 LIMITS_REACHED = "Limits reached: the rest was skipped."
 """Message where budgets leave something undone."""

@@ -212,3 +212,38 @@ def read_tier_counts(faults: FaultList, path: str, given: Any) -> dict[str, int]
         if count is not None:
             found[tier] = count
     return found
+
+
+_PER = re.compile(_NUMBER + r"(%?)\s*(?:/\s*(.+?)\s*)?")
+WORTHS = ("all", "move", "byte")
+"""What a least gain may be asked of."""
+
+
+def read_worth(faults: FaultList, path: str, given: Any) -> dict[str, float]:
+    """Read the least gain in all, per move and per byte: what is positive of it, by that word.
+
+    Examples
+    --------
+    >>> faults = FaultList()
+    >>> read_worth(faults, "worth", ["2%", "0.5%/move", "1%/TB"])
+    {'all': 0.02, 'move': 0.005, 'byte': 1e-14}
+    >>> read_worth(faults, "worth", "1%/second"), len(faults.faults)
+    ({}, 1)
+    """
+    found: dict[str, float] = {}
+    if isinstance(given, Mapping):
+        given = [(word, amount) for word, amount in given.items()]
+    for one in given if isinstance(given, list | tuple) else () if given is None else (given,):
+        word, amount = one if isinstance(one, tuple) and len(one) == 2 else ("all", one)
+        if isinstance(amount, str) and (parts := _PER.fullmatch(amount)):
+            amount = float(parts[1]) / (100.0 if parts[2] else 1.0)
+            word = parts[3] or word
+            size = read_bytes(FaultList(), path, f"{word}" if word[0].isdigit() else f"1{word}")
+            if word not in WORTHS and size:
+                word, amount = "byte", amount / size
+        if word not in WORTHS or not is_real(amount) or not 0.0 <= amount < np.inf:
+            form = "must be a share, such as 0.02 or '2%', or '0.01%/move', or '1%/TB'"
+            faults.add(path, one, form)
+        elif amount:
+            found[word] = float(amount)
+    return found

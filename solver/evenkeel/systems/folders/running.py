@@ -86,6 +86,8 @@ class Run:
         )
         faults.raise_if_any()
         self._say = tell
+        self.looked: Callable[[Verdict], None] = lambda verdict: None
+        """Takes where the plan stands after each look."""
 
     @property
     def holds(self) -> str:
@@ -275,6 +277,7 @@ class Run:
         done = verdict.waves if verdict.word == "finished" else verdict.wave - 1
         if done != state.done:
             record(self._folder, msgspec.structs.replace(state, done=done))
+        self.looked(verdict)
         return verdict
 
     def _order(self, wave: WaveForm, *, again: bool) -> None:
