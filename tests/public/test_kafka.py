@@ -445,3 +445,35 @@ class TestThePage:
         assert [*cluster.nodes.names] == ["1", "2"]
         notes = " ".join(registry.find("kafka").left_out(cluster))
         assert "nothing placed on 9" in notes
+
+
+class TestPrintedByKafka4:
+    def test_a_broker_that_the_cluster_tool_calls_fenced(self, public):
+        case = public("kafka/listed-by-the-cluster-tool")
+        told = case.run(
+            "solve", "described.txt", "endpoints.txt", "--level", "none", "-o", "p.json"
+        )
+        assert told.code == 0 and "no racks" not in told.text
+        cluster = ek.read([case.path("described.txt"), case.path("endpoints.txt")])
+        assert cluster.nodes.alive.tolist() == [True] * 4 + [False, True]
+        was, now = lists(case, "p.rollback.json"), lists(case, "p.json")
+        assert not any(5 in row for row in now.values())
+        # broker 2 is the only one of rack b that is left
+        assert len(now) == 7 and all(2 in row for row in now.values()) and not was
+
+    def test_partitions_that_end_between_two_listings(self, public):
+        case = public("kafka/levelled-while-watched")
+        files = ["described.txt", "list.txt", "verify.txt"]
+        told = case.run("solve", *files, "--level", "0.1", "-o", "p.json")
+        assert told.code == 0 and "a running reassignment of 9 partitions" in told.text
+        going = {
+            "audit-log-0", "audit-log-2", "clicks-1", "clicks-2", "orders-0", "orders-1",
+            "orders-2", "orders-5", "orders-6",
+        }  # fmt: skip
+        assert not going & lists(case, "p.json").keys()
+        cluster = ek.read([*map(case.path, files)])
+        names = [*cluster.partitions.names]
+        first, node = cluster.placement.first, cluster.placement.node
+        p = names.index("clicks-1")
+        there = {cluster.nodes.names[n] for n in node[first[p] : first[p + 1]]}
+        assert there == {"4", "5", "6"}

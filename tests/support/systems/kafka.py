@@ -73,6 +73,11 @@ elif TOOL == "kafka-reassign-partitions.sh" and "--execute" in ARGUMENTS:
     if any("to" in one for one in partitions.values()):
         print("There is an existing assignment running.", file=sys.stderr)
         sys.exit(1)
+    if "--throttle" in ARGUMENTS:
+        state["throttle"] = value("--throttle")
+        if not all(alive(b) for name in asked() for b in partitions[name]["replicas"]):
+            print("Timed out waiting for a node assignment", file=sys.stderr)
+            changed(1)
     for name, nodes in asked().items():
         one = partitions[name]
         if not all(alive(b) for b in nodes if b not in one["replicas"]):
@@ -102,6 +107,8 @@ elif TOOL == "kafka-reassign-partitions.sh":
                 finish(one)
         done = "is completed" if "to" not in one else "is still in progress"
         print(f"Reassignment of partition {name} {done}.")
+    if not any("to" in partitions[name] for name in asked()):
+        state.pop("throttle", None)
     save()
 elif TOOL == "kafka-leader-election.sh":
     with open(value("--path-to-json-file")) as opened:

@@ -129,6 +129,51 @@ def test_it_goes_on_where_it_stopped(system, call):
     assert shown(system) == stands(plan)
 
 
+def test_what_was_on_a_dead_broker_is_mended_under_a_throttle(tmp_path):
+    """The tool sets the throttle of the brokers that are up, and fails for the one that is not."""
+    state = skewed()
+    state["brokers"]["2"]["alive"] = False
+    for one in state["partitions"].values():
+        one["leader"] = next(b for b in one["replicas"] if b != 2)
+    system = System(tmp_path / "kafka", "kafka", TOOLS, state)
+    plan = ek.solve(described(system), goals=ek.Goals(level=None)).plan(protocol="kafka")
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    done = system.run(folder, THROTTLE="1000")
+    assert done.returncode == 0, done.stderr
+    assert not any(2 in one["replicas"] for one in system.state["partitions"].values())
+    assert "throttle" not in system.state
+
+
+def ended_without_us(system, plan):
+    """Kafka ends what it was asked for while no run waits for it."""
+    state, ends = system.state, stands(plan)
+    for name, one in state["partitions"].items():
+        if "to" in one:
+            one["replicas"] = one.pop("to")
+            del one["adding"], one["was"]
+            one["leader"] = ends[name][1]
+    system.state = state
+
+
+def test_a_throttle_goes_though_the_copies_ended_while_nothing_ran(system):
+    plan = planned(system)
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    system.state = system.state | {"breaks": 1}
+    stopped = system.run(folder, THROTTLE="1000")
+    assert "log_dirs" not in (folder / "waves" / "throttled.json").read_text()
+    assert stopped.returncode == 1
+    assert "left with the throttle on copies" in stopped.stderr
+    early = system.run(folder, "--release", THROTTLE="1000")
+    assert early.returncode == 1
+    assert "still held" in early.stderr
+    assert system.state["throttle"] == "1000"
+    ended_without_us(system, plan)
+    done = system.run(folder, THROTTLE="1000")
+    assert done.returncode == 0, done.stderr
+    assert "finished" in done.stdout
+    assert "throttle" not in system.state
+
+
 def test_a_partition_that_somebody_else_moved_stops_it(system):
     plan, folder = folder_of(system)
     name = plan.cluster.partitions.names[plan.steps.partition[plan.waves[-1][0]]]

@@ -99,6 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _carried_out(runner: "Run", arguments: argparse.Namespace, dumps: "Sequence[Document]") -> int:
     """Do what the arguments ask, and give back what is held where a signal ends that."""
+    from evenkeel.systems.folders.running import Stopped
+
     verdict: Verdict | None = None
     if arguments.metrics is not None:
         runner.looked = lambda verdict: write_metrics(arguments, figures_of_verdict(verdict))
@@ -112,9 +114,13 @@ def _carried_out(runner: "Run", arguments: argparse.Namespace, dumps: "Sequence[
                 say("\n".join((str(verdict), *lines)))
         else:
             verdict = runner.carry_out(arguments.until)
-    except Interrupted:
-        runner.release(first=False)
-        raise
+    except Interrupted as stop:
+        try:
+            runner.release(first=False)
+        except Stopped as error:
+            for line in error.lines[-2:]:
+                complain(line)
+        raise stop from None
     if arguments.json and verdict is not None:
         print_json(figures_of_verdict(verdict))
     return DONE

@@ -15,6 +15,9 @@ from evenkeel.systems.folders.guarding import PLAN
 HELD = "held"
 """What is kept, once for both ways, from the first wave to the last: a file for each hold."""
 
+FILES = "files"
+"""Where in it the files stand that the commands read which give something back."""
+
 UNDO = "undo"
 
 DEEPEST = 3
@@ -61,13 +64,15 @@ def read(file: Path) -> Hold:
 
 def keep(whole: Path, folder: Path, hold: Hold, was: str) -> None:
     """Record how something is given back, with the files that this takes; ``was`` is its value."""
-    (whole / HELD).mkdir(exist_ok=True)
+    (whole / HELD / FILES).mkdir(parents=True, exist_ok=True)
     back = []
     for command in hold.back:
+        kept = ""
         if command.file:
-            shutil.copy2(folder / command.file, whole / HELD)
+            kept = f"{FILES}/{Path(command.file).name}"
+            shutil.copy2(folder / command.file, whole / HELD / kept)
         run = [_with_value(one, was) for one in command.run]
-        back.append(msgspec.structs.replace(command, run=run, file=Path(command.file).name))
+        back.append(msgspec.structs.replace(command, run=run, file=kept))
     record = Hold(hold.name, back, first=hold.first)
     write_atomically(file_of(whole, hold.name), msgspec.json.encode(record))
 

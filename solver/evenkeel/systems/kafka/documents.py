@@ -5,7 +5,8 @@ with a tab. Fields are ``Name: value``, separated by tabs (by spaces in pasted t
 differ in their fields, and Confluent's name observers, too.
 
 ``kafka-broker-api-versions`` prints a line per broker, followed by its API versions in parentheses
-or by an error: ``-> ERROR: ...DisconnectException``. Racks come as lines ``1 rack-a``, or as the
+or by an error: ``-> ERROR: ...DisconnectException``. ``kafka-cluster list-endpoints`` prints a
+table of the same. Racks come as lines ``1 rack-a``, or as the
 properties files of brokers, one after the other.
 """
 
@@ -56,7 +57,7 @@ TOPIC = re.compile(
 
 STRANGE = (
     "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
-    "a table of loads or brokers, or output of kafka-broker-api-versions"
+    "a table of loads or brokers, or output of kafka-broker-api-versions or kafka-cluster"
 )
 
 
@@ -295,10 +296,16 @@ ANSWER = re.compile(
 )
 """The first line of a broker: its id, rack, whether it is fenced, and whether it answered."""
 
+ENDPOINT = re.compile(
+    rb"^([0-9]{1,10}) +\S+ +[0-9]{1,5} +(|\S[^\n]*?) +(?:(fenced|unfenced) +)?broker *\r?$",
+    re.MULTILINE,
+)
+"""A row of ``kafka-cluster list-endpoints``: the id, rack and state of a broker."""
+
 
 def is_answers(head: bytes) -> bool:
-    """Return whether a document begins like ``kafka-broker-api-versions`` output."""
-    return ANSWER.search(head) is not None
+    """Return whether a document begins like output that lists brokers with their states."""
+    return ANSWER.search(head) is not None or (b"ENDPOINT_TYPE" in head)
 
 
 def read_answers(findings: Findings, document: Document) -> None:
@@ -308,14 +315,20 @@ def read_answers(findings: Findings, document: Document) -> None:
     in-sync replica.
     """
     any_rack = False
-    for found in ANSWER.finditer(document.data):
+    answers = [
+        (one, one[4] == b"(" and one[3] != b"true") for one in ANSWER.finditer(document.data)
+    ]
+    listed = [(one, one[3] != b"fenced") for one in ENDPOINT.finditer(document.data)]
+    if not (answers or listed):
+        findings.faults.add(document.name, document.data[:40], "lists no brokers")
+    for found, up in answers + listed:
         at = f"{document.name}:{document.line_at(found.start())}"
         broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
         if broker is None:
             findings.faults.add(at, quoted(found[1]), "must be a broker id")
             continue
-        findings.add_answer(at, broker, up=found[4] == b"(" and found[3] != b"true")
-        any_rack |= rack != "null"
+        findings.add_answer(at, broker, up=up)
+        any_rack |= rack not in ("null", "")
         findings.add_rack(at, broker, None if rack == "null" else rack)
     if any_rack:
         findings.rack_files.append(document.name)

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, stem
-from evenkeel.systems.folders.form import Command, Setting
+from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.kafka.cluster import observe
-from evenkeel.systems.kafka.documents import kind_of
+from evenkeel.systems.kafka.documents import AssignedPartition, kind_of
 from evenkeel.systems.kafka.reassignment import (
     VERSION,
     broker_ids,
@@ -25,7 +27,14 @@ from evenkeel.systems.kafka.reassignment import (
 if TYPE_CHECKING:
     from evenkeel.planning.plan import Plan
 
+UNREACHED = (
+    "Kafka waits a minute for a broker that is down to take the throttle, and fails once the "
+    "others have it"
+)
 GOES_ON = "Kafka copies (--cancel in the place of --verify takes that back)"
+
+THROTTLED = "waves/throttled.json"
+"""The file of all that a folder moves: its ``--verify`` takes the throttle of all that away."""
 
 SETTINGS = (
     Setting("BOOTSTRAP", "localhost:9092", "brokers to ask first", unless="ZOOKEEPER"),
@@ -37,7 +46,8 @@ SETTINGS = (
 NOTES = (
     "No other reassignment may run beside it, nor Cruise Control.",
     "A wave ends by `kafka-reassign-partitions.sh --verify`, which also takes the throttle "
-    "away. After an interrupt run that, or `run.sh` again.",
+    "away, of brokers that are up. After an interrupt it stays while Kafka copies: run `run.sh` "
+    "again, or `evenkeel run FOLDER --release` once that has ended.",
     "Distributions that install the tools without `.sh` need no change here, but in commands that "
     "are entered by hand.",
     "Preferred leaders are elected after each wave; a broker that is not in sync cannot be.",
@@ -67,6 +77,11 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
                 faults.add(one.name, [], "would be left without replicas")
     faults.raise_if_any()
     returns = handed_back(cluster.placement)
+    dead = {*np.flatnonzero(~cluster.nodes.alive).tolist()}
+    last = {p: nodes for one in told for p, nodes in one.items()}
+    # without log directories: --verify takes no throttle away where one lacks what it names
+    bare = (AssignedPartition(*topics[p], [brokers[n] for n in last[p]]) for p in last)
+    throttled = document(bare, VERSION)
     found = []
     for number, (wave, lists) in enumerate(zip(waves, lists_of_waves, strict=True), start=1):
         own = Orders()
@@ -78,7 +93,12 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
         if lists:
             file = f"{name}reassignment.json"
             own.files[file] = document(rows(topics, brokers, cluster, lists), VERSION)
-            own.commands.append(_reassign(file, "--execute", ["--throttle", "${THROTTLE}"]))
+            own.files[THROTTLED] = throttled
+            execute = _reassign(file, "--execute", ["--throttle", "${THROTTLE}"])
+            execute.hold = Hold("throttle", [_reassign(THROTTLED, "--verify", check="reassigned")])
+            if any(n in dead for one in wave for n in (*one.before, *one.after)):
+                execute.otherwise = _reassign(file, "--execute", about=UNREACHED)
+            own.commands.append(execute)
             wait = _reassign(file, "--verify", about=GOES_ON, check="reassigned", waits=True)
             own.ends.append(wait)
         elected = [
@@ -188,6 +208,7 @@ def lists_brokers(documents: Sequence[Document]) -> bool:
 CARRIER = Carrier(
     orders, look, {"reassigned": reassigned}, SETTINGS, NOTES, leader=leader, observe=observe,
     lists_nodes=lists_brokers, given=given, first=first, keeps_pace=True,
+    still="brokers and topics are left with the throttle on copies",
     drops="A run cancels these reassignments before anything else, `kafka-reassign-partitions.sh "
     "--cancel` with `cancel.json`; Kafka executes no others while they wait. It can since 2.6.",
 )  # fmt: skip
