@@ -1,5 +1,7 @@
 """Longhorn's resources, as users brought them."""
 
+import json
+
 import pytest
 
 
@@ -55,6 +57,26 @@ def test_an_eviction_that_has_no_place(public):
     assert "2 spread host 1, 1 must be emptied" in told.text  # not the zones, which are soft
 
 
+def nodes_of(case, volume, name="plan.json"):
+    """Return the nodes of the replicas of a volume in a file that was written."""
+    return [
+        one["spec"]["nodeID"]
+        for one in json.loads(case.written(name))["items"]
+        if one["kind"] == "Replica" and one["spec"]["volumeName"] == volume
+        if one["spec"]["nodeID"]
+    ]
+
+
+def test_replicas_that_were_heaped_on_one_node_are_spread(public):
+    case = public("longhorn/all-replicas-on-one-node")
+    assert case.run("check", "longhorn.json").code == 1
+    assert solved(case, "-o", "plan.json").json["moves"] == 2
+    assert sorted(nodes_of(case, "v")) == ["n1", "n2", "n3"]
+    answer = solved(case, "--method", "longhorn")
+    assert answer.json["moves"] == 0
+    assert any("limited node redundancy: v" in one for one in answer.json["warnings"])
+
+
 def test_a_plan_says_what_its_target_lacks(public):
     case = public("longhorn/eviction-without-a-place")
     told = case.run("plan", "longhorn.json")
@@ -93,6 +115,7 @@ class TestReportsOfPlacement:
         [
             "longhorn/node-selector-over-two-of-three-zones",
             "longhorn/three-replicas-on-two-nodes",
+            "longhorn/node-without-a-disk-that-takes-any",
         ],
     )
     def test_it_is_at_rest(self, public, name, method):
@@ -110,6 +133,25 @@ class TestReportsOfPlacement:
         assert solved(case, "--method", method, "-o", "plan.json").json["moves"] == 1
         patches = case.written("plan.patches.json")
         assert "n3-ssd-uuid" in patches and "n3-hdd-uuid" not in patches
+
+    def test_no_second_replica_comes_to_a_node_of_two_disks(self, public, method):
+        case = public("longhorn/two-disks-a-node-and-hard-anti-affinity")
+        assert solved(case, "--method", method, "-o", "plan.json").code == 0
+        assert sorted(nodes_of(case, "v")) == ["n1", "n2", "n3"]
+        assert len(nodes_of(case, "u")) == 1
+
+    def test_two_of_three_replicas_find_no_second_node(self, public, method):
+        answer = solved(public("longhorn/three-replicas-on-one-node"), "--method", method)
+        assert answer.code in (3, 4)
+        assert answer.json["moves"] == 0
+        assert answer.json["broken"]["unassigned"] == 2
+        case = public("longhorn/three-replicas-on-one-node")
+        assert "1 spread host 1" in case.run("solve", "longhorn.json", "--method", method).text
+
+    def test_nothing_comes_to_a_disk_under_pressure(self, public, method):
+        case = public("longhorn/disk-under-pressure")
+        assert solved(case, "--method", method, "-o", "plan.json").json["moves"] == 1
+        assert "n4" in nodes_of(case, "v") and "n3" not in nodes_of(case, "v")
 
     def test_a_disk_with_a_new_uuid(self, public, method):
         answer = solved(public("longhorn/disk-with-a-new-uuid"), "--method", method)

@@ -72,6 +72,57 @@ def test_no_member_comes_to_a_node_with_an_alarm(public):
     assert joined == ["rabbit@server-4"] * 4
 
 
+def test_no_leader_comes_to_a_node_in_maintenance(public):
+    case = public("rabbitmq/node-in-maintenance")
+    answer = case.run("solve", "queues.json", "status.json", "--leaders", "0", "-o", "out.sh")
+    assert answer.code == 0
+    assert calls(case) == []
+    assert "unknown" not in answer.text
+
+
+def test_an_offline_member_gives_way_to_a_fourth_node(public):
+    case = public("rabbitmq/fourth-node-beside-an-offline-member")
+    assert case.run("solve", "queues.json", "status.json", "-o", "out.sh").code == 0
+    assert calls(case) == [
+        call
+        for queue in ("q0", "q1", "q2", "q3")
+        for call in (("leave", queue, "rabbit@server-2"), ("join", queue, "rabbit@server-3"))
+    ]
+
+
+def test_a_queue_with_one_member_grows_where_that_is_asked_for(public):
+    case = public("rabbitmq/queue-with-one-member")
+    files = ("queues.json", "status.json")
+    answer = case.run("solve", *files, "-o", "out.sh")
+    assert answer.code == 0
+    assert "no leaders of queues" in answer.text
+    assert "moves 0" in answer.text
+    assert case.run("solve", *files, "--replicas", "/=3", "-o", "more.sh").code == 0
+    joins = re.findall(r"^join / (\S+) (\S+)", case.written("more.sh"), re.MULTILINE)
+    assert joins == [("notifications.info", "rabbit@ctrl1"), ("notifications.info", "rabbit@ctrl2")]
+
+
+def test_leaders_leave_the_node_that_declared_all_queues(public):
+    case = public("rabbitmq/all-leaders-on-the-declaring-node")
+    files = [case.path(name) for name in ("queues.json", "status.json")]
+    cluster = ek.read(files)
+    kept = ek.solve(cluster, "leaders")
+    assert (kept.comparison.moves, int(kept.levelness.leaders.max())) == (0, 4)
+    level = ek.solve(cluster, goals=ek.Goals(level=None, leaders=0.0))
+    assert level.comparison.moves <= 1
+    assert {*level.levelness.leaders.tolist()} == {3}
+    members = ek.solve(cluster).levelness.loads[:, 0]
+    assert {*members.tolist()} == {9.0}
+
+
+def test_a_node_that_is_needed_for_a_majority_keeps_its_members(public):
+    case = public("rabbitmq/quorum-critical-node-is-drained")
+    files = ("queues.json", "status.json")
+    answer = case.run("solve", *files, "--drain", "rabbit@server-1", "-o", "out.sh")
+    assert answer.code == 4
+    assert {what for what, _, _ in calls(case)} <= {"lead"}
+
+
 def test_output_for_people_is_refused_with_a_hint(public):
     answer = public("rabbitmq/output-for-people").run("solve", "queues.txt")
     assert answer.code == 2

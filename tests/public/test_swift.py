@@ -87,3 +87,52 @@ def test_disks_hold_parts_by_their_weights(public):
     for one in head["devs"]:
         assert abs(count[one["id"]] - 768 * one["weight"] / total) <= 1.0
     assert all(max(zones_of(head, row).values()) == 1 for row in rows)
+
+
+def test_a_region_of_little_weight_gets_its_share(public):
+    case = public("swift/second-region-joins-with-little-weight")
+    _, head, rows = solved(case, "object.ring.gz", "--floor", "5%")
+    zones = [zones_of(head, row) for row in rows]
+    assert 66 <= sum(one[2, 1] for one in zones) <= 74
+    assert max(one[2, 1] for one in zones) == 1
+    assert max(one[1, zone] for one in zones for zone in (1, 2)) == 2
+    count = count_of(rows)
+    for one in head["devs"]:
+        share = 768 * one["weight"] / 660
+        assert abs(count[one["id"]] - share) <= 0.05 * share + 1
+
+
+def test_one_disk_of_a_third_server_gets_its_share(public):
+    case = public("swift/third-server-with-one-disk")
+    _, head, rows = solved(case, "object.ring.gz", "--floor", "5%")
+    servers = [Counter(head["devs"][one]["ip"] for one in row) for row in rows]
+    assert max(max(one.values()) for one in servers) == 2
+    assert all(one["10.0.0.9"] <= 1 for one in servers)
+    assert {*count_of(rows).values()} <= {40, 41, 42, 43, 44}
+
+
+def test_fragments_leave_a_disk_and_no_zone_has_five(public):
+    _, head, rows = solved(public("swift/erasure-coded-policy"), "object-1.ring.gz")
+    assert all(len({*row}) == 14 and 5 not in row for row in rows)
+    assert max(max(zones_of(head, row).values()) for row in rows) == 4
+
+
+def test_a_zone_is_given_up_with_no_other_move(public):
+    case = public("swift/zone-is-given-up")
+    _, before = read_ring(case.path("object.ring.gz"))
+    for level in ("5%", "0"):
+        _, head, rows = solved(case, "object.ring.gz", "--level", level)
+        assert all(len(zones_of(head, row)) == 3 for row in rows)
+        assert count_of(rows) == dict.fromkeys(range(6), 64)
+        moved = sum(len({*new} - {*old}) for old, new in zip(before, rows, strict=True))
+        assert moved == 96
+
+
+def test_no_device_takes_two_replicas_of_a_partition_however_heavy(public):
+    case = public("swift/two-replicas-and-a-disk-too-heavy")
+    _, head, rows = solved(case, "object.ring.gz")
+    assert all(len({*row}) == 2 for row in rows)
+    assert 120 <= count_of(rows)[3] <= 128
+    zones = [zones_of(head, row) for row in rows]
+    assert max(one[1, 1] for one in zones) == 1
+    assert sum(one[1, 2] == 2 for one in zones) <= 0.55 * 128

@@ -69,7 +69,7 @@ def report_plan(
     width: int = WIDTH,
     styled: bool = False,
 ) -> str:
-    """Report a plan, its check, the limits that it is ``beyond``, what its target is ``lacking``."""
+    """Report a plan, its check, limits that it is ``beyond``, what its target is ``lacking``."""
     caption = "✓ safe at every step" if certificate.ok else "✗ not safe"
     if beyond:
         safe = ", but safe at every step" if certificate.ok else ", and not safe"

@@ -21,7 +21,9 @@ Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
 
 QUORUM = {"quorum", "rabbit_quorum_queue"}
 AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
-UNDER_WAY = {"draining", "drained", "maintenance", "under maintenance"}
+UNDER_WAY = {
+    "marked for maintenance", "draining", "drained", "maintenance", "under maintenance"
+}  # fmt: skip
 """States of ``cluster_status`` outside of maintenance, and in it."""
 
 BANNER = re.compile(rb"\A(?:\s*(?:Timeout:|Listing |Cluster status of)[^\n]*\n)+")
@@ -137,7 +139,7 @@ def recognises(document: Document) -> Kind:
     if head.startswith(b"{") and b'"items"' in head and b'"members"' in head:
         return "queues"
     if head.startswith(b"[") and b'"name"' in head:
-        if b'"members"' in head and (b'"leader"' in head or b'"online"' in head):
+        if b'"members"' in head and re.search(rb'"(leader|online|type)"', head):
             return "queues"
         return "nodes" if b'"running"' in head and b'"fd_total"' in head else ""
     if head.startswith(b"{") and b'"running_nodes"' in head:

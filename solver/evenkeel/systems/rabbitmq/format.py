@@ -281,6 +281,12 @@ def _placement(
 ) -> dict[str, Any]:
     """Return the members and leader of each queue; queues without a majority stay."""
     strange: dict[str, list[str]] = {}
+    unlisted = bool(keys) and not any("leader" in row for row in found.rows)
+    if unlisted:
+        found.notes.append(
+            "no leaders of queues: the first member that runs counts as leader; list them with "
+            "leader"
+        )
     node: list[int] = []
     flags: list[int] = []
     leader, width = [], []
@@ -297,11 +303,13 @@ def _placement(
         if online.difference(members) or (leads and queue.leader not in members):
             others = online.difference(members) | ({queue.leader or ""} - {*members})
             strange.setdefault(key[1], sorted(others - {""}))
-        leader.append(members.index(queue.leader) if queue.leader in members else -1)
         node += own
         # a member may be down on a node that is up
         listed = online if isinstance(queue.online, list) else {*members}
-        there = sum(alive.get(name, False) and name in listed for name in members)
+        runs = [name for name in members if alive.get(name, False) and name in listed]
+        leads_it = next(iter(runs), None) if unlisted else queue.leader
+        leader.append(members.index(leads_it) if leads_it in members else -1)
+        there = len(runs)
         lost = 2 * there <= len(members) or (queue.state or "").lower() in LOST
         known = int(MARKS) if lost else 0
         if found.apart & {*members}:
