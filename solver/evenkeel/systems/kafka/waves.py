@@ -78,7 +78,7 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     faults.raise_if_any()
     returns = handed_back(cluster.placement)
     dead = {*np.flatnonzero(~cluster.nodes.alive).tolist()}
-    last = {p: nodes for one in told for p, nodes in one.items()}
+    last = {p: nodes for lists in lists_of_waves for p, nodes in lists.items()}
     # without log directories: --verify takes no throttle away where one lacks what it names
     bare = (AssignedPartition(*topics[p], [brokers[n] for n in last[p]]) for p in last)
     throttled = document(bare, VERSION)
