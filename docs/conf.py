@@ -13,7 +13,7 @@ extensions = [
     "myst_nb",
     "docs.closed_site",
 ]
-exclude_patterns = ["decisions/0000-template.md", "gallery.jupyter_cache", "package.md"]
+exclude_patterns = ["gallery.jupyter_cache", "package.md"]
 suppress_warnings = ["myst.header"]
 
 # a page says what stands where, in the words of the docstrings
