@@ -1,6 +1,6 @@
 """Notes on input that cannot be judged, each with the names that it concerns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from evenkeel.model.runtime.printable import printable, some_of
 
@@ -8,15 +8,16 @@ MOST_NAMED = 8
 
 
 class Notes:
-    """Sentences with a gap, each with the names that belong into it.
+    """Sentences, each with the names that belong into its gap, if it has one.
 
     Examples
     --------
     >>> notes = Notes()
     >>> for name in ("n1", "n2", "n1"):
     ...     notes.add("no node {}: it counts as gone", name)
-    >>> notes.texts()
-    ['no node n1, n2: it counts as gone']
+    >>> notes.add("no zones")
+    >>> [*notes], notes.names("no node {}: it counts as gone")
+    (['no node n1, n2: it counts as gone', 'no zones'], ('n1', 'n2'))
     """
 
     def __init__(self) -> None:
@@ -26,12 +27,15 @@ class Notes:
         """Add names to a note; each is listed once."""
         self._names.setdefault(sentence, {}).update(dict.fromkeys(names))
 
-    def texts(self) -> list[str]:
-        """Return the sentences with their names, of many only the first."""
-        return [
-            sentence.replace("{}", some_of([*names], printable, MOST_NAMED), 1)
-            for sentence, names in self._names.items()
-        ]
+    def names(self, sentence: str) -> tuple[str, ...]:
+        """Return all names of a note; none if it was not added."""
+        return tuple(self._names.get(sentence, ()))
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the sentences with their names, of many only the first."""
+        for sentence, names in self._names.items():
+            named = some_of([*names], printable, MOST_NAMED)
+            yield sentence.replace("{}", named, 1) if names else sentence
 
 
 def noted(native: object) -> Iterable[str]:

@@ -11,6 +11,7 @@ from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.solving import solve
 from evenkeel.systems import registry
 from evenkeel.systems.kubernetes.conditions import holds
+from evenkeel.systems.kubernetes.constraints import NOT_KEPT
 from evenkeel.systems.kubernetes.quantities import quantity
 from evenkeel.systems.kubernetes.resources import Requirement
 from tests.support import places
@@ -119,8 +120,8 @@ class TestReading:
             pod("q-1", owner="q", labels={"x": "y"}),
         ]
         cluster = registry.read(listed(node(labels={"z": "1"}), *pods))
-        notes = cluster.native.notes
-        told, partly = registry.find("kubernetes").left_out(cluster)
+        notes = cluster.native.notes.names(NOT_KEPT)
+        partly, told = registry.find("kubernetes").left_out(cluster)
         assert told == f"what is not kept: {', '.join(notes)}"
         assert partly.startswith("pods of namespace d only")
         assert [note.partition(": ")[2] for note in notes] == [

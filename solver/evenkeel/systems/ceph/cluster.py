@@ -32,6 +32,7 @@ from evenkeel.systems.ceph.documents import (
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.native.arguments import check_slots
+from evenkeel.systems.notes import Notes
 
 SERVES_NOT = frozenset(("down", "incomplete", "stale"))
 """States of a placement group in which nothing is copied: it lacks devices that hold its data."""
@@ -53,7 +54,7 @@ class _Found:
     """The documents read so far."""
 
     faults: FaultList = field(default_factory=FaultList)
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     map: tuple[Document, OsdMap] | None = None
     crush: tuple[Document, CrushDump] | None = None
     trees: list[tuple[Document, OsdTree]] = field(default_factory=list)
@@ -133,7 +134,7 @@ def _read_document(found: _Found, document: Document) -> None:
     if kind.endswith(("dump", "tree", "df")):
         document, figures = plain(document)
         if figures:
-            found.notes.append(
+            found.notes.add(
                 f"{document.name}: {counted(figures, 'figure')} infinite or not a number, as some "
                 "releases print a ratio to nothing; none of them is needed"
             )
@@ -189,7 +190,7 @@ def _devices(faults: FaultList, document: Document, osd_map: OsdMap, size: int) 
 def _note_tunables(found: _Found, document: Document, dump: CrushDump) -> None:
     unknown = [name for name in dump.tunables if not is_known(name)]
     if unknown:
-        found.notes.append(
+        found.notes.add(
             f"{document.name}: tunables that are not known are not heeded: "
             f"{some_of(unknown, str, SHOWN)}; pg dump shows whether groups are where they should be"
         )
@@ -237,7 +238,7 @@ def _known(
         where = "its groups are where pg dump has them" if reported else (
             "where its groups are is not known: add what ceph pg dump -f json prints"
         )  # fmt: skip
-        found.notes.append(f"pool {pool.id} (CRUSH rule {pool.rule}) is left alone: {why}; {where}")
+        found.notes.add(f"pool {pool.id} (CRUSH rule {pool.rule}) is left alone: {why}; {where}")
         rows = _padded(
             [reported.get(f"{pool.id}.{pg:x}", []) for pg in range(pool.pg_num)], pool.size
         )
@@ -284,13 +285,13 @@ def _items(
             gone.append(entry.pgid)
         exceptions.items.setdefault(where[0], {})[where[1]] = pairs
     if gone:
-        found.notes.append(
+        found.notes.add(
             f"{document.name}: upmaps for groups or devices that are gone have no effect: "
             f"{some_of(gone, str, SHOWN)}"
         )
     if exceptions.whole:
         named = [f"{pool}.{pg:x}" for pool, own in exceptions.whole.items() for pg in own]
-        found.notes.append(
+        found.notes.add(
             "placed by pg-upmap, which names all devices of a group, and left alone: "
             f"{some_of(named, str, SHOWN)}"
         )
@@ -327,7 +328,7 @@ def _note_strangers(found: _Found, osds: set[int]) -> None:
     for document, tree in found.trees:
         gone = [node.id for node in tree.nodes if node.id >= 0 and node.id not in osds]
         if gone:
-            found.notes.append(
+            found.notes.add(
                 f"{document.name}: devices that the osd dump does not have are passed over: "
                 f"{some_of(gone, str, SHOWN)}"
             )
@@ -389,7 +390,7 @@ def _with_copies(found: _Found, cluster: Cluster, temporary: Sequence[str]) -> C
     which = np.array([name in copying for name in cluster.partitions.names], np.bool_)
     if which.any():
         names = [name for name in cluster.partitions.names if name in copying]
-        found.notes.append(
+        found.notes.add(
             f"{counted(len(names), 'group')} being copied (where they are up is not where they are "
             "acting), counted where they go, and left alone until they are there: "
             f"{some_of(names, str, SHOWN)}"
@@ -457,7 +458,7 @@ def _loads(found: _Found, cluster: Cluster, native: CephMap) -> NDArray[np.float
         faults.add(document.name, missing[0], message)
     faults.raise_if_any()
     if gone:
-        found.notes.append(
+        found.notes.add(
             f"{document.name}: placement groups that no pool of the osd dump has are passed over: "
             f"{some_of(gone, str, SHOWN)}"
         )
@@ -469,7 +470,7 @@ def _loads(found: _Found, cluster: Cluster, native: CephMap) -> NDArray[np.float
     for p, i in where.items():
         bytes_of[p] = max(stats[i].stat_sum.num_bytes, 0)
     if missing:
-        found.notes.append(
+        found.notes.add(
             f"{document.name}: placement groups that are not in it count as much as the mean of "
             f"their pool: {some_of(missing, str, SHOWN)}"
         )
@@ -520,7 +521,7 @@ def _elsewhere(found: _Found, cluster: Cluster) -> NDArray[np.bool_]:
         if len(few) > LISTED_FAULTS:
             found.faults.add(path, len(few) - LISTED_FAULTS, "more placement groups are elsewhere")
     elif few:
-        found.notes.append(
+        found.notes.add(
             f"{document.name}: {counted(len(few), 'group')} elsewhere than the map puts them, as "
             "in files of different times, and left alone: "
             f"{some_of(few, cluster.partitions.names.__getitem__, SHOWN)}"
@@ -582,7 +583,7 @@ def _led(found: _Found, cluster: Cluster, native: CephMap) -> Cluster:
         leader[p] = held[0] if len(held) else cluster.placement.leader[p]
     found.faults.raise_if_any()
     if gone:
-        found.notes.append(
+        found.notes.add(
             f"primaries of groups that are gone are passed over: {some_of(gone, str, SHOWN)}"
         )
     if np.array_equal(leader, cluster.placement.leader):

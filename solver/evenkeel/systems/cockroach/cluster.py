@@ -39,6 +39,7 @@ from evenkeel.systems.cockroach.zones import (
 )
 from evenkeel.systems.csv_text import BYTES, Table
 from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.notes import Notes
 from evenkeel.systems.number_lists import number_lists
 
 BOOLEANS = {"true", "false", "t", "f", "", "null"}
@@ -73,7 +74,7 @@ class _Found:
     nodes: list[Table] = field(default_factory=list)
     stores: list[Table] = field(default_factory=list)
     zones: Zones = field(default_factory=Zones)
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     foreign: dict[int, str] = field(default_factory=dict)
     """Stores whose liveness no file contains, and the missing file."""
 
@@ -174,7 +175,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     if any("capacity" in one.columns for one in found.stores) and not any(
         {"used", "available"} & {*one.columns} for one in found.stores
     ):
-        found.notes.append("no used bytes of stores: disks count as if only ranges filled them")
+        found.notes.add("no used bytes of stores: disks count as if only ranges filled them")
     notes = (*found.notes, *wanted.why, *_about_disks(cluster))
     cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))
     return with_stranded(with_left_alone(_grouped(cluster), wanted.alone), _without_quorum(cluster))
@@ -391,7 +392,7 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
                 if state == "suspect":
                     found.foreign[store] = message
                 else:
-                    found.notes.append(f"store {store} {message}: it counts as decommissioned")
+                    found.notes.add(f"store {store} {message}: it counts as decommissioned")
             attributes = [*host.attributes, *_listed(status.cells("attrs")[row])]
             stores[store] = _Store(node, host.locality, state, attributes, *disks[row])
     message = "no store of store status"
@@ -405,7 +406,7 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
             node, hosts[node].locality if gone else "", "dead" if gone else "suspect"
         )
         if gone:
-            found.notes.append(
+            found.notes.add(
                 f"store {store} as {message}, and nodes that are down: it counts as dead"
             )
         else:

@@ -21,6 +21,7 @@ from evenkeel.model.runtime.printable import printable
 from evenkeel.systems.cockroach.allocator.zone_configs import FIELDS, parse_config
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.notes import Notes
 
 Target = tuple[str, ...]
 """Database, schema, table and index from the right: () is the default, ("t",) a table.
@@ -66,7 +67,7 @@ class Zones:
     unread: set[Key] = field(default_factory=set)
     """What is configured in a way that could not be read."""
 
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     written: bool = False
     """Whether people wrote some of it and can correct it; else a system printed all of it."""
 
@@ -219,7 +220,7 @@ def read_zone_table(faults: FaultList, table: Table, zones: Zones) -> None:
                 zones.add(faults, at, key, config)
         which = printable(targets[row] or " ".join(text.split())[:60])
         for one in own.faults:
-            zones.notes.append(f"what is passed over in the zone of {which}, since it {one.message}"
+            zones.notes.add(f"what is passed over in the zone of {which}, since it {one.message}"
                                f": {one.value} ({one.path})")  # fmt: skip
         if wrong or not read.of:
             words = targets[row] or " ".join(text.split()[1:])

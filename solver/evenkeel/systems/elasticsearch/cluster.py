@@ -76,7 +76,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     given["forbidden"] = closed_pairs(found, shards, nodes, held, disks.above)
     note_settings(found)
     given["native"] = {
-        "shards": found.shards, "answers": sorted(found.kinds), "notes": found.notes,
+        "shards": found.shards, "answers": sorted(found.kinds), "notes": [*found.notes],
         "started": sorted(found.started),
     }  # fmt: skip
     source = largest(documents)
@@ -99,7 +99,7 @@ def _nodes(found: Findings) -> list[DataNode]:
             if name and name not in holding
         }
         if strange:
-            found.notes.append(
+            found.notes.add(
                 f"that shards are on {some_of([*strange], printable)}, which hold no data by "
                 "_nodes: they stay there, and no other shard goes there; list both at one time"
             )
@@ -119,7 +119,7 @@ def _nodes(found: Findings) -> list[DataNode]:
                 if node.holds or name in busy:
                     named[name] = node if node.holds else replace(node, roles=None)
     if empty:
-        found.notes.append(
+        found.notes.add(
             f"no disk and no shard of {some_of(empty, printable)}: they count as nodes "
             "without data, such as client nodes; add _nodes, which has their roles"
         )
@@ -222,7 +222,7 @@ def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
             accepts[n] = False
             leave[n] |= one.type.upper() in ("REMOVE", "REPLACE", "SIGTERM")
         elif one.node_id not in found.nodes:
-            found.notes.append(
+            found.notes.add(
                 f"that {printable(one.node_id)} is shut down, which is not a node here: ignored"
             )
     most = whole(found.faults, found.cluster, "cluster.routing.allocation.total_shards_per_node")
@@ -308,7 +308,7 @@ def _on_hosts(
     shared = {n: own for own in hosts.values() if len(own) > 1 for n in own}
     if not shared:
         return none
-    found.notes.append(
+    found.notes.add(
         f"that {SAME_HOST} is true: Elasticsearch then refuses to move a shard to another node of "
         "its own host, too, so no such move is planned; it can while the setting is false"
     )
@@ -328,7 +328,7 @@ def _older(found: Findings, nodes: Sequence[DataNode], held: Held) -> NDArray[np
     if len(versions) < 2:
         return parts[0]
     releases = [".".join(map(str, version)) for version in versions]
-    found.notes.append(
+    found.notes.add(
         f"that nodes are of several releases, {some_of(releases, printable)}: no shard goes to a "
         "node older than that of its primary"
     )

@@ -165,11 +165,11 @@ def _disks(
         elif found.nodes and all(node.name != name for _, node in found.nodes.values()):
             strange.append(name)
     if strange:
-        found.notes.append(
+        found.notes.add(
             f"room of {some_of(strange, printable)}, which _nodes does not list: it is ignored"
         )
     if partly:
-        found.notes.append(
+        found.notes.add(
             f"not all shards of nodes, as in a listing of some indices: "
             f"{some_of(partly, str, 4)}; the others stay and count by their bytes only; list all"
         )
@@ -178,11 +178,11 @@ def _disks(
         return disks
     names = some_of([nodes[n].name for n in unknown], printable)
     if not disks:
-        found.notes.append(f"no room of disks of {names}: they count as large enough")
+        found.notes.add(f"no room of disks of {names}: they count as large enough")
         return disks
     total = float(np.mean([disk.total for disk in disks.values()]))
     others = float(np.mean([disk.others for disk in disks.values()]))
-    found.notes.append(
+    found.notes.add(
         f"no room of disks of {names}: they count as the average of the others, "
         f"{total / 2.0**30:,.1f} GiB with {others / 2.0**30:,.1f} GiB of other data; read "
         "_cat/allocation again when it is known"
@@ -244,12 +244,12 @@ def _note(
     if above.any():
         mark = found.cluster.get(f"{WATERMARK}.low", ("", USUAL["low"]))[1]
         full = [_share(nodes[n], disks[n]) for n in np.flatnonzero(above).tolist()]
-        found.notes.append(
+        found.notes.add(
             f"that nodes are above the low watermark, {WATERMARK}.low of {printable(str(mark))}: "
             f"{some_of(full, str)}; Elasticsearch allocates no shard to them"
         )
     if flooded:
-        found.notes.append(
+        found.notes.add(
             f"that nodes are above the flood stage: {some_of(flooded, str)}; indices with "
             "shards there are read-only until usage falls (index.blocks.read_only_allow_delete)"
         )

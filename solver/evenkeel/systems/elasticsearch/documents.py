@@ -13,6 +13,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.notes import Notes
 
 Row = dict[str, str | None]
 
@@ -333,7 +334,7 @@ class Findings:
     """Settings of the cluster that were set, and are no defaults."""
 
     indices: dict[str, dict[str, tuple[str, Any]]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     """Assumptions and limits, for people."""
 
     def shard_at(self, row: int) -> str:

@@ -49,7 +49,7 @@ def note_settings(found: Findings) -> None:
     for name, meaning in NOT_ALL.items():
         value = str(found.cluster.get(name, ("", "all"))[1]).lower()
         if value not in ("all", ""):
-            found.notes.append(f"that {name} is {printable(value)}: {meaning}")
+            found.notes.add(f"that {name} is {printable(value)}: {meaning}")
         own = f"index.{name.removeprefix('cluster.')}"
         held = [
             index
@@ -57,23 +57,23 @@ def note_settings(found: Findings) -> None:
             if str(settings.get(own, ("", "all"))[1]).lower() not in ("all", "")
         ]
         if held:
-            found.notes.append(f"that {own} is not all of {some_of(held, printable, 4)}: {meaning}")
+            found.notes.add(f"that {own} is not all of {some_of(held, printable, 4)}: {meaning}")
     named = dict.fromkeys(row.get("index") or "" for row in found.shards)
     missing = [index for index in named if index and index not in found.indices]
     if missing and "index settings" in found.kinds:
-        found.notes.append(
+        found.notes.add(
             f"no settings of {some_of(missing, printable, 4)}: filters and tiers of these are not "
             "kept; hidden indices need _all/_settings?expand_wildcards=all"
         )
     listed = _set_to(found, FILTER, lambda value: isinstance(value, list))
     unkept = _set_to(found, UNKEPT, lambda value: str(value) not in IDLE)
     if unkept:
-        found.notes.append(
+        found.notes.add(
             f"that {some_of(unkept, printable, 4)} is set and not kept: commands against it "
             "may be written, and are refused"
         )
     if listed:
-        found.notes.append(
+        found.notes.add(
             f"lists in {some_of(listed, printable, 4)}: kept, but OpenSearch and early releases of "
             "Elasticsearch match a text only; write names separated by commas"
         )
@@ -83,7 +83,7 @@ def note_settings(found: Findings) -> None:
         if row.get("unassigned.reason") == "ALLOCATION_FAILED"
     ]
     if failed:
-        found.notes.append(
+        found.notes.add(
             f"that the allocation of {some_of(failed, printable, 4)} failed: after several times "
             "Elasticsearch refuses it until POST _cluster/reroute?retry_failed=true"
         )

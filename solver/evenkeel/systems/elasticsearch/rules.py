@@ -188,7 +188,7 @@ def _awareness(found: Findings, nodes: Sequence[DataNode]) -> list[Aware]:
         labels = [next(iter(node.values(attribute)), "") for node in nodes]
         if not any(labels):
             add = "" if found.nodes else "; add _nodes"
-            found.notes.append(
+            found.notes.add(
                 f"that {AWARE}attributes names {printable(attribute)}, which no node has: it is "
                 f"not kept, and Elasticsearch allocates nothing by it{add}"
             )

@@ -327,7 +327,7 @@ def _payload(records: Records, found: Sequence[Resource]) -> dict[str, Any]:
     }
     return {
         "ideal_states": ideal, "state_models": definitions, "states": states, "configs": configs,
-        "notes": records.notes.texts(),
+        "notes": [*records.notes],
     }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Read a cluster from Kubernetes objects: nodes, and workloads of pods as partitions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from evenkeel.systems.kubernetes.quantities import HOST_PORT, PODS, amounts, sha
 from evenkeel.systems.kubernetes.resources import Node, Pod, Volume
 from evenkeel.systems.kubernetes.workloads import Workload, sort, together
 from evenkeel.systems.native.arguments import build
+from evenkeel.systems.notes import Notes, noted
 
 Mask = NDArray[np.bool_]
 ZONES = (
@@ -102,17 +103,17 @@ def reach(objects: Objects, workloads: Sequence[Workload], place: Mapping[str, i
             one.reach = masks
     if looked.missing:
         what = some_of([*looked.missing], printable, MOST_NAMED)
-        objects.notes.append(
+        objects.notes.add(
             f"no volume for {what}: its pod may go to any node; add kubectl get pv,pvc -A -o json"
         )
     if astray:
-        objects.notes.append(
+        objects.notes.add(
             f"that {some_of(astray, printable, MOST_NAMED)} run on nodes that do not reach their "
             "volumes, by labels: they stay"
         )
     if looked.local:
         what = some_of([*looked.local], printable, MOST_NAMED)
-        objects.notes.append(
+        objects.notes.add(
             f"that pods of {what} have volumes on the disk of their node (emptyDir, hostPath): "
             "their content is lost when a pod moves"
         )
@@ -176,17 +177,14 @@ class Snapshot:
         P workloads, with their pods in the order of the slots.
     hosts : dict of str
         The label by which affinities name each node.
-    notes : tuple of str
-        Requests of pods that no rule keeps.
-    assumed : tuple of str
-        Other notes: assumptions, and pods that stay.
+    notes : Notes
+        Requests of pods that no rule keeps, assumptions, and pods that stay.
     """
 
     items: tuple[msgspec.Raw, ...]
     workloads: tuple[Workload, ...]
     hosts: dict[str, str]
-    notes: tuple[str, ...]
-    assumed: tuple[str, ...] = ()
+    notes: Notes
 
 
 def read(documents: Sequence[Document]) -> Cluster:
@@ -235,20 +233,15 @@ def read(documents: Sequence[Document]) -> Cluster:
         tuple(objects.items),
         tuple(workloads),
         {name: (one.metadata.labels or {}).get(HOST, name) for name, (_, one) in nodes.items()},
-        tuple(constraints.notes),
-        tuple(objects.notes),
+        objects.notes,
     )
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
 
 
-def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield notes on requests that are not kept, the first ones, and on assumptions."""
-    native = cluster.native
-    if isinstance(native, Snapshot) and native.notes:
-        yield f"what is not kept: {some_of(native.notes, printable, MOST_NAMED)}"
-    if isinstance(native, Snapshot):
-        yield from native.assumed
+def left_out(cluster: Cluster) -> Iterable[str]:
+    """Return notes on requests that are not kept, and on assumptions."""
+    return noted(cluster.native)
 
 
 def _states(objects: Objects) -> dict[str, Any]:
@@ -316,13 +309,13 @@ def _amounts(
         for name in column.keys() & listed.keys():
             capacity[n, column[name]] = listed[name]
     if partly:
-        objects.notes.append(
+        objects.notes.add(
             "no cpu or memory of "
             f"{some_of([names_of[n] for n in partly], printable, MOST_NAMED)}: no pod that "
             "requests it is placed there"
         )
     if silent:
-        objects.notes.append(
+        objects.notes.add(
             f"no room for pods on {some_of([names_of[n] for n in silent], printable, MOST_NAMED)}: "
             f"a node without amounts takes none, others {USUAL_PODS}"
         )
@@ -382,7 +375,7 @@ def _least(
             pods = len(workloads[p].pods)
             least[p] = max(least[p], pods - min(max(away, 0), pods))
     if fixed:
-        objects.notes.append(
+        objects.notes.add(
             f"that budgets {some_of(fixed, printable, MOST_NAMED)} allow no disruption: evictions "
             "would be refused, and these pods stay"
         )

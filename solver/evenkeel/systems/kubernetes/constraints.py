@@ -33,6 +33,7 @@ from evenkeel.systems.kubernetes.workloads import Workload
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 NAMED = "kubernetes.io/metadata.name"
+NOT_KEPT = "what is not kept: {}"
 """The label that every namespace has: its name. Others of namespaces are not read."""
 
 
@@ -352,9 +353,7 @@ class Constraints:
         self.everyone = [*workloads, *staying]
         self.selected = Selected(self.everyone)
         self.eligible = Eligible(self.nodes)
-        self.notes: list[str] = []
-        """Requests that are not kept, for people."""
-
+        self.notes = objects.notes
         self._tags: dict[bytes, str] = {}
         self._rules: dict[bytes, int] = {}
         self.rules: list[Rule] = []
@@ -499,7 +498,7 @@ class Constraints:
 
     def _note(self, one: Workload, text: str) -> None:
         """Note what of a workload is not kept."""
-        self.notes.append(f"{one.full_name}: {text}")
+        self.notes.add(NOT_KEPT, f"{one.full_name}: {text}")
 
     def _numbered(self, rule: Rule) -> int:
         key = msgspec.json.encode([rule.require, rule.spread, rule.skew, rule.place])

@@ -11,6 +11,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.kubernetes.resources import SHAPES, Budget, Claim, Node, Pod, Volume
+from evenkeel.systems.notes import Notes
 
 HEAD = 65536
 KIND = re.compile(
@@ -48,7 +49,7 @@ class Objects:
     """By an empty namespace and the name: volumes are in none."""
 
     claims: dict[tuple[str, str], tuple[str, Claim]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     """Assumptions, for people."""
 
 

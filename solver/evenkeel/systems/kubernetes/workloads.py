@@ -109,23 +109,23 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
             one.requests[resource] = max(one.requests.get(resource, 0.0), amount)
     spaces = {space for space, _ in objects.pods}
     if len(spaces) == 1 and spaces != {"kube-system"}:
-        objects.notes.append(
+        objects.notes.add(
             f"pods of namespace {printable(*spaces)} only: what others ask for is not counted; "
             "list pods with -A"
         )
     if strange:
-        objects.notes.append(
+        objects.notes.add(
             f"pods on nodes that are not listed: {some_of(strange, printable, MOST_NAMED)}; they "
             "are ignored"
         )
     if kinds:
-        objects.notes.append(
+        objects.notes.add(
             f"that pods belong to objects of kind {some_of([*kinds], printable, MOST_NAMED)}: they "
             "stay, since it is not known what would replace them"
         )
     found = [workloads[name] for name in sorted(workloads)]
     if differ := [one.full_name for one in found if any(own != one.requests for own in one.asked)]:
-        objects.notes.append(
+        objects.notes.add(
             f"that pods of {some_of(differ, printable, MOST_NAMED)} request different amounts: "
             "each counts as it is on its node, and as the largest on others"
         )

@@ -101,7 +101,7 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what resources name that is not there, and which volumes Longhorn lets wait."""
     if isinstance(cluster.native, Snapshot):
-        yield from cluster.native.objects.notes.texts()
+        yield from cluster.native.objects.notes
         if len(unmet := np.unique(cluster.forbidden[:, 0]).tolist()):
             theirs = some_of(unmet, cluster.partitions.names.__getitem__, MOST_NAMED)
             yield (

@@ -13,6 +13,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.notes import Notes
 
 Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
 HEAD = 65536
@@ -123,7 +124,7 @@ class Findings:
     apart: set[str] = field(default_factory=set)
     """Nodes in a network partition."""
 
-    notes: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     zones: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -200,7 +201,7 @@ def _take_queues(found: Findings, document: Document) -> None:
             return
         raw, rows = decoded.items, page.items
         if page.total_count > len(page.items):
-            found.notes.append(
+            found.notes.add(
                 f"{len(page.items):,} of {page.total_count:,} queues ({printable(document.name)}): "
                 "the others are not counted; ask for all of them"
             )
@@ -228,7 +229,7 @@ def _take_queues(found: Findings, document: Document) -> None:
             found.faults.add(f"{at}.name", quoted(one.name), message)
     if silent:
         named = some_of(silent, printable, MOST_NAMED)
-        found.notes.append(f"no members of quorum queues ({named}): these are left out")
+        found.notes.add(f"no members of quorum queues ({named}): these are left out")
 
 
 def _take_status(found: Findings, document: Document) -> None:
@@ -243,7 +244,7 @@ def _take_status(found: Findings, document: Document) -> None:
     found.drained |= {name for name, state in stated if state.lower() not in AT_WORK}
     for name, state in stated:
         if state.lower() not in UNDER_WAY | AT_WORK:
-            found.notes.append(
+            found.notes.add(
                 f"an unknown maintenance state of {printable(name)}, "
                 f"{printable(state[:60])}: it counts as under maintenance"
             )

@@ -231,11 +231,11 @@ def _gone(found: Findings, queues: Sequence[Queue]) -> set[str]:
     departed = sorted(held.keys() - found.nodes.keys())
     if departed:
         named = some_of(departed, lambda one: f"{printable(one)} in {counted(held[one], 'queue')}")
-        found.notes.append(f"members on nodes that left the cluster ({named}): they are gone")
+        found.notes.add(f"members on nodes that left the cluster ({named}): they are gone")
     strays = sorted(found.zones.keys() - found.nodes.keys() - held.keys())
     if strays:
         named = some_of(strays, printable, MOST_NAMED)
-        found.notes.append(f"zones of nodes that are not in the cluster ({named}): ignored")
+        found.notes.add(f"zones of nodes that are not in the cluster ({named}): ignored")
     return {*departed}
 
 
@@ -263,7 +263,7 @@ def _states(found: Findings, queues: Sequence[Queue], nodes: Sequence[str]) -> d
             members |= {*members_of(queue)}
         up |= {*nodes} - members
         if down := sorted({*nodes} - up):
-            found.notes.append(
+            found.notes.add(
                 f"no status of the cluster: {some_of(down, printable, MOST_NAMED)}, online for no "
                 "queue, counts as down"
             )
@@ -283,7 +283,7 @@ def _placement(
     strange: dict[str, list[str]] = {}
     unlisted = bool(keys) and not any("leader" in row for row in found.rows)
     if unlisted:
-        found.notes.append(
+        found.notes.add(
             "no leaders of queues: the first member that runs counts as leader; list them with "
             "leader"
         )
@@ -318,7 +318,7 @@ def _placement(
         width.append(len(members))
     if strange:
         named = some_of([*strange], lambda one: f"{printable(one)}: {', '.join(strange[one])}")
-        found.notes.append(f"leaders or online nodes that are no members ({named}): ignored")
+        found.notes.add(f"leaders or online nodes that are no members ({named}): ignored")
     return {
         "placement": np.array(node, np.int64),
         "first": np.concatenate([[0], np.cumsum(width)]).astype(np.int64),
