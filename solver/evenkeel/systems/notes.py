@@ -1,12 +1,14 @@
 """Notes on input that cannot be judged, each with the names that it concerns."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from evenkeel.model.runtime.printable import printable, some_of
 
 MOST_NAMED = 8
 
 
+@dataclass
 class Notes:
     """Sentences, each with the names that belong into its gap, if it has one.
 
@@ -20,8 +22,7 @@ class Notes:
     (['no node n1, n2: it counts as gone', 'no zones'], ('n1', 'n2'))
     """
 
-    def __init__(self) -> None:
-        self._names: dict[str, dict[str, None]] = {}
+    _names: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def add(self, sentence: str, *names: str) -> None:
         """Add names to a note; each is listed once."""
