@@ -1,4 +1,4 @@
-"""How benchmarks are timed and told: one BLAS thread, CPU time, and a summary at the end.
+"""How benchmarks are timed and reported: one BLAS thread, CPU time, and a summary at the end.
 
 Wall time on a shared machine says more about the neighbours. Compare minima, never means; gates
 compare two of them from the same run, never seconds with a promise.
@@ -13,7 +13,7 @@ import pytest
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")  # read as numpy is first imported
 
-told = pytest.StashKey[list[str]]()
+reported = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,13 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Give a function whose lines appear below the results."""
-    lines = request.config.stash.setdefault(told, [])
+    lines = request.config.stash.setdefault(reported, [])
     return lines.append
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Show what was told."""
-    lines = config.stash.get(told, [])
+    """Show the reported lines."""
+    lines = config.stash.get(reported, [])
     if lines:
         terminalreporter.section("figures")
         for line in lines:

@@ -196,8 +196,8 @@ def main(names: list[str]) -> int:
     load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
     print(f"load average {load} on {os.cpu_count()} processors")
     Path(FILE).parent.mkdir(exist_ok=True)
-    told = {"datetime": time.strftime("%Y-%m-%dT%H:%M:%S"), "load_average": os.getloadavg()}
-    FILE.write_text(json.dumps(told | {"curves": [asdict(one) for one in found]}, indent=1) + "\n")
+    about = {"datetime": time.strftime("%Y-%m-%dT%H:%M:%S"), "load_average": os.getloadavg()}
+    FILE.write_text(json.dumps(about | {"curves": [asdict(one) for one in found]}, indent=1) + "\n")
     return int(not all(one.ok for one in found))
 
 

@@ -1,6 +1,6 @@
 """What is asked of plans, row by row: ``python -m bench.plans ROW [COUNT [FIRST SEED]]``.
 
-Seconds are CPU time of the process; a failure is told with its seed and counted.
+Seconds are CPU time of the process; a failure is reported with its seed and counted.
 """
 
 import sys
@@ -31,9 +31,9 @@ Found = Counter[str]
 def safe(seed: int, found: Found) -> None:
     """A full cluster with rules, disks and transient dimensions; the plain replay agrees."""
     cluster, plan = planned(seed)
-    told = plan.check()
-    assert told.ok, str(told)
-    assert told.end == "target" or plan.blocked
+    report = plan.check()
+    assert report.ok, str(report)
+    assert report.end == "target" or plan.blocked
     found["complete"] += plan.complete
     found["transient"] += bool(cluster.transient.any() and len(plan))
     found["of disks that share a host"] += bool(cluster.topology.tier_capacity and len(plan))
@@ -119,10 +119,10 @@ def tampers(seed: int, found: Found) -> None:
         return
     way, rows = tampered(np.random.default_rng([seed, 7]), rows_of(plan.steps), len(cluster.nodes))
     steps, given = steps_of(rows), asked(plan)
-    told = {one.kind for one in replay(cluster, steps, **given).breaches}
+    kinds = {one.kind for one in replay(cluster, steps, **given).breaches}
     plain = {kind for kind, _ in plain_replay(cluster, steps, **given)}
     found["harmful"] += bool(plain)
-    assert told == plain, way
+    assert kinds == plain, way
 
 
 THROTTLES = {
@@ -249,8 +249,8 @@ def scale(partitions: int, nodes: int, moves: int, rounds: int = 1) -> None:
     """Print CPU time and peak memory of a plan and its check."""
     cluster, target = shifted(partitions, nodes, moves)
     one, plan = timed(lambda: ek.plan(cluster, target), rounds)
-    two, told = timed(plan.check, rounds)
-    print(f"  {plan.copies:,} copies: plan {one:.2f} s, check {two:.2f} s, {told.ok}")
+    two, report = timed(plan.check, rounds)
+    print(f"  {plan.copies:,} copies: plan {one:.2f} s, check {two:.2f} s, {report.ok}")
 
 
 def memory(partitions: int, nodes: int, moves: int) -> None:

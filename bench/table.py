@@ -116,18 +116,18 @@ def table(stored: dict[str, Any]) -> str:
 def beside(peers: dict[str, Any]) -> str:
     """Return the table of other systems on the same input."""
     lines = [
-        "| input | who | CPU time | broken rules | moves | proven minimum | max/mean | |",
+        "| input | solver | CPU time | broken rules | moves | proven minimum | max/mean | |",
         "|---|---|---:|---:|---:|---:|---:|---|",
     ]
-    for told in peers.values():
-        for row in told["rows"]:
+    for run in peers.values():
+        for row in run["rows"]:
             counts = [row["broken"], row["moves"], row["bound"]]
             level = "" if row["max_over_mean"] is None else f"{row['max_over_mean']:.4f}"
             cells = [row["input"], row["who"], duration(row["cpu"])]
             cells += ["" if count is None else f"{count:,}" for count in counts]
             lines.append(f"| {' | '.join([*cells, level, row['note']])} |")
-    days = sorted({told["datetime"][:10] for told in peers.values()})
-    loads = " and ".join(f"{told['load_average'][0]:.1f}" for told in peers.values())
+    days = sorted({run["datetime"][:10] for run in peers.values()})
+    loads = " and ".join(f"{run['load_average'][0]:.1f}" for run in peers.values())
     how = (
         f"Measured on {' and '.join(days)} with a load average of {loads}: CPU time of all "
         "threads, of Ceph's tools in user mode, of ours warm and the least of several calls. Every "
@@ -136,10 +136,10 @@ def beside(peers: dict[str, Any]) -> str:
     return "\n".join([*lines, "", how]) + "\n"
 
 
-def put(text: str, mark: str, told: str) -> str:
+def put(text: str, mark: str, block: str) -> str:
     """Replace what stands between two marks."""
     place = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)", re.DOTALL)
-    text, found = place.subn(lambda marks: marks[1] + told + marks[2], text)
+    text, found = place.subn(lambda marks: marks[1] + block + marks[2], text)
     if not found:
         raise SystemExit(f"{PAGE.name} has no place for {mark}")
     return text

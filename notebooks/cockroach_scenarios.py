@@ -9,15 +9,15 @@
 # %% [markdown]
 # # CockroachDB: four stores, thirty-six scenarios
 #
-# CockroachDB balances range by range. Every store looks at the ranges that it leads, scores the
-# stores that it has heard of, and changes one replica at a time. Its note on rebalancing of
-# 2019 explains how with an example of four stores, and the project's simulator has scenarios
-# for what may happen to a cluster, each with demands on how it should end.
+# CockroachDB balances range by range. Every store considers the ranges that it leads, scores the
+# stores known from gossip, and changes one replica at a time. Its technical note on rebalancing
+# (2019) explains this with an example of four stores, and the project's simulator has scenarios of
+# events in a cluster, each with requirements on the final state.
 #
-# Here the example is decided as CockroachDB does, and then all scenarios are played twice: once
-# with CockroachDB's decisions (`"cockroach"`: replicate queue, lease queue and store
-# rebalancer, with gossip that lags behind), and once with `"balance"`, which solves the whole
-# cluster. Both are carried out by the same simulated cluster at the same speed.
+# This notebook decides the example as CockroachDB does. Then it simulates all scenarios twice: with
+# CockroachDB's decisions (`"cockroach"`: replicate queue, lease queue and store rebalancer, with
+# delayed gossip), and with `"balance"`, which solves the whole cluster. The same simulated cluster
+# carries out both, at the same speed.
 
 # %%
 from concurrent.futures import ProcessPoolExecutor
@@ -54,9 +54,9 @@ from evenkeel.view.html import Raw, table
 # | s3 | region=central, zone=a | 100 |
 # | s4 | region=east, zone=a | 100 |
 #
-# A range has replicas on s1, s3 and s4. Going by counts alone, one of the replicas on s3 or s4,
-# which are full, should move to s2, which is nearly empty. What would that do to its
-# *diversity*, the mean over all pairs of replicas of how early their localities differ?
+# A range has replicas on s1, s3 and s4. By counts alone, one of the replicas on the full stores s3
+# and s4 should move to s2, which is nearly empty. The example computes the effect on *diversity*,
+# the mean over all pairs of replicas of a score that is higher the earlier their localities differ.
 # (CockroachDB, `docs/tech-notes/rebalancing.md`, 2019.)
 
 # %%
@@ -84,10 +84,10 @@ for leaves in now:
 HTML(table(("move", "replicas on", "diversity", "ranges then"), rows))
 
 # %% [markdown]
-# Leaving s3 or s4 for s2 costs diversity, "which we never choose to do without the user telling
-# us to", as the note has it. Leaving s1 for s2 costs none, and does nothing for the counts. So
-# the answer is to do nothing. Were s1 the full one, its replica would move to s2; and a range
-# that already has two replicas in the west moves one of them out *against* the counts:
+# A move from s3 or s4 to s2 costs diversity, "which we never choose to do without the user telling
+# us to" (from the note). A move from s1 to s2 costs none, but does not improve the counts.
+# Therefore the decision is to do nothing. If s1 were full, its replica would move to s2; a range
+# with two replicas in the west moves one of them out *against* the counts:
 
 # %%
 configs, conjunctions = configs_of([ZoneConfig(num_replicas=3)])
@@ -100,18 +100,18 @@ cases = [
 rows = []
 for what, counts, held in cases:
     one = allocator.rebalance(stores_like(4, ranges=counts), Replicas(held))
-    said = f"{names[one.removed]} → {names[one.target]}" if one.target >= 0 else "nothing"
+    decision = f"{names[one.removed]} → {names[one.target]}" if one.target >= 0 else "nothing"
     held_on = " ".join(names[s] for s in held)
-    rows.append((what, Raw(" / ".join(map(str, counts))), Raw(held_on), Raw(said)))
+    rows.append((what, Raw(" / ".join(map(str, counts))), Raw(held_on), Raw(decision)))
 HTML(table(("", "ranges on s1 / s2 / s3 / s4", "replicas on", "decision"), rows))
 
 # %% [markdown]
 # ## The same four stores as a whole cluster
 #
-# The note stops at one range. Let us complete the picture: a hundred ranges, all of them on s3
-# and s4; twenty have a third replica in the west, ten on s1 and ten on s2. That gives just the
-# counts of the table. The twenty are as diverse as can be and must not move; any other range
-# may trade one replica for one in the west.
+# The note considers one range. The next cell builds a whole cluster with the counts of the table: a
+# hundred ranges on s3 and s4, of which twenty have a third replica in the west, ten on s1 and ten
+# on s2. These twenty have the greatest possible diversity and must not move; any other range may
+# replace one replica by one in the west.
 
 # %%
 placement = np.full((100, 3), -1)
@@ -143,11 +143,11 @@ plt.show()
 {name: f"{result.comparison.moves} moves" for name, result in solved.items()}
 
 # %% [markdown]
-# Both end with 60 on s3 and on s4, and it cannot be better: diversity allows each of the hundred
-# ranges one replica in the west, so at least 120 of the 220 replicas are on s3 and s4. CockroachDB
-# evens the west as well, at 50 each; `"balance"` brings down the fullest store, and is done when
-# nothing could bring it lower.
-# CockroachDB's queue keeps no record of why it did what it did; here it does:
+# Both end with 60 on s3 and on s4, which is optimal: diversity permits each of the hundred ranges
+# one replica in the west, so that at least 120 of the 220 replicas are on s3 and s4. CockroachDB
+# balances the west as well, at 50 each. `"balance"` lowers the fullest store, and stops when it
+# cannot be lower. The log has the reason of each decision, which CockroachDB's queue does not
+# record:
 
 # %%
 log = solved["cockroach"].native.log
@@ -157,10 +157,10 @@ for line in [*log.lines(cluster)][:4]:
 # %% [markdown]
 # ## Thirty-six scenarios
 #
-# These are the scenarios of CockroachDB's simulator that need no raft
-# (`pkg/kv/kvserver/asim/tests/testdata/non_rand`), with what each of them demands in the end.
-# Some demands are marked *beyond*: CockroachDB's own simulator does not show that they are met,
-# or nobody asked for it. Where the source demands nothing in figures, we did.
+# The scenarios are those of CockroachDB's simulator that need no Raft
+# (`pkg/kv/kvserver/asim/tests/testdata/non_rand`), with requirements on the final state.
+# Requirements marked *beyond* are not shown to be met, or not stated, by CockroachDB's simulator.
+# Where the source has no figures, the requirements are ours.
 
 # %%
 methods = ("balance", "cockroach")
@@ -175,9 +175,9 @@ for pool in pools.values():
 f"{len(histories)} histories, {sum(len(one.seconds) for one in histories.values()):,} samples"
 
 # %% [markdown]
-# For each demand the worst value in its window, and whether that meets it. The last columns are
-# the replicas that moved until the end. That no replica came back to a store that it had left
-# is demanded of all scenarios, and counted in the table after this one.
+# The table has the worst value of each requirement in its window, and whether it is met. The last
+# columns are the moved replicas. All scenarios also require that no replica returns to a store that
+# it has left; the table after this one counts returns.
 
 # %%
 SIGN = {True: "✓", False: "✗"}
@@ -223,9 +223,9 @@ HTML(table(heads, rows))
 # %% [markdown]
 # ## Four of them over time
 #
-# Every point is a sample of the simulated cluster. `"balance"` sees all dimensions at once,
-# where the queue levels counts and the store rebalancer one load; and it knows what it is
-# heading for, where the queue takes one step after another on figures that are seconds old.
+# Every point is a sample of the simulated cluster. `"balance"` considers all dimensions together
+# and has a target, whereas the queue balances counts, the store rebalancer one load, both step by
+# step with figures that are seconds old.
 
 
 # %%
@@ -250,18 +250,17 @@ for ax, (name, what, figure_of) in zip(axes.flat, shown, strict=True):
 plt.show()
 
 # %% [markdown]
-# - *add node*: one node with 300 ranges is joined by two, and each range wants three replicas.
-#   A store's queue works on one range at a time, and at first a single store leads all of them;
-#   it goes faster while newcomers lead some. A plan for the whole cluster has both of them
-#   receive.
-# - *skewed cpu, even ranges*: everything hot is on three stores of nine, all of it led from
-#   one, and every store has as many ranges. Both end level; what it takes to get there differs.
-# - *skewed cpu, skewed writes*: reads are hot on three stores and writes on the other three.
-#   CockroachDB levels what it is told to level, CPU here, and the writes stay on their side.
-# - *no legal rebalance*: fifty small ranges on one store, two large ones on the other, and the
-#   disks even as they are. The queue evens the *counts*, and the disks are even no more.
+# - *add node*: one node with 300 ranges is joined by two, and each range wants three replicas. A
+#   store's queue processes one range at a time, and at first a single store leads all ranges; it is
+#   faster when the new stores lead some. A plan for the whole cluster uses both new stores.
+# - *skewed cpu, even ranges*: the load is on three stores of nine, all of it led by one, and every
+#   store has the same number of ranges. Both end balanced, with different numbers of moves.
+# - *skewed cpu, skewed writes*: reads load three stores and writes the other three. CockroachDB
+#   balances the selected objective, CPU here, and the writes stay on their stores.
+# - *no legal rebalance*: fifty small ranges on one store, two large ones on the other, with even
+#   disks. The queue balances the *counts*, and the disks become uneven.
 #
-# Store by store, for the second of them. CPU before and after is the same for both:
+# The next picture has the second scenario by store. CPU before and after is the same for both:
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(11.0, 3.4), sharey=True, layout="constrained")
@@ -272,12 +271,12 @@ for ax, method in zip(axes, methods, strict=True):
 plt.show()
 
 # %% [markdown]
-# ## One of your own
+# ## A custom scenario
 #
-# A scenario is data: a cluster, a time, what happens, and what is demanded in the end. Any
-# method, or any callable that returns a placement, may be in the loop. A store goes down in the
-# third minute, is taken for dead two minutes later and comes back; then twelve ranges become
-# twelve times as hot.
+# A scenario is data: a cluster, a duration, events, and requirements on the final state. Any
+# method, or any callable that returns a placement, may decide. In this one a store goes down in the
+# third minute, counts as dead two minutes later, and returns; then the load of twelve ranges
+# becomes twelve times as high.
 
 # %%
 cluster, environment = cluster_of(
@@ -315,7 +314,7 @@ for one in both.values():
         print(f"  {SIGN[found.met]} {found.what}: {found.measured:.3g}")
 
 # %% [markdown]
-# Both mend as fast as snapshots are sent, and both spread the hot ranges by handing on leases,
-# without moving anything. CockroachDB's store rebalancer looks about once a minute, which is
-# the plateau. When s1 comes back empty, the queue fills it until counts are even; the plan
-# stops where its goals are met.
+# Both repair at the speed of snapshots, and both spread the loaded ranges by lease transfers,
+# without moves. CockroachDB's store rebalancer runs about once a minute, which causes the plateau.
+# When s1 returns empty, the queue fills it until counts are even; the plan stops when its goals are
+# met.

@@ -9,21 +9,22 @@
 # %% [markdown]
 # # The experiments of the CRUSH-ed text
 #
-# Apache Helix's *CRUSH-ed for even distribution* argues with experiments: how even placements are, and
-# what moves as nodes go down, come back, and are added. This notebook repeats every table and chart of it
-# with five methods side by side: CRUSH, MultiRoundCRUSH and CRUSH-ed as Helix has them, bit for bit; CRUSH-ed
-# *mended*, which levels over all resources together; and `balance`, which is no hash at all.
+# Apache Helix's text *CRUSH-ed for even distribution* has experiments on the evenness of
+# placements, and on moves as nodes go down, return, and are added. This notebook repeats every
+# table and chart with five methods: Helix's CRUSH, MultiRoundCRUSH and CRUSH-ed, bit for bit;
+# CRUSH-ed *repaired*, which balances over all resources together; and `balance`, which does not use
+# hashes.
 #
-# Where the text prints figures, they stand in a row called *the text*. Its production clusters are not
-# public: for those charts there are only its sentences, which are quoted, and a made-up cluster of
-# the same size as the text's own tests: 59 nodes, in five fault zones of 11, 12, 12, 12 and 12, and ten
-# resources of 1,024 partitions with three replicas each.
+# Figures of the text are in a row called *the text*. Its production clusters are not public: for
+# those charts the notebook quotes the text's sentences, and uses a synthetic cluster of the size of
+# the text's own tests: 59 nodes, in five fault zones of 11, 12, 12, 12 and 12, and ten resources of
+# 1,024 partitions with three replicas each.
 #
-# One difference is no matter of degree. The hashes are functions of names and topology alone: a node that
-# comes back finds exactly what it had. `balance` looks at where things are now, moves as little as it
-# can from there, and changes leaders freely, since that moves no data. Its goals say how level is level
-# enough: here no node may have a replica more than it must, and none more leaders than 2 % above its share.
-# What levelling leaders to the last one costs stands in rows of its own.
+# The hash strategies are functions of names and topology alone: a node that returns gets exactly
+# its former replicas. `balance` starts from the present placement, moves few replicas, and changes
+# leaders freely, since this moves no data. Its goals here permit no node more replicas than the
+# least possible maximum, and at most 2 % more leaders than its share. Separate rows show the cost
+# of balancing leaders exactly.
 
 # %%
 import sys
@@ -58,7 +59,7 @@ METHODS = {
     "CRUSH": method("helix_crush"),
     "MultiRound": method("helix_multiround"),
     "CRUSH-ed": method("helix_crushed"),
-    "CRUSH-ed, mended": method("helix_crushed", ek.options.Crushed(repaired=True)),
+    "CRUSH-ed, repaired": method("helix_crushed", ek.options.Crushed(repaired=True)),
     "balance": method("balance", goals=ek.Goals(level=0.0, leaders=0.02)),
 }
 TO_THE_LAST = method("balance", goals=ek.Goals(level=0.0, leaders=0.0))
@@ -89,9 +90,10 @@ def show(heads, rows, what=""):
 # > unevenness by 87% on average compared with CRUSH. And for master replica distribution, the evenness
 # > improvement is 68% on average and 81% in maximum.
 #
-# The text calls its measure STDDEV. What it prints for its own tests is the standard deviation over the
-# square root of the number of nodes; both are shown here. The goals given to `balance` bound the most
-# leaders of a node and not the least, so that its deviation of leaders is wide and its fullest node is not.
+# The text calls its measure STDDEV. Its figures are the standard deviation divided by the square
+# root of the number of nodes; both are shown here. The goals of `balance` limit the most leaders of
+# a node and not the least, so that the deviation of its leaders is large although the maximum is
+# not.
 
 # %%
 SPREAD = (
@@ -172,9 +174,9 @@ for name in list(METHODS)[1:]:
 # > is improved a little bit, STDEV is 6. [...] STDEV is 30. And max disk usage is about 2644GB. [...] CRUSH-ed
 # > can save (2956 - 2644) / 2956 = 10.5% cost.
 #
-# The cluster itself is not public. Here sizes are drawn, and resources differ more than the partitions of
-# one. CRUSH-ed gains because it levels every resource by itself; the mended one levels counts over all
-# resources and so gives some of that away; `balance` is told the sizes.
+# The cluster is not public. Here sizes are random, and resources differ more than the partitions of
+# one resource. CRUSH-ed gains because it balances every resource by itself; the repaired version
+# balances counts over all resources and loses some of this gain; `balance` uses the sizes.
 
 # %%
 sizes = {name: crush.unequal_sizes(place, LAYOUT, name).rows[0] for name, place in METHODS.items()}
@@ -201,8 +203,8 @@ plt.show()
 # > movements are minor (in most cases 0 movements). Note that **Rate** in this document is **the changed number
 # > / total partition or master count**.
 #
-# Seven random nodes go down, five times. *Extra* is what the event did not force: a replica that was on no
-# node that went, or a leader.
+# Seven random nodes go down, five times. *Extra* counts changes that the event did not force: moves
+# of replicas, or changes of leaders, that were on none of these nodes.
 
 # %%
 CHANGE = (
@@ -257,7 +259,8 @@ show(CHANGE, [*(change_row(name, row) for name, row in down.items()), text])
 chart(down)
 
 # %% [markdown]
-# How the moves grow with the share of nodes that went, against what was on them:
+# The next chart compares the moves with the replicas on the disabled nodes, by the share of these
+# nodes:
 
 # %%
 counts = [1, 3, 6, 12]
@@ -292,9 +295,10 @@ show(CHANGE, [*(change_row(name, rows[1]) for name, rows in zone.items()), text]
 # > Disable and Re-enabled participants. The distribution is recovered. Keep bouncing the cluster by resetting
 # > random participants. The distribution is still good.
 #
-# From before to after both, the hashes move nothing. `balance` does not go back: where things are
-# is as good a place as where they were. After ten rounds of bouncing no node holds more than it must, but
-# some hold less: levelling takes load off the fullest, and costs moves, so it stops where goals are met.
+# From before to after both events, the hash strategies move nothing. `balance` does not return to
+# the former placement, since the present one is as good. After ten rounds no node holds more than
+# the least possible maximum, but some hold less: `balance` reduces the load of the fullest nodes,
+# and stops when the goals are met, since moves have a cost.
 
 # %%
 recovered = {name: rows[-1] for name, rows in tried(crush.recovery, LAYOUT).items()}
@@ -365,8 +369,8 @@ chart({name: rows[0] for name, rows in added.items()}, extra=True)
 # > down [...] the calculating time will be much longer. More than 3 times compared with CRUSH. With some
 # > performance improvements [...] it is now close to MultiRound CRUSH.
 #
-# CPU time of a whole `solve`, with its audit and bounds, warm, the least of three. Figures of one run on one
-# machine: compare them with each other only.
+# The table has the CPU time of a whole `solve`, with its audit and bounds, warm, the least of
+# three. The figures are from one run on one machine and comparable with each other only.
 
 
 # %%
@@ -404,7 +408,8 @@ plt.show()
 # > 104 partitions, while the min loaded node has 100 partitions. 100 nodes, 1 resource with 10100
 # > partitions: the result is strictly evenness. STDEV of the distribution is all 0.
 #
-# With one replica each, 10,100 in all, the mean is the text's 101. The nodes stand in ten zones of ten.
+# With one replica each, 10,100 in all, the mean is the text's 101. The nodes are in ten zones of
+# ten.
 
 # %%
 corner = replace(crush.CORNERS["100 nodes, 100 groups of 101"], replicas=1)
@@ -425,7 +430,7 @@ show(
 # %% [markdown]
 # ### One resource only
 #
-# The cluster that the text calls ESPRESSO_IDENTITY has one resource; its charts are not in the text's words.
+# The text's cluster ESPRESSO_IDENTITY has one resource; the text has only pictures of its charts.
 
 # %%
 single = tried(crush.distribution, Layout(groups=1))
@@ -434,7 +439,7 @@ show(SPREAD, [spread_row(name, rows[0]) for name, rows in single.items()])
 # %% [markdown]
 # ### Without fault zones
 #
-# MultiRoundCRUSH needs a level of fault zones above the nodes, and is therefore missing here.
+# MultiRoundCRUSH needs a tier of fault zones above the nodes, and is therefore missing here.
 
 # %%
 flat = Layout(zoned=False)
@@ -448,11 +453,12 @@ down = {name: middle(rows) for name, rows in found.items()}
 show(CHANGE, [*(change_row(name, row) for name, row in down.items()), text])
 
 # %% [markdown]
-# ## What CRUSH-ed promises, and what it does not
+# ## The guarantee of CRUSH-ed
 #
 # > For each resource, CRUSH-ed tries the best to ensure the partition count difference is in maximum ONE.
 #
-# By how much the fullest node exceeds the emptiest, for the worst of the ten resources:
+# The table has the difference between the fullest and the emptiest node, for the worst of the ten
+# resources:
 
 # %%
 cluster = LAYOUT.cluster()

@@ -9,11 +9,11 @@
 # %% [markdown]
 # # How far from optimal?
 #
-# A placement can look level and still be far from the best one, or be the best one without anybody
-# knowing. Every result therefore comes with bounds that are proven from the input alone: no placement
-# that keeps the rules is more level than the one bound, and none gets there with fewer moves than the
-# other. This notebook holds `balance` against those bounds, against exact answers where clusters are
-# small enough to have them, and against public instances of the machine-reassignment problem.
+# The distance of a placement from the optimum is not visible in the placement itself. Every result
+# therefore has bounds that are proven from the input alone: no placement without violations has a
+# lower maximum than the first bound, and none reaches the goals with fewer moves than the second.
+# This notebook compares `balance` with these bounds, with exact solutions of small clusters, and
+# with public instances of the machine-reassignment problem.
 
 # %%
 from pathlib import Path
@@ -32,8 +32,8 @@ from evenkeel.view.html import table
 # %% [markdown]
 # ## The bounds, one by one
 #
-# A cluster that was just expanded, with 3 % of its nodes dead. The binding term says which argument
-# gave the bound of the fullest node.
+# The cluster was just expanded, and 3 % of its nodes are dead. The binding term is the argument
+# that gives the bound on the fullest node.
 
 # %%
 cluster = expansion(partitions=5_000, nodes=100)
@@ -53,13 +53,13 @@ rows = [
 heads = ("", "fair share", "fullest at least", "binding term", "fullest node", "max/mean")
 display(HTML(table(heads, rows)))
 print(
-    f"{result.comparison.moves:,} moves; to mend takes at least {bounds.moves_feasible:,}, to level "
-    f"as well at least {bounds.moves_level:,} ({bounds.moves_term}): {result.gap.moves:.2%} above "
+    f"{result.comparison.moves:,} moves; repair takes at least {bounds.moves_feasible:,}, balance "
+    f"too at least {bounds.moves_level:,} ({bounds.moves_term}): {result.gap.moves:.2%} above "
     f"the bound"
 )
 
 # %% [markdown]
-# `result.proven` has all of it as a table: what was reached, what no placement beats, and why not.
+# `result.proven` lists each value reached, its bound, and the argument of the proof.
 
 # %%
 for one in result.proven:
@@ -68,8 +68,8 @@ for one in result.proven:
 # %% [markdown]
 # ## Tolerance by tolerance
 #
-# The finer the tolerance, the more has to move, and the wider the gap to what is proven. The gap is
-# what nobody knows: part of it is the method, part of it the bound.
+# With a smaller tolerance more replicas have to move, and the gap to the bound grows. The gap is
+# due in part to the method and in part to the bound.
 
 # %%
 tolerances = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
@@ -88,8 +88,8 @@ plt.show()
 # %% [markdown]
 # ## The frontier
 #
-# All of it in one picture: no plan can be in the hatched area, and every step of the line is a plan
-# that can be had.
+# The picture summarises the bounds and results: no plan can be in the hatched area, and every step
+# of the line is a plan that was found.
 
 # %%
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
@@ -99,11 +99,11 @@ plt.show()
 # %% [markdown]
 # ## Against exact answers
 #
-# Small clusters can be solved to a proof: within 8 % of the level that is possible, and with the fewest
-# moves that any placement needs for it. `balance` next to it, the bound that every result comes with, and
-# the bound that `result.proved()` lifts from it: it takes seconds where clusters are larger, and covers
-# overfull nodes exactly, and prices what leaves them against where it can go. Where it meets the moves,
-# the result is proven optimal without any search.
+# Small clusters can be solved with a proof: within 8 % of the least possible maximum, with the
+# fewest moves. The table compares `balance`, the bound of every result, and the stronger bound of
+# `result.proved()`. The latter takes seconds for larger clusters; it covers overfull nodes exactly,
+# and prices the moves from them by the capacity of their targets. If it equals the number of moves,
+# the result is proven optimal.
 
 
 # %%
@@ -152,14 +152,14 @@ print(
 # %% [markdown]
 # ## Public instances
 #
-# The ROADEF/EURO challenge of 2012 published instances of the machine-reassignment problem: a cost made of
-# load above a safety capacity, of free capacity out of proportion, and of moves. Two of its smallest are
-# kept with the tests. The published figures are what team S41 of the challenge reached in 300 seconds,
-# and the best that has become known since.
+# The ROADEF/EURO challenge of 2012 published instances of the machine-reassignment problem: a cost
+# made of load above a safety capacity, of free capacity out of proportion, and of moves. Two of its
+# smallest instances are part of the tests. The published figures are those of team S41 of the
+# challenge in 300 seconds, and the best known.
 #
-# The bound is proven: no assignment can have less load above safety capacity, or less capacity out of
-# proportion, than all machines taken together, or than a linear program that may cut processes in pieces.
-# The binding term is its largest part.
+# The bound is proven: no assignment can have less load above safety capacity, or less capacity out
+# of proportion, than all machines taken together, or than a linear program with divisible
+# processes. The binding term is its largest part.
 
 # %%
 DATA = Path("../tests/data/roadef")

@@ -7,18 +7,16 @@
 # ---
 
 # %% [markdown]
-# # Longhorn's stories: one replica at a time, and all of them at once
+# # Longhorn's user stories: one replica at a time, and all of them at once
 #
-# Longhorn keeps a volume's replicas on the disks of several hosts. When a host fails, its
-# replicas are rebuilt elsewhere, and when it comes back nothing returns to it by itself: the
-# volume stays lopsided until somebody deletes the right replica. *Automatic Replica Rebalance*,
-# a design of 2021, does that by a rule. It tells what it is for in stories, with small numbers
-# that one can follow by hand.
+# Longhorn keeps a volume's replicas on the disks of several hosts. When a host fails, its replicas
+# are rebuilt elsewhere, and when it returns nothing moves back by itself: the volume stays
+# unbalanced until a person deletes the right replica. *Automatic Replica Rebalance*, a design of
+# 2021, does this by a rule. Its user stories have small numbers that can be checked by hand.
 #
-# This notebook plays these stories with `method="longhorn"`, looks over the rule's shoulder
-# step by step, and then leaves the small numbers behind: what does a rule that looks at one
-# volume at a time do for the *disks* of a whole system, and what does one plan for all volumes
-# do instead?
+# This notebook simulates these stories with `method="longhorn"`, shows the rule step by step, and
+# then compares the effect of the rule on the *disks* of a large system with that of one plan for
+# all volumes.
 
 # %%
 import sys
@@ -43,12 +41,12 @@ from bench.experiments.longhorn_stories import played
 # %% [markdown]
 # ## All stories of the text
 #
-# `played()` lets everything happen that the user stories and the test plan of the text
-# describe, and runs the rule to rest after each event. *3/1* means three replicas on node-1 and
-# one on node-2; *limited* is the warning *Limited node redundancy* that Longhorn's user
-# interface shows while two healthy replicas share a host. The last columns say whether the text
-# wants exactly that, whether a second look finds nothing more to do, and whether every volume
-# had all its healthy replicas throughout.
+# `played()` simulates all events of the user stories and of the test plan of the text, and runs the
+# rule to convergence after each event. *3/1* means three replicas on node-1 and one on node-2;
+# *limited* is the warning *Limited node redundancy* that Longhorn's user interface shows while two
+# healthy replicas share a host. The last columns state whether the outcome is that of the text,
+# whether a second run changes nothing, and whether every volume had all its healthy replicas
+# throughout.
 
 # %%
 YES = {True: "yes", False: "NO"}
@@ -57,21 +55,21 @@ YES = {True: "yes", False: "NO"}
 def counted(one):
     """Replicas of each volume by host, as the text writes them."""
     several = len(one.counts) > 1
-    said = [
+    texts = [
         (f"{name} " if several else "") + "/".join(map(str, counts))
         for name, counts in one.counts.items()
     ]
-    return ", ".join(said) + (", limited" if one.limited else "")
+    return ", ".join(texts) + (", limited" if one.limited else "")
 
 
 stories = played()
 assert len(stories) == 20
-assert all(one.as_said and one.rests and one.kept for one in stories)
+assert all(one.as_stated and one.rests and one.kept for one in stories)
 HTML(
     table(
         ("story or test", "what happens", "replicas by host", "as the text", "rests", "kept"),
         [
-            (one.story, Raw(one.when), Raw(counted(one)), YES[one.as_said], YES[one.rests],
+            (one.story, Raw(one.when), Raw(counted(one)), YES[one.as_stated], YES[one.rests],
              YES[one.kept])
             for one in stories
         ],
@@ -79,15 +77,14 @@ HTML(
 )  # fmt: skip
 
 # %% [markdown]
-# All twenty outcomes are those of the text (*Automatic Replica Rebalance*, user stories and
-# test plan; where it states inequalities only, the exact counts follow from its rule).
+# All twenty outcomes are those of the text (*Automatic Replica Rebalance*, user stories and test
+# plan; where it states inequalities only, the exact counts follow from its rule).
 #
 # ## Step by step
 #
-# Take one volume with six replicas, all of them on node-1, and two more hosts that have just
-# been enabled. `AutoBalance` makes one step at a time. It always adds before it deletes, so the
-# volume never has fewer than the six replicas that it wants, and it says why it does what it
-# does.
+# The example is one volume with six replicas on node-1, and two more hosts that have just been
+# enabled. `AutoBalance` makes one step at a time. It always adds before it deletes, so that the
+# volume always has its six replicas, and gives the reason of each step.
 
 
 # %%
@@ -129,9 +126,9 @@ for step in (*steps[:2], *steps[4:6], steps[-1]):
     print(step, end="\n\n")
 
 # %% [markdown]
-# The first two pairs of steps are asked for by *least effort* (there are hosts without a
-# replica), the rest by *best effort* (some host holds two or more than another). Every deletion
-# names the replicas that it chose among.
+# The first two pairs of steps are due to *least effort* (there are hosts without a replica), the
+# others to *best effort* (some host holds at least two more than another). Every deletion lists its
+# candidates.
 
 # %%
 on_hosts = [step.on_hosts for step in steps]
@@ -156,9 +153,9 @@ plt.show()
 # %% [markdown]
 # ## Least and best effort
 #
-# *Least effort* stops when every host that could hold a replica holds one: what is needed to
-# survive the loss of a host. *Best effort* goes on until no host holds two more than another.
-# From the same start, six replicas on node-1:
+# *Least effort* stops when every possible host holds a replica, which is needed to survive the loss
+# of a host. *Best effort* continues until no host holds two more than another. Both start from six
+# replicas on node-1:
 
 # %%
 ends = {
@@ -174,15 +171,14 @@ plots.bars(
 plt.show()
 
 # %% [markdown]
-# 4/1/1 and 2/2/2, as the text's integration tests say.
+# The results are 4/1/1 and 2/2/2, as in the text's integration tests.
 #
 # ## Many volumes, uneven disks
 #
 # The rule counts the replicas of *one volume*. A system has hundreds of volumes on disks of
-# uneven sizes, and each of them may be perfectly spread while one disk is nearly full. Let us
-# draw such a system: sizes follow a power law, some disks are far more popular than others, two
-# hosts have just joined and are empty, and three volumes in ten were rebuilt in an outage so
-# that two of their replicas share a host.
+# different sizes, and each volume may be spread evenly while one disk is nearly full. The next cell
+# generates such a system: sizes follow a power law, some disks hold far more than others, two hosts
+# are new and empty, and three volumes in ten have two replicas on one host after an outage.
 
 # %%
 GIB, TIB = 2**30, 2**40
@@ -252,10 +248,10 @@ system = skewed()
 system
 
 # %% [markdown]
-# First Longhorn's own rule, volume by volume until nothing is left to do, with least and with
-# best effort. Then one plan for all volumes (`scope="cluster"`), which spreads every volume as
-# well as the rule does and levels the disks by the bytes on them: once with no more data to
-# copy than the rule takes, and then with more and more of it.
+# The first two rows are Longhorn's own rule, volume by volume until convergence, with least and
+# with best effort. The others are one plan for all volumes (`scope="cluster"`), which spreads every
+# volume as well as the rule and balances the disks by bytes: first with no more data to copy than
+# the rule, then with more.
 
 # %%
 disk_size = system.native.disks.maximum
@@ -282,7 +278,7 @@ def by_the_rule(effort):
 
 
 def by_one_plan(share=None):
-    """One plan for all volumes, with a share of all data to copy beyond what must be mended."""
+    """One plan for all volumes, with a share of all data to copy beyond the repairs."""
     options = ek.options.Longhorn(
         replica_auto_balance="best-effort", scope="cluster", most_copied=share
     )
@@ -304,10 +300,10 @@ rows += [
 HTML(table(("", "replicas copied", "TiB copied", "fullest disk", "volumes sharing a host"), rows))
 
 # %% [markdown]
-# The rule does what it was made for: no volume shares a host any more. The fullest disk hardly
-# notices, because no volume looks lopsided from where it stands, and best effort finds nothing
-# to add to least effort. One plan mends the same volumes for the same bytes, and every percent
-# of the data that it may copy beyond that goes to where it brings the fullest disk down most:
+# The rule serves its purpose: no volume has two replicas on a host any more. The fullest disk
+# hardly changes, because each volume by itself is spread evenly, and best effort adds nothing to
+# least effort. One plan repairs the same volumes with the same bytes, and uses every further
+# percent of data to lower the fullest disk:
 
 # %%
 figure, ax = plt.subplots(figsize=(7.2, 4.0), layout="constrained")
@@ -343,9 +339,8 @@ legend(ax)
 plt.show()
 
 # %% [markdown]
-# And disk by disk, for the plan that may copy a tenth of the data beyond what must be mended.
-# Disks that were empty, those of the two hosts that have just joined among them, take their
-# part.
+# The next picture shows all disks for the plan that may copy a tenth of the data beyond the
+# repairs. Empty disks, including those of the two new hosts, receive their share.
 
 # %%
 _, _, chosen = plans["one plan, 10% more"]
@@ -354,9 +349,9 @@ plots.utilisation(chosen, "bytes", ax=ax).set_xlabel("disks, each curve from the
 plt.show()
 
 # %% [markdown]
-# Which of these points is right depends on what copying costs. Without `most_copied` the plan
-# weighs one against the other by itself, within what Longhorn's own rule would copy. Whatever
-# was chosen, it is an ordinary result, with moves, bounds and reasons:
+# The choice among these points depends on the cost of copying. Without `most_copied` the plan
+# weighs both, within the amount that Longhorn's own rule would copy. The result is an ordinary one,
+# with moves, bounds and reasons:
 
 # %%
 chosen

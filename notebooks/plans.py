@@ -7,14 +7,14 @@
 # ---
 
 # %% [markdown]
-# # Plans: from where replicas are to where they should be
+# # Plans: from the present placement to the target
 #
-# Nobody can carry out a placement; people carry out steps. Between two placements that are both fine
-# lie states that need not be: a disk that is to give and to take is full in between, two replicas of a
-# partition share a zone while one of them moves, a leader goes before anybody can lead in its stead.
-# This notebook goes once through what `ek.plan` makes of that, on a Kafka cluster and on one of
-# CockroachDB: steps with what each waits for, an independent check, throttles, what is blocked, what
-# happens when a machine dies in the middle, and how long recovery takes.
+# A placement is carried out in steps. Between two valid placements there are states that may be
+# invalid: a disk that sends and receives data is full in between, two replicas of a partition share
+# a zone while one of them moves, a leader is removed before another one exists. This notebook shows
+# how `ek.plan` avoids such states, on a cluster of Kafka and on one of CockroachDB: steps and their
+# dependencies, an independent check, throttles, blocked moves, the death of a machine during a
+# plan, and the duration of a recovery.
 
 # %%
 import json
@@ -32,7 +32,8 @@ GB = 10**9
 # %% [markdown]
 # ## Kafka: three new brokers, empty beside six that are well filled
 #
-# Six brokers in three racks hold four topics of twelve partitions, and three more have just joined. What Kafka's own tools print is read as it is: the description of the topics, the log
+# Six brokers in three racks hold four topics of twelve partitions, and three more have just joined.
+# The output of Kafka's own tools is read unchanged: the description of the topics, the log
 # directories with their sizes, the racks, and Cruise Control's file of capacities.
 
 # %%
@@ -71,9 +72,10 @@ result = ek.solve(kafka, goals=ek.Goals(level=0.1))
 print(result)
 
 # %% [markdown]
-# `result.plan` (or `ek.plan`, which takes any target) turns that into steps. A throttle says how much
-# may be under way at once, the protocol what the system can do: a Kafka reassignment exchanges the
-# whole set of a partition. No order of the same copies can take less than the bound that is printed.
+# `result.plan` (or `ek.plan`, for any target) orders the moves into steps. A throttle limits the
+# copies in flight, and the protocol describes the capabilities of the system: a Kafka reassignment
+# exchanges the whole set of a partition. The printed bound is the least duration of any order of
+# the same copies.
 
 # %%
 throttle = ek.Throttle(node_in=2, node_out=2, node_bandwidth="100MB")
@@ -84,19 +86,19 @@ plan
 plots.gantt(plan, title="every copy, by the broker that receives it").figure
 
 # %% [markdown]
-# `plan.check()` replays every state between the steps, copies in flight included, with NumPy alone; it
-# shares no code with the planner. What it returns is a certificate: per rule and dimension the point
-# that comes closest to breaking it.
+# `plan.check()` replays every state between the steps, copies in flight included, with NumPy alone;
+# it shares no code with the planner. It returns a certificate: for each rule and dimension the
+# point with the least slack.
 
 # %%
 certificate = plan.check()
 print(certificate)
 
 # %% [markdown]
-# ## Why does it wait?
+# ## Dependencies
 #
-# Arrows, not the clock, keep a plan safe: a step may start as soon as those that it waits for have
-# ended, however long that takes. `explain` names them, with the room or the throttle that they free.
+# Dependencies keep a plan safe, regardless of timing: a step may start as soon as the steps that it
+# waits for have ended. `explain` lists them, with the capacity or the throttle that they free.
 
 # %%
 last = plan.rows()[int(np.argmax(plan.steps.finish))].partition
@@ -105,9 +107,9 @@ print(plan.explain(last))
 # %% [markdown]
 # ## A plan is a file
 #
-# JSON, one step per line, with the cluster within: `evenkeel check plan.json` is all that somebody else
-# needs. A plan that another tool wrote, or that somebody has edited, is read the same way; whatever is
-# wrong with it is said at once, and what is not safe is found by the check.
+# The file is JSON, with one step per line, and contains the cluster, so that
+# `evenkeel check plan.json` needs no other file. A plan of another tool, or an edited plan, is read
+# in the same way: reading reports all errors of the file, and the check finds unsafe steps.
 
 # %%
 folder = tempfile.TemporaryDirectory()
@@ -131,10 +133,10 @@ for step in hasty["steps"]:
 print(ek.read_plan(json.dumps(hasty).encode()).check().counts)
 
 # %% [markdown]
-# ## In the middle
+# ## Progress
 #
-# Progress is told from where replicas are seen, not from what was handed out. The beginning of a plan is
-# a plan, and so is the way back.
+# Progress is computed from the observed replicas, not from the commands. The beginning of a plan is
+# a plan, and so is its undo.
 
 # %%
 begun = plan.prefix(len(plan) // 2)
@@ -144,24 +146,26 @@ assert undone.check().ok
 assert np.array_equal(undone.end.node, kafka.placement.node)
 
 # %% [markdown]
-# Half-way through, broker 103 dies. `resume` goes on with all that does not need it; since what it held
-# has to be placed elsewhere, the cluster is solved anew from where it is. Then the most endangered go
-# first, and `short_for` says until when anything is short of live replicas.
+# Half-way through, broker 103 dies. `resume` continues with all changes that do not need it; since
+# its replicas need other brokers, the cluster is solved again from the present state. Then the most
+# endangered partitions go first, and `short_for` is the time until no partition lacks live
+# replicas.
 
 # %%
 now = kafka.with_placement(begun.end).down("103")
 print(plan.resume(now))
 again = ek.solve(now, goals=ek.Goals(level=0.1))
-onwards = again.plan(throttle=throttle, protocol="kafka")
-print(onwards)
-print("every partition has all its replicas after", f"{onwards.short_for:,.0f} s;", end=" ")
-print("safe:", onwards.check().ok)
+rest = again.plan(throttle=throttle, protocol="kafka")
+print(rest)
+print("every partition has all its replicas after", f"{rest.short_for:,.0f} s;", end=" ")
+print("safe:", rest.check().ok)
 
 # %% [markdown]
 # ## Blocked
 #
-# Three brokers, two of them full, are to trade what they hold. By way of the third one it goes, with one
-# copy more; without room there it does not go, and the plan says which moves wait for one another.
+# Two full brokers out of three exchange their partitions. This is possible via the third one, with
+# one additional copy; without free capacity there it is blocked, and the plan lists the moves that
+# wait for one another.
 
 
 # %%
@@ -188,9 +192,10 @@ print(trade(spare=5.0).explain("p0"))
 # %% [markdown]
 # ## CockroachDB: a store is drained
 #
-# Learners and joint consensus: a range copies to a learner first, then one change makes it a voter and
-# its predecessor none. Nine stores in three regions; one is to be emptied. Leadership leaves a replica
-# before it goes, and never goes to one that is behind; at no instant do two replicas share a region.
+# CockroachDB has learners and joint consensus: a range copies to a learner first, then one change
+# makes it a voter and removes its predecessor's vote. One of nine stores in three regions is
+# drained. A replica loses the lease before it is removed, and no replica that lags behind gets it;
+# at no instant do two replicas share a region.
 
 # %%
 ranges = 60
@@ -214,10 +219,11 @@ leaving
 print(leaving.explain(leaving.rows()[0].partition))
 
 # %% [markdown]
-# ## Carried out
+# ## Simulation
 #
-# The simulator carries plans out: copies take as long as the network lets them, news is late, and while
-# the store is drained another one dies. Each time the rest is planned anew from where everything is.
+# The simulator carries plans out: the network limits copies, information is delayed, and while the
+# store is drained another one dies. After each event the rest is planned again from the present
+# state.
 
 # %%
 slow = simulate.Environment(snapshot=8.0 * 2**20, gossip_delay=5.0)
@@ -236,11 +242,11 @@ print("all of them safe:", all(one.check().ok for one in carrying.plans))
 history
 
 # %% [markdown]
-# ## How long does recovery take?
+# ## Duration of recovery
 #
-# A sweep asks it of every store and every region: how long the plan of the repair takes under a throttle,
-# and for how long anything is short of live replicas. That a region is lost leaves nowhere to go for its
-# replicas, and that is for ever.
+# A sweep computes for every store and every region how long the plan of the repair takes under a
+# throttle, and for how long partitions lack live replicas. After the loss of a region its replicas
+# have no possible place, so that this time is infinite.
 
 # %%
 careful, bold = (

@@ -9,10 +9,10 @@
 # %% [markdown]
 # # A tour: from arrays to a solved cluster
 #
-# Evenkeel takes a snapshot of a cluster and decides where every replica should be. This notebook goes
-# once through everything that takes: arrays in, a solve, what came of it and why, budgets, a proof
-# for a small cluster, what to do when the rules contradict themselves, the trade between moves and
-# levelness, a goal of one's own, and what happens to a cluster over time.
+# Evenkeel takes a snapshot of a cluster and decides the node of every replica. This notebook shows
+# all parts of it: input arrays, a solve, its result with explanations, budgets, a proof for a small
+# cluster, contradictory rules, the trade-off between moves and balance, a custom objective, and a
+# simulation over time.
 
 # %%
 import numpy as np
@@ -26,11 +26,11 @@ from evenkeel.simulate.scenarios.generators import expansion
 from evenkeel.view import plots
 
 # %% [markdown]
-# ## Arrays in
+# ## Input arrays
 #
-# Twelve brokers in three zones, of which the last one has died and the one before it is new. 240
-# partitions of twenty topics, three replicas each; the replica that leads needs more CPU and more
-# network.
+# The cluster has twelve brokers in three zones, of which the last one has died and the one before
+# it is new. It has 240 partitions of twenty topics, with three replicas each; a leader needs more
+# CPU and network.
 
 # %%
 rng = np.random.default_rng(7)
@@ -59,7 +59,7 @@ cluster = ek.Cluster.from_arrays(
 cluster
 
 # %% [markdown]
-# Everything is checked once, at the door, and every problem is reported together:
+# The input is validated once, and every problem is reported together:
 
 # %%
 try:
@@ -68,7 +68,7 @@ except ek.InvalidInput as invalid:
     print(invalid)
 
 # %% [markdown]
-# What is wrong with the cluster as it stands? The audit shares no code with any method.
+# The audit counts the present violations. It shares no code with any method.
 
 # %%
 found = audit(cluster, cluster.placement)
@@ -77,8 +77,8 @@ found = audit(cluster, cluster.placement)
 # %% [markdown]
 # ## Solve
 #
-# `balance` mends first, then levels with as few moves as it can: no node should be more than 5 % above
-# its fair share in any dimension, nor lead more than 10 % above its share.
+# `balance` repairs first, then balances with few moves: no node should be more than 5 % above its
+# fair share in any dimension, nor lead more than 10 % above its share.
 
 # %%
 result = ek.solve(cluster, goals=ek.Goals(level=0.05, leaders=0.1))
@@ -116,7 +116,7 @@ plots.flows(result, ax=ax)
 plt.show()
 
 # %% [markdown]
-# The same input and seed give the same bits, and solving the result again moves nothing:
+# The same input and seed give the same bits, and a solve of the result moves nothing:
 
 # %%
 again = ek.solve(cluster, goals=ek.Goals(level=0.05, leaders=0.1))
@@ -125,9 +125,10 @@ settled = ek.solve(cluster.with_placement(result.placement), goals=result.goals)
 settled.comparison.moves, settled.comparison.leader_changes
 
 # %% [markdown]
-# ## Why there?
+# ## Explanations
 #
-# A partition, node by node: the rule that keeps a replica off, or how full the node would be.
+# An explanation of a partition lists, for each node, the rule that excludes it, or its utilisation
+# with the replica.
 
 # %%
 moved = result.moves[0].partition
@@ -136,7 +137,8 @@ print(result.explain(moved))
 # %% [markdown]
 # ## Within a budget
 #
-# Limits are never exceeded. Repairs come first and count: what is left of the budget goes into levelling.
+# Limits are never exceeded. Repairs come first and use the budget, too; the rest is used for
+# balancing.
 
 # %%
 needed = result.bounds.moves_feasible
@@ -152,8 +154,8 @@ for extra, moves, ratio in rows:
 # %% [markdown]
 # ## A proof, for a small cluster
 #
-# `exact` places all replicas, then levels, then moves as little as possible, and proves it. Next to it,
-# `balance` on the same cluster, whose bounds say how far from the best it can be at most.
+# `exact` places all replicas, then balances, then minimises moves, with a proof. The second row is
+# `balance` on the same cluster; its bounds limit its distance from the optimum.
 
 # %%
 small = ek.Cluster.from_arrays(
@@ -171,11 +173,11 @@ for method in ("exact", "balance"):
     )
 
 # %% [markdown]
-# ## When it cannot be
+# ## Infeasible rules
 #
-# Three replicas in different zones, one of which is too small to hold them all. `balance` places what
-# fits and lists the rest with the rule that is in the way; `conflicts` names a smallest set of rules that
-# contradict each other.
+# Three replicas must be in different zones, one of which is too small. `balance` places as many
+# replicas as fit and lists the others with the rules that exclude them; `conflicts` returns a
+# minimal set of rules that contradict each other.
 
 # %%
 tight = ek.Cluster.from_arrays(
@@ -192,9 +194,10 @@ for one in partial.unplaced:
 ek.conflicts(tight)
 
 # %% [markdown]
-# ## How level for how many moves?
+# ## Balance and moves
 #
-# The frontier traces it. No plan can be in the hatched area: that is proven from the input alone.
+# The frontier shows the trade-off. No plan can be in the hatched area, which is proven from the
+# input alone.
 
 # %%
 large = expansion(partitions=5_000, nodes=100)
@@ -208,19 +211,20 @@ print(f"within 820 moves: {best.comparison.moves} moves, max/mean {best.levelnes
 # %% [markdown]
 # ## Watching a search
 #
-# A callback is told how it goes, and may stop it by raising `StopIteration`; the best so far is returned.
-# A limit on work, unlike one on time, gives the same bits on any machine.
+# A callback receives the progress, and may stop the search by raising `StopIteration`; the best
+# placement so far is returned. A limit on work, unlike one on time, gives the same bits on any
+# machine.
 
 # %%
-told = []
+records = []
 fine = ek.solve(
     large,
     goals=ek.Goals(level=0.002, leaders=0.05),
     work_limit=4_000_000,
-    callback=told.append,
+    callback=records.append,
 )
 figure, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
-plots.trace(told, "cost", ax)
+plots.trace(records, "cost", ax)
 plt.show()
 fine
 
@@ -229,12 +233,12 @@ after = levelness(large, fine.placement)
 dict(zip(large.dimensions, after.ratio.round(4).tolist(), strict=True))
 
 # %% [markdown]
-# ## A goal of one's own
+# ## A custom objective
 #
-# Where tolerances are not what you care about, a `Cost` is minimised: prices of moves, and tables
-# of your own. Here CPU is free between 180 and 240 of a broker's 300, has a price above and a higher
-# one from 270 on, and idle CPU has one as well. And a topic pays for every replica beyond its fourth
-# on one broker, which the rules do not forbid. The cluster begins as it was left above.
+# Instead of tolerances, a `Cost` may be minimised: prices of moves, and user-defined tables. Here
+# CPU is free between 180 and 240 of a broker's 300, has a price above and a higher one from 270 on,
+# and idle CPU has a price as well. A topic has a cost for every replica beyond its fourth on one
+# broker, which the rules do not forbid. The cluster starts with the result of the previous solve.
 
 # %%
 paid = ek.NodeTable("cpu", at=[180.0, 240.0, 270.0], slope=[0.0, 1.0, 10.0], below=-0.5)
@@ -252,8 +256,9 @@ for price in (3.0, 1.0, 0.0):
 # %% [markdown]
 # ## Over time
 #
-# The same cluster is played for two hours: a zone is lost and comes back half an hour later, and then
-# a topic is hot for a while. `balance` decides after every event; data takes its time to arrive.
+# The same cluster is simulated for two hours: a zone is lost and returns half an hour later, and
+# then the load of a topic rises for a while. `balance` decides after every event, and copies take
+# time.
 
 # %%
 events = [
@@ -280,7 +285,7 @@ plt.show()
 assert history.total("below_min_active") == 0.0
 
 # %% [markdown]
-# No partition ever had fewer than the two replicas that it needs. While the zone is away nothing
-# moves, for there is nowhere to go: one replica per zone is a rule. Only the leaders have to be found
-# anew, and levelled. The short dip is when the zone is back and not trusted yet: it serves, and what is
-# fair is shared out among the others alone.
+# No partition ever had fewer than the two replicas that it needs. During the loss of the zone
+# nothing moves, since one replica per zone is a rule. Only leaders are replaced, and balanced. The
+# short dip is the time after the return of the zone while it does not accept replicas yet: it
+# serves, and the fair share is computed over the other zones alone.

@@ -10,17 +10,16 @@
 # # WAGED's pipeline: before its redesign, after it, and under stress
 #
 # Apache Helix's WAGED rebalancer once calculated everything on the controller's main thread. In
-# clusters with 25,000 partitions and more a pass took as long as 30 to 40 seconds, and every
-# event waited for it. The redesign of 2022 (Helix wiki, *WAGED Rebalance Pipeline Redesign*)
-# moves to the side whatever can wait: the main thread places what sits on lost nodes (an
-# *emergency*) and adds replicas where too few serve (an *overwrite*), and a partial rebalance
-# beside it brings back evenness, unless the next emergency kills it first.
+# clusters with 25,000 partitions and more a run took 30 to 40 seconds, and every event waited for
+# it. The redesign of 2022 (Helix wiki, *WAGED Rebalance Pipeline Redesign*) moves work to the
+# background: the main thread replaces replicas of lost nodes (an *emergency*) and adds replicas
+# where too few serve (an *overwrite*), and a partial rebalance in the background restores evenness,
+# unless the next emergency cancels it.
 #
-# `evenkeel.control.Pipeline` is that design, over either of two engines: `"helix_waged"`, which
-# places bit for bit as Helix does, and `"balance"`. This notebook replays the two timelines of
-# the text by a clock that is turned by hand, and then does what the text asks for under
-# *Risks*: "test clusters must be put under prolonged cluster events to show how their evenness
-# changes over time".
+# `evenkeel.control.Pipeline` implements this design with two engines: `"helix_waged"`, which places
+# bit for bit as Helix does, and `"balance"`. This notebook replays the two timelines of the text
+# with a manual clock, and then follows the text's section *Risks*: "test clusters must be put under
+# prolonged cluster events to show how their evenness changes over time".
 
 # %%
 from collections import Counter
@@ -40,12 +39,11 @@ from evenkeel.view.html import Raw, table
 from evenkeel.view.plots.canvas import INK, STYLES, canvas, legend
 
 # %% [markdown]
-# ## What one step does
+# ## One step
 #
-# Twelve nodes in four zones, sixty partitions with three replicas, of which two must serve at
-# any time. A node that goes down keeps its replicas for five units of time; who knows whether
-# it comes back. A step is called with a snapshot of the cluster, and says where replicas should
-# be now.
+# The cluster has twelve nodes in four zones, and sixty partitions with three replicas, of which two
+# must serve at any time. A node that goes down keeps its replicas for five units of time. A step
+# takes a snapshot of the cluster, and returns the placement.
 
 # %%
 ZONES, WINDOW = 4, 5.0
@@ -54,7 +52,7 @@ LOAD = rng.integers(2, 7, (60, 2)).astype(float)
 
 
 def snapshot(nodes=12, down=(), gone=(), since=0.0, load=LOAD):
-    """The cluster as somebody sees it: nobody but the pipeline knows where replicas are."""
+    """A snapshot of the cluster without replicas: only the pipeline knows their nodes."""
     alive, lost = np.ones(nodes, bool), np.zeros(nodes, bool)
     alive[[*down, *gone]], lost[list(gone)] = False, True
     return ek.Cluster.from_arrays(
@@ -99,40 +97,40 @@ heads = ("event", "what the step did", "replicas", "best possible", "baseline")
 HTML(table(heads, rows))
 
 # %% [markdown]
-# Nothing is calculated on the main thread where nothing is wrong. One node down leaves two
-# replicas of each partition, which is enough; the second one takes two partitions below the
-# minimum, and each gets one more replica that is given up again once both nodes are back. A
-# lost node's replicas are placed anew at once, and kept there.
+# Without a problem, the main thread calculates nothing. With one node down, each partition has two
+# replicas, which is enough; with the second one, two partitions are below the minimum, and each
+# gets one more replica, which is removed when both nodes have returned. Replicas of a lost node are
+# placed again at once, and stay there.
 #
 # ## The two timelines of the text
 #
-# A partial rebalance takes two units of time and an emergency, being smaller, takes one. Here
-# is an engine that does so by the clock, and workers that run beside the main thread by the
-# same clock. That is all it takes to see the pipeline think.
+# A partial rebalance takes two units of time, and an emergency, being smaller, takes one. The next
+# cell defines an engine with these durations on the manual clock, and workers that run in the
+# background on the same clock.
 
 
 # %%
 @dataclass(eq=False)
 class Beside(ManualWorkers):
-    """Workers that take time by the clock, and write down what becomes of their partial runs."""
+    """Workers on the manual clock that record the results of their partial runs."""
 
     clock: ManualClock
     takes: dict
     jobs: list = field(default_factory=list)
-    bars: list = field(default_factory=list)  # began, ended, what came of it
+    bars: list = field(default_factory=list)  # began, ended, result
 
     def submit(self, job):
-        """Take a job; it is due when its time has passed."""
+        """Accept a job; it is due after its duration."""
         self.jobs.append((self.clock.now(), job))
 
     def look(self):
-        """Send home whoever was told to stop."""
+        """Remove the jobs that were stopped."""
         for began, job in [one for one in self.jobs if one[1].stopped.is_set()]:
             self.jobs.remove((began, job))
             self.bars.append((began, self.clock.now(), "killed"))
 
     def work_until(self, moment):
-        """Let time pass; what is due is calculated and delivered in its order."""
+        """Advance the clock; calculate and deliver due jobs in order."""
         while due := [one for one in self.jobs if self._end(one) <= moment]:
             first = min(due, key=self._end)
             self.jobs.remove(first)
@@ -144,16 +142,16 @@ class Beside(ManualWorkers):
         self.clock.advance(max(0.0, moment - self.clock.now()))
 
     def work(self, scope):
-        """Deliver what is due by now."""
+        """Deliver the jobs that are due."""
         self.look()
         self.work_until(self.clock.now())
 
     def close(self, timeout=None):
-        """Nobody is left running."""
+        """Close; no job is left running."""
         return True
 
     def waiting(self, scope):
-        """How many jobs of a scope are under way."""
+        """Return the number of jobs of a scope in flight."""
         return sum(job.scope is scope and not job.stopped.is_set() for _, job in self.jobs)
 
     def _end(self, entry):
@@ -161,7 +159,7 @@ class Beside(ManualWorkers):
 
 
 def taking(engine, clock, takes, first=lambda: None):
-    """An engine that takes time by the clock."""
+    """An engine with durations on the manual clock."""
 
     def calculate(task):
         if takes.get(task.scope):
@@ -175,8 +173,8 @@ def taking(engine, clock, takes, first=lambda: None):
 engine = engine_of("helix_waged", None)
 
 # %% [markdown]
-# **Before.** Everything runs on the main thread. At every unit of time another node drops out
-# for a moment, within its delay window, and each step calculates the best possible again.
+# **Before.** Everything runs on the main thread. At every unit of time another node is down for a
+# moment, within its delay window, and each step calculates the best possible placement again.
 
 # %%
 clock = ManualClock()
@@ -190,7 +188,7 @@ with Pipeline(slow, clock=clock, workers=InlineWorkers(), delay=window) as pipel
     while queue:
         clock.advance(max(0.0, start + queue[0] - clock.now()))
         began = clock.now() - start
-        taken = [t for t in queue if t <= began]  # a step takes up all that has come
+        taken = [t for t in queue if t <= began]  # a step takes all events so far
         queue = queue[len(taken) :]
         result = pipeline.run(snapshot(down=[4 + taken[-1]], since=clock.now()))
         before.append((taken, began, clock.now() - start, result))
@@ -198,7 +196,7 @@ for taken, began, ended, result in before:
     print(f"events of {taken}: {began:.0f} to {ended:.0f}  {result}")
 
 # %% [markdown]
-# **After.** Nodes are lost for good at 0 and at 1, which are emergencies. At 2 a node drops out
+# **After.** Nodes are lost permanently at 0 and at 1, which are emergencies. At 2 a node is down
 # for a moment; at 3 and 4 nothing happens.
 
 # %%
@@ -218,7 +216,7 @@ def step(why):
 with Pipeline(
     quick, clock=clock, workers=beside, delay=window, on_trigger=lambda: step("trigger")
 ) as pipeline:
-    for _ in range(3):  # until nothing is left to do
+    for _ in range(3):  # until nothing remains to do
         pipeline.run(latest)
         beside.work_until(clock.now() + 4.0)
     start = clock.now()
@@ -239,8 +237,8 @@ runs = [(began - start, ended - start, what) for began, ended, what in beside.ba
 runs
 
 # %% [markdown]
-# The same as pictures. Arrows are cluster events; the number in a bar, or in a diamond for a
-# step that calculates nothing, is the version of the best possible that the step returns.
+# The pictures show the same. Arrows are cluster events; the number in a bar, or in a diamond for a
+# step without a calculation, is the version of the best possible placement that the step returns.
 
 # %%
 BARS = {"partial": STYLES[0], "emergency": STYLES[1]}
@@ -252,7 +250,7 @@ def timeline(ax, rows, events, when):
     canvas(ax)
     seen = set()
     for row, (_, entries) in enumerate(rows):
-        for began, ended, kind, said in entries:
+        for began, ended, kind, label in entries:
             label = None if kind in seen else kind
             seen.add(kind)
             if kind in POINTS:
@@ -269,8 +267,8 @@ def timeline(ax, rows, events, when):
                 )  # fmt: skip
                 at, box = (0, -4), {"facecolor": "white", "linewidth": 0, "pad": 1.5}
             ax.annotate(
-                said, ((began + ended) / 2, row), xytext=at, textcoords="offset points",
-                ha="center", fontsize="small", bbox=box if said else None,
+                label, ((began + ended) / 2, row), xytext=at, textcoords="offset points",
+                ha="center", fontsize="small", bbox=box if label else None,
             )  # fmt: skip
     for moment in events:
         arrow = {"arrowstyle": "-|>", "color": INK}
@@ -298,18 +296,17 @@ timeline(axes[1], [("main thread", main_after), ("beside it", aside)], range(3),
 plt.show()
 
 # %% [markdown]
-# These are the text's two tables. Before, the event at n+1 is answered at n+4. After, the
-# answers come at n+1, n+2 and n+2; the partial rebalance started at n+1 is killed by the second
-# emergency, the one started at n+2 finishes, and its result is shown by a step that it triggers
-# itself. (The text's steps return best possibles n, n+1, n+1 and n+2; here they are versions 2,
-# 3, 3 and 4.)
+# These are the text's two tables. Before, the event at n+1 is answered at n+4. After, the answers
+# come at n+1, n+2 and n+2; the second emergency cancels the partial rebalance that started at n+1,
+# the one started at n+2 finishes, and triggers a step that returns its result. (The text's steps
+# return best possible placements n, n+1, n+1 and n+2; here they are versions 2, 3, 3 and 4.)
 #
-# ## Five hours of trouble
+# ## Five hours of events
 #
-# Now the risk that the text names. Nodes drop out and come back, are lost for good, and join;
-# loads change. Something happens every minute (or, three times in ten, nothing does). A partial
-# rebalance takes two minutes, so that emergencies do kill some, and a node that is down keeps
-# its replicas for eight. What happens is a list of events, drawn once:
+# This part covers the risk that the text names. Nodes go down and return, are lost permanently, and
+# join; loads change. An event happens every minute, with a probability of 0.7. A partial rebalance
+# takes two minutes, so that emergencies cancel some, and a node that is down keeps its replicas for
+# eight. The list of events is drawn once:
 
 
 # %%
@@ -373,11 +370,11 @@ events = trouble(load.copy())
 Counter(type(event).__name__ for event in events)
 
 # %% [markdown]
-# `simulate.play` lets them happen to a cluster that a pipeline looks after: it is run after every
-# event, when a window ends, and when what it does beside itself is done. A replica takes a tenth
-# of a second to move. Three engines go through the same three hundred minutes, and are then left
-# alone for an hour: one that only ever puts out fires, as if every partial rebalance were
-# killed, and the two of the library.
+# `simulate.play` simulates a cluster with these events and a pipeline, which runs after every
+# event, at the end of a window, and at the end of a background calculation. A move takes a tenth of
+# a second. Three engines run through the same three hundred minutes, and another hour without
+# events: one with emergencies only, as if every partial rebalance were cancelled, and the two of
+# the library.
 
 
 # %%
@@ -415,10 +412,9 @@ axes[0].set_xlabel("")
 plt.show()
 
 # %% [markdown]
-# Evenness does decay where nobody looks after it: that is the risk. With partial rebalances it
-# comes back every time; a jump is a node that is lost, or comes back empty, and a fall is a
-# partial rebalance that was allowed to finish. How full all nodes that serve are, over the same
-# time:
+# Without partial rebalances, evenness decays, which is the risk. With them it is restored every
+# time; a jump is a node that is lost, or returns empty, and a fall is a finished partial rebalance.
+# The next picture shows the utilisation of all serving nodes over the same time:
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(12.0, 3.4), layout="constrained", sharey=True)
@@ -431,13 +427,12 @@ axes[0].set_ylim(0.0, 70.0)
 plt.show()
 
 # %% [markdown]
-# The light spikes that reach down to nothing are nodes that join, or come back after their
-# window: they are empty until the next partial rebalance has finished.
+# The light spikes down to zero are nodes that join, or return after their window: they are empty
+# until the next partial rebalance has finished.
 #
-# In figures. *Below min-active* are seconds for which fewer than two replicas served, added up
-# over partitions, exactly and not by samples; *came back* are replicas that returned to a node
-# which they had left within an hour; *at rest* is the fullest node once the cluster has been left
-# alone.
+# In the table, *below min-active* is the exact number of seconds with fewer than two serving
+# replicas, summed over partitions; *came back* counts replicas that returned within an hour to a
+# node that they had left; *at rest* is the fullest node after the hour without events.
 
 # %%
 rows = []
@@ -464,10 +459,10 @@ heads = ("", "max/fair, median", "95 %", "worst", "at rest", "moves", "came back
 HTML(table(heads, rows))
 
 # %% [markdown]
-# What it shows: a partition that is below its minimum as an event strikes is mended within
-# seconds, under any of the three: that is the main thread's part. Both engines keep the cluster
-# even through five hours of trouble, and `"balance"` does so with about half the moves, since it
-# heads for a level cluster and not for one baseline among many that are as good.
+# A partition that falls below its minimum at an event is repaired within seconds by the main
+# thread, with any of the three engines. Both engines of the library keep the cluster even during
+# five hours of events. `"balance"` needs about half the moves, since its goal is a balanced cluster
+# and not one of many equally good baselines.
 
 # %%
 median = {name: np.median(one[busy]) for name, one in worst.items()}
@@ -478,6 +473,6 @@ assert worst["balance"][-1] < 1.05
 {name: n for name, n in counters["balance"].items() if name.endswith("counter") and n}
 
 # %% [markdown]
-# These counters have the names that Helix gives them, so that its dashboards can stay. In
-# production the workers are threads (`Pipeline("balance")` is all it takes), the clock is the
-# system's, and `on_trigger` queues the next step.
+# These counters have Helix's names, so that its dashboards can be used. In production the workers
+# are threads (the default of `Pipeline("balance")`), the clock is the system's, and `on_trigger`
+# queues the next step.

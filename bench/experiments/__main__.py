@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "names", nargs="*", metavar="NAME", help=f"{STORIES}, or of {', '.join(EXPERIMENTS)}; all"
     )
     parser.add_argument("--method", default="helix_crushed", help="%(default)s by default")
-    parser.add_argument("--mended", action="store_true", help="helix_crushed without its faults")
+    parser.add_argument("--repaired", action="store_true", help="helix_crushed without its faults")
     parser.add_argument(
         "--zones", type=zones_of, default=(11, 12, 12, 12, 12), metavar="N,N,...",
         help="nodes in each zone (11,12,12,12,12)",
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if unknown := set(asked.names) - set(EXPERIMENTS):
         parser.error(f"no experiment: {', '.join(unknown)}; there are {', '.join(EXPERIMENTS)}")
-    options = ek.options.Crushed(repaired=True) if asked.mended else None
+    options = ek.options.Crushed(repaired=True) if asked.repaired else None
 
     def place(cluster: ek.Cluster) -> ek.Placement:
         return ek.solve(

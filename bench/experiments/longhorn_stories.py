@@ -1,7 +1,7 @@
 """The user stories and test scenarios of Longhorn's text on auto-balance, played by the method.
 
 >>> print(written(played(STORIES[4:6])))
-story                 when             then                   as said  rests
+story                 when             then                   as stated  rests
 5 minimal redundancy  node-2 is added  volume 3/1, limited    yes      yes
 6 even redundancy     node-2 is added  volume 2/2, limited    yes      yes
 
@@ -64,7 +64,7 @@ class Played:
     when: str
     counts: Mapping[str, Counts]
     limited: bool
-    as_said: bool
+    as_stated: bool
     rests: bool
     kept: bool
 
@@ -218,7 +218,7 @@ def _play(story: Story, options: Longhorn) -> list[Played]:
         kept = _kept(before, work)
         after = cluster_after(work)
         held = _counts(after)
-        said = {name: tuple(counts) for name, counts in when.then.items()}
+        stated = {name: tuple(counts) for name, counts in when.then.items()}
         limited = bool(
             limited_redundancy(after, after.placement.node, system_of(after).replicas.healthy)
         )
@@ -228,7 +228,7 @@ def _play(story: Story, options: Longhorn) -> list[Played]:
                 when.what,
                 held,
                 limited,
-                held == said and limited == when.limited,
+                held == stated and limited == when.limited,
                 len(AutoBalance(after, options).run()) == 0,
                 kept,
             )
@@ -311,7 +311,7 @@ def _counts(cluster: Cluster) -> dict[str, Counts]:
 
 def written(rows: Sequence[Played]) -> str:
     """Write what came of stories as a table."""
-    lines = [("story", "when", "then", "as said", "rests")]
+    lines = [("story", "when", "then", "as stated", "rests")]
     last = ""
     for row in rows:
         then = ", ".join(f"{name} {'/'.join(map(str, c))}" for name, c in row.counts.items())
@@ -320,7 +320,7 @@ def written(rows: Sequence[Played]) -> str:
                 row.story if row.story != last else "",
                 row.when,
                 f"{then}, limited" if row.limited else then,
-                "yes" if row.as_said and row.kept else "NO",
+                "yes" if row.as_stated and row.kept else "NO",
                 "yes" if row.rests else "NO",
             )
         )

@@ -99,7 +99,7 @@ def spread_of(cluster: Cluster, placement: Placement, what: str) -> Spread:
     )
 
 
-NOBODY = np.zeros(0, np.int64)
+NO_NODES = np.zeros(0, np.int64)
 
 
 def change_of(
@@ -107,8 +107,8 @@ def change_of(
     before: Placement,
     after: Placement,
     *,
-    went: NDArray[np.int64] = NOBODY,
-    came: NDArray[np.int64] = NOBODY,
+    went: NDArray[np.int64] = NO_NODES,
+    came: NDArray[np.int64] = NO_NODES,
 ) -> Change:
     """Count what moved between two placements of equal rows."""
     old, new = before.nodes, after.nodes

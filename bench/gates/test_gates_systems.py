@@ -1,7 +1,7 @@
 """Gates for whole pieces of the other systems' work, and for the rest of ours.
 
 Each is timed against sorting and counting arrays of one size, which stands for nothing but the
-speed of the machine, or against what is said there.
+speed of the machine, or against the reference named there.
 """
 
 from functools import cache

@@ -85,8 +85,8 @@ def mappings(title: str, binary: str, crush: CrushMap) -> Iterator[Row]:
     """Map the same numbers; the answers must be the same. What it costs to start is left out."""
     words = ["crushtool", "-i", binary, "--test", "--rule", "0", "--num-rep", "3", "--min-x", "0"]
     *_, start, began = called(*words, "--max-x", "0", "--show-mappings")
-    told, cpu, wall = called(*words, "--max-x", str(MAPPINGS - 1), "--show-mappings")
-    rows = re.findall(r"x (\d+) \[([\d,]*)\]", told)
+    output, cpu, wall = called(*words, "--max-x", str(MAPPINGS - 1), "--show-mappings")
+    rows = re.findall(r"x (\d+) \[([\d,]*)\]", output)
     theirs = np.full((MAPPINGS, 3), -1)
     for x, devices in rows:
         row = [int(device) for device in devices.split(",") if device]

@@ -1,4 +1,4 @@
-"""What is told of each contestant, and how it is written down."""
+"""The figures of each solver, and the file that holds them."""
 
 import json
 import os

@@ -14,11 +14,11 @@ METHODS = {
     "helix_crush": ("helix_crush", None),
     "helix_multiround": ("helix_multiround", None),
     "helix_crushed": ("helix_crushed", None),
-    "helix_crushed, mended": ("helix_crushed", ek.options.Crushed(repaired=True)),
+    "helix_crushed, repaired": ("helix_crushed", ek.options.Crushed(repaired=True)),
 }
 PROMISED = {
     "helix_crushed": ((519, 526), (170, 176)),
-    "helix_crushed, mended": ((520, 522), (173, 175)),
+    "helix_crushed, repaired": ((520, 522), (173, 175)),
 }
 """Replicas and leaders on a node; the first as the original has them on its own names."""
 TITLE = (
@@ -51,5 +51,5 @@ def test_seed_experiment(name, tell):
         (least, most), (fewest, greatest) = PROMISED[name]
         assert least <= even.least <= even.most <= most
         assert fewest <= even.leaders_least <= even.leaders_most <= greatest
-    if "mended" in name:
+    if "repaired" in name:
         assert extra == 0

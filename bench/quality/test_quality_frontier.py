@@ -45,8 +45,8 @@ def test_frontier(seed, tell):
     found = ek.frontier(cluster, POINTS, time_limit=1.0)
     seconds = time.thread_time() - started
     plans = [(plan.comparison.moves, float(plan.levelness.ratio.max())) for plan in found.results]
-    told = ", ".join(f"{moves:,} for {level:.4f}" for moves, level in plans)
-    tell(f"headline {seed}, {POINTS} points in {seconds:.2f} CPU s: {told}")
+    line = ", ".join(f"{moves:,} for {level:.4f}" for moves, level in plans)
+    tell(f"headline {seed}, {POINTS} points in {seconds:.2f} CPU s: {line}")
     assert all(plan.audit.hard == 0 for plan in found.results)
     assert plans == sorted(plans, key=lambda plan: (plan[0], -plan[1]))
     assert [level for _, level in plans] == sorted((level for _, level in plans), reverse=True)

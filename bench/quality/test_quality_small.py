@@ -32,10 +32,10 @@ def test_balance_beside_exact(kind, near, tell):
     verdicts = [verdict for verdict, _ in found]
     good = np.array([verdict is Verdict.NEAR for verdict in verdicts])
     unproven = sum(not proven for _, proven in found)
-    told = ", ".join(
+    listed = ", ".join(
         f"{verdicts.count(one)} {one.value}" for one in Verdict if one is not Verdict.NEAR
     )
-    tell(f"{kind:8} {good.sum()} of {len(found)} within 1 %; {told}; {unproven} not proven")
+    tell(f"{kind:8} {good.sum()} of {len(found)} within 1 %; {listed}; {unproven} not proven")
     near[kind] = int(good.sum())
     if len(near) == len(KINDS):
         count = len(KINDS) * len(SEEDS)

@@ -85,8 +85,8 @@ def test_a_sweep_of_losses_costs_a_fraction_of_their_solves(tell, name):
     """Against solving clusters that were changed beforehand; both solve the cluster as it is."""
     cluster = levelled(name)
     scenarios = [ek.WhatIf(lost=[n]) for n in range(0, len(cluster.nodes), len(cluster.nodes) // 8)]
-    nobody = np.zeros(0, np.int32)
-    alone = [Change("now", nobody, nobody)]
+    no_nodes = np.zeros(0, np.int32)
+    alone = [Change("now", no_nodes, no_nodes)]
     alone += ek.sweep(cluster, scenarios, goals=GOALS).changes
     one_by_one, together = least_seconds(
         Contender(lambda: [ek.solve(changed(cluster, one), goals=GOALS) for one in alone]),

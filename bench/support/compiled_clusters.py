@@ -91,7 +91,7 @@ class Filling(NamedTuple):
 
 
 def filling(compiled: Compiled, order: NDArray[np.int64]) -> Filling:
-    """Begin anew; nobody leads, nor is to be appointed, so that replicas weigh what data weighs."""
+    """Start again without leaders, so that replicas have the load of their data."""
     state = compiled.fresh()
     state.leader.fill(-1)
     scan = new_scan(compiled.problem, np.zeros(len(state.load)))

@@ -23,9 +23,9 @@ its group needs, or is needed for, nearby."""
 
 @inline_only
 def trade_keeps_near(problem: Problem, state: State, a: int, b: int) -> bool:
-    """Whether what `affinity` said of ``a`` and ``b`` by themselves holds if they trade nodes.
+    """Return whether the `affinity` of ``a`` and ``b`` alone also holds if they exchange nodes.
 
-    Each is told what it finds there while the other one has not left. O(L), and O(groups tied to
+    Each is evaluated while the other one has not left. O(L), and O(groups tied to
     theirs) where one of them is the last of its group in a domain.
     """
     rules, domains = problem.rules, problem.domains

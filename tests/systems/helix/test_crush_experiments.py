@@ -135,7 +135,7 @@ def test_a_layout_that_cannot_be_is_refused(wrong):
 
 
 def test_the_command_runs_them(capsys):
-    size = ["--zones", "3,3,3,3", "--groups", "2", "--partitions", "16", "--mended"]
+    size = ["--zones", "3,3,3,3", "--groups", "2", "--partitions", "16", "--repaired"]
     main(["distribution", "recovery", *size])
     told = capsys.readouterr().out
     assert told.startswith("Distribution\n")

@@ -168,7 +168,7 @@ def test_anti_affinity_in_all_its_combinations_and_hosts_without_a_zone():
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_a_story_ends_as_the_text_says_and_nothing_more_happens(story, order):
     for one in played([story], order):
-        assert one.as_said, one
+        assert one.as_stated, one
         assert one.rests, one
         assert one.kept, one
 
@@ -177,7 +177,7 @@ def test_a_story_that_ends_otherwise_is_seen():
     (story,) = [story for story in STORIES if story.name.startswith("5")]
     when = story.whens[0].__class__("node-2 is added", {"volume": (2, 2)}, limited=True)
     (one,) = played([story.__class__(story.name, story.zones, story.start, (when,), story.setting)])
-    assert not one.as_said
+    assert not one.as_stated
     assert one.counts == {"volume": (3, 1)}
 
 
