@@ -26,13 +26,13 @@ FETCHED_BY_LINK = {
     "manifest",
     "modulepreload",
 }
-"""What a ``link`` must be for its address to be fetched."""
+"""Values of `rel` with which a ``link`` is fetched."""
 
 IN_STYLE = re.compile(r"""(?:url\(\s*|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
 
 
 class Page(NamedTuple):
-    """What a page refers to."""
+    """The references of a page."""
 
     anchors: set[str]
     links: list[str]
@@ -40,14 +40,14 @@ class Page(NamedTuple):
 
 
 class _Reader(HTMLParser):
-    """Gathers what a page refers to."""
+    """Collects the references of a page."""
 
     def __init__(self) -> None:
         super().__init__()
         self.page = Page(set(), [], [])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note anchors, links and what is fetched."""
+        """Collect anchors, links and fetched addresses."""
         given = {name: value for name, value in attrs if value is not None}
         self.page.anchors.update(given[name] for name in ("id", "name") if name in given)
         self.page.fetched.extend(given[name] for name in FETCHED & given.keys())
@@ -58,22 +58,22 @@ class _Reader(HTMLParser):
 
 
 def read_page(text: str) -> Page:
-    """Return what a page refers to."""
+    """Return the references of a page."""
     reader = _Reader()
     reader.feed(text)
     return reader.page
 
 
 def faults(folder: Path) -> list[str]:
-    """Return what is wrong with the pages and styles below a folder, one line each."""
+    """Return the faults of the pages and styles below a folder, one line each."""
     written = [file for file in folder.rglob("*.html") if "_static" not in file.parts]
     pages = {file: read_page(file.read_text()) for file in sorted(written)}
     found = []
     for file, page in pages.items():
         name = file.relative_to(folder)
         found += [f"{name}: fetches {one}" for one in page.fetched if urlsplit(one).netloc]
-        told = ((one, _dead(one, file, pages)) for one in (*page.links, *page.fetched))
-        found += [f"{name}: {address} {why}" for address, why in told if why]
+        reasons = ((one, _dead(one, file, pages)) for one in (*page.links, *page.fetched))
+        found += [f"{name}: {address} {why}" for address, why in reasons if why]
     for file in sorted(folder.rglob("*.css")):
         name = file.relative_to(folder)
         found += [f"{name}: fetches {one}" for one in IN_STYLE.findall(file.read_text())]
@@ -81,7 +81,7 @@ def faults(folder: Path) -> list[str]:
 
 
 def _dead(address: str, file: Path, pages: dict[Path, Page]) -> str:
-    """Say why an address within the site leads nowhere; "" if it does, or is of elsewhere."""
+    """Return why an address within the site is dead, or "" if it is not, or is of another site."""
     parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         return ""

@@ -128,8 +128,8 @@ def main() -> int:
     """Measure, print and draw."""
     lines = measured()
     for one in lines:
-        told = "  ".join(f"{n:,}: {1e3 * s:.1f} ms" for n, s in zip(*one[2:], strict=True))
-        sys.stdout.write(f"{one.axis:9} {one.name:13} {exponent(*one[2:]):5.2f}  {told}\n")
+        timings = "  ".join(f"{n:,}: {1e3 * s:.1f} ms" for n, s in zip(*one[2:], strict=True))
+        sys.stdout.write(f"{one.axis:9} {one.name:13} {exponent(*one[2:]):5.2f}  {timings}\n")
     FILE.write_text(drawn(lines))
     return 0
 

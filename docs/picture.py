@@ -31,7 +31,7 @@ text { font: 14px system-ui, sans-serif; fill: #333 }
   .dead { stroke: #e69f00 }
 }
 """
-"""Blue and orange differ for the colour-blind, and the title says which is which."""
+"""Blue and orange differ for the colour-blind, and the title names the colours."""
 
 
 def panel(
@@ -69,11 +69,11 @@ def picture(cluster: ek.Cluster, result: ek.Result) -> str:
     mean = float(after[nodes.alive] @ capacity[nodes.alive] / capacity[nodes.alive].sum())
     new, dead = int((before[nodes.alive] == 0).sum()), int((~nodes.alive).sum())
     name = cluster.dimensions[DIMENSION]
-    told = result.metrics
+    metrics = result.metrics
     titles = (
         f"before: {name} of {len(nodes)} nodes by zone; {new} are new and empty, {dead} have died "
         f"(orange), the fullest alive is at {before[nodes.alive].max():.0%}".replace("%", " %"),
-        f"after {told['moves']:,} moves (proven: at least {told['moves_at_least']:,}): no rule "
+        f"after {metrics['moves']:,} moves (proven: at least {metrics['moves_at_least']:,}): no rule "
         f"broken, the fullest is at {after.max():.0%}".replace("%", " %"),
     )
     second = TOP + FULL * HIGHEST + GAP

@@ -24,7 +24,7 @@ def cells_of(book: nbformat.NotebookNode) -> list[tuple[str, str]]:
 
 
 def is_executed(name: str) -> bool:
-    """Tell whether what is stored was executed from the cells that there are now."""
+    """Return whether the stored notebook was executed from the present cells."""
     stored = EXECUTED / f"{name}.ipynb"
     if not stored.exists():
         return False
@@ -33,13 +33,13 @@ def is_executed(name: str) -> bool:
 
 
 def store(name: str, book: nbformat.NotebookNode) -> None:
-    """Keep an executed notebook for the site."""
+    """Store an executed notebook for the site."""
     EXECUTED.mkdir(exist_ok=True)
     nbformat.write(book, EXECUTED / f"{name}.ipynb")
 
 
 def execute(name: str) -> None:
-    """Execute a notebook, and keep it."""
+    """Execute a notebook, and store it."""
     book = nbformat.read(SOURCES / f"{name}.ipynb", as_version=4)
     client = NotebookClient(
         book,
