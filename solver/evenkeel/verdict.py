@@ -276,9 +276,7 @@ def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
             yield f"{name} at most {text}"
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if any(tolerance is not None for tolerance in asked):
-        takes = cluster.nodes.may_receive
-        mean = floor_mean(cluster, bounds.fair, bounds.even)[takes].max(0, initial=0.0)
-        yield from _floor_texts(cluster, asked, mean.tolist())
+        yield from _floor_texts(cluster, asked, floor_mean(cluster, bounds.fair).tolist())
     if goals.leaders is not None and bounds.leaders:
         most = bounds.leader_target.max()
         more = f"its share plus {goals.leaders:.2%}, in whole ones"

@@ -1,6 +1,6 @@
 """The answer does not depend on the unit of a dimension: a power of two changes no digit of it."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 import evenkeel as ek
 from tests.judge.case import Case, build
 from tests.judge.clusters import draw
+from tests.support.effort import mostly_long
 
 FAMILY = ("plain", "rules", "extras", "budgets", "states", "from_below", "whole_loads", "readme")
 FARTHEST = 400
@@ -39,6 +40,78 @@ def test_equal_replicas_are_levelled_in_any_unit():
     assert len(said) == 1
 
 
+POWERS = mostly_long([-400, -120, -31, 31, 61, 120, 400], [-120, 400])
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("family", ["plain", "whole_loads", "zones", "from_below"])
+def test_a_power_of_two_of_the_unit_changes_nothing_in_a_session(family, power):
+    for seed in range(3):
+        case = draw(family, seed)
+        powers = [power] * len(case.cluster["capacity"][0])
+        assert _of_session(_scaled(case, powers)) == _of_session(case)
+
+
+@pytest.mark.parametrize("power", POWERS)
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "ceph"])
+def test_a_power_of_two_of_the_unit_changes_nothing_in_a_plan(protocol, power):
+    for family in ("plain", "tight", "zones", "extras"):
+        for seed in range(2):
+            case = draw(family, seed)
+            powers = [power] * len(case.cluster["capacity"][0])
+            assert _of_plan(_scaled(case, powers), protocol) == _of_plan(case, protocol)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_a_power_of_two_of_the_unit_changes_nothing_under_a_cost(power):
+    for family in ("plain", "tight", "zones"):
+        for seed in range(2):
+            case = draw(family, seed)
+            powers = [power] * len(case.cluster["capacity"][0])
+            assert _of_cost(_scaled(case, powers), power) == _of_cost(case, 0)
+
+
+def _of_session(case: Case) -> list[tuple[Any, ...]]:
+    """Return the answers of a session: first, after two deaths, and after new loads."""
+    cluster, goals, limits = build(case)
+    session = ek.Session(cluster)
+    found = [session.solve(goals=goals, limits=limits)]
+    for name in cluster.nodes.names[: min(2, len(cluster.nodes) - 1)]:
+        session.apply(ek.Changes(down=[name]))
+        found.append(session.solve(goals=goals, limits=limits))
+    load = cluster.partitions.load.voter
+    if cluster.partitions.load.leader is load is cluster.partitions.load.non_voter:
+        session.apply(ek.Changes(load={cluster.partitions.names[0]: (2.0 * load[0]).tolist()}))
+        found.append(session.solve(goals=goals, limits=limits))
+    return [_told(one) for one in found]
+
+
+def _of_plan(case: Case, protocol: str) -> tuple[Any, ...]:
+    cluster, goals, limits = build(case)
+    result = ek.solve(cluster, goals=goals, limits=limits)
+    throttle = ek.Throttle(node_in=2)
+    plan = ek.plan(cluster, result, protocol=protocol, throttle=throttle)
+    bytes_and_seconds = {"size", "start", "finish"}
+    names = [one.name for one in fields(plan.steps) if one.name not in bytes_and_seconds]
+    steps = [getattr(plan.steps, name).tolist() for name in names]
+    return steps, len(plan.blocked), plan.check().ok
+
+
+def _of_cost(case: Case, power: int) -> tuple[Any, ...]:
+    cluster, *_ = build(case)
+    price = 2.0**-power
+    first, last = cluster.dimensions[0], cluster.dimensions[-1]
+    most = float(cluster.nodes.capacity[:, -1].max())
+    cost = ek.Cost(
+        watermark={first: 3.0 * price},
+        proportion=[ek.Proportion(first, last, ratio=2.0, weight=price)],
+        tables=[ek.NodeTable(last, at=[0.2 * most, 0.5 * most], slope=[price, 4.0 * price])],
+        moves=0.1,
+    )
+    found = ek.solve(cluster, goals=cost, seed=3, work_limit=5_000)
+    return _told(found)
+
+
 def _same_in_other_units(case: Case, method: str, seed: int) -> None:
     """Solve a case in two units of each dimension, drawn apart, and compare the answers."""
     dimensions = len(case.cluster["capacity"][0])
@@ -48,7 +121,10 @@ def _same_in_other_units(case: Case, method: str, seed: int) -> None:
 
 def _answer(case: Case, method: str) -> tuple[Any, ...]:
     cluster, goals, limits = build(case)
-    found = ek.solve(cluster, method, goals=goals, limits=limits, seed=case.seed)
+    return _told(ek.solve(cluster, method, goals=goals, limits=limits, seed=case.seed))
+
+
+def _told(found: ek.Result) -> tuple[Any, ...]:
     return (
         found.placement.node.tolist(), found.placement.leader.tolist(), found.status,
         found.stop_reason, found.comparison.moves, found.bounds.moves_level,

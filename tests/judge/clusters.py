@@ -502,8 +502,34 @@ def whole_loads(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def holders(rng: np.random.Generator) -> Drawn:
+    """Whole loads beside nodes that hold replicas and may not receive, each for its own reason."""
+    given, goals, limits = whole_loads(rng)
+    nodes = len(given["capacity"])
+    flags: dict[str, list[bool]] = {name: [True] * nodes for name in ("alive", "accepts", "keeps")}
+    pins: set[int] = set()
+    for n in range(nodes):
+        if rng.random() < 0.4:
+            match rng.choice(["dead", "cordoned", "draining", "full", "pinned"]):
+                case "dead":
+                    flags["alive"][n] = flags["accepts"][n] = False
+                case "cordoned":
+                    flags["accepts"][n] = False
+                case "draining":
+                    flags["accepts"][n] = flags["keeps"][n] = False
+                case "full":
+                    held = sum(row.count(n) for row in given["placement"])
+                    given.setdefault("max_replicas", [-1] * nodes)[n] = held
+                case "pinned":
+                    pins.add(n)
+    if pins:
+        given["flags"] = [[int(n in pins and rng.random() < 0.5) for n in row]
+                          for row in given["placement"]]  # fmt: skip
+    return given | flags, goals, limits
+
+
 def exclusions(rng: np.random.Generator) -> Drawn:
-    """Nodes that joined are to be filled, and no other may take anything."""
+    """Nodes that joined are to be filled, and others may take nothing."""
     d = Draft(rng, int(rng.integers(3, 11)), int(rng.integers(6, 40)))
     d.loads(d.pick([1, 1, 2]), alike=0.6)
     old = d.whole(2, d.nodes - 1)
@@ -517,6 +543,38 @@ def exclusions(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def excluded_below(rng: np.random.Generator) -> Drawn:
+    """Floors, while some nodes, old or new, are excluded, and all else that may come together."""
+    d = Draft(rng, int(rng.integers(3, 11)), int(rng.integers(6, 40)))
+    d.loads(d.pick([1, 1, 2]), alike=0.5, roles=0.3)
+    old = d.whole(2, d.nodes)
+    width = d.whole(1, min(3, old))
+    d.place([rng.choice(old, width, replace=False).tolist() for _ in range(d.partitions)])
+    d.given["replicas"] = width
+    d.capacities(0.2, 0.8, unlike=0.4)
+    out = d.some(d.nodes, d.pick([0.2, 0.5]))
+    d.given["accepts"] = [not away for away in out]
+    if d.chance(0.25):
+        d.given["alive"] = [not lost for lost in d.some(d.nodes, 0.2)]
+        d.given["keeps"] = d.pick([list(d.given["alive"]), [True] * d.nodes])
+        d.given["accepts"] = [
+            up and open_ for up, open_ in zip(d.given["alive"], d.given["accepts"], strict=True)
+        ]
+    if d.chance(0.4):
+        d.zones(d.whole(2, 4))
+        if d.chance(0.6):
+            d.given["spread"] = {"zone": d.pick([1, 1, 2])}
+    if d.chance(0.2):
+        d.extras(0.5)
+    if d.chance(0.3):
+        d.ask(1.0)
+    floor = d.pick([0.0, 0.05, 0.1, 0.3, 0.6])
+    if d.chance(0.2) and len(d.given["load"][0]) > 1:
+        floor = {"d1": floor}
+    d.goals = {"level": d.pick([None, 0.05, 0.3])} | d.goals | {"floor": floor}
+    return d.drawn()
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
@@ -525,7 +583,7 @@ FAMILIES: dict[str, Family] = {
         expanded_short_leaders, role_weights_tight,
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
-        exclusions, all_drain,
+        holders, exclusions, excluded_below, all_drain,
     )
 }  # fmt: skip
 """Families by name."""

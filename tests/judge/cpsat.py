@@ -2,10 +2,11 @@
 
 A placement is modelled by how many voters and how many other replicas of a partition stand on
 each node, and which node leads it; slots of one role are alike. What soft rules and preferred
-leaders are short of is summed up (`Model.wishes`). Loads are integers, a millionth of a unit each.
+leaders are short of is summed up (`Model.wishes`). Loads are integers, a millionth of a unit each;
+in a dimension of very large or small loads the unit is the power of two next to the largest.
 """
 
-from math import ceil, floor, isfinite
+from math import ceil, floor, frexp, isfinite, ldexp
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -14,6 +15,12 @@ from tests.judge.broken import SLACK
 from tests.judge.world import VOTER, Bound, Standing, World
 
 SCALE = 1_000_000
+ORDINARY = range(-6, 21)
+"""Binary exponents of the largest load at which it is counted in its own unit."""
+EXACT = 1e-9
+"""Share by which a load may miss a whole number of integers."""
+ENDLESS = 2**53
+"""Room that no load fills."""
 EFFORT = 2.0
 """Deterministic seconds for each question."""
 
@@ -22,7 +29,7 @@ Sum = Any
 
 
 class Undecided(Exception):
-    """CP-SAT did not find out within its effort."""
+    """CP-SAT did not find out within its effort, or cannot count so fine a load."""
 
 
 class Model:
@@ -31,6 +38,7 @@ class Model:
     def __init__(self, world: World, *, partly: bool = False) -> None:
         self.world, self.partly = world, partly
         self.cp = cp_model.CpModel()
+        self.scale = [_scale(world, d) for d in range(world.dimensions)]
         self.voter: list[dict[int, Any]] = []
         self.other: list[dict[int, Any]] = []
         self.leads: list[dict[int, Any]] = []
@@ -207,18 +215,19 @@ class Model:
         return self.voter[p].get(n, 0)
 
     def _load(self, n: int, d: int) -> Sum:
-        world = self.world
+        world, scale = self.world, self.scale[d]
         total: Sum = 0
         for p in range(world.partitions):
             if n not in self.voter[p]:
                 continue
-            as_voter, as_other = whole(world.voter_load[p][d]), whole(world.light_load[p][d])
+            as_voter = whole(world.voter_load[p][d], scale)
+            as_other = whole(world.light_load[p][d], scale)
             total += as_voter * self.voter[p][n] + as_other * self.other[p][n]
             if n in self.leads[p]:
-                total += (whole(world.leader_load[p][d]) - as_voter) * self.leads[p][n]
+                total += (whole(world.leader_load[p][d], scale) - as_voter) * self.leads[p][n]
             if n in self.clings[p]:
                 without = as_voter if self._as_came(p) is self.voter[p] else as_other
-                total += (whole(world.leader_load[p][d]) - without) * self.clings[p][n]
+                total += (whole(world.leader_load[p][d], scale) - without) * self.clings[p][n]
         return total
 
     def _nodes(self) -> None:
@@ -228,9 +237,9 @@ class Model:
                 room = world.capacity[n][d]
                 if not world.carries[n] or not isfinite(room):
                     continue
-                cp.add(self.load[n][d] <= most(room))
+                cp.add(self.load[n][d] <= most(room, self.scale[d]))
                 if d in world.transient and world.alive[n]:
-                    cp.add(self.load[n][d] + self._leaving(n, d) <= most(room))
+                    cp.add(self.load[n][d] + self._leaving(n, d) <= most(room, self.scale[d]))
             if world.max_replicas[n] >= 0 and world.carries[n]:
                 cp.add(self._inside([*range(world.partitions)], {n}) <= world.max_replicas[n])
         for tier, capacity in world.tier_capacity.items():
@@ -239,7 +248,7 @@ class Model:
                     inside = [n for n, at in enumerate(world.domain[tier]) if at == e]
                     if isfinite(room):
                         total = sum(self.load[n][d] for n in inside if world.carries[n])
-                        cp.add(total <= most(room))
+                        cp.add(total <= most(room, self.scale[d]))
 
     def _leaving(self, n: int, d: int) -> Sum:
         world = self.world
@@ -247,7 +256,9 @@ class Model:
         for p, row in enumerate(world.came.rows):
             for slot, at in enumerate(row):
                 if at == n:
-                    total += whole(world.load_of(p, slot, -1)[d]) * (1 - self._stays(p, n))
+                    total += whole(world.load_of(p, slot, -1)[d], self.scale[d]) * (
+                        1 - self._stays(p, n)
+                    )
         return total
 
     def _stays(self, p: int, n: int) -> Sum:
@@ -266,13 +277,13 @@ class Model:
         for n, least in enumerate(bounds.floor.tolist()):
             for d, load in enumerate(least):
                 if load > 0.0:
-                    self.cp.add(self.load[n][d] >= fewest(load))
+                    self.cp.add(self.load[n][d] >= fewest(load, self.scale[d]))
         for n in range(self.world.nodes):
             if not self.world.carries[n]:
                 continue
             for d, load in enumerate(target[n]):
                 if isfinite(load):
-                    self.cp.add(self.load[n][d] <= most(load))
+                    self.cp.add(self.load[n][d] <= most(load, self.scale[d]))
             if isfinite(leaders[n]):
                 self.cp.add(sum(at[n] for at in self.leads if n in at) <= floor(leaders[n]))
 
@@ -290,7 +301,7 @@ class Model:
         if limits.get("moves") is not None:
             cp.add(self.moves <= limits["moves"])
         if limits.get("bytes") is not None:
-            cp.add(self._moved_bytes() <= most(limits["bytes"]))
+            cp.add(self._moved_bytes() <= most(limits["bytes"], self.scale[world.bytes]))
         if limits.get("leader_changes") is not None:
             cp.add(self.leader_changes <= limits["leader_changes"])
         for p in everyone if limits.get("partition_moves") is not None else ():
@@ -320,15 +331,15 @@ class Model:
 
     def _moved_bytes(self) -> Sum:
         world, d = self.world, self.world.bytes
-        total: Sum = 0
+        scale, total = self.scale[d], 0
         for p in range(world.partitions):
             for n in self.nodes(p):
                 if n not in world.came.rows[p]:
-                    voter = whole(world.voter_load[p][d])
+                    voter = whole(world.voter_load[p][d], scale)
                     total += voter * self.voter[p][n]
-                    total += whole(world.light_load[p][d]) * self.other[p][n]
+                    total += whole(world.light_load[p][d], scale) * self.other[p][n]
                     if n in self.leads[p]:
-                        total += (whole(world.leader_load[p][d]) - voter) * self.leads[p][n]
+                        total += (whole(world.leader_load[p][d], scale) - voter) * self.leads[p][n]
         return total
 
     def _hold_crossings(self, tier: str, amount: int, *, enter: bool) -> None:
@@ -373,16 +384,26 @@ class Model:
         return round(solver.objective_value)
 
 
-def whole(load: float) -> int:
-    """Return a load in millionths."""
-    return round(load * SCALE)
+def _scale(world: World, d: int) -> float:
+    """Return how many integers a unit of a dimension is."""
+    tables = (world.voter_load, world.leader_load, world.light_load)
+    exponent = frexp(max((row[d] for table in tables for row in table), default=0.0))[1]
+    return ldexp(SCALE, 0 if exponent in ORDINARY else -exponent)
 
 
-def most(room: float) -> int:
-    """Return the greatest load, in millionths, that fits."""
-    return floor(room * SCALE * (1.0 + SLACK) + 1e-3)
+def whole(load: float, scale: float) -> int:
+    """Return a load as an integer."""
+    count = load * scale
+    if abs(count - round(count)) > EXACT * max(count, 1.0):
+        raise Undecided
+    return round(count)
 
 
-def fewest(load: float) -> int:
-    """Return the least load, in millionths, that counts as so much."""
-    return ceil(load * SCALE * (1.0 - SLACK) - 1e-3)
+def most(room: float, scale: float) -> int:
+    """Return the greatest load, as an integer, that fits."""
+    return floor(min(room * scale * (1.0 + SLACK) + 1e-3, ENDLESS))
+
+
+def fewest(load: float, scale: float) -> int:
+    """Return the least load, as an integer, that counts as so much."""
+    return ceil(load * scale * (1.0 - SLACK) - 1e-3)

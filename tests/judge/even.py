@@ -1,9 +1,12 @@
-"""The sentence of the README, tested by itself: no node may be more than 5 % above the mean.
+"""The sentences of tolerances, tested by themselves: no node may be more than 5 % above the mean.
 
 Where all replicas weigh the same, whole ones may force more: the mean rounded up, or what rules
 leave no place for elsewhere. What is forced is found by trying every set of nodes. A node that
 accepts nothing holds what it has at most. Where one that accepts has endless capacity there is no
 mean, and only rules force anything anywhere, wherever replicas are now.
+
+Nor may one that accepts replicas be further below the mean than a floor says, where no rule speaks
+of domains or nodes: that is the mean of all that accept replicas or hold some.
 """
 
 import itertools
@@ -56,6 +59,88 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
         led = sum(after.leader_node(p) == n for p in range(world.partitions))
         if led > most[n] + NEARLY:
             yield f"node {n} leads {led}, {most[n]:g} are allowed"
+
+
+def too_empty(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
+    """Yield the nodes below what floors ask for, and the floors that ask for more than was asked.
+
+    The latter of any result, the former of one that says that goals are met.
+    """
+    asked = world.case.goals.get("floor")
+    loads, floors, targets = world.loads(after), result.bounds.floor, result.bounds.target
+    for d, name in enumerate(world.names):
+        tolerance = asked.get(name) if isinstance(asked, dict) else asked
+        if tolerance is None:
+            if floors[:, d].any():
+                yield f"{name}: a floor that nobody asked for"
+            continue
+        means = _means(world, d)
+        for n in range(world.nodes):
+            room = world.capacity[n][d] if max(means) > 0.0 else 0.0
+            most = (1.0 - tolerance) * max(means) * room if world.may_receive[n] else 0.0
+            if floors[n][d] > most * (1.0 + NEARLY):
+                yield f"{name} of node {n}: floor {floors[n][d]:g}, {most:g} is asked"
+            if not result.goals_reached or not world.may_receive[n] or _is_ruled(world):
+                continue
+            least = min((1.0 - tolerance) * min(means) * room, _standing(world, n, d))
+            if (unit := world.unit(d)) > 0.0:
+                least = floor(least / unit * (1.0 + NEARLY)) * unit
+            least = min(least, float(targets[n][d]))
+            if loads[n][d] < least * (1.0 - 1e-8):
+                yield f"{name} of node {n}: {loads[n][d]:g}, at least {least:g} is asked"
+
+
+def _is_ruled(world: World) -> bool:
+    """Whether rules may leave less for a node than the mean."""
+    bounds = [*itertools.chain(*world.bounds, *world.group_bounds)]
+    terms = any(rule.keys() - {"spread", "min_domains", "max_domains", "skew"}
+                for rule in world.rules)  # fmt: skip
+    able = [may for n, may in enumerate(world.may_lead) if world.may_receive[n]]
+    return (
+        terms
+        or any(one.tier != NODE for one in bounds)
+        or bool(world.tier_capacity)
+        or (world.has_leaders and not all(able))
+    )
+
+
+def _means(world: World, d: int) -> tuple[float, float]:
+    """Return the mean of a load over nodes that accept, and over all that accept or hold some.
+
+    Both are 0 where there is none.
+    """
+    heaviest = [max(table[p][d] for table in (world.voter_load, world.leader_load,
+                                              world.light_load))
+                for p in range(world.partitions)]  # fmt: skip
+    total = sum(
+        led * world.leader_load[p][d] + voting * world.voter_load[p][d]
+        + (want - led - voting) * world.light_load[p][d]
+        for p, want in enumerate(world.wanted)
+        for led in [min(want, int(world.has_leaders))]
+        for voting in [max(world.voters[p] - led, 0)]
+    )  # fmt: skip
+    held = [sum(row.count(n) * heaviest[p] for p, row in enumerate(world.came.rows))
+            for n in range(world.nodes)]  # fmt: skip
+    over = sum(world.capacity[n][d] for n in range(world.nodes) if world.may_receive[n])
+    if not 0.0 < over < inf:
+        return 0.0, 0.0
+    room, left = over, total
+    for n in range(world.nodes):
+        if world.may_hold[n] and not world.may_receive[n]:
+            if not world.alive[n]:
+                left -= held[n]
+            elif held[n] > 0.0:
+                room += world.capacity[n][d]
+    return total / over, max(left, 0.0) / room
+
+
+def _standing(world: World, n: int, d: int) -> float:
+    """Return the load of all replicas that may stand on a node at once."""
+    each = sorted((
+        max(table[p][d] for table in (world.voter_load, world.leader_load, world.light_load))
+        for p, want in enumerate(world.wanted) if want and n not in world.forbidden[p]
+    ), reverse=True)  # fmt: skip
+    return sum(each[: world.max_replicas[n]] if world.max_replicas[n] >= 0 else each)
 
 
 def allowance(

@@ -143,3 +143,20 @@ def test_hints_are_a_placement_in_the_model():
     model = Model(world)
     model.hint(Standing([[0]] * 6, [0] * 6))
     assert model.least(model.moves) == 0
+
+
+@pytest.mark.parametrize("unit", [2.0**-400, 2.0**-40, 1e-3, 0.1, 1.0, 2.0**40, 2.0**400])
+def test_loads_of_any_size_are_counted(unit):
+    given = THREE | {"load": [[unit]] * 6, "capacity": [[9.0 * unit]] * 3}
+    found = tried({"level": 0.5}, [[1], [1], [2], [2], [0], [1]], **given)
+    assert (found.mended, found.reached, found.above, found.undecided) == (True, True, 2, [])
+    missed = tried({"level": 0.0}, [[0], [0], [0], [1], [2], [2]], **given)
+    assert [finding.kind for finding in missed.findings] == ["goals reachable but missed"]
+    tight = given | {"capacity": [[2.0 * unit]] * 3}
+    assert tried({"level": 0.0}, [[0]] * 6, **tight).mended is False
+
+
+def test_loads_too_fine_to_count_are_left_undecided():
+    given = THREE | {"load": [[1.0], [1e-7 / 3], *[[1.0]] * 4]}
+    found = tried({"level": 0.5}, [[1], [1], [2], [2], [0], [1]], **given)
+    assert found.undecided == ["mending", "goals"]

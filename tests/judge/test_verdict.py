@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.measure.levelness import levelness
 from tests.judge.beside import beside_the_best
 from tests.judge.broken import everything
 from tests.judge.case import Case, build
@@ -232,6 +233,20 @@ def test_false_bounds_are_found(kind):
     at, result = solved()
     result = lie(result, bounds=replace(result.bounds, **BOUNDS[kind](result.bounds)))
     assert kind in kinds(claims(at, at.came, result))
+
+
+def test_floors_that_are_not_as_asked_are_found():
+    case = draw("exclusions", 0)
+    cluster, goals, limits = build(case)
+    result = ek.solve(cluster, goals=goals, limits=limits)
+    at, after = World(case), standing_of(result.placement)
+    assert "floor" not in kinds(claims(at, after, result))
+    none = replace(result.bounds, floor=np.zeros_like(result.bounds.floor))
+    unasked = lie(result, bounds=none, levelness=levelness(cluster, cluster.placement))
+    assert unasked.goals_reached  # as nothing is asked any more
+    assert "floor" in kinds(claims(at, at.came, unasked))
+    more = replace(result.bounds, floor=result.bounds.floor * 9.0)
+    assert "floor" in kinds(claims(at, after, lie(result, bounds=more)))
 
 
 @pytest.mark.parametrize("name", ["moves", "leader_changes", "bytes_moved"])

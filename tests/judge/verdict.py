@@ -32,7 +32,7 @@ from tests.judge.broken import (
     of_nodes,
     of_partition,
 )  # fmt: skip
-from tests.judge.even import too_full
+from tests.judge.even import too_empty, too_full
 from tests.judge.world import Standing, World
 
 AT_LEAST = frozenset({"min_domains", "place", "voters_place", "skew"})
@@ -366,6 +366,8 @@ def claims(world: World, after: Standing, result: ek.Result) -> Iterator[Finding
     yield from _false_status(result, hard, reached, bool(world.case.limits))
     if hard == 0:
         yield from (Finding("goals met too full", told) for told in too_full(world, after, result))
+    if world.case.goals.get("floor") is not None:
+        yield from (Finding("floor", told) for told in too_empty(world, after, result))
     yield from _false_bounds(world, "after", after, result, hard == 0)
     valid = not any(is_hard(kind) for kind, *_ in everything(world, world.came))
     if valid:
@@ -467,12 +469,14 @@ def fair_level(world: World) -> list[float]:
 def goals_reached(world: World, after: Standing, result: ek.Result) -> bool | None:
     """Whether every node is within the targets; None where that hangs on a rounding.
 
-    ``too_full`` says whether these targets are what tolerances ask for. Goals that bind from below
-    are not counted here.
+    ``too_full`` and ``too_empty`` say whether these targets are what tolerances ask for.
     """
-    if world.case.goals.get("floor") is not None:
-        return None
     loads, close = world.loads(after), False
+    for load, floor in zip(loads, result.bounds.floor.tolist(), strict=True):
+        for held, least in zip(load, floor, strict=True):
+            if held < least * (1.0 - 1e-8) - 1e-12:
+                return False
+            close |= held < least * (1.0 - 1e-10)
     for n in range(world.nodes):
         if not world.carries[n]:
             continue

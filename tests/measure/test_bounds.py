@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
-from evenkeel.measure.bounds.even import whole_level
+from evenkeel.measure.bounds.even import whole_level, whole_loads
 from evenkeel.measure.bounds.level import ROWS, column_maxima
 from evenkeel.measure.loads import node_loads, utilisation
 from evenkeel.model.cluster import Cluster
@@ -274,6 +274,47 @@ def test_replicas_that_endless_nodes_may_not_hold_are_divided_among_the_others()
         replicas=1,
     )
     assert bounds(cluster, Goals(level=0.05)).target[:, 0].tolist() == [np.inf, 2.0, 2.0]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1.0, 0.1, 2.0**40])
+@pytest.mark.parametrize(
+    ("state", "even", "target"),
+    [
+        ({}, [0.375, 0.375, 0.25, 0.25], [3.0, 3.0, 6.0, 3.0]),
+        # all that zone a wants may wait on its dead node
+        ({"alive": [False, True, True, True]}, [0.25, 0.25, 0.25, 0.25], [8.0, 2.0, 4.0, 2.0]),
+        ({"accepts": [False, True, True, True]}, [0.375, 0.375, 0.25, 0.25], [3.0, 3.0, 6.0, 3.0]),
+        ({"keeps": [False, True, True, True]}, [0.25, 0.75, 0.25, 0.25], [2.0, 6.0, 4.0, 2.0]),
+        ({"max_replicas": [2, -1, -1, -1]}, [0.5, 0.5, 0.25, 0.25], [4.0, 4.0, 4.0, 2.0]),
+        ({"max_replicas": [0, -1, -1, -1]}, [0.75, 0.75, 0.25, 0.25], [6.0, 6.0, 4.0, 2.0]),
+    ],
+)
+def test_nodes_beside_one_that_may_not_receive_have_a_target(state, even, target, unit):
+    cluster = Cluster.from_arrays(
+        capacity=[[8.0 * unit], [8.0 * unit], [16.0 * unit], [8.0 * unit]],
+        load=[[unit]] * 6,
+        placement=[[0, 2]] * 6,
+        domains={"zone": ["a", "a", "b", "b"]},
+        spread={"zone": 1},
+        **({"keeps": [True] * 4} | state),
+    )
+    found = bounds(cluster, Goals(level=0.05))
+    assert found.even[:, 0].tolist() == pytest.approx(even)
+    assert (found.target[:, 0] / unit).tolist() == pytest.approx(target)
+
+
+def test_room_that_a_part_lacks_for_whole_replicas_is_no_room_for_the_others():
+    cluster = Cluster.from_arrays(
+        capacity=[[3.9], [3.9], [7.9], [16.0], [4.0]],
+        load=[[1.0]] * 14,
+        domains={"zone": ["a", "b", "b", "c", "c"]},
+        spread={"zone": 1},
+        replicas=2,
+    )
+    found = bounds(cluster, Goals(level=0.0))
+    assert found.least[:3, 0].sum() >= 13.0
+    assert whole_loads(found.target[:, 0], 1.0).sum() >= 28.0
 
 
 def test_leaders_are_bound_by_whole_numbers_and_weights():

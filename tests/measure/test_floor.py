@@ -10,6 +10,8 @@ from evenkeel.measure.bounds import bounds, goals_met
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
+from tests.judge.case import build
+from tests.judge.clusters import draw
 
 
 def tiny(seed):
@@ -162,3 +164,29 @@ def test_a_floor_beside_a_cordoned_node_is_the_same_once_it_is_met(seed):
     again = ek.solve(cluster.with_placement(result.placement), goals=goals)
     assert again.bounds.floor.tolist() == result.bounds.floor.tolist()
     assert again.comparison.moves == 0
+
+
+@pytest.mark.parametrize("spread", [None, 1])
+def test_a_floor_beside_excluded_nodes_is_counted_from_the_mean_of_all_that_hold_any(spread):
+    given = {"domains": {"zone": [*"aab"]}, "spread": {"zone": spread}} if spread else {}
+    cluster = Cluster.from_arrays(
+        capacity=[[30.0], [30.0], [120.0]], load=[[1.0]] * 30, placement=[[0, 1]] * 30,
+        accepts=[False, False, True], **given,
+    )  # fmt: skip
+    goals = Goals(level=None, floor=0.3)
+    assert bounds(cluster, goals).floor[:, 0].tolist() == [0.0, 0.0, 28.0]
+    result = ek.solve(cluster, goals=goals)
+    assert result.success and result.levelness.loads[2, 0] >= 28.0
+    assert "the mean of 33.33% less 30.00%" in str(result)
+    again = ek.solve(cluster.with_placement(result.placement), goals=goals)
+    assert again.comparison.moves == 0
+
+
+@pytest.mark.parametrize("seed", [0, 5, 12, 35, 63, 87])
+def test_a_floor_beside_excluded_nodes_is_met_for_good(seed):
+    cluster, goals, _ = build(draw("exclusions", seed))
+    result = ek.solve(cluster, goals=goals)
+    assert result.goals_reached
+    again = ek.solve(cluster.with_placement(result.placement), goals=goals)
+    assert again.comparison.moves == 0
+    assert again.bounds.floor.tolist() == result.bounds.floor.tolist()

@@ -27,6 +27,7 @@ from evenkeel.methods.contract import Outcome, Request, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
 from evenkeel.model.cluster import Cluster, require_cluster
+from evenkeel.model.cost_tables import NodeTable
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
 from evenkeel.model.intake.stranded import pinned_messages, unavailable_message, unchanged
@@ -443,20 +444,52 @@ FARTHEST = 500
 def in_ordinary_units(request: Request) -> Request:
     """Return a request in units in which loads are of ordinary size; the same one if they are.
 
-    Left alone are costs, which are prices of a unit, and what a system has in units of its own.
+    What a system has in units of its own is left alone.
     """
     cluster = request.cluster
-    if not isinstance(request.goals, Goals) or cluster.native is not None:
+    if cluster.native is not None:
         return request
     power = -_powers(cluster.partitions.load)
     if not power.any():
         return request
-    limits = request.limits
+    limits, goals = request.limits, request.goals
+    if isinstance(goals, Cost):
+        goals = _priced(goals, dict(zip(cluster.dimensions, power.tolist(), strict=True)))
     if limits.bytes is not None:
         limits = replace(
             limits, bytes=float(np.ldexp(limits.bytes, int(power[cluster.bytes_dimension])))
         )
-    return replace(request, cluster=_scaled(cluster, power), limits=limits, proven=None)
+    scaled = _scaled(cluster, power)
+    return replace(request, cluster=scaled, goals=goals, limits=limits, proven=None)
+
+
+def _priced(cost: Cost, power: Mapping[str, int]) -> Cost:
+    """Return the same cost of loads that are times a power of two, by the dimension's name."""
+    return replace(
+        cost,
+        watermark={
+            name: float(np.ldexp(cost.watermark_weight(name), -by)) for name, by in power.items()
+        },
+        proportion=[
+            replace(
+                one,
+                ratio=float(np.ldexp(one.ratio, power[one.to] - power[one.of])),
+                weight=float(np.ldexp(one.weight, -power[one.to])),
+            )
+            for one in cost.proportion
+        ],
+        tables=[
+            NodeTable(
+                one.dimension,
+                at=np.ldexp(one.points, power[one.dimension]),
+                slope=np.ldexp(one.prices, -power[one.dimension]),
+                below=float(np.ldexp(one.below, -power[one.dimension])),
+            )
+            if isinstance(one, NodeTable)
+            else one
+            for one in cost.tables
+        ],
+    )
 
 
 def _powers(load: Loads) -> NDArray[np.int64]:

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds.certificate import Certificate
 from evenkeel.measure.bounds.cost import CostBound, cost_bound
-from evenkeel.measure.bounds.even import NEARLY, WHOLE, Even, even_shares, whole_level, whole_loads
+from evenkeel.measure.bounds.even import (
+    NEARLY,
+    WHOLE,
+    Even,
+    even_shares,
+    left_over,
+    whole_level,
+    whole_loads,
+)
 from evenkeel.measure.bounds.floor import arrivals, floor_target
 from evenkeel.measure.bounds.level import level_terms, parts_of
 from evenkeel.measure.bounds.moves import EvictionProof, keepable, prove_evictions
@@ -269,6 +277,7 @@ def _even_loads(
         held = placed.weighed(placed.heaviest.T, placed.node_row)
     absent = np.where((keeps & ~nodes.alive)[:, None], held, 0.0)
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
+    fits = np.where(keeps[:, None], np.inf, nodes.capacity)
     even, least = np.zeros(room.shape), np.zeros(room.shape)
     for d, unit in enumerate(units.tolist()):
         most = np.where(keeps, held[:, d], np.inf)
@@ -276,9 +285,17 @@ def _even_loads(
             counted = nodes.max_replicas * placed.heaviest[:, d].max(initial=0.0)
             most = np.where(nodes.max_replicas >= 0, np.minimum(most, counted), most)
         away = absent[:, d]
-        forced = [(one.inside, float(one.load[d] - away[one.inside].sum())) for one in parts]
+        forced = [
+            (one.inside, left_over(float(one.load[d]), float(away[one.inside].sum())))
+            for one in parts
+        ]
         even[:, d], least[:, d] = even_shares(
-            float(wanted[d] - away.sum()), room[:, d], most, unit, forced
+            left_over(float(wanted[d]), float(away.sum())),
+            room[:, d],
+            most,
+            unit,
+            forced,
+            fits[:, d],
         )
         whole = np.maximum(terms["largest replica"][d], terms["group"][d])
         on = even[:, d] > 0.0
@@ -386,5 +403,5 @@ def leader_shares(cluster: Cluster) -> Even:
         for inside in np.unique(scope.open & able, axis=0):
             alone = ~(scope.open & able & ~inside).any(1)
             forced.append((inside, float(led[alone].sum())))
-    most = np.full(len(nodes), np.inf)
-    return even_shares(float(wanted_leaders(cluster)), weight, most, 1.0, forced)
+    endless = np.full(len(nodes), np.inf)
+    return even_shares(float(wanted_leaders(cluster)), weight, endless, 1.0, forced, endless)

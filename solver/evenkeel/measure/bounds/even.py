@@ -3,8 +3,8 @@
 All that is wanted is divided by capacity. Where rules force more than the mean into some nodes,
 these are level among themselves, and the others share what is left: of all divisions that rules
 permit, the one whose fullest nodes are least full, then the next ones, and so on. A node that
-accepts nothing carries no more than it holds. Others beside nodes of endless room, which have no
-mean, get no fuller than where rules force least.
+accepts nothing carries no more than it holds. Nodes for which nothing is left, beside others of
+endless room or others that hold it and accept nothing, get no fuller than where rules force least.
 
 Source: Fujishige, Lexicographically optimal base of a polymatroid with respect to a weight vector,
 1980 (sets that are forced to hold most for their size are fixed first, one after the other).
@@ -56,6 +56,7 @@ def even_shares(
     most: NDArray[np.float64],
     unit: float,
     parts: Sequence[tuple[NDArray[np.bool_], float]],
+    fits: NDArray[np.float64],
 ) -> Even:
     """Divide a load evenly over nodes of some ``room (N,)``, each of which holds ``most (N,)``.
 
@@ -69,6 +70,8 @@ def even_shares(
         Of which all loads are multiples; 0 for none.
     parts : sequence of (ndarray of bool, shape (N,); float)
         Sets of nodes, and the load that is forced into each.
+    fits : ndarray of float64, shape (N,)
+        Load up to which whole units have room; ``inf`` for any.
 
     Returns
     -------
@@ -76,8 +79,9 @@ def even_shares(
         What each node carries.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        even = _divided(load, room, most, parts)
-        least = np.zeros(len(room)) if unit == 0.0 else _whole(load, room, most, unit, parts)
+        even, least = _divided(load, room, most, parts), np.zeros(len(room))
+        if unit > 0.0:
+            least = _whole(load, room, np.minimum(most, fits), unit, parts)
     return Even(even, least)
 
 
@@ -95,7 +99,7 @@ def _divided(
         full = [filled(forced, room[inside], most[inside]) for inside, forced in left]
         at = int(np.argmax(full)) if full else -1
         if not left or not level * (1.0 + MARGIN) < full[at] < np.inf:
-            if room[rest].sum() == np.inf and level == 0.0:
+            if level <= MARGIN * lowest and _is_held_apart(room[rest], most[rest]):
                 level = lowest
             even[rest] = level if level < np.inf else 0.0
             return np.where(room < np.inf, even, 0.0)
@@ -118,7 +122,8 @@ def _whole(
 ) -> NDArray[np.float64]:
     """Return the units of each node, so that all units have a node.
 
-    What a part has room for beyond what is forced into it is room for the rest.
+    What a part has room for beyond what is forced into it is room for the rest, though not the
+    other way round: what is forced into a part without room for it finds no place.
     """
     slots = room / unit
     most = np.floor(most / unit * NEARLY + WHOLE)
@@ -130,7 +135,7 @@ def _whole(
         full = [whole_level(slots[inside], forced, most[inside]) for inside, forced in left]
         at = int(np.argmax(full)) if full else -1
         is_last = not left or not level * NEARLY < full[at]
-        if is_last and level == 0.0 and slots[rest].sum() == np.inf:
+        if is_last and level == 0.0 and _is_held_apart(slots[rest], most[rest]):
             level = lowest
         inside, level = (rest, level) if is_last else (left[at][0], full[at])
         if level == np.inf:
@@ -141,9 +146,13 @@ def _whole(
             return np.where(slots < np.inf, least, 0.0) * unit
         lowest = level
         taken = np.where(inside, np.minimum(least, most), 0.0)
-        rest, count = rest & ~inside, max(count - int(taken.sum()), 0)
+        lost = max(left[at][1] - int(taken.sum()), 0)
+        rest, count = rest & ~inside, max(count - int(taken.sum()) - lost, 0)
         left = [
-            (nodes & ~inside, max(forced - int(taken[nodes].sum()), 0))
+            (
+                nodes & ~inside,
+                max(forced - int(taken[nodes].sum()) - (0 if (inside & ~nodes).any() else lost), 0),
+            )
             for nodes, forced in left
             if (nodes & ~inside).any()
         ]
@@ -161,6 +170,20 @@ def filled(load: float, room: NDArray[np.float64], most: NDArray[np.float64]) ->
             return level
         free &= ~full
         left = load - float(most[~free].sum())
+
+
+def _is_held_apart(room: NDArray[np.float64], most: NDArray[np.float64]) -> bool:
+    """Return whether nodes of endless room, or that are down and keep, may hold what the rest do.
+
+    The latter have no room, yet hold at most ``most (N,)``.
+    """
+    return bool(room.sum() == np.inf or ((room == 0.0) & (most > 0.0) & (most < np.inf)).any())
+
+
+def left_over(load: float, amount: float) -> float:
+    """Return what is left of a load, 0 where that is no more than rounding."""
+    left = load - amount
+    return left if left > MARGIN * load else 0.0
 
 
 def whole_loads(load: NDArray[np.float64], unit: float) -> NDArray[np.float64]:

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import whole_loads
 from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 
@@ -33,11 +35,11 @@ def floor_target(
         return floor
     placed, nodes = PlacementCounts.of(cluster, cluster.placement), cluster.nodes
     most = np.minimum(target, _standing_room(placed, partition_scope(cluster)))
-    mean, load = floor_mean(cluster, fair, even), cluster.partitions.load
+    mean, load = floor_mean(cluster, fair), cluster.partitions.load
     for d, unit in enumerate(np.where(load.alike, load.unit, 0.0).tolist()):
         tolerance = asked[d]
-        share = (0.0 if tolerance is None else max(1.0 - tolerance, 0.0)) * mean[:, d]
-        share = np.where(even[:, d] > 0.0, np.minimum(share, even[:, d]), share)
+        least = (0.0 if tolerance is None else max(1.0 - tolerance, 0.0)) * mean[d]
+        share = np.where(even[:, d] > 0.0, np.minimum(least, even[:, d]), least)
         with np.errstate(invalid="ignore"):
             least = np.minimum(share * nodes.capacity[:, d], most[:, d])
         least = whole_loads(least, unit)
@@ -45,18 +47,24 @@ def floor_target(
     return floor
 
 
-def floor_mean(
-    cluster: Cluster, fair: NDArray[np.float64], even: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the mean utilisation that floors are counted from, (N, D).
+def floor_mean(cluster: Cluster, fair: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean utilisation that floors are counted from, (D,).
 
-    Where some nodes keep what they have and accept nothing it is the mean of all, ``even (N, D)``:
-    ``fair (D,)`` leaves out their capacity.
+    Where some nodes keep what they have and accept nothing it is the mean of all that hold or
+    accept anything: ``fair (D,)`` leaves out the capacity of the former. It does not depend on how
+    much these hold, or floors would rise with what leaves them.
     """
     nodes = cluster.nodes
-    if (nodes.may_hold & ~nodes.may_receive).any():
-        return np.minimum(even, fair)
-    return np.broadcast_to(fair, even.shape)
+    keeps = nodes.may_hold & ~nodes.may_receive
+    if not keeps.any():
+        return fair
+    placed = PlacementCounts.of(cluster, cluster.placement)
+    held = placed.weighed(placed.heaviest.T, placed.node_row)
+    waiting = held[keeps & ~nodes.alive].sum(0)
+    counts = nodes.may_receive[:, None] | ((keeps & nodes.alive)[:, None] & (held > 0.0))
+    room = np.where(counts, nodes.capacity, 0.0).sum(0)
+    left = np.maximum(wanted_load(cluster) - waiting, 0.0)
+    return np.minimum(utilisation(left, room), fair)
 
 
 def arrivals(placed: PlacementCounts, floor: NDArray[np.float64]) -> NDArray[np.int64]:
