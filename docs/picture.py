@@ -73,8 +73,8 @@ def picture(cluster: ek.Cluster, result: ek.Result) -> str:
     titles = (
         f"before: {name} of {len(nodes)} nodes by zone; {new} are new and empty, {dead} have died "
         f"(orange), the fullest alive is at {before[nodes.alive].max():.0%}".replace("%", " %"),
-        f"after {metrics['moves']:,} moves (proven: at least {metrics['moves_at_least']:,}): no rule "
-        f"broken, the fullest is at {after.max():.0%}".replace("%", " %"),
+        f"after {metrics['moves']:,} moves (proven: at least {metrics['moves_at_least']:,}): no "
+        f"rule broken, the fullest is at {after.max():.0%}".replace("%", " %"),
     )
     second = TOP + FULL * HIGHEST + GAP
     height = second + FULL * HIGHEST + 12
