@@ -2,6 +2,7 @@
 
 ==============================  ====================================================================
 ``Cluster.from_arrays, read``   a snapshot, from arrays or files; ``write`` writes what came of it
+``read_loads``                  loads measured elsewhere, such as a query result of Prometheus
 ``solve``                       a placement: no hard rule broken, level, few moves, with bounds
 ``solve_in_parts``              the same for millions of partitions, a part of them at a time
 ``Goals, Cost, Limits, Rule``   how level is level enough, or what costs what; budgets; rules
@@ -68,6 +69,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.systems.cockroach.allocator.hottest import hottest
     from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
     from evenkeel.systems.folders.writing import write_plan_folder
+    from evenkeel.systems.loads import MeasuredLoads, read_loads
     from evenkeel.systems.plans.reading import read_plan
     from evenkeel.systems.plans.writing import write_plan
     from evenkeel.systems.registry import read, write
@@ -92,6 +94,7 @@ __all__ = [
     "Headroom",
     "InvalidInput",
     "Limits",
+    "MeasuredLoads",
     "NodeTable",
     "NodeType",
     "Placement",
@@ -115,6 +118,7 @@ __all__ = [
     "options",
     "plan",
     "read",
+    "read_loads",
     "read_plan",
     "relaxation",
     "size",
@@ -138,6 +142,8 @@ _LATER = {
     "Windows": "evenkeel.planning.throttle",
     "plan": "evenkeel.planning.planner",
     "read": "evenkeel.systems.registry",
+    "MeasuredLoads": "evenkeel.systems.loads",
+    "read_loads": "evenkeel.systems.loads",
     "read_plan": "evenkeel.systems.plans.reading",
     "solve": "evenkeel.solving",
     "versions": "evenkeel.install.diagnostics",

@@ -409,7 +409,7 @@ class TestThePage:
     ROWS = [
         line
         for line in (places.ROOT / "docs/systems/kafka.md").read_text()
-        .split("## What is kept, noted, refused")[1].split("\n## ")[0].splitlines()
+        .split("## Kept, noted, refused")[1].split("\n## ")[0].splitlines()
         if line.startswith("| ") and "what the files show" not in line
     ]  # fmt: skip
 
@@ -477,3 +477,30 @@ class TestPrintedByKafka4:
         p = names.index("clicks-1")
         there = {cluster.nodes.names[n] for n in node[first[p] : first[p + 1]]}
         assert there == {"4", "5", "6"}
+
+
+CRUISE = ("state.json", "load.json", "partition_load.json")
+
+
+def test_answers_of_cruise_control(public):
+    case = public("kafka/cruise-control-answers")
+    found = case.run("solve", *CRUISE, "--level", "none", "--leaders", "10%")
+    assert found.code == 0
+    assert "no racks" in found.text
+    assert "no size of 1 of 9 partitions" in found.text
+    cluster = ek.read(*(str(case.path(one)) for one in CRUISE))
+    assert cluster.dimensions == ("replicas", "disk", "cpu", "network_in", "network_out")
+    assert cluster.nodes.capacity[0, 1:].tolist() == [500000 * 2.0**20, 100.0, 5.12e7, 5.12e7]
+    p = cluster.partitions.names.index("orders-0")
+    assert cluster.partitions.load.leader[p].tolist() == [1.0, 400 * 2.0**20, 1.5, 40960.0, 81920.0]
+    assert cluster.partitions.load.voter[p].tolist()[3:] == [40960.0, 0.0]
+    assert 0.0 < cluster.partitions.load.voter[p, 2] < 1.5
+
+
+def test_a_state_of_partitions_in_trouble_only(public, tmp_path):
+    case = public("kafka/cruise-control-answers")
+    state = json.loads(case.path("state.json").read_text())
+    del state["KafkaPartitionState"]["other"]
+    (tmp_path / "short.json").write_text(json.dumps(state))
+    with pytest.raises(ek.InvalidInput, match="verbose=true"):
+        ek.read(str(tmp_path / "short.json"))

@@ -126,6 +126,21 @@ def add_files(parser: Parser, what: str = "a cluster") -> None:
         help="when the files were printed, such as 2026-01-31T12:00:00Z, for systems that wait "
         "for what is down (Longhorn, Helix)",
     )  # fmt: skip
+    parser.add_argument(
+        "--loads", action="append", default=[], metavar="[NAME=]FILE",
+        help="loads of partitions measured elsewhere, of a dimension: a saved answer of Prometheus "
+        "to a query, or a table; leader_NAME for what only leaders carry; may be given several "
+        "times",
+    )  # fmt: skip
+    parser.add_argument(
+        "--label", action="append", default=[], metavar="WORD=LABEL,...",
+        help="which labels or columns of those name the partition, its group (topic, index, ...) "
+        "and the node, such as topic=topic,partition=partition; found by such names by default",
+    )  # fmt: skip
+    parser.add_argument(
+        "--take", default="last", metavar="HOW",
+        help="of several samples last, mean, max or a percentile, p95 (%(default)s)",
+    )  # fmt: skip
     parser.endings = (*parser.endings, list_formats)
 
 

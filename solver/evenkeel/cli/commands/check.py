@@ -27,7 +27,7 @@ from evenkeel.cli.commands.plan import (
     throttle_of,
     verdict_of_plan,
 )
-from evenkeel.cli.commands.solve import files_of, note_left_out
+from evenkeel.cli.commands.solve import files_of, note_left_out, with_measured_loads
 from evenkeel.cli.exits import BROKEN, DONE
 from evenkeel.cli.output import emit, list_kinds, page
 from evenkeel.cli.settings.changes import add_changes, changed
@@ -82,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _check_plan(plans[0], cluster, arguments, waiting)
         assert cluster is not None
         note_left_out(arguments, cluster)
+        cluster = with_measured_loads(arguments, cluster)
         return _check_placement(changed(cluster, arguments), arguments, waiting)
 
 

@@ -124,7 +124,26 @@ def read_cluster(arguments: argparse.Namespace, waiting: Waiting) -> "Cluster":
     files = files_of(arguments, waiting)
     cluster = read(*files, format=arguments.format, **read_options(arguments))
     note_left_out(arguments, cluster)
+    cluster = with_measured_loads(arguments, cluster)
     return changed(cluster, arguments) if "drain" in arguments else cluster
+
+
+def with_measured_loads(arguments: argparse.Namespace, cluster: "Cluster") -> "Cluster":
+    """Return the cluster with the loads of the files that the arguments name, and print notes."""
+    from evenkeel.systems.loads import read_loads
+
+    pairs = [one.partition("=") for text in arguments.label for one in text.split(",")]
+    if wrong := [word for word, equals, label in pairs if not (word and equals and label)]:
+        raise InvalidInput([Fault("--label", one, "must be WORD=LABEL") for one in wrong])
+    labels = {word.strip(): label.strip() for word, _, label in pairs}
+    for given in arguments.loads:
+        name, equals, file = given.partition("=")
+        if not equals or "/" in name or Path(given).exists():
+            name, file = "", given
+        cluster, notes = read_loads(cluster, file, name, labels=labels, take=arguments.take)
+        for note in () if arguments.quiet else notes:
+            complain(f"note: {note}")
+    return cluster
 
 
 def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:

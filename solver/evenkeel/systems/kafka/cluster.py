@@ -162,7 +162,8 @@ def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
     """Read all documents; a single regular placement is read column by column."""
     found = Findings()
-    placing = [one for one in documents if kind_of(one) in ("assignment", "description")]
+    kinds = ("assignment", "description", "cluster-state")
+    placing = [one for one in documents if kind_of(one) in kinds]
     rows = regular_rows(placing[0]) if len(placing) == 1 else None
     for document in documents:
         if rows is None or document is not placing[0]:

@@ -19,6 +19,7 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int32, Int64, decode_json, note_cut_off
+from evenkeel.systems.kafka.cruise_control import cruise_kind, read_cruise
 from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import LogDirs, listed_in
 from evenkeel.systems.kafka.ongoing import is_list_of_reassigned, read_reassigned
@@ -27,7 +28,7 @@ from evenkeel.systems.kafka.tables import is_broker_table, is_load_table, read_b
 
 Kind = Literal[
     "assignment", "description", "log-dirs", "capacity", "racks", "rack-lines", "loads", "brokers",
-    "answers", "reassigned",
+    "answers", "reassigned", "cluster-state", "broker-load", "partition-load",
 ]  # fmt: skip
 
 HEAD = 65536
@@ -57,7 +58,8 @@ TOPIC = re.compile(
 
 STRANGE = (
     "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
-    "a table of loads or brokers, or output of kafka-broker-api-versions or kafka-cluster"
+    "a table of loads or brokers, output of kafka-broker-api-versions or kafka-cluster, or an "
+    "answer of Cruise Control"
 )
 
 
@@ -117,6 +119,8 @@ def kind_of(document: Document) -> Kind | None:
     head = document.data[:HEAD]
     if b'"brokerCapacities"' in head:
         return "capacity"
+    if cruise := cruise_kind(head):
+        return cruise
     if b'"brokers"' in head and (b'"logDirs"' in head or b'"version"' in head):
         return "log-dirs"
     if is_list_of_reassigned(head):
@@ -164,6 +168,8 @@ def read_document(findings: Findings, document: Document) -> None:
         read_broker_table(findings, document)
     elif kind == "answers":
         read_answers(findings, document)
+    elif kind in ("cluster-state", "broker-load", "partition-load"):
+        read_cruise(findings, document, kind)
     elif not note_cut_off(findings.faults, document):
         findings.faults.add(
             document.name,
@@ -191,6 +197,8 @@ def regular_rows(document: Document) -> Rows | None:
     """Return the rows of a regular reassignment or description; None if it is irregular."""
     if kind_of(document) == "description":
         return rows_of_description(document)
+    if kind_of(document) != "assignment":
+        return None
     decoded = decode_json(FaultList(), _assignment_part(document), Assignment)
     return None if decoded is None else rows_of_assignment(decoded.partitions, document.name)
 
