@@ -373,7 +373,7 @@ SHOWN = {
         [head("a", 1, 2) + row("a", 0, 2, "1,2", "1,2")],
         "no lead of the preferred broker in 1 partition (a-0)",
     ),
-    "no broker that is in sync is up": (
+    "no in-sync broker is up": (
         [head("a", 1, 2) + row("a", 0, "none", "1,2", "1")], "no live replica surely has",
     ),
     '`"error"` of a log directory that failed': (
@@ -385,10 +385,10 @@ SHOWN = {
         "no list of log directory /e (ClusterAuthorizationException) on broker 2",
     ),
     "no lines of topics": ([SILENT], "the listing is filtered"),
-    "a broker that only racks name": (
+    "a broker in the file of racks only": (
         [ONE, RACKS_OF_NINE], "no sign of life of brokers 9, which hold nothing",
     ),
-    "a broker that only capacities name": ([ONE, OF_NINE], "nothing of brokers 9 but capacities"),
+    "a broker in the file of capacities only": ([ONE, OF_NINE], "nothing of brokers 9 but capacities"),
     "num.cores": ([ONE, CPU], lambda cluster: 400.0 in cluster.nodes.capacity[0]),
     "replicas of a partition on a rack": (
         [ONE, '{"1": "r", "2": "s"}'],
@@ -410,7 +410,7 @@ class TestThePage:
         line
         for line in (places.ROOT / "docs/systems/kafka.md").read_text()
         .split("## Kept, noted, refused")[1].split("\n## ")[0].splitlines()
-        if line.startswith("| ") and "what the files show" not in line
+        if line.startswith("| ") and "content of the files" not in line
     ]  # fmt: skip
 
     def test_each_line_has_an_example(self):

@@ -168,7 +168,8 @@ def test_what_cannot_be_used_is_said(source, more, message):
 
 
 def test_a_table_has_a_column_for_each_dimension():
-    table = b"topic,partition,qps,leader_cpu\norders,0,1,10\norders,1,2,\nclicks.eu,0,3,30\nclicks.eu,1,4,40\n"
+    head = b"topic,partition,qps,leader_cpu\n"
+    table = head + b"orders,0,1,10\norders,1,2,\nclicks.eu,0,3,30\nclicks.eu,1,4,40\n"
     found = ek.read_loads(topics(), table)
     assert found.cluster.dimensions == ("disk", "qps", "cpu")
     assert loads(found) == [1.0, 2.0, 3.0, 4.0]

@@ -214,8 +214,8 @@ def _entries(
         columns = [one for one in columns if one == dimension.lower()]
     if not columns:
         faults.add(document.name, [*table.titles], f"has no column {dimension or 'of loads'}")
-    rows = [dict(zip(of_labels, cells, strict=True))
-            for cells in zip(*(table.columns[name] for name in of_labels), strict=True)]  # fmt: skip
+    cells = zip(*(table.columns[name] for name in of_labels), strict=True)
+    rows = [dict(zip(of_labels, one, strict=True)) for one in cells]
     for column in columns:
         values = table.amounts(faults, column, math.nan, unit=ANYTHING)
         values = np.where(table.empty(column), math.nan, values)
@@ -253,7 +253,7 @@ def _found_labels(
     found = dict(given)
     if not given.keys() & {"partition", "group"}:
         for name in ("partition", "group"):
-            found |= {name: word for word in reversed(LABELS[name]) if word in in_all}
+            found |= {name: word for word in LABELS[name][::-1] if word in in_all}  # noqa: B035
     there = set[str]().union(*labels)
     lacking = [label for label in found.values() if label not in there]
     if not labels or lacking or not found.keys() & {"partition", "group"}:
@@ -363,8 +363,8 @@ def _loaded(
     if lacking:
         instead = "they keep their loads" if kept else "the mean of their group, or of all, counts"
         notes.append(
-            f"{where}: no value of {counted(len(lacking), 'partition')} ({_named(lacking, shown)}): "
-            f"{instead}"
+            f"{where}: no value of {counted(len(lacking), 'partition')} "
+            f"({_named(lacking, shown)}): {instead}"
         )
     if of_stale:
         last = f"{counted(len(of_stale), 'partition')} ({_named(of_stale, shown)})"
@@ -429,7 +429,7 @@ def _with_dimension(
     d = cluster.dimensions.index(name) if kept else len(cluster.dimensions)
 
     def wider(array: NDArray[Any], column: Any) -> NDArray[Any]:
-        """Return an array by dimension with a column more, or a copy where the dimension is kept."""
+        """Return an array with a column more, or a copy where the dimension is kept."""
         if kept:
             return array.copy()
         return np.concatenate([array, np.full((*array.shape[:-1], 1), column, array.dtype)], -1)
