@@ -133,7 +133,7 @@ THROTTLES = {
 
 
 def headline(seed: int = 1) -> tuple[ek.Cluster, ek.Result]:
-    """The headline cluster, levelled to 1.04."""
+    """The headline cluster, balanced to 1.04."""
     cluster = as_cluster(generate(25_000, 300, 10, seed=seed)).replace(bytes="d1")
     return cluster, ek.solve(cluster, goals=ek.Goals(level=0.04))
 

@@ -216,7 +216,7 @@ def nodes_added(place: Place, layout: Layout, each: Iterable[int] = (1, 2, 3)) -
 def unequal_sizes(
     place: Place, layout: Layout, what: str, sigma: float = 1.0, seed: int = 0
 ) -> Table:
-    """Measure how evenly data lies where partitions differ in size, and counts are levelled."""
+    """Measure how evenly data lies where partitions differ in size, and counts are balanced."""
     rng = np.random.default_rng(seed)
     group = np.repeat(rng.normal(0.0, sigma, layout.groups), layout.partitions)
     sizes = np.exp(group + rng.normal(0.0, 0.1 * sigma, len(group)))

@@ -1,4 +1,4 @@
-"""The CRUSH family: Helix's strategies, Ceph's mappings, and Ceph's devices levelled by pairs."""
+"""The CRUSH family: Helix's strategies, Ceph's mappings, and Ceph's devices balanced by pairs."""
 
 from dataclasses import replace
 

@@ -30,8 +30,8 @@ LEAST_GAIN = 3.0
 
 
 @cache
-def levelled(name):
-    """Return a cluster whose nodes all live, level to 1.04."""
+def balanced(name):
+    """Return a cluster whose nodes all live, balanced to 1.04."""
     instance = expanded(*SWEEPS[name][1])
     cluster = as_cluster(instance | {"dead": np.zeros_like(instance["dead"])})
     return cluster.with_placement(ek.solve(cluster, goals=GOALS).placement)
@@ -41,14 +41,14 @@ def levelled(name):
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep_in_one_thread(benchmark, tell, name):
     title, _, scenarios = SWEEPS[name]
-    cluster = levelled(name)
+    cluster = balanced(name)
     found = benchmark.pedantic(
         lambda: ek.sweep(cluster, scenarios, goals=GOALS), rounds=1, warmup_rounds=0
     )
     seconds = benchmark.stats.stats.min
     tell(f"{title}: {seconds:.1f} s, {seconds / len(found.names) * 1e3:.2f} ms each, one thread")
     benchmark.extra_info |= {
-        "title": f"{title}, repaired, levelled to 1.04 and audited, one thread",
+        "title": f"{title}, repaired, balanced to 1.04 and audited, one thread",
         "scenarios": len(found.names),
         "max_over_mean": float(found.level.max()),
         "moves": int(found.moves.sum()),
@@ -65,7 +65,7 @@ def test_sweep_in_one_thread(benchmark, tell, name):
 def test_sweep_by_two_workers(benchmark, tell, name, who):
     """Wall time, the start of the workers included: what it says depends on who else is there."""
     title, _, scenarios = SWEEPS[name]
-    cluster = levelled(name)
+    cluster = balanced(name)
 
     def run():
         with WORKERS[who](2) as workers:
@@ -83,7 +83,7 @@ def test_sweep_by_two_workers(benchmark, tell, name, who):
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_sweep_of_losses_costs_a_fraction_of_their_solves(tell, name):
     """Against solving clusters that were changed beforehand; both solve the cluster as it is."""
-    cluster = levelled(name)
+    cluster = balanced(name)
     scenarios = [ek.WhatIf(lost=[n]) for n in range(0, len(cluster.nodes), len(cluster.nodes) // 8)]
     no_nodes = np.zeros(0, np.int32)
     alone = [Change("now", no_nodes, no_nodes)]
@@ -102,7 +102,7 @@ def test_a_sweep_of_losses_costs_a_fraction_of_their_solves(tell, name):
 @pytest.mark.parametrize("level", [0.04, None], ids=["level", "repair"])
 def test_a_node_dies_in_a_session(benchmark, level):
     """Fork, lose the node, and take the audited result with its bounds."""
-    session, goals = ek.Session(levelled("nodes")), ek.Goals(level=level)
+    session, goals = ek.Session(balanced("nodes")), ek.Goals(level=level)
 
     def lose():
         result = session.fork().apply(ek.Changes(down="n7")).solve(goals=goals)
@@ -116,7 +116,7 @@ def test_a_node_dies_in_a_session(benchmark, level):
 
 def test_a_controller_waits_no_longer_than_a_bare_call(tell):
     """With limits that bind, with a callback, after new loads: 1.5 times the bare call at most."""
-    cluster, goals = levelled("nodes"), ek.Goals(level=0.06)
+    cluster, goals = balanced("nodes"), ek.Goals(level=0.06)
     session = ek.Session(cluster)
     session.fork().apply(ek.Changes(down="n7")).solve(goals=goals)
     load = cluster.partitions.load.voter

@@ -82,7 +82,7 @@ def summary(result: ek.Result) -> dict[str, Any]:
 
 JOBS = {
     "headline": Job(
-        "25,000 x 3 on 300 nodes, just expanded, 3 % dead: repair and level to 1.04",
+        "25,000 x 3 on 300 nodes, just expanded, 3 % dead: repair and balance to 1.04",
         1, headline, {"goals": ek.Goals(level=0.04)},
     ),
     "headline_repair": Job(
@@ -90,25 +90,25 @@ JOBS = {
         1, headline, {"goals": ek.Goals(level=None)},
     ),
     "headline_tight": Job(
-        "the same, level to 1.002",
+        "the same, balance to 1.002",
         1, headline, {"goals": ek.Goals(level=0.002), "time_limit": 1}, rounds=5,
     ),
     "medium": Job(
-        "5,000 x 3 on 100 nodes, just expanded: level to 1.04",
+        "5,000 x 3 on 100 nodes, just expanded: balance to 1.04",
         8, medium, {"goals": ek.Goals(level=0.04)},
     ),
     "construct": Job(
-        "25,000 x 3 on 1,000 empty nodes: place all, level to 1.002",
+        "25,000 x 3 on 1,000 empty nodes: place all, balance to 1.002",
         1, lambda: empty(25_000, 1_000, 10, 1), {"goals": ek.Goals(level=0.002)}, rounds=10,
     ),
     "large": Job(
-        "100,000 x 3 on 1,000 nodes, just expanded: level to 1.04",
+        "100,000 x 3 on 1,000 nodes, just expanded: balance to 1.04",
         1, lambda: expanded(100_000, 1_000, 10, 1), {"goals": ek.Goals(level=0.04)}, rounds=5,
     ),
 }  # fmt: skip
 
 HUGE = Job(
-    "1,000,000 x 3 on 10,000 nodes, just expanded: level to 1.04",
+    "1,000,000 x 3 on 10,000 nodes, just expanded: balance to 1.04",
     1, lambda: expanded(1_000_000, 10_000, 10, 1), {"goals": ek.Goals(level=0.04)}, rounds=1,
 )  # fmt: skip
 """Too large to be run over and over."""
