@@ -29,6 +29,37 @@ def test_requests_that_differ_break_nothing(public):
     assert "pods of default/StatefulSet/db request different amounts" in answer.text
 
 
+@pytest.mark.parametrize(
+    "name", ["kubernetes/pods-terminating-on-a-dead-node", "kubernetes/evicted-and-completed-pods"]
+)
+def test_pods_that_end_or_ended_take_nothing(public, name):
+    case = public(name)
+    assert case.run("check", "nodes.json", "pods.json").code == 0
+    answer, moved = evicted(case)
+    assert (answer.code, moved) == (0, {})
+
+
+def test_a_pod_makes_room_for_one_that_is_pending(public):
+    case = public("kubernetes/pending-for-want-of-a-defragmentation")
+    answer, moved = evicted(case, *NEVER)
+    assert answer.code == 0 and "unassigned 1 -" in answer.text
+    assert len(moved) == 1 and next(iter(moved)).startswith("small-")
+
+
+def test_nothing_comes_to_a_node_under_disk_pressure(public):
+    answer, moved = evicted(public("kubernetes/node-with-disk-pressure"))
+    assert answer.code == 0
+    assert [*moved.values()] == [("n1", "n3")] * 3
+
+
+def test_a_pod_takes_what_it_asks_for_while_it_starts(public):
+    answer = public("kubernetes/init-containers-and-a-sidecar").run(
+        "check", "nodes.json", "pods.json"
+    )
+    assert answer.code == 0
+    assert "97.5% 25.0%" in answer.text
+
+
 class TestVolumes:
     def test_no_pod_leaves_the_zone_of_its_volume(self, public):
         case = public("kubernetes/zonal-volumes")

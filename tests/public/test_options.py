@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+import evenkeel as ek
+
 
 def test_new_brokers_are_filled_where_no_other_may_take_anything(public):
     case = public("kafka/fill-only-the-new")
@@ -23,3 +27,34 @@ def test_new_brokers_are_filled_where_no_other_may_take_anything(public):
     ]
     assert sum(map(len, moved)) >= 40
     assert set().union(*moved) <= {7, 8, 9}
+
+
+PINS = [
+    *((method, "helix/instance-dropped", "dump", "DB_2") for method in
+      ("helix_auto", "helix_waged", "helix_crush", "helix_crushed", "helix_multiround", "balance")),
+    *((method, "longhorn/two-large-replicas-on-one-node", "longhorn.json", "pvc-big")
+      for method in ("longhorn", "balance")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "name", "file", "partition"), PINS)
+def test_every_method_keeps_pins(public, method, name, file, partition):
+    cluster = ek.read(public(name).source / file)
+    moved = {move.partition for move in ek.solve(cluster, method).moves}
+    assert partition in moved
+    result = ek.solve(cluster.pin(partition), method)
+    assert partition not in {move.partition for move in result.moves}
+    assert "pinned" not in result.audit.counts or not result.audit.counts["pinned"]
+
+
+def test_a_plan_of_the_whole_longhorn_cluster_keeps_pins(public):
+    cluster = ek.read(public("longhorn/two-large-replicas-on-one-node").source / "longhorn.json")
+    options = ek.options.Longhorn(scope="cluster")
+    assert ek.solve(cluster, "longhorn", options=options).moves
+    assert not ek.solve(cluster.pin("pvc-big"), "longhorn", options=options).moves
+
+
+def test_what_pinot_consumes_stays_by_every_method(public):
+    cluster = ek.read(public("helix/pinot-table-on-one-server").source / "dump")
+    for method in ("helix_auto", "helix_waged"):
+        assert not ek.solve(cluster, method).audit.counts.get("pinned")

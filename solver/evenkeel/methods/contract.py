@@ -16,7 +16,7 @@ from evenkeel.methods.shared.stopping import Watch as Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Flag, Placement
 
 PROVING = 2e-7
 """Seconds per replica that it takes to prove how many moves the goals take."""
@@ -38,6 +38,29 @@ class Request:
     def resumed_from(self, outcome: "Outcome") -> "Request":
         """Return the same request, begun where an outcome ends."""
         return replace(self, start=self.cluster.placement.replaced(outcome.node, outcome.leader))
+
+    def keep_pinned(
+        self, node: NDArray[np.int32], leader: NDArray[np.int16]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
+        """Return an answer in which partitions with pinned replicas stay as they are.
+
+        A leader on a node that does not serve hands over to the first replica on one that does.
+        """
+        cluster, was = self.cluster, self.cluster.placement
+        pinned = np.unique(was.owner[(was.flags & Flag.PINNED) != 0])
+        if not len(pinned):
+            return node, leader
+        node, leader = np.array(node), np.array(leader)
+        serves = np.append(cluster.nodes.serves, False)[was.node]
+        for p in pinned.tolist():
+            begin, end = was.first[p], was.first[p + 1]
+            node[begin:end] = was.node[begin:end]
+            slots = np.flatnonzero(serves[begin:end])
+            if was.leader[p] in slots:
+                leader[p] = was.leader[p]
+            elif leader[p] >= 0:
+                leader[p] = slots[0] if len(slots) else -1
+        return node, leader
 
     @cached_property
     def bounds(self) -> Bounds:

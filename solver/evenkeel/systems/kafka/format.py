@@ -66,8 +66,8 @@ def left_out(cluster: Cluster) -> Iterator[str]:
         )
     if awaited := [name for name in missing.awaited if name not in cluster.nodes.names]:
         yield (
-            f"nothing of brokers {_some(awaited)} but capacities: they are not counted; where they "
-            "join, give them with --add-nodes"
+            f"nothing of brokers {_some(awaited)} but capacities: they count only where "
+            "--add-nodes names them"
         )
     for name, brokers in missing.uncapped.items():
         yield (

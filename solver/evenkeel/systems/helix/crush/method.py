@@ -235,6 +235,7 @@ def _outcome(
     beat()
     node = np.where(stays[start.owner], start.node, node)
     leader = np.where(stays, start.leader, leaders(cluster, node)).astype(np.int16)
+    node, leader = request.keep_pinned(node, leader)
     return Outcome(
         node=node,
         leader=leader,

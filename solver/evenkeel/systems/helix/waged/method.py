@@ -161,6 +161,7 @@ def _outcome(request: Request, run: Run, scope: Scope, assignment: Assignment) -
     )  # fmt: skip
     if not has_leaders(request.cluster):
         leader[:] = -1
+    node, leader = request.keep_pinned(node, leader)
     warnings = [f"{spilled} replicas have no slot; native has them"] if spilled else []
     dead = ~request.cluster.nodes.may_hold[assignment.node]
     left = int(np.count_nonzero(dead)) if scope is Scope.GLOBAL else 0

@@ -83,10 +83,11 @@ def standings(cluster: Cluster, system: System, settings: Settings) -> Standings
     returning &= there & replicas.active & (serving < volumes.replicas)[owner]
     counts = running | returning
     held = np.bincount(owner[counts], minlength=len(volumes)).astype(np.int32)
-    leaving = running & replicas.evicting & repaired[owner] & ~replicas.clone_source
+    stays = (placement.flags & Flag.PINNED) != 0
+    leaving = running & replicas.evicting & repaired[owner] & ~replicas.clone_source & ~stays
     balanced = whole & (effort != DISABLED)
     pinned = counts & ~leaving & (~balanced[owner] | replicas.clone_source | returning)
-    pinned |= counts & _local(cluster, system) & ~leaving
+    pinned |= counts & (_local(cluster, system) | stays) & ~leaving
     # cleaning up is part of balancing, filling up is not
     wanted = np.where(repaired, volumes.replicas, held)
     wanted = np.where(repaired & ~balanced, np.maximum(wanted, held), wanted)

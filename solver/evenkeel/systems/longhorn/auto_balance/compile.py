@@ -16,6 +16,7 @@ from evenkeel.measure.rows import distinct_rows
 from evenkeel.methods.shared.foreign import only_for
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag
 from evenkeel.model.reading.arrays import writable
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.systems.longhorn.auto_balance.settings import (
@@ -180,6 +181,7 @@ IDLE = (
     "the volume is being migrated",
     "the engine is not as the volume wants it",
     "a rebuild is under way",
+    "a replica is pinned",
 )
 """Why nothing is done to a volume, by code."""
 
@@ -313,6 +315,7 @@ def _idle(system: System, cluster: Cluster) -> tuple[NDArray[np.uint8], NDArray[
     """Return why nothing is done to each volume, and which have no replicas yet."""
     volumes, placement = system.volumes, cluster.placement
     held = np.bincount(placement.owner[placement.node >= 0], minlength=len(volumes))
+    pinned = placement.owner[(placement.flags & Flag.PINNED) != 0]
     faulted = volumes.robustness == FAULTED
     fresh = (held == 0) & ~faulted
     reasons = [
@@ -321,6 +324,7 @@ def _idle(system: System, cluster: Cluster) -> tuple[NDArray[np.uint8], NDArray[
         volumes.migrating,
         ~volumes.in_sync,
         volumes.rebuilding,
+        np.bincount(pinned, minlength=len(volumes)) > 0,
     ]
     idle = np.zeros(len(volumes), np.uint8)
     for code in range(len(reasons), 0, -1):
