@@ -491,6 +491,110 @@ def csv_files(told: Documents) -> list[bytes]:
     return [table_of(rows) for rows in told.values()]
 
 
+# ------------------------------------------------------------------------------------ Helix
+
+
+def helix() -> Documents:
+    """Return a resource of six partitions on the first three of four instances, all live."""
+    names = [f"h{n}_1" for n in range(1, 5)]
+    held = {f"t_{p}": [names[p % 3], names[(p + 1) % 3]] for p in range(6)}
+    ideal = {
+        "id": "t", "mapFields": {p: dict.fromkeys(own, "SLAVE") for p, own in held.items()},
+        "listFields": held,
+        "simpleFields": {
+            "REBALANCE_MODE": "SEMI_AUTO", "STATE_MODEL_DEF_REF": "MasterSlave",
+            "REPLICAS": "2", "NUM_PARTITIONS": "6", "MAX_PARTITIONS_PER_INSTANCE": "9",
+        },
+    }  # fmt: skip
+    documents: Documents = {"ideal": ideal}
+    for n, name in enumerate(names):
+        documents[f"config{n + 1}"] = {
+            "id": name, "mapFields": {}, "listFields": {"TAG_LIST": ["t"]},
+            "simpleFields": {
+                "HELIX_HOST": f"h{n + 1}", "HELIX_PORT": "1", "HELIX_ENABLED": "true",
+                "DOMAIN": f"zone={'abca'[n]},instance={name}", "INSTANCE_WEIGHT": "1",
+            },
+        }  # fmt: skip
+        documents[f"live{n + 1}"] = {
+            "id": name, "mapFields": {}, "listFields": {},
+            "simpleFields": {"LIVE_INSTANCE": "7@h", "SESSION_ID": f"{n}"},
+        }  # fmt: skip
+    return documents
+
+
+HELIX: dict[str, Way] = {
+    "no map fields": put("ideal/mapFields", None, "mapFields"),
+    "no list fields of an instance": put("config2/listFields", None, "listFields"),
+    "a field that is null": put("config2/simpleFields/DOMAIN", None, "DOMAIN"),
+    "a tag that is null": put("config1/listFields/TAG_LIST/0", None, "TAG_LIST[0]"),
+    "a replica that is null": put("ideal/listFields/t_1/1", None, "listFields.t_1[1]"),
+    "a state that is null": put("ideal/mapFields/t_1/h2_1", None, "mapFields.t_1.h2_1"),
+    "a number of replicas": put("ideal/simpleFields/REPLICAS", 2),
+    "a port": put("config1/simpleFields/HELIX_PORT", 1),
+    "a truth": put("config1/simpleFields/HELIX_ENABLED", True),
+    "a disabled instance": put("config1/simpleFields/HELIX_ENABLED", False),
+    "a weight": put("config1/simpleFields/INSTANCE_WEIGHT", 2),
+    "a session": put("live1/simpleFields/SESSION_ID", 72057594037927936),
+    "an instance that is gone": put("ideal/listFields/t_0/1", "h9_1", "h9_1"),
+    "no live record": lambda told: told.pop("live2"),
+    "a new field": put("config3/simpleFields/NOVEL", "x"),
+}
+
+
+# ----------------------------------------------------------------------------------- tables
+
+
+def tables() -> Documents:
+    """Return six partitions on the first three of four nodes, with every column there is."""
+    held = [("abc"[p % 3], "abc"[(p + 1) % 3]) for p in range(6)]
+    return {
+        "nodes": [
+            {"node": node, "zone": zone, "cap_disk": "100", "watermark_disk": "80", "state": "up",
+             "tags": "ssd", "weight": "1", "max_replicas": "9"}
+            for node, zone in zip("abcd", "wxyw", strict=True)
+        ],
+        "replicas": [
+            {"group": "t", "index": str(p), "node": node, "role": role, "pinned": "no",
+             "flags": "", "load_disk": "5", "leader_load_disk": "6", "replicas": "2",
+             "voters": "2", "min_active": "1", "rule": ""}
+            for p, own in enumerate(held)
+            for node, role in zip(own, ("leader", "voter"), strict=True)
+        ],
+    }  # fmt: skip
+
+
+def cells(table: str, column: str, value: str, *named: str) -> Way:
+    """Return a way that writes a value into the cells of the first two rows of a table."""
+
+    def way(told: Documents) -> Told:
+        for one in told[table][: 1 if column == "role" else 2]:
+            one[column] = value
+        return Told(named)
+
+    return way
+
+
+COUNTED = ("replicas", "voters", "min_active")
+"""Columns in which an empty cell is noted, as it is read as the usual number."""
+
+TABLES: dict[str, Way] = {
+    f"{column} of {table} that is {value or 'empty'!r}": cells(
+        table, column, value, *([column] if value or column in COUNTED else [])
+    )
+    for value in ("NULL", "\\N", "N/A", "")
+    for table, columns in {
+        "nodes": "zone cap_disk watermark_disk state tags weight max_replicas",
+        "replicas": "node role pinned flags load_disk leader_load_disk replicas voters min_active "
+        "rule",
+    }.items()
+    for column in columns.split()
+} | {
+    "a node that is gone": cells("replicas", "node", "gone", "gone"),
+    "a node of which nothing is known": lambda told: told["nodes"].append(
+        dict.fromkeys(told["nodes"][0], "NULL") | {"node": "e"}
+    ) or Told(("cap_disk",)),
+}  # fmt: skip
+
 Files = Callable[[Documents], list[bytes]]
 WAYS: Mapping[str, tuple[Callable[[], Documents], Files, dict[str, Way]]] = {
     "kafka": (kafka, kafka_files, KAFKA),
@@ -500,4 +604,6 @@ WAYS: Mapping[str, tuple[Callable[[], Documents], Files, dict[str, Way]]] = {
     "kubernetes": (kubernetes, json_files, KUBERNETES),
     "longhorn": (longhorn, json_files, LONGHORN),
     "cockroach": (cockroach, csv_files, COCKROACH),
+    "helix": (helix, json_files, HELIX),
+    "tables": (tables, csv_files, TABLES),
 }

@@ -251,10 +251,10 @@ class TestBadInput:
     def test_a_record_that_shows_nothing_asks_for_a_folder(self):
         assert faults_of(ideal(), record("odd", {"a": "b"})) == [("[1].id", "odd")]
 
-    def test_numbers_are_texts(self):
+    def test_lists_and_objects_are_no_texts(self):
         other = ideal()
-        other["simpleFields"]["REPLICAS"] = 2
-        assert faults_of(other) == [("[0].simpleFields.REPLICAS", 2)]
+        other["simpleFields"]["REPLICAS"] = [2]
+        assert faults_of(other) == [("[0].simpleFields.REPLICAS", "list")]
 
     def test_a_truncated_file_in_a_folder_is_named(self, tmp_path):
         folder = tmp_path / "dump"

@@ -13,8 +13,8 @@ Apache Helix, ``ZNRecord``, ``PropertyType``, ``IdealState``, ``InstanceConfig``
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -32,6 +32,8 @@ Kind = Literal[
 FIELDS = re.compile(rb'"(simpleFields|mapFields|listFields)"\s*:')
 LISTING = re.compile(rb'"instances"\s*:\s*\[')
 """What the answer of ``/clusters/NAME/instances`` shows, which is no record."""
+
+NULL = "no value of {}: it is read as if it were not there"
 
 HEAD = 65536
 """Bytes within which a record shows that it is one."""
@@ -86,6 +88,9 @@ SHOWN_BY: tuple[tuple[Kind, frozenset[str]], ...] = (
 INSTANCE = re.compile(
     b"|".join(f'"{name}"'.encode() for name in sorted(dict(SHOWN_BY)["instance"]))
 )
+
+
+Decoded = TypeVar("Decoded")
 
 
 class Record(msgspec.Struct, omit_defaults=False, gc=False):
@@ -186,13 +191,14 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
     records = Records()
     for document in documents:
         if _is_listing(document):
-            if (listing := decode_json(faults, document, Listing)) is not None:
+            listing = _decoded(faults, records.notes, document, Listing)
+            if listing is not None:
                 records.listings.append(listing)
             continue
         named = _kind_by_name(document.name)
         if named == "":
             continue
-        for found in _records_of(faults, document):
+        for found in _records_of(faults, records.notes, document):
             _add(faults, records, found, named)
     for one in fields(Records):
         if one.name in ("listings", "notes", "closed"):
@@ -202,13 +208,53 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
     return records
 
 
-def _records_of(faults: FaultList, document: Document) -> list[Found]:
+def _records_of(faults: FaultList, notes: Notes, document: Document) -> list[Found]:
     """Return the one record of a document, or those of a list."""
     if document.data[:HEAD].lstrip().startswith(b"["):
-        listed = decode_json(faults, document, list[Record]) or []
+        listed = _decoded(faults, notes, document, list[Record]) or []
         return [Found(one, f"{document.name}: [{i}].") for i, one in enumerate(listed)]
-    one = decode_json(faults, document, Record)
+    one = _decoded(faults, notes, document, Record)
     return [] if one is None else [Found(one, f"{document.name}: ")]
+
+
+def _decoded(
+    faults: FaultList, notes: Notes, document: Document, shape: type[Decoded]
+) -> Decoded | None:
+    """Decode records; values that are null are left out, numbers and truths read as their text."""
+    try:
+        return msgspec.json.decode(document.data, type=shape)
+    except msgspec.ValidationError:
+        value = msgspec.json.decode(document.data)
+        if not isinstance(value, (dict, list)):
+            return decode_json(faults, document, shape)
+        value = _plain_texts(notes, document.name, value)
+        plain = replace(document, data=msgspec.json.encode(value))
+        return decode_json(faults, plain, shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_json(faults, document, shape)
+
+
+def _plain_texts(notes: Notes, place: str, value: Any) -> Any:
+    """Return what was decoded from JSON without nulls, and with a text for each plain value."""
+    if isinstance(value, dict):
+        inner = {key: (_inside(place, key), one) for key, one in value.items()}
+    elif isinstance(value, list):
+        inner = {i: (f"{place}[{i}]", one) for i, one in enumerate(value)}
+    elif isinstance(value, str):
+        return value
+    else:
+        return str(value).lower() if isinstance(value, bool) else f"{value:.17g}"
+    for at, one in inner.values():
+        if one is None:
+            notes.add(NULL, at)
+    kept = {
+        key: _plain_texts(notes, at, one) for key, (at, one) in inner.items() if one is not None
+    }
+    return kept if isinstance(value, dict) else [*kept.values()]
+
+
+def _inside(place: str, key: str) -> str:
+    return f"{place}{'.' if ': ' in place else ': '}{key}"
 
 
 def _kind_by_name(name: str) -> Kind | None:

@@ -4,6 +4,7 @@ They travel in ``cluster.native`` where they are not those that are written anyw
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,9 @@ Headings = Mapping[str, str]
 KEY, UNCAPPED, GONE = "headings", "uncapped", "gone"
 EMPTY = "empty"
 """Key of the numbers of empty cells, by capacity and load."""
+
+NULLS = "nulls"
+"""Key of the numbers of cells that had no value and were read as empty, or as usual."""
 
 NAMED = 8
 """Nodes that are named one by one; the rest is counted."""
@@ -69,7 +73,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             getattr(cluster.nodes, one) & ~lost for one in NodeState._fields
         )
         cluster = cluster.replace(alive=alive, accepts=accepts, keeps=keeps, leads=leads)
-    return with_headings(cluster, nodes, found.replicas[0], unknown, gone)
+    return with_headings(cluster, nodes, found.replicas[0], unknown, gone, found.nulls)
 
 
 def with_headings(
@@ -78,6 +82,7 @@ def with_headings(
     replicas: Table,
     unknown: Sequence[str] = (),
     gone: Sequence[str] = (),
+    nulls: Mapping[str, int] = MappingProxyType({}),
 ) -> Cluster:
     """Return a cluster that remembers the headings of its tables, if they are not the usual ones.
 
@@ -101,6 +106,7 @@ def with_headings(
         payload = {KEY: {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}}
     payload |= {UNCAPPED: [*unknown]} if unknown else {}
     payload |= {GONE: [*gone]} if gone else {}
+    payload |= {NULLS: dict(nulls)} if nulls else {}
     payload |= _empty(nodes, replicas, dimensions)
     return cluster.replace(native=payload, native_format=NAME) if payload else cluster
 
@@ -149,6 +155,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
                 f"no capacity of {name} of nodes {some_of(left, str, NAMED)}: an empty cell is no "
                 "limit, and no share of one counts; write how much there is, or inf"
             )
+    for title, count in (cluster.native.get(NULLS, {}) if _remembers(cluster) else {}).items():
+        yield (
+            f"no value of {quoted(title)} in {counted(count, 'row')}: it is read as if the cell "
+            "were empty or the column missing"
+        )
     for name, count in empty.get("loads", {}).items():
         yield f"no load of {name} in {counted(count, 'row')} of replicas: it counts as 0"
 

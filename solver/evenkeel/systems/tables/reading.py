@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -33,6 +33,8 @@ LOADS = {"load": ("load_", "size_"), "leader_load": ("leader_load_",),
 """What a column of loads starts with, by argument."""
 
 COUNTS = ("replicas", "voters", "min_active")
+NULLS = frozenset({"NULL", "Null", "null", "\\N", "N/A", "n/a", "None"})
+"""Cells that databases and scripts write where they have no value."""
 OF_REPLICAS = {"group", "index", "partition", "node", "role", "pinned", "flags", *COUNTS, "rule"}
 ROLES = {"leader": Role.VOTER, "": Role.VOTER} | {role.name.lower(): role for role in Role}
 FLAGS = {flag.name.lower(): flag for flag in Flag if flag.name}
@@ -83,6 +85,8 @@ class Found:
     nodes: list[Table] = field(default_factory=list)
     replicas: list[Table] = field(default_factory=list)
     rules: tuple[str, Rules] | None = None
+    nulls: dict[str, int] = field(default_factory=dict)
+    """Numbers of cells without a value that are read as empty, or as a default, by column."""
 
 
 def kind_of(document: Document) -> Kind:
@@ -109,9 +113,11 @@ def tables_in(documents: Sequence[Document]) -> Found:
     for document in documents:
         kind = kind_of(document)
         if kind == "nodes":
-            found.nodes.append(read_table(found.faults, document))
+            table = read_table(found.faults, document)
+            found.nodes.append(_without_nulls(found, table, {name_column(table)}))
         elif kind == "replicas":
-            found.replicas.append(read_table(found.faults, document))
+            table = read_table(found.faults, document)
+            found.replicas.append(_without_nulls(found, table, {"group", "index", "partition"}))
         elif kind == "rules":
             _read_rules(found, document)
         else:
@@ -124,6 +130,17 @@ def tables_in(documents: Sequence[Document]) -> Found:
             faults.add("source", names, f"needs one table of {what}; there are {len(tables)}")
     faults.raise_if_any()
     return found
+
+
+def _without_nulls(found: Found, table: Table, names: Collection[str]) -> Table:
+    """Return a table whose cells without a value are empty, but for columns of ``names``."""
+    columns = dict(table.columns)
+    for name in columns.keys() - names:
+        if count := sum(cell in NULLS for cell in columns[name]):
+            columns[name] = ["" if cell in NULLS else cell for cell in columns[name]]
+            title = table.titles[name]
+            found.nulls[title] = found.nulls.get(title, 0) + count
+    return replace(table, columns=columns)
 
 
 def name_column(table: Table) -> str:
@@ -162,7 +179,7 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     of_bytes = None if found.rules is None else found.rules[1].bytes
     given |= node_columns(faults, nodes, dimensions, tiers, of_bytes)
     partitions = _partitions(replicas)
-    given |= _replicas(faults, replicas, partitions, dimensions, given["node_names"], of_bytes)
+    given |= _replicas(found, partitions, dimensions, given["node_names"], of_bytes)
     given |= _bound(faults, found, partitions, given)
     faults.raise_if_any()
     if "replicas" in given and packed is not None:
@@ -334,14 +351,14 @@ def _columns(
 
 
 def _replicas(
-    faults: FaultList,
-    table: Table,
+    found: Found,
     partitions: Partitions,
     dimensions: Sequence[str],
     nodes: Sequence[str],
     of_bytes: str | None,
 ) -> Arguments:
     """Return partitions in the order in which they first stand, with their replicas."""
+    faults, table = found.faults, found.replicas[0]
     names, owner = partitions
     order = np.argsort(owner, kind="stable")
     first = np.zeros(len(names) + 1, np.int64)
@@ -382,8 +399,17 @@ def _replicas(
                 )
     for name in COUNTS:
         if name in table.columns:
-            counts = table.wholes(faults, name, MOST)[:, None]
-            given[name] = _same(faults, table, [name], counts, owner, heads)[:, 0]
+            empty, filled = table.empty(name), table
+            if empty.any():
+                cells = [cell or "0" for cell in table.columns[name]]
+                filled = Table(table.name, {name: cells}, table.lines, table.titles)
+            counts = filled.wholes(faults, name, MOST)
+            if empty.any():
+                rows = np.diff(first)
+                usual = {"replicas": rows, "voters": given.get("replicas", rows)}
+                counts = np.where(empty, usual.get(name, 0 * rows)[owner], counts)
+                found.nulls.setdefault(table.titles[name], int(empty.sum()))
+            given[name] = _same(faults, table, [name], counts[:, np.newaxis], owner, heads)[:, 0]
     return given
 
 
