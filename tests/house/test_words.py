@@ -37,6 +37,13 @@ PLAIN = {
     "onwards": "resume",
     "underway": "in flight",
     "ills": "violations",
+    "harms": "violations",
+    "lent": "transferred",
+    "passage": "trajectory check",
+    "leveller": "more balanced",
+    "brim": "capacity",
+    "wing": "folder",
+    "door": "public interface",
 }
 READ = ("solver", "docs", "notebooks", "bench", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 LEFT = {
