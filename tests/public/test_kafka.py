@@ -388,7 +388,10 @@ SHOWN = {
     "a broker in the file of racks only": (
         [ONE, RACKS_OF_NINE], "no sign of life of brokers 9, which hold nothing",
     ),
-    "a broker in the file of capacities only": ([ONE, OF_NINE], "nothing of brokers 9 but capacities"),
+    "a broker in the file of capacities only": (
+        [ONE, OF_NINE],
+        "nothing of brokers 9 but capacities",
+    ),
     "num.cores": ([ONE, CPU], lambda cluster: 400.0 in cluster.nodes.capacity[0]),
     "replicas of a partition on a rack": (
         [ONE, '{"1": "r", "2": "s"}'],

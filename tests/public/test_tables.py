@@ -1,5 +1,9 @@
 """Clusters of systems without a reader of their own, as tables."""
 
+import numpy as np
+
+import evenkeel as ek
+
 FILES = ("nodes.csv", "replicas.csv", "rules.toml")
 
 
@@ -92,3 +96,35 @@ def test_five_per_cent_of_the_shards_are_accepted(public):
     assert case.run("check", *BOTH, "--level", "5%").code == 0
     missed = case.run("check", *BOTH, "--level", "2%", "--json")
     assert (missed.code, missed.json["goals"]["met"]) == (1, False)
+
+
+def nodes_by_partition(path):
+    found = ek.read(path)
+    names = np.array(found.nodes.names)
+    return {
+        str(name): {*names[row].tolist()}
+        for name, row in zip(found.partitions.names, found.placement.nodes, strict=True)
+    }
+
+
+def test_topics_that_a_pattern_leaves_out(public):
+    case = public("tables/topics-left-out-by-pattern")
+    words = ("solve", *BOTH, "--pin", "topic=test*", "--pin", "topic=__consumer_offsets")
+    found = case.run(*words, "--pin", "topic=foo", "--level", "10%", "-o", "out.npz", "--json")
+    assert found.json["moves"] > 0
+    before = nodes_by_partition([str(case.path(one)) for one in BOTH])
+    after = nodes_by_partition(str(case.folder / "out.npz"))
+    moved = {name for name in before if before[name] != after[name]}
+    assert moved and all(name.startswith("foo-dlq") for name in moved)
+
+
+def test_a_broker_that_is_demoted(public):
+    case = public("tables/broker-demoted")
+    words = ("--demote", "1", "--level", "none", "--json")
+    found = case.run("solve", *BOTH, *words, "-o", "out.npz")
+    assert (found.json["moves"], found.json["leader_changes"]) == (1, 21)
+    assert "alone-0" in found.err
+    stays = case.run("solve", *BOTH, *words, "--moves", "0")
+    assert (stays.code, stays.json["moves"], stays.json["leader_changes"]) == (3, 0, 20)
+    again = case.run("solve", str(case.folder / "out.npz"), *words)
+    assert (again.json["moves"], again.json["leader_changes"]) == (0, 0)

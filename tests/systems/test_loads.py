@@ -59,6 +59,14 @@ def test_a_result_alone_as_promtool_prints_it():
     assert loads(ek.read_loads(topics(), alone, "qps")) == [1.0, 2.0, 3.0, 4.0]
 
 
+def test_a_cluster_that_was_measured_before_is_measured_anew():
+    cluster = topics()
+    before = ek.solve(cluster).levelness_before.loads
+    found = ek.read_loads(cluster, answer(*((labels, "10") for labels, _ in FOUR)), "disk")
+    after = ek.solve(found.cluster).levelness_before.loads
+    assert (before.sum(), after.sum()) == (12.0, 80.0)
+
+
 def test_what_only_leaders_carry():
     found = ek.read_loads(topics(), answer(*FOUR), "leader_qps")
     assert loads(found, role="leader") == [1.0, 2.0, 3.0, 4.0]

@@ -252,6 +252,10 @@ def add_solving(parser: Parser) -> None:
         help="move nothing for the goals where the imbalance would fall by less: 2%% in all, "
         "0.01%%/move, or 1%%/TB moved; may be given several times",
     )  # fmt: skip
+    solving.add_argument(
+        "--grow", dest="growth", type=factors_of, metavar="X|NAME=X,...",
+        help="decide for larger loads, multiplied by this, all or by dimension: 1.4 or +40%%",
+    )  # fmt: skip
     solving.add_argument("--time-limit", type=float, metavar="S", help="seconds")
     solving.add_argument(
         "--work-limit", type=int, metavar="N", help="candidates to look at; repeats bit for bit"
@@ -432,3 +436,37 @@ def number_or_text(text: str) -> int | float | str:
         except ValueError:
             continue
     return text
+
+
+def factors_of(text: str) -> float | dict[str, float]:
+    """Read a factor for all dimensions, or one for each that is named.
+
+    Examples
+    --------
+    >>> factors_of("1.4"), factors_of("cpu=+40%,disk=2")
+    (1.4, {'cpu': 1.4, 'disk': 2.0})
+    """
+    if "=" not in text:
+        return factor_of(text)
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not (equals and name.strip()) or name.strip() in found:
+            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X, or given twice")
+        found[name.strip()] = factor_of(value)
+    return found
+
+
+def factor_of(text: str) -> float:
+    """Read a factor, or by how much more, such as ``+40%``."""
+    more = text.strip().startswith("+")
+    value = share_of(text.strip().removeprefix("+"))
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a factor such as 1.4 or +40%")
+    if "%" in text and not more:
+        number, factor = text.strip(), f"{1.0 + value:.10g}"
+        raise argparse.ArgumentTypeError(
+            f"{text!r} may be what is added or what is left: write +{number} or {factor} for more, "
+            f"{value:.10g} for a part"
+        )
+    return round(1.0 + value, 12) if more else value

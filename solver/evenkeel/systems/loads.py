@@ -443,8 +443,9 @@ def _with_dimension(
     if all(np.array_equal(roles[0], one) for one in roles[1:]):
         roles = roles[:1] * 3
     loads = replace(cluster.partitions, load=Loads(*map(read_only, roles)))
+    placement = replace(cluster.placement)  # what was counted of it was counted of other loads
     if kept:
-        return replace(cluster, partitions=loads)
+        return replace(cluster, partitions=loads, placement=placement)
     replicas = np.maximum(cluster.partitions.replicas, 1)
     room = max(float(replicas @ np.maximum(roles[0][:, d], roles[1][:, d])), 1.0)
     capacity, watermark = (read_only(wider(one, room)) for one in (nodes.capacity, nodes.watermark))
@@ -460,6 +461,7 @@ def _with_dimension(
         nodes=replace(nodes, capacity=capacity, watermark=watermark),
         topology=replace(topology, tier_capacity=limits),
         partitions=loads,
+        placement=placement,
     )
 
 

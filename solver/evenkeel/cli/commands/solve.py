@@ -66,6 +66,11 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--force", action="store_true", help="write OUT even where it is one of the files read"
     )
+    parser.add_argument(
+        "--explain", metavar="PARTITION", action="append", default=[],
+        help="say why the replicas of a partition are where the result has them; may be given "
+        "several times",
+    )  # fmt: skip
     parser.add_argument("--prove", action="store_true", help="lift the bounds by a relaxation")
     parser.add_argument(
         "--prove-limit", type=float, default=60.0, metavar="S",
@@ -83,6 +88,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.cli.commands.explain import index_of
     from evenkeel.systems.registry import writer_of
     from evenkeel.view.results import report
 
@@ -92,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_outputs(arguments.files, outputs, force=arguments.force)
     with Waiting(arguments.quiet, arguments.time_limit) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
+        partitions = [index_of(cluster, one) for one in arguments.explain]
         if arguments.output is not None:
             writer_of(cluster, arguments.output, arguments.to)
         result = solved(cluster, arguments, waiting, stopping)
@@ -109,10 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.report is not None:
             written.append(result.report(arguments.report))
     stopped = stopping.asked or result.stop_reason == "interrupted"
+    explained = "".join(f"\n{result.explain(which)}\n" for which in partitions)
     return emit(
         arguments, INTERRUPTED if stopped else code_of(result.status),
         figures=lambda: figures_of(result) | {"written": [*map(str, written)]},
-        text=lambda: report(result, **page()) + list_files(written, NOTHING_WRITTEN),
+        text=lambda: report(result, **page()) + explained + list_files(written, NOTHING_WRITTEN),
         verdict=result.message,
     )  # fmt: skip
 

@@ -1,18 +1,26 @@
 """Changes to a cluster before a command looks at it: as if nodes were closed, drained or added."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evenkeel.cli.output import complain
 from evenkeel.cli.settings.softened import softened, too_few_domains
 from evenkeel.model.errors import FaultList, InvalidInput
+from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.figures import quantity
+from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
+    from evenkeel.model.rules import Rule
 
-NODES = "by name, or those of an expression such as zone=a or +ssd; may be given several times"
+NODES = (
+    "by name or pattern, or those of an expression such as zone=a or +ssd; may be given several "
+    "times"
+)
 
 
 def add_changes(parser: argparse.ArgumentParser) -> None:
@@ -38,9 +46,23 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
     ):
         group.add_argument(f"--{name}", action="append", metavar="NODE", help=meaning)
     group.add_argument(
+        "--no-lead", "--demote", action="append", metavar="NODE",
+        help=f"nodes that lead nothing; replicas stay where another can lead, {NODES}",
+    )  # fmt: skip
+    group.add_argument(
         "--pin", action="append", metavar="PARTITION",
         help="partitions whose replicas stay, though leaders may change, by name, or group=NAME; "
         "may be given several times",
+    )  # fmt: skip
+    group.add_argument(
+        "--spread", action="append", metavar="TIER=N",
+        help="at most N replicas of a partition in one domain of a tier, such as rack=1; may be "
+        "given several times",
+    )  # fmt: skip
+    group.add_argument(
+        "--require", action="append", metavar="[GROUP:]EXPRESSION",
+        help="nodes that replicas have to be on, such as +ssd or zone!=a, of all partitions or of "
+        "some, topic=audit:+ssd; may be given several times",
     )  # fmt: skip
     group.add_argument(
         "--replicas", action="append", metavar="GROUP=N",
@@ -60,6 +82,13 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         changes.append(("--soft", lambda one: softened(one, arguments.soft)))
     if arguments.replicas:
         changes.append(("--replicas", lambda one: _with_replicas(one, arguments.replicas)))
+    if (growth := getattr(arguments, "growth", None)) is not None:
+        changes.append(("--grow", lambda one: _multiplied(one, growth)))
+    if arguments.spread:
+        changes.append(("--spread", lambda one: _spread(one, arguments.spread)))
+    changes += [("--require", partial(_required, asked)) for asked in arguments.require or ()]
+    if arguments.no_lead:
+        changes.append(("--no-lead", lambda one: _not_leading(one, arguments.no_lead)))
     for option, which, change in (
         ("--drain", arguments.drain, "drain"),
         ("--exclude", arguments.exclude, "cordon"),
@@ -110,3 +139,89 @@ def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
             f"note: {given} gives no capacity for these: new nodes have what all have, {capacities}"
         )
     return grown
+
+
+def _multiplied(cluster: "Cluster", given: float | Mapping[str, float]) -> "Cluster":
+    """Return the cluster with its loads multiplied."""
+    from evenkeel.studies.growth.forecast import factor_by_dimension, grown_by
+
+    faults = FaultList()
+    factor = factor_by_dimension(faults, "factor", cluster, given)
+    faults.raise_if_any()
+    return grown_by(cluster, factor)
+
+
+def _not_leading(cluster: "Cluster", which: Sequence[str]) -> "Cluster":
+    """Return the cluster with nodes that lead nothing; note partitions nobody else can lead."""
+    import numpy as np
+
+    from evenkeel.model.reading.selection import find_nodes
+
+    faults = FaultList()
+    nodes = cluster.nodes
+    found = find_nodes(faults, "node", nodes, cluster.topology, which)
+    faults.raise_if_any()
+    leads = nodes.leads.copy()
+    leads[found] = False
+    able = np.append(leads & nodes.alive, False)[cluster.placement.node]
+    others = np.bincount(cluster.placement.owner[able], minlength=len(cluster.partitions))
+    led = np.isin(cluster.placement.leader_node, found)
+    if alone := np.flatnonzero(led & (others == 0)).tolist():
+        names = some_of(alone, lambda p: str(cluster.partitions.names[p]), 5)
+        complain(
+            f"note: no replica elsewhere can lead {counted(len(alone), 'partition')} ({names}): "
+            "one has to move, which limits may forbid"
+        )
+    return cluster.replace(leads=leads)
+
+
+def _spread(cluster: "Cluster", given: Sequence[str]) -> "Cluster":
+    """Return the cluster in which every rule keeps replicas apart by tiers."""
+    faults = FaultList()
+    spread = {}
+    for one in given:
+        tier, _, number = one.rpartition("=")
+        if tier not in (*cluster.topology.tiers, "node"):
+            known = [*cluster.topology.tiers, "node"]
+            faults.add(
+                "tier", one, f"must be TIER=N, of a tier: {known}{did_you_mean(tier, known)}"
+            )
+        elif not (number.isdecimal() and int(number) > 0):
+            faults.add("tier", one, "must be TIER=N, N being 1 or more")
+        else:
+            spread[tier] = int(number)
+    faults.raise_if_any()
+    every = range(len(cluster.partitions))
+    return _with_rules(cluster, every, lambda rule: replace(rule, spread={**rule.spread, **spread}))
+
+
+def _required(given: str, cluster: "Cluster") -> "Cluster":
+    """Return the cluster in which replicas, of all partitions or of some, are on certain nodes."""
+    from evenkeel.model.reading.selection import find_partitions
+    from evenkeel.model.rules import mask_of, parse_expression
+
+    faults = FaultList()
+    scope, colon, text = given.rpartition(":")
+    which: Sequence[int] = range(len(cluster.partitions))
+    if colon:
+        which = find_partitions(faults, "partition", cluster.partitions, [scope]).tolist()
+    tests = parse_expression(faults, "expression", text)
+    mask_of(tests, cluster.nodes, cluster.topology, faults, "expression")
+    faults.raise_if_any()
+    return _with_rules(cluster, which, lambda rule: replace(rule, require=[*rule.require, text]))
+
+
+def _with_rules(
+    cluster: "Cluster", which: Sequence[int], change: "Callable[[Rule], Rule]"
+) -> "Cluster":
+    """Return the cluster with the rules of some partitions changed; others keep theirs."""
+    import numpy as np
+
+    from evenkeel.model.rules import Rule
+
+    rules, rule = [*cluster.rules], cluster.partitions.rule.copy()
+    at = np.asarray(which, np.intp)
+    for r in np.unique(rule[at]).tolist():
+        rule[at[cluster.partitions.rule[at] == r]] = len(rules)
+        rules.append(change(cluster.rules[r] if r >= 0 else Rule()))
+    return cluster.replace(rules=rules, rule=rule, group_rule=cluster.partitions.group_rule)

@@ -11,9 +11,10 @@ from evenkeel.cli.arguments import (
     add_command,
     add_files,
     add_output,
+    factor_of,
+    factors_of,
     level_of,
     number_or_text,
-    share_of,
 )
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.exits import BROKEN, DONE, code_of
@@ -90,25 +91,6 @@ def add(commands: Commands) -> None:
     )
 
 
-def factors_of(text: str) -> float | dict[str, float]:
-    """Read a factor for all dimensions, or one for each that is named.
-
-    Examples
-    --------
-    >>> factors_of("1.4"), factors_of("cpu=+40%,disk=2")
-    (1.4, {'cpu': 1.4, 'disk': 2.0})
-    """
-    if "=" not in text:
-        return _factor_of(text)
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, value = part.partition("=")
-        if not (equals and name.strip()) or name.strip() in found:
-            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X, or given twice")
-        found[name.strip()] = _factor_of(value)
-    return found
-
-
 def group_factor_of(text: str) -> tuple[str, float]:
     """Read the factor of a group.
 
@@ -120,21 +102,7 @@ def group_factor_of(text: str) -> tuple[str, float]:
     name, equals, value = text.rpartition("=")
     if not (equals and name.strip()):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form GROUP=X")
-    return name.strip(), _factor_of(value)
-
-
-def _factor_of(text: str) -> float:
-    more = text.strip().startswith("+")
-    value = share_of(text.strip().removeprefix("+"))
-    if value is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a factor such as 1.4 or +40%")
-    if "%" in text and not more:
-        number, factor = text.strip(), f"{1.0 + value:.10g}"
-        raise argparse.ArgumentTypeError(
-            f"{text!r} may be what is added or what is left: write +{number} or {factor} for more, "
-            f"{value:.10g} for a part"
-        )
-    return round(1.0 + value, 12) if more else value
+    return name.strip(), factor_of(value)
 
 
 def type_of(text: str) -> tuple[str, dict[str, str]]:

@@ -5,6 +5,7 @@ one for each, are a mask.
 """
 
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,13 @@ Which = str | int | ArrayLike | Sequence[str | int]
 OF_GROUP = "group="
 """What stands before the name of a group to choose all its partitions."""
 
-OF_GROUPS = (OF_GROUP, "pool=")
-"""The same, and as Ceph calls a group."""
+OF_GROUPS = (
+    OF_GROUP, "topic=", "index=", "pool=", "table=", "resource=", "vhost=", "namespace=",
+)  # fmt: skip
+"""The same, and as systems call a group."""
+
+GLOB = ("*", "?")
+"""What a pattern has that stands for several names; it has to match the whole of a name."""
 
 
 def find_nodes(
@@ -50,6 +56,8 @@ def find_nodes(
         elif isinstance(one, str) and ("=" in one or one[:1] in ("+", "-")):
             tests = parse_expression(faults, at, one)
             chosen |= bool(tests) & mask_of(tests, nodes, topology, faults, at)
+        elif like := matching(nodes.names, one):
+            chosen[like] = True
         elif not is_whole(one):
             hint = meant_name(faults, one, nodes.names)
             faults.add(at, one, f"is neither a node nor an expression such as 'rack=r7'{hint}")
@@ -79,6 +87,8 @@ def find_partitions(
         elif isinstance(one, str) and one.startswith(OF_GROUPS):
             name = one.partition("=")[2]
             found += read_groups(faults, at, partitions, name, one)
+        elif like := matching(partitions.names, one):
+            found += like
         elif not is_whole(one):
             if isinstance(one, str) and one in partitions.group_names:
                 message = f"is a group, whose partitions are meant by '{OF_GROUP}{one}'"
@@ -98,12 +108,29 @@ def read_groups(
 ) -> list[int]:
     """Return the partitions of a group by name or number; validation errors quote ``stated``."""
     names = partitions.group_names
+    if group not in names and (like := matching(names, group)):
+        return np.flatnonzero(np.isin(partitions.group, like)).tolist()
     number = names.index(group) if isinstance(group, str) and group in names else group
     if not is_whole(number) or not 0 <= number < len(names):
         faults.add(path, stated, f"names no group{meant_name(faults, group, names)}")
         return []
     members: list[int] = np.flatnonzero(partitions.group == number).tolist()
     return members
+
+
+def matching(names: Names, pattern: Any) -> list[int]:
+    """Return the numbers of names that a pattern such as ``logs-*`` matches as a whole.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[1.0]] * 3, load=[], node_names=["a1", "a12", "b1"])
+    >>> matching(c.nodes.names, "a?"), matching(c.nodes.names, "a1")
+    ([0], [])
+    """
+    if not (isinstance(pattern, str) and any(sign in pattern for sign in GLOB)):
+        return []
+    return [i for i, name in enumerate(names) if fnmatchcase(str(name), pattern)]
 
 
 def _entries(

@@ -60,11 +60,11 @@ def read_forecast(
     forecast = given if isinstance(given, Forecast) else Forecast(1.0 if given is None else given)
     path = "forecast.load" if isinstance(given, Forecast) else "forecast"
     count = len(cluster.partitions)
-    factor = np.tile(_factor(faults, path, cluster, forecast.load), (count, 1))
+    factor = np.tile(factor_by_dimension(faults, path, cluster, forecast.load), (count, 1))
     names = cluster.partitions.group_names
     for name, one in entries_of(faults, "forecast.groups", forecast.groups).items():
         at = f"forecast.groups[{name!r}]"
-        of_group = _factor(faults, at, cluster, one)
+        of_group = factor_by_dimension(faults, at, cluster, one)
         if name in names:
             factor[cluster.partitions.group == names.index(name)] = of_group
         else:
@@ -95,7 +95,9 @@ def grown_by(cluster: Cluster, factor: NDArray[np.float64]) -> Cluster:
     return replace(cluster, partitions=partitions, placement=placement)
 
 
-def _factor(faults: FaultList, path: str, cluster: Cluster, given: Factor) -> NDArray[np.float64]:
+def factor_by_dimension(
+    faults: FaultList, path: str, cluster: Cluster, given: Factor
+) -> NDArray[np.float64]:
     """Read a factor, or one by dimension, as one for each dimension, (D,)."""
     dimensions = cluster.dimensions
     rates = given if isinstance(given, Mapping) else dict.fromkeys(dimensions, given)
@@ -115,7 +117,7 @@ def read_shares(
     faults: FaultList, path: str, cluster: Cluster, given: Factor
 ) -> NDArray[np.float64]:
     """Read how full a node may be, as one share or by dimension; (D,), 1 where none is given."""
-    share = _factor(faults, path, cluster, given)
+    share = factor_by_dimension(faults, path, cluster, given)
     for d in np.flatnonzero((share <= 0.0) | (share > 1.0)).tolist():
         if not faults.about(path):
             faults.add(path, float(share[d]), "must be a share of capacity, above 0, at most 1")

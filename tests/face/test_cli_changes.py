@@ -1,0 +1,107 @@
+"""Changes that the command line makes to a cluster before it solves."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.cli import main
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """Twelve partitions of three topics, two replicas each, on six nodes in three racks."""
+    monkeypatch.chdir(tmp_path)
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0, 90.0]] * 6, load=[[1.0, 1.0]] * 12, dimensions=["cpu", "disk"],
+        placement=[[0, 1], [1, 0], [2, 3]] * 4, domains={"rack": [*"aabbcc"]},
+        attributes={"nodepool": ["old", "new"] * 3}, tags={"ssd": [False, False, True] * 2},
+        node_names=["a1", "a2", "b1", "b2", "c1", "c2"],
+        group=["orders"] * 4 + ["orders-dlq"] * 4 + ["audit"] * 4,
+    )  # fmt: skip
+    ek.write(cluster, "c.npz")
+    return "c.npz"
+
+
+def solved(file, *words, codes=(0, 3)):
+    assert main(["solve", file, "-o", "d.npz", "-q", "--force", *words]) in codes
+    return ek.read("d.npz")
+
+
+def held(cluster):
+    counts = np.bincount(cluster.placement.node, minlength=len(cluster.nodes))
+    return dict(zip(cluster.nodes.names, counts.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("word", ["a1", "a?", "rack=a", "nodepool=old"])
+@pytest.mark.parametrize("option", ["--no-lead", "--demote"])
+def test_a_demoted_node_keeps_its_replicas_and_leads_nothing(file, option, word):
+    before = ek.read(file)
+    found = solved(file, option, word, "--level", "none", "--leaders", "500%")
+    lead = np.array(found.nodes.names)[found.placement.leader_node]
+    assert "a1" not in lead
+    if word == "a1":
+        assert held(found) == held(before)
+
+
+def test_a_sole_replica_on_a_demoted_node_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    ek.write(
+        ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]]),
+        "c.npz",
+    )
+    main(["solve", "c.npz", "--demote", "n0"])
+    assert "no replica elsewhere can lead 1 partition (p0)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "count"),
+    [("group=orders", 4), ("topic=orders", 4), ("index=orders", 4), ("topic=orders*", 8),
+     ("p1?", 2),
+     ("*", 12), ("p0", 1)],
+)  # fmt: skip
+def test_what_is_pinned_by_topic_index_and_pattern(file, word, count):
+    cluster = ek.read(file)
+    pinned = cluster.pin(word)
+    assert int(((pinned.placement.flags & ek.Flag.PINNED) != 0).sum()) == 2 * count
+    solved(file, "--pin", word)
+
+
+def test_a_name_with_a_star_stands_for_itself():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]], partition_names=["a*", "ab"]
+    )
+    assert int(((cluster.pin("a*").placement.flags & ek.Flag.PINNED) != 0).sum()) == 1
+    with pytest.raises(ek.InvalidInput):
+        cluster.pin("x*")
+
+
+def test_replicas_spread_over_racks(file):
+    found = solved(file, "--spread", "rack=1")
+    rack = found.topology.domain[0][found.placement.nodes]
+    assert (rack[:, 0] != rack[:, 1]).all()
+    assert main(["solve", file, "-q", "--spread", "row=1"]) == 2
+
+
+def test_some_partitions_need_certain_nodes(file):
+    found = solved(file, "--require", "topic=audit:+ssd", "--level", "none")
+    assert {found.nodes.names[n] for n in found.placement.nodes[8:].ravel()} == {"b1", "c2"}
+    every = solved(file, "--require", "rack!=a", "--level", "none")
+    assert held(every)["a1"] == held(every)["a2"] == 0
+    both = solved(file, "--require", "topic=audit:nodepool=old", "--spread", "rack=1")
+    assert {both.nodes.names[n] for n in both.placement.nodes[8:].ravel()} <= {"a1", "b1", "c1"}
+    assert main(["solve", file, "-q", "--require", "topic=audit:+nvme"]) == 2
+
+
+def test_loads_to_come(file, capsys):
+    assert main(["solve", file, "--grow", "1.4", "-q"]) == 0
+    assert main(["solve", file, "--grow", "cpu=+200%", "-q"]) == 4
+    assert "no placement" in capsys.readouterr().err
+    assert main(["solve", file, "--grow", "ram=2", "-q"]) == 2
+
+
+def test_partitions_are_explained_beside_the_result(file, capsys):
+    assert main(["solve", file, "--explain", "p3", "--explain", "5"]) == 0
+    text = capsys.readouterr().out
+    assert "p3" in text
+    assert "p5" in text
+    assert main(["solve", file, "--explain", "nope", "-q"]) == 2
