@@ -16,7 +16,7 @@ SPREAD := -n auto --dist loadfile -p no:benchmark
 READY := $(VENV)/.ready
 
 .PHONY: help demo test test-long live explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
-	gates gates-slowed small-bounds small-python replay notebooks docs browser package check clean
+	gates gates-slowed small-bounds small-python replay notebooks docs browser wheels package release check clean
 
 help:
 	@echo "make demo           place the replicas of a large cluster and show what came of it"
@@ -35,7 +35,9 @@ help:
 	@echo "make notebooks      bring notebooks in step with their scripts, and run each of them"
 	@echo "make docs           the site in build/docs; notebooks are executed if their cells have changed"
 	@echo "make browser        the page of a report in Chromium, which must be installed"
+	@echo "make wheels         dist: the wheel, and for each Python here one with compiled kernels"
 	@echo "make package        the wheel, installed in an environment of its own and used from an empty folder"
+	@echo "make release        wheels, each checked, and a tag"
 	@echo "make live           real systems on loopback: built, levelled, broken, mended; installs what is missing"
 	@echo "make check          all of it, as .ci/run does"
 
@@ -114,6 +116,15 @@ gates-slowed: $(READY)
 browser: $(READY)
 	$(PY) -m pip install --disable-pip-version-check --quiet -c constraints.txt --group browser
 	$(PY) -m pytest -m browser
+
+# The newest numba and the one before it.
+NUMBAS ?= 0.68.1 0.68.0
+
+wheels: $(READY)
+	NUMBAS="$(NUMBAS)" .ci/wheels $(PY) dist
+
+release: $(READY)
+	NUMBAS="$(NUMBAS)" .ci/release $(PY)
 
 package: $(READY)
 	.ci/package $(PY)

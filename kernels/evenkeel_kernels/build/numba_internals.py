@@ -273,8 +273,8 @@ class KernelCache(FunctionCache):
         except Exception:  # a file that is damaged is as none
             return None
 
-    def packed(self) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """Return the two halves of the key and the packed code of each form as it is shipped.
+    def packed(self) -> Iterator[shipped.Entry]:
+        """Return each form as it is shipped.
 
         Neither annotations, which hold paths, nor the code that other kernels copy are in it. Parts
         of kernels, which are nothing else, are left out.
@@ -284,7 +284,8 @@ class KernelCache(FunctionCache):
             if target == _target() and rest[0].llvm_cpython_wrapper_name.encode() in machine_code:
                 rest[5] = ""
                 payload = ((library, kind, (machine_code, b"")), *rest)
-                yield self._key, shipped.half_key(tuple(arguments)), dumps(payload)
+                form, wing = shipped.half_key(tuple(arguments)), self._py_func.__module__
+                yield shipped.Entry(self._key, form, ".".join(wing.split(".")[:2]), dumps(payload))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled kernel; a full or vanished disk does not stop the caller."""

@@ -7,15 +7,17 @@ so that an edited kernel is not found.
 
 import functools
 import hashlib
+import json
 import logging
+import lzma
 import os
 import struct
 import sys
 import threading
-import zlib
 from collections.abc import Iterable, Mapping
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 
@@ -33,7 +35,7 @@ COMPILING = "EVENKEEL_COMPILING"
 FOLDER = Path(__file__).parent.parent / "shipped"
 PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
 NAME = f"{PYTHON}-numba{numba.__version__}-{PROCESSOR}.kernels"
-ENTRY = struct.Struct("<16s16sQQ")
+SIZE = struct.Struct("<Q")
 
 logger = logging.getLogger("evenkeel.kernels")
 
@@ -42,47 +44,71 @@ class KernelNotCompiled(RuntimeError):
     """A kernel would have to be compiled, which the environment forbids."""
 
 
-def half_key(of: object) -> bytes:
+def half_key(of: object) -> str:
     """Digest one half of a key: the kernel with its stamp, or the types of its arguments."""
-    return hashlib.sha256(repr(of).encode()).digest()[:16]
+    return hashlib.sha256(repr(of).encode()).hexdigest()[:32]
 
 
-def write(place: Path, entries: Iterable[tuple[bytes, bytes, bytes]]) -> None:
-    """Write a file of kernels: the halves of each key, and the packed kernel."""
-    found = [(*key, zlib.compress(code, 9)) for *key, code in sorted(entries)]
-    table, begin = b"", 8 + ENTRY.size * len(found)
-    for kernel, form, code in found:
-        table += ENTRY.pack(kernel, form, begin, len(code))
-        begin += len(code)
-    codes = b"".join(code for *_, code in found)
-    place.write_bytes(struct.pack("<Q", len(found)) + table + codes)
+class Entry(NamedTuple):
+    """A form of a kernel: both halves of its key in hexadecimal, its wing, and its code."""
+
+    kernel: str
+    form: str
+    wing: str
+    code: bytes
+
+
+def write(place: Path, entries: Iterable[Entry]) -> None:
+    """Write a file of kernels: a table as JSON after its length, and the code of each wing.
+
+    Kernels of a wing hold copies of the same parts and are compressed together, to less than half.
+    """
+    table: dict[str, dict[str, tuple[str, int, int]]] = {}
+    wings: dict[str, bytes] = {}
+    for kernel, form, wing, code in sorted(entries):
+        before = wings.get(wing, b"")
+        table.setdefault(kernel, {})[form] = wing, len(before), len(code)
+        wings[wing] = before + code
+    packed = {wing: lzma.compress(code) for wing, code in wings.items()}
+    sizes = {wing: len(code) for wing, code in packed.items()}
+    head = json.dumps([table, sizes]).encode()
+    place.write_bytes(SIZE.pack(len(head)) + head + b"".join(packed.values()))
 
 
 @functools.cache
-def _table() -> Mapping[bytes, Mapping[bytes, tuple[int, int]]]:
-    """Read where in the file each kernel lies; nothing where the file does not serve."""
-    table: dict[bytes, dict[bytes, tuple[int, int]]] = {}
-    if not reason():
-        with (FOLDER / NAME).open("rb") as file:
-            (number,) = struct.unpack("<Q", file.read(8))
-            for kernel, form, begin, length in ENTRY.iter_unpack(file.read(number * ENTRY.size)):
-                table.setdefault(kernel, {})[form] = begin, length
-    return table
+def _file() -> tuple[Mapping[str, Mapping[str, tuple[str, int, int]]], Mapping[str, bytes]]:
+    """Read where each kernel lies, and the wings as they are packed; nothing if none serve."""
+    if reason():
+        return {}, {}
+    try:
+        data = (FOLDER / NAME).read_bytes()
+        end = SIZE.size + SIZE.unpack_from(data)[0]
+        table, sizes = json.loads(data[SIZE.size : end])
+        ends = list(accumulate(sizes.values(), initial=end))
+        return table, {
+            wing: data[slice(*at)] for wing, at in zip(sizes, pairwise(ends), strict=True)
+        }
+    except (OSError, ValueError, struct.error):  # a file that is damaged is as none
+        return {}, {}
 
 
-def holds(kernel: bytes) -> bool:
+@functools.cache
+def _unpacked(wing: str) -> bytes:
+    return lzma.decompress(_file()[1][wing])
+
+
+def holds(kernel: str) -> bool:
     """Whether any form of a kernel is shipped and serves here."""
-    return kernel in _table()
+    return kernel in _file()[0]
 
 
-def read(kernel: bytes, form: bytes) -> bytes | None:
+def read(kernel: str, form: str) -> bytes | None:
     """Return a packed kernel; None where none is shipped that serves here."""
-    found = _table().get(kernel, {}).get(form)
+    found = _file()[0].get(kernel, {}).get(form)
     if found is None:
         return None
-    with (FOLDER / NAME).open("rb") as file:
-        file.seek(found[0])
-        return zlib.decompress(file.read(found[1]))
+    wing, begin, length = found
+    return _unpacked(wing)[begin : begin + length]
 
 
 @functools.cache

@@ -107,7 +107,9 @@ def place_in_rounds(
         for k in range(replicas):
             chosen[p, k] = zones.item[chosen[p, k]] * states + state[k]
     members = by_value(chosen, order, zones.id.size * states)
-    place_of = np.searchsorted(state, np.arange(states))
+    place_of = np.empty(states, np.int64)
+    for value in range(states):
+        place_of[value] = np.searchsorted(state, value)
     for v in range(zones.id.size * states):
         row = members.row[members.first[v] : members.first[v + 1]]
         if row.size == 0:

@@ -502,8 +502,13 @@ def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> Fault:
 
 def _writer_for(cluster: Cluster, path: str) -> Format:
     """Return the format with the longest suffix of a path; of several, the cluster's own if any."""
-    there = {name: load() for name, load in known().items()}
-    own = there.get(cluster.native_format)
+    name, loads = Path(path).name, known()
+    own = loads[cluster.native_format]() if cluster.native_format in loads else None
+    if own is not None and own.encode is not None:
+        before = [name.removesuffix(each) for each in own.suffixes if name.endswith(each)]
+        if any("." not in stem for stem in before):  # no suffix is longer: spare loading the others
+            return own
+    there = {name: load() for name, load in loads.items()}
     ends = {
         one: max((len(suffix) for suffix in one.suffixes if path.endswith(suffix)), default=0)
         for one in there.values()

@@ -34,25 +34,24 @@ def run(arguments: argparse.Namespace) -> int:
         message = "is not installed: pip install 'evenkeel[completion]'"
         raise InvalidInput([Fault("shtab", None, message)]) from None
     parser, commands = command_parser()
-    for command in commands.values():
-        _complete(command, shtab.FILE)
+    names = _names()
+    for action in (each for command in commands.values() for each in command._actions):
+        if action.metavar in FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+        elif action.dest in names:
+            action.choices = names[action.dest]
     script: str = shtab.complete(parser, arguments.shell)
     return emit(arguments, DONE, figures=lambda: {"script": script}, text=lambda: script)
 
 
-def _complete(parser: argparse.ArgumentParser, files: object) -> None:
-    """Say what the arguments of a command may be: files, or one of the names that there are."""
+def _names() -> dict[str, list[str]]:
+    """Return the names that there are for arguments that are one of them."""
     from evenkeel.methods.registry import METHODS
     from evenkeel.planning.protocols import PRESETS
     from evenkeel.systems.registry import known
 
-    formats = sorted(known())
-    names = {
-        "method": sorted(METHODS), "methods": sorted(METHODS), "format": formats, "to": formats,
+    formats, methods = sorted(known()), sorted(METHODS)
+    return {
+        "method": methods, "methods": methods, "format": formats, "to": formats,
         "protocol": sorted(PRESETS),
     }  # fmt: skip
-    for action in parser._actions:
-        if action.metavar in FILES:
-            action.complete = files  # type: ignore[attr-defined]
-        elif action.dest in names:
-            action.choices = names[action.dest]
