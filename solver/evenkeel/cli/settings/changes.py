@@ -152,7 +152,7 @@ def _multiplied(cluster: "Cluster", given: float | Mapping[str, float]) -> "Clus
 
 
 def _not_leading(cluster: "Cluster", which: Sequence[str]) -> "Cluster":
-    """Return the cluster with nodes that lead nothing; note partitions nobody else can lead."""
+    """Return the cluster with nodes that lead nothing; note partitions without another leader."""
     import numpy as np
 
     from evenkeel.model.reading.selection import find_nodes
