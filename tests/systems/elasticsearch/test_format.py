@@ -13,6 +13,7 @@ from evenkeel.model.placement import Flag
 from evenkeel.solving import solve
 from evenkeel.systems import registry
 from evenkeel.systems.elasticsearch.format import FORMAT
+from evenkeel.systems.folders.carrier import Change, comers
 from tests.support import places
 from tests.support.clusters import assert_same
 
@@ -435,7 +436,10 @@ class TestWriting:
 
     def test_commands_bring_the_placement_about(self, tmp_path):
         cluster, result, files = solved(tmp_path)
-        there, back = (json.loads(file.read_text())["commands"] for file in files[:2])
+        there, back, *later = (
+            json.loads(file.read_text())["commands"] for file in files if file.suffix == ".json"
+        )
+        there += [one for commands in later for one in commands]
         held = {
             name: {cluster.nodes.names[n] for n in row if n >= 0}
             for name, row in zip(
@@ -492,7 +496,7 @@ class TestWriting:
 
     def test_the_script_is_sound_whatever_the_file_is_called(self, tmp_path):
         name = "a'b $(touch hacked)\n.json"
-        script = solved(tmp_path, name)[2][2]
+        script = solved(tmp_path, name)[2][-1]
         checked = subprocess.run(["sh", "-n", script], capture_output=True)
         assert checked.returncode == 0, checked.stderr
         assert shlex.quote(f"./{name}") in script.read_text()
@@ -512,3 +516,45 @@ class TestWriting:
             path = tmp_path / f"c{suffix}"
             registry.write(cluster, path)
             assert_same(registry.read(path), cluster)
+
+
+class TestNodesBeingLeft:
+    """Elasticsearch puts no copy on a node that another copy of the shard has not left yet."""
+
+    def answered(self, *others):
+        """Drain the node of a primary whose replica is on its way from the only other node."""
+        moving = shard(prirep="r", state="RELOCATING", node="a -> 10.0.0.1 id-b b")
+        exclude = text({"persistent": {"cluster": {"routing": {"allocation": {
+            "exclude": {"_name": "c"}}}}}})  # fmt: skip
+        rows = [shard(node="c"), moving, *others]
+        cluster = registry.read(text(rows), nodes_of("a", "b", "c"), exclude)
+        result = ek.solve(cluster)
+        assert "a" in [cluster.nodes.names[n] for n in result.placement.nodes[0].tolist()]
+        return cluster, result
+
+    def test_a_move_there_comes_in_a_later_round(self, tmp_path):
+        cluster, result = self.answered(shard("i", "1", node="c"))
+        registry.write(cluster, tmp_path / "plan.json", "elasticsearch", result)
+        first, later = (
+            json.loads((tmp_path / name).read_text())["commands"]
+            for name in ("plan.json", "plan.2.json")
+        )
+        assert [one["move"]["shard"] for one in first] == [1]
+        assert [(one["move"]["shard"], one["move"]["to_node"]) for one in later] == [(0, "a")]
+        assert "wait_for_no_relocating_shards" in (tmp_path / "plan.sh").read_text()
+
+    def test_the_only_move_waits_as_well(self, tmp_path):
+        cluster, result = self.answered()
+        registry.write(cluster, tmp_path / "plan.json", "elasticsearch", result)
+        assert json.loads((tmp_path / "plan.json").read_text())["commands"] == []
+        assert (tmp_path / "plan.2.json").exists()
+
+    def test_a_wave_waits_before_it_begins(self):
+        cluster, result = self.answered()
+        before, after = (
+            tuple(one.nodes[0].tolist()) for one in (cluster.placement, result.placement)
+        )
+        change = Change(0, "i/0", before, after, 0, 0, False, comers(before, after))
+        [orders] = FORMAT.carrier.orders(cluster, [[change]])
+        assert [command.check for command in orders.commands] == ["relocated", "rerouted"]
+        assert orders.commands[0].waits

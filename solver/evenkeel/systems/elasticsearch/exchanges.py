@@ -80,3 +80,22 @@ def orders(
             {"allocate_replica": {**own, "node": target}} for target in joining[len(leaving) :]
         ]
     return [cancels, moves, copies]
+
+
+def goes_where_one_leaves(command: Command, coming: Mapping[str, str], cancelled: set[str]) -> bool:
+    """Return whether a command puts a copy on a node that another copy of its shard is leaving.
+
+    Elasticsearch refuses that until the other has left. ``coming`` has the source of each copy in
+    progress, by target; those to ``cancelled`` targets stay at their source.
+
+    Examples
+    --------
+    >>> move = {"move": {"index": "i", "shard": 0, "from_node": "c", "to_node": "a"}}
+    >>> goes_where_one_leaves(move, {"b": "a"}, set()), goes_where_one_leaves(move, {}, set())
+    (True, False)
+    """
+    [(kind, of)] = command.items()
+    if kind == "cancel":
+        return False
+    leaving = {source for target, source in coming.items() if target not in cancelled}
+    return (of.get("to_node") or of["node"]) in leaving

@@ -19,7 +19,13 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.systems.elasticsearch.cluster import read
 from evenkeel.systems.elasticsearch.documents import hint, recognises
-from evenkeel.systems.elasticsearch.exchanges import Command, exchanges, orders, under_way
+from evenkeel.systems.elasticsearch.exchanges import (
+    Command,
+    exchanges,
+    goes_where_one_leaves,
+    orders,
+    under_way,
+)
 from evenkeel.systems.elasticsearch.notices import left_out
 from evenkeel.systems.elasticsearch.waves import CARRIER
 from evenkeel.systems.registry import Format
@@ -42,7 +48,7 @@ curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
   -d '{"persistent":{"cluster.routing.rebalance.enable":"none"}}'
 reroute 'metric=none' FILE
 """
-LATER = """# What needs room that others leave: once all have arrived, and disks are read again.
+LATER = """# What needs room or a node that others leave: once all have arrived, and disks are read.
 curl -fsSn "$ES/_cluster/health?wait_for_no_relocating_shards=true&timeout=24h"
 sleep 60
 reroute 'metric=none' FILE
@@ -84,10 +90,14 @@ def _formatted(commands: Sequence[Command]) -> bytes:
 
 
 def _rounds(cluster: Cluster, commands: Sequence[Command]) -> list[list[Command]]:
-    """Return commands in rounds: none needs space that is freed in its own round.
+    """Return commands in rounds: none needs space, or a node, that is freed in its own round.
 
-    Elasticsearch counts a leaving copy until it has left. Commands that never find space come last.
+    Elasticsearch counts a leaving copy until it has left, and puts no other of its shard on that
+    node. Commands that never find space come last.
     """
+    refused = _refused_for_now(cluster, commands)
+    if refused:
+        return [*_rounds(cluster, [one for one in commands if one not in refused]), refused]
     if "disk" not in cluster.dimensions:
         return [[*commands]]
     d = cluster.dimensions.index("disk")
@@ -122,6 +132,21 @@ def _rounds(cluster: Cluster, commands: Sequence[Command]) -> list[list[Command]
         used -= leaves
         waiting = left
     return rounds or [[]]
+
+
+def _refused_for_now(cluster: Cluster, commands: Sequence[Command]) -> list[Command]:
+    """Return the commands onto nodes that other copies of their shards are leaving already."""
+    cancelled: dict[str, set[str]] = {}
+    for command in commands:
+        if of := command.get("cancel"):
+            cancelled.setdefault(f"{of['index']}/{of['shard']}", set()).add(of["node"])
+    coming, refused = under_way(cluster.native), []
+    for command in commands:
+        [of] = command.values()
+        name = f"{of['index']}/{of['shard']}"
+        if goes_where_one_leaves(command, coming.get(name, {}), cancelled.get(name, set())):
+            refused.append(command)
+    return refused
 
 
 def _lines(rows: Sequence[Any]) -> bytes:

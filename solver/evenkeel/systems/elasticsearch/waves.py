@@ -9,7 +9,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
 from evenkeel.systems.elasticsearch.documents import recognises
-from evenkeel.systems.elasticsearch.exchanges import exchanges, under_way
+from evenkeel.systems.elasticsearch.exchanges import Command as Reroute
+from evenkeel.systems.elasticsearch.exchanges import exchanges, goes_where_one_leaves, under_way
 from evenkeel.systems.elasticsearch.exchanges import orders as moves
 from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, anybody
 from evenkeel.systems.folders.form import Command, Hold, Setting, literal
@@ -44,9 +45,14 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
         bodies = [_reroute(faults, cluster, one, coming.get(one.name, {})) for one in wave]
         commands = [
             _es("POST", "/_cluster/reroute?metric=none", "-w", r"\n%{http_code}",
-                "-d", literal(body), check="rerouted")
-            for body in bodies if body
+                "-d", literal(_encoded(faults, one.name, body)), check="rerouted")
+            for one, body in zip(wave, bodies, strict=True) if body
         ]  # fmt: skip
+        if any(
+            _goes_where_one_leaves(body, coming.get(one.name, {}))
+            for one, body in zip(wave, bodies, strict=True)
+        ):
+            commands = [RELOCATED, *commands]
         found.append(Orders(commands, ends=[RELOCATED]))
     faults.raise_if_any()
     return found
@@ -110,25 +116,36 @@ def relocated(output: str) -> Answer:
     return Answer(done, "" if done else f"health says {output.strip()[:200]}")
 
 
-def _reroute(faults: FaultList, cluster: Cluster, change: Change, coming: Mapping[str, str]) -> str:
+def _goes_where_one_leaves(commands: Sequence[Reroute], coming: Mapping[str, str]) -> bool:
+    """Return whether any command for a shard has to wait until what is under way has arrived."""
+    cancelled = {one["cancel"]["node"] for one in commands if "cancel" in one}
+    return any(goes_where_one_leaves(one, coming, cancelled) for one in commands)
+
+
+def _encoded(faults: FaultList, name: str, commands: Sequence[Reroute]) -> str:
+    try:
+        return msgspec.json.encode({"commands": commands}).decode()
+    except UnicodeEncodeError:
+        faults.add(name, name, "cannot be written as UTF-8")
+        return ""
+
+
+def _reroute(
+    faults: FaultList, cluster: Cluster, change: Change, coming: Mapping[str, str]
+) -> list[Reroute]:
     names, held = cluster.nodes.names, cluster.placement
     index, _, number = change.name.rpartition("/")
     if not (index and number.isascii() and number.isdecimal()):
         faults.add(change.name, change.name, "must be index/number")
-        return ""
+        return []
     own: dict[str, Any] = {"index": index, "shard": int(number)}
     slots = slice(int(held.first[change.partition]), int(held.first[change.partition + 1]))
     trades = exchanges(held.role[slots].tolist(), change.before, change.after)
     if any(len(one.leaves) > len(one.joins) for one in trades):
         gone = [names[n] for n in change.leaves]
         faults.add(change.name, gone, "would give up copies: change replicas")
-        return ""
-    commands = [one for part in moves(own, trades, names, coming) for one in part]
-    try:
-        return msgspec.json.encode({"commands": commands}).decode() if commands else ""
-    except UnicodeEncodeError:
-        faults.add(change.name, change.name, "cannot be written as UTF-8")
-        return ""
+        return []
+    return [one for part in moves(own, trades, names, coming) for one in part]
 
 
 def lists_nodes(documents: Sequence[Document]) -> bool:
