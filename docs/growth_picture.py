@@ -58,7 +58,8 @@ def swept(scenarios: int) -> Callable[[], object]:
     level = given.with_placement(ek.solve(given, goals=GOALS).placement)
     alive = np.flatnonzero(level.nodes.alive)
     lost = [
-        ek.WhatIf(f"loss {i}", lost=[int(n)]) for i, n in enumerate(np.resize(alive, scenarios))
+        ek.Changes(name=f"loss {i}", down=[int(n)])
+        for i, n in enumerate(np.resize(alive, scenarios))
     ]
     return lambda: ek.sweep(level, lost, goals=ek.Goals(level=0.1))
 

@@ -30,7 +30,7 @@ import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms
-from evenkeel.simulate.events.catalogue import LoadBecomes, NodesBack, NodesDown
+from evenkeel.simulate.events import LoadBecomes, NodesBack, NodesDown
 from evenkeel.simulate.run import verdicts_of
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores, cluster_of
 from evenkeel.systems.cockroach.allocator.equivalence_classes import (

@@ -11,7 +11,7 @@ import pytest
 import evenkeel as ek
 from bench.support.contest import Contender, least_seconds
 from bench.support.jobs import expanded
-from evenkeel.studies.what_if import Change, changed
+from evenkeel.studies.scenario import changed
 from tests.support.instances import as_cluster
 
 GOALS = ek.Goals(level=0.04)
@@ -84,9 +84,10 @@ def test_sweep_by_two_workers(benchmark, tell, name, who):
 def test_a_sweep_of_losses_costs_a_fraction_of_their_solves(tell, name):
     """Against solving clusters that were changed beforehand; both solve the cluster as it is."""
     cluster = balanced(name)
-    scenarios = [ek.WhatIf(lost=[n]) for n in range(0, len(cluster.nodes), len(cluster.nodes) // 8)]
-    no_nodes = np.zeros(0, np.int32)
-    alone = [Change("now", no_nodes, no_nodes)]
+    scenarios = [
+        ek.Changes(down=[n]) for n in range(0, len(cluster.nodes), len(cluster.nodes) // 8)
+    ]
+    alone = [ek.Changes(name="now")]
     alone += ek.sweep(cluster, scenarios, goals=GOALS).changes
     one_by_one, together = least_seconds(
         Contender(lambda: [ek.solve(changed(cluster, one), goals=GOALS) for one in alone]),

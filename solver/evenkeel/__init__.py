@@ -50,12 +50,12 @@ if _typing.TYPE_CHECKING:
     from evenkeel.install.diagnostics import versions, warmup
     from evenkeel.methods.exact.conflicts import conflicts
     from evenkeel.methods.relaxation.method import relaxation
+    from evenkeel.model.changes import Changes
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.planner import plan
     from evenkeel.planning.protocols import Protocol
     from evenkeel.planning.throttle import Throttle, Windows
     from evenkeel.result import Result
-    from evenkeel.session.changes import Changes
     from evenkeel.session.session import Session
     from evenkeel.solving import solve
     from evenkeel.studies.frontier import Frontier, frontier
@@ -66,7 +66,6 @@ if _typing.TYPE_CHECKING:
     from evenkeel.studies.parts.solving import solve_in_parts
     from evenkeel.studies.sweep import sweep
     from evenkeel.studies.swept import Sweep
-    from evenkeel.studies.what_if import WhatIf
     from evenkeel.systems.cockroach.allocator.hottest import hottest
     from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
     from evenkeel.systems.folders.writing import write_plan_folder
@@ -109,7 +108,6 @@ __all__ = [
     "Sizing",
     "Sweep",
     "Throttle",
-    "WhatIf",
     "Windows",
     "cockroach_cluster",
     "conflicts",
@@ -134,7 +132,7 @@ __all__ = [
 ]
 
 _LATER = {
-    "Changes": "evenkeel.session.changes",
+    "Changes": "evenkeel.model.changes",
     "Session": "evenkeel.session.session",
     "Plan": "evenkeel.planning.plan",
     "Protocol": "evenkeel.planning.protocols",
@@ -158,7 +156,6 @@ _LATER = {
     "NodeType": "evenkeel.studies.growth.node_types",
     "Sizing": "evenkeel.studies.growth.sizing",
     "Sweep": "evenkeel.studies.swept",
-    "WhatIf": "evenkeel.studies.what_if",
     "cockroach_cluster": "evenkeel.systems.cockroach.allocator.intake",
     "conflicts": "evenkeel.methods.exact.conflicts",
     "frontier": "evenkeel.studies.frontier",

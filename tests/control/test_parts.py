@@ -15,7 +15,7 @@ from evenkeel.control.coverage import breaks_nothing, is_short
 from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
 from evenkeel.control.engines.engine import alike
 from evenkeel.control.metrics import Numbers, baseline_divergence, health
-from evenkeel.control.operations import FLAGS, Operation, with_operations
+from evenkeel.control.operations import STATES_OF, Operation, with_operations
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.stores.binding import bind, with_vanished
 from evenkeel.control.stores.store import Record
@@ -95,7 +95,7 @@ class TestDelay:
 
 class TestOperations:
     def test_every_operation_has_its_flags(self):
-        assert set(FLAGS) == {(one, online) for one in Operation for online in (True, False)}
+        assert set(STATES_OF) == {*Operation}
 
     @pytest.mark.parametrize(
         ("operation", "online", "active_in_window"),

@@ -55,6 +55,17 @@ class TestChanges:
         before, after = cluster().placement, ek.read("placed.npz").placement
         assert after.node[8:].tolist() == before.node[8:].tolist()
 
+    def test_other_numbers_of_replicas_are_wanted(self, file, capsys):
+        placed("--replicas", "audit=2")
+        group = ek.read("placed.npz").partitions
+        audit = group.group == group.group_names.index("audit")
+        assert set(group.replicas[audit]) == {2} and set(group.replicas[~audit]) == {1}
+        asked = ["--replicas", "audit=0", "--replicas", "nobody=1", "--pin", "p99"]
+        assert main(["check", file, *asked]) == 2
+        told = capsys.readouterr().err
+        assert "--replicas group: must be GROUP=N" in told and "--pin pin[0]" in told
+        assert "names no group" in told
+
     def test_so_many_nodes_more_go_where_domains_have_fewest(self, file):
         held = placed("--add-nodes", "2")
         assert [*held] == ["n1", "n2", "n3", "n4", "new0", "new1"]

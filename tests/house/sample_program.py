@@ -54,7 +54,9 @@ def main() -> Mapping[str, float]:
     """All of it."""
     cluster = snapshot(np.ones((20, 2)), [*"abab"])
     result = levelled(cluster)
-    lost: ek.Sweep = ek.sweep(cluster, ["node", ek.WhatIf("growth", load={"cpu": 1.5})])
+    lost: ek.Sweep = ek.sweep(
+        cluster, ["node", ek.Changes(name="growth", load_factor={"cpu": 1.5})]
+    )
     fits: NDArray[np.bool_] = lost.fits
     steps = carried_out(cluster, result)
     calm = watched(cluster.with_placement(result.placement))

@@ -95,7 +95,7 @@ def test_what_fails_in_a_sweep_is_told_with_its_error(cluster, told, monkeypatch
     def broken(*arguments, **named):
         raise ZeroDivisionError("of all things")
 
-    scenario = ek.WhatIf("one", lost=["a"], load=2.0)
+    scenario = ek.Changes(name="one", down=["a"], load_factor=2.0)
     monkeypatch.setattr("evenkeel.studies.scenario.changed", broken)
     monkeypatch.setattr("evenkeel.studies.sweep.result_of", lambda study, change: (
         broken() if change.name == "one" else None

@@ -25,7 +25,7 @@ def of_sweep(case: Case) -> Iterator[Finding]:
     """Lose some nodes, one at a time, and judge each repair and each figure of the sweep."""
     cluster, goals, limits = build(case)
     there = [n for n in range(len(cluster.nodes)) if World(case).carries[n]][:SCENARIOS]
-    lost = [ek.WhatIf(lost=[n]) for n in there]
+    lost = [ek.Changes(down=[n]) for n in there]
     swept = ek.sweep(cluster, lost, goals=goals, limits=limits, seed=case.seed)
     for i, n in enumerate(there):
         if swept.status[i] == "failed":

@@ -314,8 +314,8 @@ class TestNewNodes:
         ("capacity", "more", "path"),
         [
             ([[1.0]], {}, "capacity"), ([[1.0, -1.0]], {}, "capacity"),
-            ([[1.0, 1.0]], {"names": ["n0"]}, "node_names"), ([[1.0, 1.0]], {"names": []},
-                                                              "node_names"),
+            ([[1.0, 1.0]], {"names": ["n0"]}, "names"), ([[1.0, 1.0]], {"names": []},
+                                                              "names"),
             ([[1.0, 1.0]], {"domains": {"zone": ["a", "b"]}}, "domains"),
             ([[1.0, 1.0]], {"weight": -1.0}, "weight"), ([[1.0, 1.0]], {"tags": 3}, "tags"),
             (3.0, {}, "capacity"),

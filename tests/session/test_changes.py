@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.session.changes import changed
 from tests.support.clusters import assert_equal
 
 
@@ -28,17 +27,16 @@ def paths(cluster, **given):
 def test_states_are_those_of_the_cluster_s_own_methods():
     c = small()
     for state in ("down", "up", "drain"):
-        ours, theirs = changed(c, ek.Changes(**{state: "zone=a"})), getattr(c, state)("zone=a")
+        ours, theirs = c.apply(ek.Changes(**{state: "zone=a"})), getattr(c, state)("zone=a")
         for flag in ("alive", "accepts", "keeps", "leads", "gone"):
             assert np.array_equal(getattr(ours.nodes, flag), getattr(theirs.nodes, flag))
-    cordoned = changed(c, ek.Changes(cordon=["n1"])).nodes
+    cordoned = c.apply(ek.Changes(cordon=["n1"])).nodes
     assert cordoned.accepts.tolist() == [True, False, True]
     assert cordoned.may_hold.all() and cordoned.may_lead.all()
 
 
 def test_nodes_and_partitions_come_and_go_at_once():
-    made = changed(
-        small(),
+    made = small().apply(
         ek.Changes(
             nodes={"capacity": [[5.0]], "names": ["late"], "domains": {"zone": ["c"]}},
             drop=["b", "group=x"],
@@ -64,31 +62,31 @@ def test_nodes_and_partitions_come_and_go_at_once():
 
 def test_all_partitions_may_leave_and_others_take_their_place():
     c = small()
-    empty = changed(c, ek.Changes(drop=[*"abcd"]))
+    empty = c.apply(ek.Changes(drop=[*"abcd"]))
     assert len(empty.partitions) == 0 and len(empty.forbidden) == 0
-    again = changed(empty, ek.Changes(partitions={"load": [[1.0]], "replicas": 2, "names": ["q"]}))
+    again = empty.apply(ek.Changes(partitions={"load": [[1.0]], "replicas": 2, "names": ["q"]}))
     assert again.partitions.replicas.tolist() == [2] and ek.solve(again).audit.ok
 
 
 def test_counted_names_are_kept_when_others_leave():
     c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[[0], [1], [0]])
-    made = changed(c, ek.Changes(drop=["p0"]))
+    made = c.apply(ek.Changes(drop=["p0"]))
     assert list(made.partitions.names) == ["p1", "p2"]
     assert paths(made, partitions={"load": [[1.0]]}) == ["partitions.names[2]"]
 
 
 def test_roles_that_share_loads_go_on_sharing_them():
     c = small()
-    made = changed(c, ek.Changes(drop="a", partitions={"load": [[1.0]]}))
+    made = c.apply(ek.Changes(drop="a", partitions={"load": [[1.0]]}))
     assert made.partitions.load.leader is made.partitions.load.voter
-    apart = changed(c, ek.Changes(partitions={"load": [[1.0]], "leader_load": [[2.0]]}))
+    apart = c.apply(ek.Changes(partitions={"load": [[1.0]], "leader_load": [[2.0]]}))
     assert apart.partitions.load.leader.ravel().tolist() == [1.0, 2.0, 3.0, 4.0, 2.0]
     assert apart.partitions.load.voter.ravel().tolist() == [1.0, 2.0, 3.0, 4.0, 1.0]
 
 
 def test_a_cluster_without_leaders_stays_without():
     c = small(leader=[-1] * 4)
-    made = changed(c, ek.Changes(partitions={"load": [[1.0]], "replicas": 1}))
+    made = c.apply(ek.Changes(partitions={"load": [[1.0]], "replicas": 1}))
     assert made.placement.leader.tolist() == [-1] * 5
 
 
@@ -120,7 +118,7 @@ def test_everything_wrong_is_told_at_once_and_nothing_has_happened():
 def test_rules_and_loads_are_those_of_replace():
     c = small()
     given = {"rules": [ek.Rule(spread={"zone": 1})], "load": [[2.0]] * 4}
-    ours, theirs = changed(c, ek.Changes(**given)), c.replace(**given)
+    ours, theirs = c.apply(ek.Changes(**given)), c.replace(**given)
     assert ours.rules == theirs.rules
     assert np.array_equal(ours.partitions.load.voter, theirs.partitions.load.voter)
     assert np.array_equal(ours.partitions.rule, theirs.partitions.rule)
@@ -204,3 +202,77 @@ def test_tables_may_be_told_of_some_rows():
         ek.Session(cluster).apply(ek.Changes(load={"p9": [1, 1], "p1": [1]}, capacity={0: [-1, 1]}))
     paths = [fault.path for fault in wrong.value.faults]
     assert any("'p9'" in path for path in paths) and any("'p1'" in path for path in paths)
+
+
+def test_loads_grow_by_dimension_by_group_and_by_partition():
+    cluster = ruled().replace(group=["x", "y"] * 3)
+    was = cluster.partitions.load.voter
+    for factor, by in (
+        (2.0, np.full((6, 2), 2.0)), ({"d1": 3.0}, [[1.0, 3.0]] * 6),
+        ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [[p + 1.0] * 2 for p in range(6)]),
+        ({"group=x": 4.0, "d0": 2.0, "p1": {"d1": 0.5}},
+         [[4, 4], [1, 0.5], [4, 4], [2, 1], [4, 4], [2, 1]]),
+    ):  # fmt: skip
+        made = cluster.apply(ek.Changes(load_factor=factor))
+        assert np.array_equal(made.partitions.load.voter, was * np.array(by))
+        assert made.partitions.load.leader is made.partitions.load.voter
+    for wrong, path in (
+        (-1.0, "load_factor"), ("much", "load_factor"), ([1.0], "load_factor"),
+        ({"gpu": 2.0}, "load_factor['gpu']"), ({"p1": {"gpu": 2.0}}, "load_factor['p1']['gpu']"),
+        ({"d0": np.nan}, "load_factor['d0']"),
+    ):  # fmt: skip
+        assert paths(cluster, load_factor=wrong) == [path]
+
+
+def test_wanted_numbers_and_rules_may_be_of_some_partitions():
+    cluster = small(rules=[ek.Rule(), ek.Rule(spread={"zone": 2})], rule=[0] * 4, spread=None)
+    made = cluster.apply(ek.Changes(replicas={"group=x": 3, "b": 1}, rule={"c": 1, 3: 1}))
+    assert made.partitions.replicas.tolist() == [3, 1, 3, 2]
+    assert made.partitions.voters.tolist() == [3, 1, 3, 2]
+    assert made.partitions.rule.tolist() == [0, 0, 1, 1]
+    assert cluster.apply(ek.Changes(replicas=1)).partitions.replicas.tolist() == [1] * 4
+    assert paths(cluster, replicas={"q": 1}) == ["replicas['q'][0]"]
+    assert paths(cluster, replicas={"a": -1}) == ["replicas[0]"]
+
+
+def test_nodes_that_join_may_be_like_others():
+    cluster = ruled()
+    made = cluster.add_nodes(names=["x", "y"], like=["n0", "n4"])
+    assert np.array_equal(made.nodes.capacity[5:], cluster.nodes.capacity[[0, 4]])
+    assert made.nodes.tags["ssd"].tolist()[5:] == [True, True]
+    assert made.topology.domain[0, 5:].tolist() == cluster.topology.domain[0, [0, 4]].tolist()
+    assert made.nodes.stands_for.tolist()[5:] == [-1, -1]
+    own = ek.Changes(nodes={"like": "n0", "names": ["x"], "capacity": [[1.0, 2.0]],
+                            "domains": {"zone": ["d"]}})  # fmt: skip
+    one = cluster.apply(own)
+    assert one.nodes.capacity[5].tolist() == [1.0, 2.0]
+    assert one.topology.domain_name(0, one.topology.domain[0, 5]) == "d"
+    near = cluster.replace(tier_distance=np.arange(25.0).reshape(5, 5))
+    assert near.add_nodes(like=3).topology.tier_distance[5].tolist() == [15, 16, 17, 18, 19, 18]
+    for nodes, path in (
+        ({"like": "nobody"}, "nodes.like[0]"), ({"names": ["x"]}, "nodes.capacity"),
+        ({"like": [0, 1], "names": [*"xyz"]}, "nodes.like"),
+        ({"like": 0, "domains": 3}, "nodes.domains"),
+    ):  # fmt: skip
+        assert paths(cluster, nodes=nodes) == [path]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({}, "as it is"), ({"name": "Monday", "down": "n0"}, "Monday"),
+        ({"down": ["n0", 1], "up": "zone=a"}, "down n0, #1; up zone=a"),
+        ({"down": [True, False]}, "down some"),
+        ({"load_factor": [1.0, 2.0]}, "load of each partition"),
+        ({"load_factor": {"cpu": 1.5, "group=x": {"cpu": 2.0}}}, "cpu x 1.5; load of group=x"),
+        ({"leader_load": [[1.0]], "remove_nodes": 3}, "remove nodes #3; new leader load"),
+    ],
+)  # fmt: skip
+def test_changes_describe_themselves(given, text):
+    assert ek.Changes(**given).describe() == text
+
+
+def test_nothing_but_changes_is_applied():
+    with pytest.raises(ek.InvalidInput, match=r"must be evenkeel\.Changes"):
+        small().apply({"down": "n0"})
+    assert paths(small(), name=3, drain="n0") == ["name"]

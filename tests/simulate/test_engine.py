@@ -17,7 +17,7 @@ from evenkeel.simulate.engine.conformance import KINDS, Conformance
 from evenkeel.simulate.engine.history import thrash_percent
 from evenkeel.simulate.engine.stage import Gossip
 from evenkeel.simulate.engine.world import World
-from evenkeel.simulate.events.catalogue import (
+from evenkeel.simulate.events import (
     LoadBecomes,
     NodesBack,
     NodesBecome,

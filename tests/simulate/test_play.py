@@ -258,7 +258,7 @@ def test_faults_of_events_and_arguments_are_reported_together():
     paths = {fault.path for fault in error.value.faults}
     wanted = {
         "events[0].nodes[0]", "events[1].at", "events[1].suspect_for", "events[2].like[0]",
-        "events[3].domains", "events[3].capacity", "events[4].tier", "events[5].domain",
+        "events[3].domains['row']", "events[3].capacity", "events[4].tier", "events[5].domain",
         "events[6].tier", "events[6].batch", "events[6].away", "events[7].factors[1]",
         "events[8].factors", "events[9].partitions[0]", "events[9].factor",
         "events[10].dimensions[0]", "events[11].every", "events[11].deviation", "events[11].pull",

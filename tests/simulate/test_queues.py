@@ -20,7 +20,7 @@ from evenkeel.simulate.controllers.range_by_range import (
 )
 from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import World
-from evenkeel.simulate.events.catalogue import NodesBecome, Rewrite
+from evenkeel.simulate.events import NodesBecome, Rewrite
 from evenkeel.simulate.scenarios.layouts import Ranges
 from evenkeel.systems.deciders import Decider, Decision
 from tests.support.simulated import ONE_SECOND, scenario

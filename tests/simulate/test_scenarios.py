@@ -6,7 +6,7 @@ import pytest
 import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.simulate import SCENARIOS, Health
-from evenkeel.simulate.events.catalogue import LoadBecomes, NodesBecome, NodesDown, RollingUpgrade
+from evenkeel.simulate.events import LoadBecomes, NodesBecome, NodesDown, RollingUpgrade
 from evenkeel.simulate.run import verdicts_of
 from evenkeel.simulate.scenarios.layouts import Ranges, Stores
 from tests.support.effort import mostly_long

@@ -24,7 +24,7 @@ from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.job import Failure
-from evenkeel.studies.what_if import Change, changed
+from evenkeel.studies.scenario import changed
 from evenkeel.studies.workers import Shared
 from tests.support.clusters import assert_equal, clusters
 from tests.support.effort import share_of_examples
@@ -107,10 +107,9 @@ def test_what_scenarios_share_is_as_if_each_stood_alone(rule):
         rules=[rule],
         rule=0,
     )
-    nobody, zone = np.zeros(0, np.int32), np.arange(3, 6, dtype=np.int32)
-    double = np.full((1, 2), 2.0)
-    changes = [Change("now", nobody, nobody), Change("lost", zone, nobody)]
-    changes += [Change("busy", nobody, nobody, double), Change("both", zone[:1], nobody, double)]
+    zone, double = np.arange(3, 6, dtype=np.int32), {"d0": 2.0, "d1": 2.0}
+    changes = [ek.Changes(), ek.Changes(down=zone)]
+    changes += [ek.Changes(load_factor=double), ek.Changes(down=zone[:1], load_factor=double)]
     for change in changes * 2:
         shared, alone = changed(cluster, change), stripped(changed(stripped(cluster), change))
         assert audit(shared, shared.placement).counts == audit(alone, alone.placement).counts
@@ -158,7 +157,7 @@ def test_threads_agree_on_any_cluster_which_stays_as_it_was(cluster, data):
     lost = data.draw(mine) if len(cluster.nodes) else []
     factor = data.draw(st.sampled_from([0.0, 0.5, 1.0, 1.25]))
     before = copy.deepcopy(cluster)
-    scenarios = ["node", ek.WhatIf("mine", lost=lost, load=factor)]
+    scenarios = ["node", ek.Changes(name="mine", down=lost, load_factor=factor)]
     alone = ek.sweep(cluster, scenarios, work_limit=20_000)
     with ThreadPoolExecutor(2) as threads:
         assert_same(ek.sweep(cluster, scenarios, threads, work_limit=20_000), alone)
@@ -200,17 +199,17 @@ def test_a_scenario_that_loses_partitions_says_which():
         partition_names=["a", "b", "c", "d"],
         min_active=2,
     )
-    found = ek.sweep(cluster, [ek.WhatIf("two", lost=[0, 1]), ek.WhatIf("three", lost=[0, 1, 2])])
-    assert found.lost_partitions("two") == ()
-    assert found.lost_partitions("three") == ("a",)
+    found = ek.sweep(cluster, [*(ek.Changes(name=f"{n}", down=range(n)) for n in (2, 3))])
+    assert found.lost_partitions("2") == ()
+    assert found.lost_partitions("3") == ("a",)
     assert found.lost.tolist() == [[0, 0], [1, 1]]
-    assert found.scenario("two").before.without_quorum.tolist() == [0, 1]
+    assert found.scenario("2").before.without_quorum.tolist() == [0, 1]
     assert found.without_quorum[:, 0].tolist() == [2, 3]
     assert found.under_min_active[:, 0].tolist() == [2, 3]
     # three replicas on two nodes: one short, but in no danger any more
     assert found.fits.tolist() == [True, False]
     assert found.under_min_active[:, 1].tolist() == [0, 0]
-    assert found.worst()[0].scenario == "three"
+    assert found.worst()[0].scenario == "3"
     with pytest.raises(ek.InvalidInput, match="four"):
         found.scenario("four")
 
@@ -228,7 +227,7 @@ def test_levels_stand_for_the_loss_of_each_of_their_domains():
     assert each["zone"].names == ("zone a", "zone b", "zone c")
     assert each["rack"].names == ("rack a/r1", "rack a/r2", "rack b/r1")
     assert each["rack pairs"].names[0] == "rack a/r1 + a/r2"
-    lost = {change.name: change.lost.tolist() for one in each.values() for change in one.changes}
+    lost = {change.name: change.down.tolist() for one in each.values() for change in one.changes}
     assert lost["zone b"] == [2, 3]
     assert lost["zone c"] == [4]
     assert lost["rack a/r2 + b/r1"] == [1, 2, 3]
@@ -249,14 +248,16 @@ def test_nodes_come_back_and_loads_change():
     found = ek.sweep(
         cluster,
         [
-            ek.WhatIf(back=["+new"]),
-            ek.WhatIf(load={"cpu": 1.5}),
-            ek.WhatIf("grown", load=2.0, back=[2]),
-            ek.WhatIf("one grows", load=[3.0, 1.0, 1.0, 1.0, 1.0, 1.0], lost=["node=n1"]),
+            ek.Changes(up=["+new"]),
+            ek.Changes(load_factor={"cpu": 1.5}),
+            ek.Changes(name="grown", load_factor=2.0, up=[2]),
+            ek.Changes(
+                name="one grows", load_factor=[3.0, 1.0, 1.0, 1.0, 1.0, 1.0], down=["node=n1"]
+            ),
         ],
         goals=ek.Goals(level=0.0),
     )
-    assert found.names[:2] == ("back +new", "cpu x 1.5")
+    assert found.names[:2] == ("up +new", "cpu x 1.5")
     assert found.moves.tolist()[:3] == [2, 0, 2]
     assert found.fits.tolist() == [True, False, True, False]
     assert found.fullest.tolist()[:3] == [[0.5, 0.25], [1.125, 0.375], [1.0, 0.5]]
@@ -270,13 +271,13 @@ def test_every_problem_is_reported_together(cluster):
             cluster,
             [
                 "shelf",
-                ek.WhatIf("a", lost=["n99", 77, "zone=z"], back=[True, 2.0]),
-                ek.WhatIf("b", lost=["n1"], back=["n1"], load={"gpu": 2.0}),
-                ek.WhatIf("c", load=-1.0),
-                ek.WhatIf("d", load=[1.0, 2.0]),
-                ek.WhatIf("e", load=1e308),
-                ek.WhatIf("same"),
-                ek.WhatIf("same"),
+                ek.Changes(name="a", down=["n99", 77, "zone=z"], up=[True, 2.0]),
+                ek.Changes(name="b", down=["n1"], up=["n1"], load_factor={"gpu": 2.0}),
+                ek.Changes(name="c", load_factor=-1.0),
+                ek.Changes(name="d", load_factor=[1.0, 2.0]),
+                ek.Changes(name="e", load_factor=1e308),
+                ek.Changes(name="same"),
+                ek.Changes(name="same"),
                 7,
             ],
             executor="threads",
@@ -284,12 +285,30 @@ def test_every_problem_is_reported_together(cluster):
             callback=3,
         )
     assert [fault.path for fault in error.value.faults] == [
-        "scenarios[0]", "scenarios[1].lost[0]", "scenarios[1].lost[1]", "scenarios[1].lost[2]",
-        "scenarios[1].back[0]", "scenarios[1].back[1]", "scenarios[2].back", "scenarios[2].load",
-        "scenarios[3].load",
-        "scenarios[4].load", "scenarios[5].load", "scenarios[8]", "scenarios", "executor",
+        "scenarios[0]", "scenarios[1].down[0]", "scenarios[1].down[1]", "scenarios[1].down[2]",
+        "scenarios[1].up[0]", "scenarios[1].up[1]", "scenarios[2].up",
+        "scenarios[2].load_factor['gpu']", "scenarios[3].load_factor", "scenarios[4].load_factor",
+        "scenarios[5].load_factor", "scenarios[8]", "scenarios", "executor",
         "callback", "seed",
     ]  # fmt: skip
+
+
+def test_a_scenario_may_be_any_change_that_keeps_the_partitions():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[4.0]] * 3, load=[[1.0]] * 6, placement=[[0], [0], [0], [1], [1], [2]]
+    )
+    found = ek.sweep(
+        cluster,
+        [ek.Changes(nodes={"like": 0}, drain="n0"), ek.Changes(capacity={"n0": [2.0]}),
+         ek.Changes(drain="n1", pin="p3", name="pinned")],
+        goals=ek.Goals(level=None),
+    )  # fmt: skip
+    assert found.names == ("drain n0; new nodes", "new capacity", "pinned")
+    assert found.moves.tolist() == [3, 1, 1]
+    with pytest.raises(ek.InvalidInput) as error:
+        ek.sweep(cluster, [ek.Changes(drop="p0"), ek.Changes(partitions={"load": [[1.0]]})])
+    paths = [fault.path for fault in error.value.faults]
+    assert paths == ["scenarios[0].drop", "scenarios[1].partitions"]
 
 
 def test_nothing_but_a_cluster_is_swept():
@@ -305,7 +324,7 @@ def test_no_scenarios_are_no_rows(cluster):
 
 
 def test_even_the_loss_of_all_nodes_has_a_result(cluster):
-    found = ek.sweep(cluster, ek.WhatIf("all", lost=range(30)))
+    found = ek.sweep(cluster, ek.Changes(name="all", down=range(30)))
     assert found.status == ("infeasible",)
     assert found.lost.tolist() == [[600, 600]]
 
@@ -535,7 +554,7 @@ def test_scenarios_and_results_travel_as_they_are(swept):
     assert travelled.results[0].before.lost.dtype == np.int32
     assert not travelled.results[0].level.flags.writeable
     for ours, theirs in zip(travelled.changes, swept.changes, strict=True):
-        assert np.array_equal(ours.lost, theirs.lost) and ours.lost.dtype == theirs.lost.dtype
-    loads = Change("Monday", np.zeros(0, np.int32), np.array([3], np.int32), np.full((4, 1), 2.0))
-    again = pickle.loads(pickle.dumps(loads))
-    assert again.back.tolist() == [3] and np.array_equal(again.factor, loads.factor)
+        assert np.array_equal(ours.down, theirs.down) and ours.down.dtype == theirs.down.dtype
+    monday = ek.Changes(name="Monday", up=[3], load_factor=2.0)
+    again = pickle.loads(pickle.dumps(monday))
+    assert again.named == {"up", "load_factor"} and again.describe() == "Monday"

@@ -31,7 +31,7 @@ def found():
         capacity=[[9.0]] * 6, load=[[1.0]] * 9, placement=[[n % 6, (n + 2) % 6] for n in range(9)],
         domains={"zone": [*"aabbcc"]}, bytes="d0",
     )  # fmt: skip
-    asked = ["zone", "zone pairs", ek.WhatIf("nothing")]
+    asked = ["zone", "zone pairs", ek.Changes(name="nothing")]
     return ek.sweep(cluster, asked, recovery=ek.Throttle(node_in=1))
 
 

@@ -6,18 +6,17 @@ Apache Helix, ``InstanceConstants.InstanceOperation``.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.assignment import TOP, Assignment
+from evenkeel.model.changes import Changes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
-from evenkeel.model.reading.arrays import as_array, read_only
+from evenkeel.model.reading.arrays import as_array
 from evenkeel.model.runtime.memoize import memoize
 
 
@@ -42,20 +41,15 @@ class Operation(Enum):
     """Unknown: everything on it is dropped."""
 
 
-FLAGS = {
-    # alive, accepts, keeps, leads, gone; of a node that is online, and of one that is not
-    (Operation.ENABLE, True): (True, True, True, True, False),
-    (Operation.ENABLE, False): (False, False, False, False, False),
-    (Operation.DISABLE, True): (False, False, False, False, False),
-    (Operation.DISABLE, False): (False, False, False, False, False),
-    (Operation.EVACUATE, True): (True, False, False, False, False),
-    (Operation.EVACUATE, False): (False, False, False, False, True),
-    (Operation.SWAP_IN, True): (True, False, False, False, False),
-    (Operation.SWAP_IN, False): (False, False, False, False, True),
-    (Operation.UNKNOWN, True): (False, False, False, False, True),
-    (Operation.UNKNOWN, False): (False, False, False, False, True),
+STATES_OF = {
+    # of a node that is online, and of one that is not
+    Operation.ENABLE: ("up", "down"),
+    Operation.DISABLE: ("down", "down"),
+    Operation.EVACUATE: ("drain", "gone"),
+    Operation.SWAP_IN: ("drain", "gone"),
+    Operation.UNKNOWN: ("gone", "gone"),
 }
-"""A node that is no longer assignable and not there either has nothing to be waited for: gone."""
+"""States by operation: a node that is not assignable and not there is not waited for: gone."""
 
 
 def with_operations(
@@ -108,13 +102,12 @@ def with_operations(
                 f"operations[{i}]", read[-1].value, "needs stands_for: the node that it replaces"
             )
     faults.raise_if_any()
-    spelled = [FLAGS[one, bool(is_there)] for one, is_there in zip(read, there, strict=True)]
-    table = np.array(spelled, np.bool_).reshape(len(nodes), 5).T
-    flags: dict[str, Any] = {
-        name: read_only(np.ascontiguousarray(column))
-        for name, column in zip(("alive", "accepts", "keeps", "leads", "gone"), table, strict=True)
-    }
-    return replace(cluster, nodes=replace(nodes, **flags))
+    states = [STATES_OF[one][0 if up else 1] for one, up in zip(read, there, strict=True)]
+    down, drain, gone = (
+        np.array([one == state for one in states], bool) for state in ("down", "drain", "gone")
+    )
+    all_up = cluster.up(np.ones(len(nodes), bool))
+    return all_up.apply(Changes(down=down, drain=drain, gone=gone))
 
 
 def successors(nodes: Nodes) -> NDArray[np.int32] | None:

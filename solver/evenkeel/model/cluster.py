@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenkeel.model.changes import Changeable, parts_of
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.arguments import Arguments, Group, Labels, Node
-from evenkeel.model.intake.changes import Changeable, added, chosen_nodes, without_nodes
 from evenkeel.model.intake.consistency import check_consistent, vouch_for
 from evenkeel.model.intake.parts import read_changes, read_parts
 from evenkeel.model.nodes import Nodes
@@ -19,7 +19,6 @@ from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.frames import Frame
 from evenkeel.model.reading.keywords import check_keywords, known_arguments
-from evenkeel.model.reading.selection import Which
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.shown import Shown
 from evenkeel.model.topology import Topology
@@ -243,10 +242,7 @@ class Cluster(Changeable, Shown):
         return Cluster(**parts)
 
     def __post_init__(self) -> None:
-        check_consistent(self._parts())
-
-    def _parts(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        check_consistent(parts_of(self))
 
     def replace(self, **changes: Unpack[Arguments]) -> Self:
         """Return a cluster with some arguments of ``from_arrays`` changed.
@@ -283,104 +279,7 @@ class Cluster(Changeable, Shown):
         faults = FaultList()
         check_keywords(faults, given, Arguments.__annotations__)
         given = {name: one for name, one in given.items() if name in Arguments.__annotations__}
-        parts = read_changes(faults, given, self._parts())
-        faults.raise_if_any()
-        vouch_for(parts)
-        return replace(self, **parts)
-
-    @known_arguments
-    def add_nodes(
-        self,
-        capacity: ArrayLike,
-        *,
-        names: Sequence[str] | None = None,
-        domains: Mapping[str, Labels] | None = None,
-        tags: Mapping[str, ArrayLike] | None = None,
-        attributes: Mapping[str, Labels] | None = None,
-        watermark: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
-        lead_weight: ArrayLike | None = None,
-        max_replicas: ArrayLike | None = None,
-        stands_for: ArrayLike | None = None,
-    ) -> Cluster:
-        """Return a cluster with more nodes after those it has, empty and up by default.
-
-        Parameters
-        ----------
-        capacity : array_like of float64, shape (n, D)
-            Hard limit of each new node.
-        names : sequence of str, optional
-            Counted on where the cluster's own names are counted.
-        domains : mapping of str to array_like, shape (n,), optional
-            Label of each new node per tier of the cluster; labels may be new. None in tiers left
-            out, which may not be those that rules limit and in which every node has a domain:
-            nodes outside of these would escape the limits.
-        tags, attributes : mapping of str to array_like, shape (n,), optional
-            As ``from_arrays`` takes them; a new node carries no tag that is left out.
-        watermark, weight, lead_weight, max_replicas, stands_for : array_like, optional
-            As ``from_arrays`` takes them, for the new nodes.
-
-        Returns
-        -------
-        Cluster
-            Validated.
-
-        Raises
-        ------
-        InvalidInput
-            Naming every problem, with its path and value.
-
-        Examples
-        --------
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(
-        ...     capacity=[[9.0]] * 2, load=[[1.0]] * 4, domains={"zone": ["a", "b"]}, replicas=1)
-        >>> c.add_nodes([[9.0]], domains={"zone": ["c"]}).nodes.names[2]
-        'n2'
-        """
-        given = {
-            "capacity": capacity, "node_names": names, "domains": domains, "tags": tags,
-            "attributes": attributes, "watermark": watermark, "weight": weight,
-            "lead_weight": lead_weight, "max_replicas": max_replicas, "stands_for": stands_for,
-        }  # fmt: skip
-        faults = FaultList()
-        parts = added(faults, self._parts(), given)
-        faults.raise_if_any()
-        vouch_for(parts)
-        return replace(self, **parts)
-
-    def remove_nodes(self, *which: Which) -> Cluster:
-        """Return a cluster without some nodes.
-
-        What stood on them stands nowhere, and is missing where it is wanted. Nodes that are only
-        dead, or gone for good, and must stay in the cluster, are ``down`` or ``gone``.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated; those that are left keep their order and their names.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-
-        Examples
-        --------
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(
-        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0], [2]])
-        >>> fewer = c.remove_nodes("n0")
-        >>> list(fewer.nodes.names), fewer.placement.node.tolist()
-        (['n1', 'n2'], [-1, 1])
-        """
-        faults = FaultList()
-        parts = without_nodes(self._parts(), chosen_nodes(faults, self, "remove_nodes", which))
+        parts = read_changes(faults, given, parts_of(self))
         faults.raise_if_any()
         vouch_for(parts)
         return replace(self, **parts)

@@ -1,20 +1,16 @@
 """Added nodes that resemble nodes of a cluster."""
 
-from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenkeel.model.changes import joined, parts_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
-from evenkeel.model.intake.changes import joined
 from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.names import Names
-
-COLUMNS = ("watermark", "weight", "lead_weight", "max_replicas")
-"""What a node has beside its capacity, and passes on."""
 
 MOST = 1_000_000
 
@@ -45,20 +41,8 @@ def more_alike(cluster: Cluster, count: int) -> Cluster:
     own = [_one_each(topology.label[row]) for row in range(len(topology.tiers))]
     shared = [topology.domain[row] for row in range(len(topology.tiers)) if not own[row]]
     like = _templates(accepting, shared, count)
-    given: dict[str, Any] = {name: getattr(nodes, name)[like] for name in COLUMNS}
-    given["tags"] = {tag: mask[like] for tag, mask in nodes.tags.items()}
-    given["domains"] = {
-        tier: [
-            names[i] if own[row] else _text(topology.label[row, n], topology.label_names[row])
-            for i, n in enumerate(like)
-        ]
-        for row, tier in enumerate(topology.tiers)
-    }
-    given["attributes"] = {
-        key: [_text(codes[n], meaning) for n in like]
-        for key, (codes, meaning) in nodes.attributes.items()
-    }
-    return cluster.add_nodes(nodes.capacity[like], names=names, **given)
+    hosts = {tier: names for row, tier in enumerate(topology.tiers) if own[row]}
+    return cluster.add_nodes(names=names, like=like, domains=hosts)
 
 
 def with_unknown_domains(cluster: Cluster, capacity: ArrayLike, **given: Any) -> Cluster:
@@ -67,8 +51,7 @@ def with_unknown_domains(cluster: Cluster, capacity: ArrayLike, **given: Any) ->
     For nodes that others have described, or that stand for many: what a person adds has domains.
     """
     faults = FaultList()
-    parts = {one.name: getattr(cluster, one.name) for one in fields(cluster)}
-    made = joined(faults, parts, {"capacity": capacity, **given})
+    made = joined(faults, parts_of(cluster), {"capacity": capacity, **given})
     faults.raise_if_any()
     vouch_for(made)
     return replace(cluster, **made)
@@ -82,10 +65,6 @@ def _names(known: Names, count: int) -> list[str]:
     prefix = "n" if known.counted else "new"
     free = (name for i in range(len(known) + count) if (name := f"{prefix}{i}") not in known)
     return [next(free) for _ in range(count)]
-
-
-def _text(code: np.integer, meaning: Sequence[str]) -> str | None:
-    return meaning[int(code)] if code >= 0 else None
 
 
 def _one_each(label: NDArray[np.int32]) -> bool:

@@ -23,15 +23,16 @@ from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, MethodName, find
 from evenkeel.methods.run import checked
 from evenkeel.methods.shared.stopping import LIMITS_REACHED, Callback, Progress, Watch
+from evenkeel.model.changes import ARGUMENTS, STATES, Changes, listed
 from evenkeel.model.cluster import Cluster, require_cluster
-from evenkeel.model.errors import Fault, InvalidInput
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
+from evenkeel.model.reading.selection import find_nodes
 from evenkeel.result import Result
-from evenkeel.session.changes import COLUMNS, Changes, changed, lost_nodes, with_lost
 from evenkeel.solving import Stopwatch, log_solved, solve
 from evenkeel.verdict import (
     FEWEST_MOVES,
@@ -187,18 +188,18 @@ class Session:
             raise InvalidInput([Fault("changes", kind, "must be evenkeel.Changes")])
         with self._changing:
             held, more, named = self._held, np.zeros(0, np.int32), changes.named
-            apart = "down" in named and named <= {"down", *COLUMNS}
+            apart = "down" in named and named <= {"down", "load_factor", *ARGUMENTS}
             if apart:
-                try:
-                    more = lost_nodes(held.cluster, changes)
-                except InvalidInput:
-                    changed(self.cluster, changes)  # for all that is wrong
-                    raise
+                faults, at = FaultList(), held.cluster
+                more = find_nodes(faults, "down", at.nodes, at.topology, listed(changes.down))
+                if faults:
+                    self.cluster.apply(changes)  # for all that is wrong
+                    faults.raise_if_any()
             if named == {"down"}:
                 more = np.union1d(self._lost, more).astype(np.int32)
             elif named:
                 rest = replace(changes, down=()) if apart else changes
-                held = held.changed(changed(self.cluster, rest))
+                held = held.changed(self.cluster.apply(rest))
             else:
                 return self
             self._held, self._lost, self._now = held, more, None
@@ -309,10 +310,13 @@ def _without(cluster: Cluster, lost: NDArray[np.int32]) -> Cluster:
     """Return a cluster of which some nodes are dead; all that is counted by rows is shared."""
     if len(lost) == 0:
         return cluster
-    flag = np.zeros(len(cluster.nodes), bool)
-    flag[lost] = True
+    stays = np.ones(len(cluster.nodes), bool)
+    stays[lost] = False
     placement = copy.copy(cluster.placement)
-    nodes = with_lost(cluster.nodes, read_only(flag))
+    flags: dict[str, Any] = {
+        name: read_only(getattr(cluster.nodes, name) & stays) for name in STATES["down"]
+    }
+    nodes = replace(cluster.nodes, **flags)
     parts = {**cluster.__dict__, "nodes": nodes, "placement": placement}
     vouch_for(parts)
     return replace(cluster, nodes=nodes, placement=placement)

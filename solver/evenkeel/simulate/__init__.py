@@ -13,7 +13,7 @@ from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import Change, Health
-from evenkeel.simulate.events.catalogue import (
+from evenkeel.simulate.events import (
     DomainLost,
     Event,
     Growth,

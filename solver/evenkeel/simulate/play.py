@@ -19,8 +19,7 @@ from evenkeel.simulate.controllers.plan import planned
 from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.history import History
 from evenkeel.simulate.engine.stage import Controller, Stage
-from evenkeel.simulate.events.event import Event, above_zero
-from evenkeel.simulate.events.nodes import bound
+from evenkeel.simulate.events import Event, above_zero, bound
 from evenkeel.simulate.scenarios.scenario import Scenario
 from evenkeel.systems.helix.options import Waged
 
@@ -48,7 +47,7 @@ def play(
     cluster : Cluster
         The beginning; it is not changed.
     events : sequence of Event, optional
-        What happens, in any order, of ``evenkeel.simulate.events.catalogue``.
+        What happens, in any order, of ``evenkeel.simulate.events``.
     method : str, Pipeline, Plan, Controller or callable, optional
         Who decides. The name of a method, which solves the whole cluster after every event, what it
         reads of the cluster's payload brought up to date; a ``Pipeline`` of

@@ -1,31 +1,49 @@
 """One scenario: what it does to a cluster, and what repairs it."""
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
+from itertools import combinations, takewhile
 from typing import NamedTuple, TypedDict
 
 import numpy as np
 
+from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.levelness import share_of_fair
 from evenkeel.measure.survival import Survival, survival
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.contract import LossSeries
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import MethodName
+from evenkeel.model.changes import Changes, changed_parts, listed, parts_of
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.selection import find_nodes
+from evenkeel.model.topology import NODE_TIER
 from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle
 from evenkeel.result import Result
-from evenkeel.session.changes import Changes
 from evenkeel.session.session import HeldCluster, session_on
 from evenkeel.solving import solve
 from evenkeel.studies.scenario_result import NO_PARTITIONS, ScenarioResult
-from evenkeel.studies.what_if import Change, changed
 from evenkeel.verdict import FEWEST_MOVES, GOALS_MET
+
+PAIRS = " pairs"
+"""What follows the name of a tier to lose two of its domains at once."""
+
+COUNTED_ONCE = ("slots", "owner", "leader_replica", "leader_node")
+"""What a placement counts when it is first asked, whatever the state of the nodes."""
+
+STANDING_ONCE = ("node_row", "replicas", "leaders", "loads")
+"""What is counted by node, whatever the state of the nodes."""
+
+COMPARED = ("drop", "partitions")
+"""Changes that no scenario may make: partitions are compared with those of the cluster."""
 
 NO_BUDGETS = (None, Limits())
 """What ``limits`` are where none are to be kept."""
@@ -61,20 +79,91 @@ class Study(NamedTuple):
     protocol: str | Protocol = "plain"
 
 
-def is_loss(asked: Asked, change: Change) -> bool:
+def read_scenarios(
+    faults: FaultList, cluster: Cluster, scenarios: str | Changes | Sequence[str | Changes]
+) -> list[Changes]:
+    """Return what happens in each scenario, with a name; nodes that are lost are numbers."""
+    if isinstance(scenarios, str | Changes):
+        scenarios = [scenarios]
+    found: list[Changes] = []
+    for i, one in enumerate(items_of(faults, "scenarios", scenarios)):
+        path = f"scenarios[{i}]"
+        if isinstance(one, str):
+            found += _losses(faults, path, cluster, one)
+        elif isinstance(one, Changes):
+            found.append(_scenario(faults, path, cluster, one))
+        else:
+            faults.add(path, one, "must be evenkeel.Changes, or the name of a tier")
+    seen: set[str] = set()
+    for change in found:
+        if change.name in seen:
+            faults.add("scenarios", change.name, "is the name of two scenarios")
+        seen.add(change.name)
+    return found
+
+
+def _scenario(faults: FaultList, path: str, cluster: Cluster, given: Changes) -> Changes:
+    """Return a scenario with its name; note what is wrong with it."""
+    inside, named, down = FaultList(), given.named, given.down
+    for name in sorted(named.intersection(COMPARED)):
+        inside.add(name, getattr(given, name), "is not for a scenario: partitions are compared")
+    if named == {"down"} and isinstance(given.name, str):
+        down = find_nodes(inside, "down", cluster.nodes, cluster.topology, listed(given.down))
+    else:
+        changed_parts(inside, parts_of(cluster), given)
+    for one in inside.faults:
+        faults.add(f"{path}.{one.path}", one.value, one.message)
+    return replace(given, name=path) if inside else replace(given, name=given.describe(), down=down)
+
+
+def _losses(faults: FaultList, path: str, cluster: Cluster, text: str) -> Iterator[Changes]:
+    """Yield losses of each domain of a tier, or of every two, without those that hold nothing."""
+    topology = cluster.topology
+    tiers = dict.fromkeys([*topology.tiers, NODE_TIER])
+    tier = text if text in tiers else text.removesuffix(PAIRS)
+    if tier not in tiers:
+        faults.add(path, text, f"unknown tier; tiers, alone or with 'pairs', are {[*tiers]}")
+        return
+    row = topology.tier_index(tier)
+    domain = np.where(cluster.nodes.carries, topology.domain_with_nodes[row], -1)
+    names = cluster.nodes.names
+    order = np.argsort(domain, kind="stable").astype(np.int32)
+    found, start = np.unique(domain[order], return_index=True)
+    members = {
+        names[d] if row == len(topology) else topology.domain_name(row, d): held
+        for d, held in zip(found.tolist(), np.split(order, start)[1:], strict=True)
+        if d >= 0
+    }
+    for several in combinations(members, 1 if tier == text else 2):
+        lost = np.concatenate([members[one] for one in several])
+        yield Changes(name=f"{tier} {' + '.join(several)}", down=lost)
+
+
+def changed(cluster: Cluster, change: Changes) -> Cluster:
+    """Return the cluster that would be; what is counted whatever changes is counted once."""
+    for name in COUNTED_ONCE:
+        getattr(cluster.placement, name)
+    standing = PlacementCounts.of(cluster, cluster.placement)
+    for name in STANDING_ONCE:
+        getattr(standing, name)
+    broken_limits(standing)
+    # a placement also keeps what was counted of it for one cluster, so that each needs its own
+    return cluster.with_placement(copy.copy(cluster.placement)).apply(change)
+
+
+def is_loss(asked: Asked, change: Changes) -> bool:
     """Whether nothing happens but that nodes are lost, and no budget is to be kept."""
-    alone = len(change.lost) > 0 and len(change.back) == 0 and change.factor is None
-    return alone and asked.get("limits") in NO_BUDGETS
+    return asked.get("limits") in NO_BUDGETS and change.named == {"down"}
 
 
-def repaired(held: HeldCluster, method: MethodName, asked: Asked, change: Change) -> Result:
+def repaired(held: HeldCluster, method: MethodName, asked: Asked, change: Changes) -> Result:
     """Return what the method makes of a changed cluster; losses alone are the session's."""
     if is_loss(asked, change):
-        return session_on(held).apply(Changes(down=change.lost)).solve(method, **asked)
+        return session_on(held).apply(change).solve(method, **asked)
     return solve(changed(held.cluster, change), method, **asked)
 
 
-def result_of(study: Study, change: Change) -> ScenarioResult:
+def result_of(study: Study, change: Changes) -> ScenarioResult:
     """Play one scenario that ``loss_results`` has no answer to."""
     if study.recovery is None:
         result = solve(changed(study.held.cluster, change), study.method, **study.asked)
@@ -83,7 +172,7 @@ def result_of(study: Study, change: Change) -> ScenarioResult:
     return _result_of(study, result)
 
 
-def result_now(study: Study, changes: Sequence[Change]) -> ScenarioResult:
+def result_now(study: Study, changes: Sequence[Changes]) -> ScenarioResult:
     """Tell of the cluster as it is, before any of ``changes``.
 
     Where some of them are losses, what those are played on is compiled first: by it a cluster in
@@ -120,18 +209,20 @@ def _result_of(study: Study, result: Result) -> ScenarioResult:
     )
 
 
-def loss_results(study: Study, changes: Sequence[Change]) -> list[ScenarioResult | None]:
+def loss_results(study: Study, changes: Sequence[Changes]) -> list[ScenarioResult | None]:
     """Play the first scenarios, one at least, that do no more than lose nodes, all in one go.
 
     None stands for what takes a search, or is no loss.
     """
-    losses: list[Change] = []
+    losses: list[Changes] = []
     if study.recovery is None:
         losses = [*takewhile(partial(is_loss, study.asked), changes)]
     if not losses:
         return [None]
     goals = study.asked.get("goals") or Goals()
-    series = study.held.lose_each(study.method, [one.lost for one in losses], goals)
+    series = study.held.lose_each(
+        study.method, [np.asarray(one.down, np.int32) for one in losses], goals
+    )
     if series is None:
         return [None] * len(losses)
     return _after_losses(study.held.cluster, series)

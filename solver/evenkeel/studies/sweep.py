@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from evenkeel.methods.registry import MethodName, find
+from evenkeel.model.changes import Changes
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.runtime.logs import log_event
@@ -15,17 +16,23 @@ from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.throttle import Throttle, check_throttle
 from evenkeel.session.session import HeldCluster
 from evenkeel.studies.fan_out import fan_out
-from evenkeel.studies.scenario import Asked, Study, loss_results, result_now, result_of
+from evenkeel.studies.scenario import (
+    Asked,
+    Study,
+    loss_results,
+    read_scenarios,
+    result_now,
+    result_of,
+)
 from evenkeel.studies.scenario_result import ScenarioResult, unknown_result
 from evenkeel.studies.swept import Sweep
-from evenkeel.studies.what_if import WhatIf, read_changes
 
 logger = logging.getLogger("evenkeel.sweep")
 
 
 def sweep(
     cluster: Cluster,
-    scenarios: str | WhatIf | Sequence[str | WhatIf],
+    scenarios: str | Changes | Sequence[str | Changes],
     executor: Executor | None = None,
     *,
     method: MethodName = "balance",
@@ -44,9 +51,9 @@ def sweep(
     ----------
     cluster : Cluster
         The snapshot; it is not changed.
-    scenarios : str, WhatIf, or a sequence of them
+    scenarios : str, Changes, or a sequence of them
         ``"node"`` loses each node, the name of a tier each of its domains, ``"node pairs"`` or
-        ``"rack pairs"`` every two; a ``WhatIf`` is a scenario of one's own.
+        ``"rack pairs"`` every two; ``Changes`` are a scenario of one's own, of the same partitions.
     executor : concurrent.futures.Executor, optional
         Executor, the calling thread by default; answers and their order are the same whichever it
         is. Threads share the cluster, and wait for each other's Python only: little of a loss that
@@ -85,16 +92,16 @@ def sweep(
     ...     capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1], [1, 2], [2, 0], [0, 1]]
     ... )
     >>> with ThreadPoolExecutor(2) as threads:
-    ...     print(ek.sweep(cluster, ["node", ek.WhatIf("Monday", load=2.0)], threads))
+    ...     print(ek.sweep(cluster, ["node", ek.Changes(load_factor=2.0)], threads))
     4 scenarios: 3 fit with nothing lost, 1 unfit with nothing lost
       scenario  status      broken  lost  quorum  short  max/mean  fullest  moves
-      Monday    infeasible       2     0       0      0    1.1250   150.0%      0
+      load x 2  infeasible       2     0       0      0    1.1250   150.0%      0
       ...
     """
     require_cluster(cluster)
     find(method)
     faults = FaultList()
-    changes = read_changes(faults, cluster, scenarios)
+    changes = read_scenarios(faults, cluster, scenarios)
     if executor is not None and not isinstance(executor, Executor):
         faults.add("executor", executor, "must be a concurrent.futures.Executor")
     if callback is not None and not callable(callback):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.methods.registry import MethodName
+from evenkeel.model.changes import Changes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
@@ -26,7 +27,6 @@ from evenkeel.studies.scenario_result import (
     harmlessness,
     scenario_table,
 )
-from evenkeel.studies.what_if import Change
 
 SHOWN = 8
 """Scenarios that ``str`` spells out, worst first."""
@@ -42,7 +42,7 @@ class Sweep(Reported, Shown):
         The snapshot.
     now : ScenarioResult
         The same figures without any scenario.
-    changes : tuple of Change
+    changes : tuple of Changes
         What happens in each.
     results : tuple of ScenarioResult
         What comes of each.
@@ -67,7 +67,7 @@ class Sweep(Reported, Shown):
 
     cluster: Cluster
     now: ScenarioResult
-    changes: tuple[Change, ...]
+    changes: tuple[Changes, ...]
     results: tuple[ScenarioResult, ...]
     method: MethodName
     asked: Asked

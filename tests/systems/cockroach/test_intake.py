@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel import simulate
-from evenkeel.simulate.events.catalogue import Rewrite
+from evenkeel.simulate.events import Rewrite
 
 THREE = ["region=a", "region=b", "region=c"]
 SIX = [f"region={name}" for name in "aabbcc"]

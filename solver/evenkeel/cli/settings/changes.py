@@ -1,7 +1,7 @@
 """Changes to a cluster before a command looks at it: as if nodes were closed, drained or added."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -73,6 +73,8 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
 
 def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     """Return the cluster with the changes that the arguments ask for; all faults at once."""
+    from evenkeel.model.changes import Changes
+
     faults = FaultList()
     changes: list[tuple[str, Callable[[Cluster], Cluster]]] = []
     if arguments.add_nodes is not None:
@@ -83,7 +85,7 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     if arguments.replicas:
         changes.append(("--replicas", lambda one: _with_replicas(one, arguments.replicas)))
     if (growth := getattr(arguments, "growth", None)) is not None:
-        changes.append(("--grow", lambda one: _multiplied(one, growth)))
+        changes.append(("--grow", lambda one: one.apply(Changes(load_factor=growth))))
     if arguments.spread:
         changes.append(("--spread", lambda one: _spread(one, arguments.spread)))
     changes += [("--require", partial(_required, asked)) for asked in arguments.require or ()]
@@ -139,16 +141,6 @@ def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
             f"note: {given} gives no capacity for these: new nodes have what all have, {capacities}"
         )
     return grown
-
-
-def _multiplied(cluster: "Cluster", given: float | Mapping[str, float]) -> "Cluster":
-    """Return the cluster with its loads multiplied."""
-    from evenkeel.studies.growth.forecast import factor_by_dimension, grown_by
-
-    faults = FaultList()
-    factor = factor_by_dimension(faults, "factor", cluster, given)
-    faults.raise_if_any()
-    return grown_by(cluster, factor)
 
 
 def _not_leading(cluster: "Cluster", which: Sequence[str]) -> "Cluster":

@@ -24,7 +24,7 @@ from evenkeel.model.goals import Goals
 
 if TYPE_CHECKING:
     from evenkeel.simulate.engine.history import History
-    from evenkeel.simulate.events.event import Event
+    from evenkeel.simulate.events import Event
 
 EVENTS = {
     "down": ("NodesDown", "nodes that fall silent, and count as dead after five minutes"),
@@ -145,10 +145,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _events(arguments: argparse.Namespace) -> "list[Event]":
     """Return what happens, in the order of time."""
-    from evenkeel.simulate.events import catalogue
+    from evenkeel.simulate import events
 
     found = [
-        getattr(catalogue, kind)(nodes=nodes, at=at)
+        getattr(events, kind)(nodes=nodes, at=at)
         for name, (kind, _) in EVENTS.items()
         for nodes, at in getattr(arguments, name)
     ]

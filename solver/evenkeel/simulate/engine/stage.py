@@ -18,7 +18,7 @@ from evenkeel.simulate.engine.conformance import Conformance
 from evenkeel.simulate.engine.history import TOTALS, Entry, History
 from evenkeel.simulate.engine.traffic import NEVER, Traffic
 from evenkeel.simulate.engine.world import Change, Flight, Health, World
-from evenkeel.simulate.events.event import Event
+from evenkeel.simulate.events import Event
 from evenkeel.simulate.scenarios.scenario import Scenario
 
 logger = logging.getLogger("evenkeel.simulate")

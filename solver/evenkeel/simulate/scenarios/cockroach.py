@@ -13,7 +13,7 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Thrash, Within
-from evenkeel.simulate.events.catalogue import Overloaded
+from evenkeel.simulate.events import Overloaded
 from evenkeel.simulate.scenarios import cockroach_loads as loads
 from evenkeel.simulate.scenarios import cockroach_repairs as repairs
 from evenkeel.simulate.scenarios.cockroach_repairs import COUNTS, HOST

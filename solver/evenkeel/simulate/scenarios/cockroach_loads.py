@@ -14,7 +14,7 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.engine.checks import AtMost, Conforms, Steady, Within
 from evenkeel.simulate.engine.checks import Balance as Even
-from evenkeel.simulate.events.catalogue import SplitBusy
+from evenkeel.simulate.events import SplitBusy
 from evenkeel.simulate.scenarios.cockroach_repairs import HOST
 from evenkeel.simulate.scenarios.layouts import GIB, Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.scenario import Scenario

@@ -15,7 +15,7 @@ from evenkeel.model.rules import Rule
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms, Within
 from evenkeel.simulate.engine.world import Health
-from evenkeel.simulate.events.catalogue import NodesBecome, Rewrite
+from evenkeel.simulate.events import NodesBecome, Rewrite
 from evenkeel.simulate.scenarios.layouts import MIB, Ranges, Stores, cluster_of
 from evenkeel.simulate.scenarios.scenario import Scenario
 

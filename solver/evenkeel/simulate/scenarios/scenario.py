@@ -10,8 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.simulate.engine.environment import Environment
-from evenkeel.simulate.events.event import Event
-from evenkeel.simulate.events.nodes import bound
+from evenkeel.simulate.events import Event, bound
 
 if TYPE_CHECKING:
     from evenkeel.simulate.engine.checks import Check

@@ -12,6 +12,7 @@ from evenkeel.methods.exact.stages import Proof
 from evenkeel.methods.options import Exact
 from evenkeel.methods.registry import MethodName
 from evenkeel.methods.shared.size import size_of
+from evenkeel.model.changes import Changes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
@@ -19,9 +20,9 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.result import Result
 from evenkeel.solving import solve
+from evenkeel.studies.scenario import PAIRS, changed, read_scenarios
 from evenkeel.studies.sweep import sweep
 from evenkeel.studies.swept import Sweep
-from evenkeel.studies.what_if import PAIRS, Change, changed, read_changes
 
 SECONDS = 0.5
 """What CP-SAT may take where it decides, in deterministic seconds."""
@@ -104,13 +105,13 @@ def cases_of(cluster: Cluster, terms: Terms) -> Iterator[Case]:
             continue
         for change in _losses(cluster, text):
             lost = no_nodes.copy()
-            lost[change.lost] = True
+            lost[np.asarray(change.down)] = True
             yield Case(f"loss of {change.name}", lost, terms.after_loss, 0, terms.recover)
 
 
-def _losses(cluster: Cluster, text: str) -> list[Change]:
+def _losses(cluster: Cluster, text: str) -> list[Changes]:
     """Return each loss that a text such as "zone" or "rack pairs" stands for."""
-    return read_changes(FaultList(), cluster, text)
+    return read_scenarios(FaultList(), cluster, text)
 
 
 def _several(text: str) -> int:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.changes import Changes, NewPartitions, by_dimension, multiplied
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.reading.containers import entries_of
 from evenkeel.model.reading.keywords import did_you_mean, known_fields
-from evenkeel.model.reading.quantities import is_real
-from evenkeel.session.changes import Changes, NewPartitions, changed
-from evenkeel.studies.what_if import multiplied
 
 Factor = float | Mapping[str, float]
 """What all loads are multiplied by, or those of each dimension by name."""
@@ -60,64 +58,43 @@ def read_forecast(
     forecast = given if isinstance(given, Forecast) else Forecast(1.0 if given is None else given)
     path = "forecast.load" if isinstance(given, Forecast) else "forecast"
     count = len(cluster.partitions)
-    factor = np.tile(factor_by_dimension(faults, path, cluster, forecast.load), (count, 1))
+    factor = np.tile(by_dimension(faults, path, cluster.dimensions, forecast.load), (count, 1))
     names = cluster.partitions.group_names
     for name, one in entries_of(faults, "forecast.groups", forecast.groups).items():
         at = f"forecast.groups[{name!r}]"
-        of_group = factor_by_dimension(faults, at, cluster, one)
+        of_group = by_dimension(faults, at, cluster.dimensions, one)
         if name in names:
             factor[cluster.partitions.group == names.index(name)] = of_group
         else:
             faults.add(at, name, f"unknown group{did_you_mean(str(name), [*names])}")
     if forecast.partitions is not None:
         try:
-            cluster = changed(cluster, Changes(partitions=forecast.partitions))
+            cluster = cluster.apply(Changes(partitions=forecast.partitions))
         except InvalidInput as error:
             for fault in error.faults:
                 faults.add(f"forecast.{fault.path}", fault.value, fault.message)
         more = len(cluster.partitions) - count
         factor = np.vstack([factor, np.ones((more, len(cluster.dimensions)))])
-    with np.errstate(over="ignore"):
-        made = cluster if faults else grown_by(cluster, factor)
-    load = made.partitions.load
-    if not all(np.isfinite(one).all() for one in (load.leader, load.voter, load.non_voter)):
-        faults.add(path, float(factor.max(initial=1.0)), "makes a load infinite")
-    return made
+    return cluster if faults else grown_by(faults, path, cluster, factor)
 
 
-def grown_by(cluster: Cluster, factor: NDArray[np.float64]) -> Cluster:
+def grown_by(
+    faults: FaultList, path: str, cluster: Cluster, factor: NDArray[np.float64]
+) -> Cluster:
     """Return a cluster with its loads multiplied by factors, (P, D) or what broadcasts to it."""
     if (factor == 1.0).all():
         return cluster
     placement = replace(cluster.placement)  # what was counted of it was counted of other loads
-    load = multiplied(cluster.partitions.load, factor)
+    load = multiplied(faults, path, cluster.partitions.load, factor)
     partitions = replace(cluster.partitions, load=load)
     return replace(cluster, partitions=partitions, placement=placement)
-
-
-def factor_by_dimension(
-    faults: FaultList, path: str, cluster: Cluster, given: Factor
-) -> NDArray[np.float64]:
-    """Read a factor, or one by dimension, as one for each dimension, (D,)."""
-    dimensions = cluster.dimensions
-    rates = given if isinstance(given, Mapping) else dict.fromkeys(dimensions, given)
-    factor = np.ones(len(dimensions))
-    for name, value in rates.items():
-        at = f"{path}[{name!r}]" if isinstance(given, Mapping) else path
-        if name not in dimensions:
-            faults.add(at, name, f"unknown dimension; known: {[*dimensions]}")
-        elif not is_real(value) or not 0.0 <= value <= 1e12:
-            faults.add(at, value, "must be a factor, 0 to 1e12")
-        else:
-            factor[dimensions.index(name)] = float(value)
-    return factor
 
 
 def read_shares(
     faults: FaultList, path: str, cluster: Cluster, given: Factor
 ) -> NDArray[np.float64]:
     """Read how full a node may be, as one share or by dimension; (D,), 1 where none is given."""
-    share = factor_by_dimension(faults, path, cluster, given)
+    share = by_dimension(faults, path, cluster.dimensions, given)
     for d in np.flatnonzero((share <= 0.0) | (share > 1.0)).tolist():
         if not faults.about(path):
             faults.add(path, float(share[d]), "must be a share of capacity, above 0, at most 1")

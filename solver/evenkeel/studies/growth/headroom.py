@@ -391,7 +391,7 @@ def _reached(
         return at_most
 
     def fits(factor: float) -> bool:
-        grown = grown_by(cluster, np.where(growing, factor, 1.0)[None])
+        grown = grown_by(FaultList(), "", cluster, np.where(growing, factor, 1.0)[None])
         return not fitted(grown, terms).cause
 
     return _greatest(fits, at_most * (1.0 - NEARLY), precision)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenkeel.model.changes import limited_tiers
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.intake.changes import limited_tiers
 from evenkeel.model.newcomers import with_unknown_domains
 from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
@@ -293,7 +293,7 @@ def with_nodes(
     return with_unknown_domains(
         cluster,
         np.array([kind.capacity for kind in each]),
-        node_names=names,
+        names=names,
         domains=domains,
         tags={tag: np.array([tag in kind.tags for kind in each]) for tag in tags},
         attributes={key: [kind.attributes.get(key) for kind in each] for key in keys},

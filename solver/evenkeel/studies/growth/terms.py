@@ -9,7 +9,7 @@ from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.studies.growth.fitting import Terms
 from evenkeel.studies.growth.forecast import Factor, read_shares
-from evenkeel.studies.what_if import read_changes
+from evenkeel.studies.scenario import read_scenarios
 
 
 def read_terms(
@@ -29,7 +29,7 @@ def read_terms(
     inside = FaultList()
     texts = [survive] if isinstance(survive, str) else items_of(inside, "survive", survive)
     if all(isinstance(one, str) for one in texts):
-        read_changes(inside, cluster, texts)
+        read_scenarios(inside, cluster, texts)
     else:
         inside.add("scenarios", texts, "must be names of tiers")
     for one in inside.faults:

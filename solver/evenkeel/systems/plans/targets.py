@@ -63,7 +63,7 @@ def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]
         row = other.topology.tiers.index(tier)
         labels = (*other.topology.label_names[row], "")
         domains[tier] = [labels[code] for code in other.topology.label[row, new].tolist()]
-    return with_unknown_domains(cluster, capacity, node_names=names, domains=domains or None), names
+    return with_unknown_domains(cluster, capacity, names=names, domains=domains or None), names
 
 
 def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False) -> Cluster:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from evenkeel.model.changes import limited_tiers
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake.changes import limited_tiers
 from evenkeel.systems.csv_text import read_table
 from evenkeel.systems.documents import Document, Source
 from evenkeel.systems.registry import awaited_by

@@ -1,1 +1,0 @@
-"""Events of a simulation: failures, drains, added nodes, changes of load."""
