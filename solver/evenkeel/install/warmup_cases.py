@@ -216,9 +216,7 @@ def _zones(*each: Any) -> Callable[[], Iterator[Rehearsal]]:
     """Zones of equal nodes, all up and then two down, with each of some options."""
 
     def of() -> Iterator[Rehearsal]:
-        cluster = _equal_nodes(
-            domains={"zone": [f"z{n // 4}" for n in range(16)]}, spread={"zone": 1}
-        )
+        cluster = _equal_nodes(**_IN_ZONES)
         alive = np.arange(16) >= 2
         down = replace(cluster.nodes, alive=alive, accepts=alive, keeps=alive)
         for chosen in each:
@@ -232,6 +230,23 @@ def _zones_or_none() -> Iterator[Rehearsal]:
     """Zones of equal nodes, and nodes each of which is a zone of its own."""
     yield from _zones(None)()
     yield Rehearsal(_equal_nodes(), Goals(level=None))
+
+
+def _zones_in_every_scope() -> Iterator[Rehearsal]:
+    """Zones of equal nodes, placed anew and to each extent to which WAGED changes a placement."""
+    from evenkeel.solving import solve
+
+    yield from _zones(None)()
+    cluster = _equal_nodes(**_IN_ZONES)
+    placed = solve(cluster, "helix_waged").placement
+    for scope in ("global", "partial", "emergency", "overwrite"):
+        chosen = options.Waged(scope=scope, current=placed, baseline=placed)
+        yield Rehearsal(cluster, Goals(level=None), chosen)
+
+
+_IN_ZONES: Mapping[str, Any] = {
+    "domains": {"zone": [f"z{n // 4}" for n in range(16)]}, "spread": {"zone": 1},
+}  # fmt: skip
 
 
 def _equal_nodes(**more: Any) -> Cluster:
@@ -307,6 +322,7 @@ CASES: Mapping[str, Callable[[], Iterator[Rehearsal]]] = {
     "small": _small,
     "placed": _placed,
     "zones": _zones_or_none,
+    "zones_in_every_scope": _zones_in_every_scope,
     "zones_or_repaired_multiround": _zones(None, options.MultiRound(repaired=True)),
     "zones_or_repaired_crushed": _zones(None, options.Crushed(repaired=True)),
     "devices": _devices,

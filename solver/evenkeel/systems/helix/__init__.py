@@ -42,6 +42,6 @@ METHODS = (
         "evenkeel.systems.helix.options:Waged",
         begins=1e-6,
         refresh="evenkeel.systems.helix.waged.method:refresh_payload",
-        warmup="zones",
+        warmup="zones_in_every_scope",
     ),
 )
