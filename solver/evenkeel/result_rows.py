@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -308,3 +308,50 @@ TABLES: Mapping[str, Callable[[Any], Table]] = {
     "violations": lambda result: Table.of_records(Violation, result.violations),
 }
 """What makes each table."""
+
+
+class GroupRow(NamedTuple):
+    """How evenly the replicas and leaders of one group lie over nodes that take replicas."""
+
+    group: str
+    replicas: int
+    share: float
+    """Replicas of a node where all have the same number."""
+    most: int
+    fullest: str
+    least: int
+    emptiest: str
+    leaders: int
+    most_leaders: int
+    leader: str
+
+
+def group_rows(cluster: Cluster, placement: Placement, most: int) -> list[GroupRow]:
+    """Return the groups that lie least evenly, the one furthest above its share first.
+
+    What counts is by how many whole replicas the fullest node is above the share, and the leading
+    one by how many leaders, added.
+    """
+    nodes, groups = np.flatnonzero(cluster.nodes.may_receive), cluster.partitions.group_names
+    if not len(nodes):
+        return []
+    count, size = len(groups), len(cluster.nodes)
+
+    def table(group: NDArray[np.int32], node: NDArray[np.int32]) -> NDArray[np.int64]:
+        held = node >= 0
+        index = group[held].astype(np.int64) * size + node[held]
+        return np.bincount(index, minlength=count * size).reshape(count, size)[:, nodes]
+
+    group = cluster.partitions.group
+    held = table(group[placement.owner], placement.node)
+    led = table(group, placement.leader_node)
+    above = [one.max(1) - np.ceil(one.sum(1) / len(nodes)) for one in (held, led)]
+    found = []
+    for g in np.lexsort((-held.sum(1), -sum(above)))[:most].tolist():
+        ends = (held[g].argmax(), held[g].argmin(), led[g].argmax())
+        fullest, emptiest, leader = (str(cluster.nodes.names[nodes[n]]) for n in ends)
+        found.append(GroupRow(
+            str(groups[g]), int(held[g].sum()), float(held[g].mean()), int(held[g].max()), fullest,
+            int(held[g].min()), emptiest, int(led[g].sum()), int(led[g].max()), leader,
+        ))  # fmt: skip
+    return found

@@ -1,5 +1,7 @@
 """Changes that the command line makes to a cluster before it solves."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,17 @@ def test_partitions_are_explained_beside_the_result(file, capsys):
     assert "p3" in text
     assert "p5" in text
     assert main(["solve", file, "--explain", "nope", "-q"]) == 2
+
+
+def test_groups_that_lie_least_evenly_come_first(file, capsys):
+    assert main(["check", file, "--by-group", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["groups"]
+    assert [one["replicas"] for one in rows] == [8, 8, 8]
+    assert {one["fullest"] for one in rows} <= {"a1", "a2", "b1", "b2"}
+    assert {one["emptiest"] for one in rows} <= {"c1", "c2"} | {"b1", "b2"}
+    over = [max(one["most"], one["most_leaders"]) for one in rows]
+    assert over == sorted(over, reverse=True)
+    assert main(["check", file, "--by-group"]) == 0
+    assert "orders-dlq" in capsys.readouterr().out
+    assert main(["solve", file, "--by-group"]) == 0
+    assert "audit" in capsys.readouterr().out

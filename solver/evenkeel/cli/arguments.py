@@ -182,6 +182,14 @@ def add_metrics(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_by_group(parser: argparse.ArgumentParser) -> None:
+    """Add the view by group."""
+    parser.add_argument(
+        "--by-group", action="store_true",
+        help="list the groups, such as topics, whose replicas or leaders lie least evenly",
+    )  # fmt: skip
+
+
 def metrics_file(text: str) -> Path:
     """Read the name of a file for metrics, whose folder exists."""
     path = Path(text)

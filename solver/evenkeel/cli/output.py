@@ -16,6 +16,8 @@ from evenkeel.model.runtime.printable import printable
 from evenkeel.view.terminal import WIDTH
 
 if TYPE_CHECKING:
+    from evenkeel.model.cluster import Cluster
+    from evenkeel.model.placement import Placement
     from evenkeel.result import Result
 
 
@@ -58,6 +60,20 @@ def emit(
     elif code and verdict:
         complain(verdict)
     return code
+
+
+def by_group(
+    arguments: argparse.Namespace, cluster: "Cluster", placement: "Placement"
+) -> tuple[str, dict[str, Any]]:
+    """Return the view by group as text and as figures; nothing where it is not asked for."""
+    from evenkeel.result_rows import group_rows
+    from evenkeel.view.results import WORST_GROUPS, report_groups
+
+    if not arguments.by_group:
+        return "", {}
+    rows = group_rows(cluster, placement, WORST_GROUPS)
+    figures = {"groups": [one._asdict() for one in rows]}
+    return f"\n{report_groups(cluster, placement, **page())}", figures
 
 
 def write_metrics(arguments: argparse.Namespace, figures: Mapping[str, Any]) -> None:

@@ -13,13 +13,16 @@ from evenkeel.measure.levelness import Levelness, below_mean_note
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import unavailable_message
+from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import amount, data, duration, number, percent, quantity
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.model.runtime.table import Column, Pair, Spread, Table
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.result_rows import (
+    GroupRow,
     bytes_of,
     down_nodes,
+    group_rows,
     held_back,
     leader_changes_of,
     led_elsewhere,
@@ -63,6 +66,9 @@ FEW_DOMAINS = 24
 """Domains up to which their figures have strips."""
 
 LONGEST_NAME = 24
+
+WORST_GROUPS = 10
+"""Groups that a view by group shows."""
 
 NAMED_NODES = 5
 """Nodes that are named where they are not alive; the rest is counted."""
@@ -802,3 +808,26 @@ def _node_table(result: Any) -> Table:
         columns, "The fullest first, be it before or after; % of capacity, before → after.",
         f"Nodes ({len(nodes):,})", len(nodes) - len(shown), "nodes",
     )  # fmt: skip
+
+
+def groups_table(rows: Sequence[GroupRow], groups: int) -> Table:
+    """Lay out the groups that lie least evenly."""
+    columns = [
+        Column("group", [shortened(one.group, LONGEST_NAME) for one in rows], letters=0),
+        Column("replicas", [one.replicas for one in rows]),
+        Column("share of a node", [one.share for one in rows], lambda x: f"{x:.1f}", "share"),
+        Column("most", [one.most for one in rows]),
+        Column("on", [one.fullest for one in rows], letters=0),
+        Column("least", [one.least for one in rows]),
+        Column("on the emptiest", [one.emptiest for one in rows], short="on", letters=0),
+        Column("most leaders", [one.most_leaders for one in rows], short="leaders"),
+        Column("on the leading", [one.leader for one in rows], short="on", letters=0),
+    ]
+    caption = "Replicas of each group on nodes that take replicas, the least even group first."
+    return Table(columns, caption, left=groups - len(rows), what="groups")
+
+
+def report_groups(cluster: Cluster, placement: Placement, *, width: int, styled: bool) -> str:
+    """Report the groups that lie least evenly over the nodes."""
+    rows = group_rows(cluster, placement, WORST_GROUPS)
+    return rendered([groups_table(rows, len(cluster.partitions.group_names))], width, styled)

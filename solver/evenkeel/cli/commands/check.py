@@ -9,6 +9,7 @@ from evenkeel.cli.arguments import (
     NOT_GIVEN,
     TIER_LIMITS,
     Commands,
+    add_by_group,
     add_command,
     add_files,
     add_goals,
@@ -29,7 +30,7 @@ from evenkeel.cli.commands.plan import (
 )
 from evenkeel.cli.commands.solve import files_of, note_left_out, with_measured_loads
 from evenkeel.cli.exits import BROKEN, DONE
-from evenkeel.cli.output import emit, list_kinds, page
+from evenkeel.cli.output import by_group, emit, list_kinds, page
 from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
@@ -54,6 +55,7 @@ def add(commands: Commands) -> None:
     add_goals(parser.add_argument_group("goals that a cluster as it is has to meet"))
     add_limits(parser)
     add_changes(parser)
+    add_by_group(parser)
     add_metrics(parser)
     add_output(parser)
     parser.examples = (
@@ -158,6 +160,8 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     verdicts += [f"replicas that wait on nodes that are down: {held:,}"] * bool(held)
     verdicts += [f"goal missed: {one}" for one in asked.get("missed", ())]
 
+    groups, more = by_group(arguments, cluster, cluster.placement)
+
     def figures() -> dict[str, Any]:
         return {
             "hard_violations": audited.hard,
@@ -172,10 +176,11 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
             "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
             "leader_level": level.leader_ratio,
             **({"goals": asked} if asked else {}),
+            **more,
         }
 
     return emit(
         arguments, BROKEN if verdicts else DONE, figures=figures,
-        text=lambda: report_state(cluster, audited, level, goals=asked, **page()),
+        text=lambda: report_state(cluster, audited, level, goals=asked, **page()) + groups,
         verdict="; ".join(verdicts),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from evenkeel.cli.arguments import (
     Commands,
+    add_by_group,
     add_command,
     add_files,
     add_metrics,
@@ -21,6 +22,7 @@ from evenkeel.cli.arguments import (
 from evenkeel.cli.exits import INTERRUPTED, code_of
 from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
+    by_group,
     check_apart,
     check_outputs,
     check_report,
@@ -78,6 +80,7 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     add_changes(parser)
     add_solving(parser)
+    add_by_group(parser)
     add_metrics(parser)
     add_output(parser)
     parser.examples = (
@@ -117,10 +120,12 @@ def run(arguments: argparse.Namespace) -> int:
             written.append(result.report(arguments.report))
     stopped = stopping.asked or result.stop_reason == "interrupted"
     explained = "".join(f"\n{result.explain(which)}\n" for which in partitions)
+    groups, more = by_group(arguments, cluster, result.placement)
     return emit(
         arguments, INTERRUPTED if stopped else code_of(result.status),
-        figures=lambda: figures_of(result) | {"written": [*map(str, written)]},
-        text=lambda: report(result, **page()) + explained + list_files(written, NOTHING_WRITTEN),
+        figures=lambda: figures_of(result) | more | {"written": [*map(str, written)]},
+        text=lambda: report(result, **page()) + groups + explained
+        + list_files(written, NOTHING_WRITTEN),
         verdict=result.message,
     )  # fmt: skip
 
