@@ -142,3 +142,33 @@ def test_who_stands_on_a_node_that_accepts_nothing_may_trade_roles_there() -> No
     proven = ek.solve(cluster, goals=goals, limits=limits, time_limit=60.0)
     assert (proven.status, proven.comparison.moves) == ("optimal", 14)
     assert not result.audit.hard
+
+
+@pytest.mark.parametrize(
+    ("capacity", "rows", "moves"),
+    [
+        ([4.0, 8.0], [0, 0, 0], 1),  # above its capacity at first, less full in the end
+        ([4.0, 4.0, 2.0], [0, 0, 1, 1], 0),  # full, and nothing asks for a move
+        ([2.0, 6.0], [0, 0], 1),
+    ],
+)
+def test_a_full_node_in_a_transient_dimension_gives_away_what_it_must(
+    capacity: list[float], rows: list[int], moves: int
+) -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[one] for one in capacity], load=[[2.0]] * len(rows),
+        placement=[[n] for n in rows], dimensions=["disk"], transient=["disk"],
+    )  # fmt: skip
+    result = ek.solve(cluster, "exact", goals=ek.Goals(level=None))
+    assert (result.levelness.loads[:, 0] <= capacity).all()
+    assert result.comparison.moves == moves
+
+
+def test_full_nodes_exchange_nothing_in_a_transient_dimension() -> None:
+    given = {"capacity": [[4.0, 9.0]] * 2, "load": [[2.0, 1.0], [2.0, 1.0], [2.0, 3.0], [2.0, 3.0]],
+             "placement": [[0], [0], [1], [1]], "dimensions": ["disk", "cpu"]}  # fmt: skip
+    goals = ek.Goals(level={"cpu": 0.0})
+    free = ek.solve(ek.Cluster.from_arrays(**given), "exact", goals=goals)
+    assert free.goals_reached and free.comparison.moves == 2
+    bound = ek.solve(ek.Cluster.from_arrays(**given, transient=["disk"]), "exact", goals=goals)
+    assert not bound.goals_reached and bound.comparison.moves == 0

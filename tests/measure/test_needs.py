@@ -54,3 +54,15 @@ def test_what_the_least_number_of_domains_leaves_no_other_place_for_is_needed_of
     forced = {one.where: one.amount for one in needs(cluster, case) if one.kind == "load"}
     assert forced["zone a"] == forced["zone b"] == 6.0
     assert forced[""] == 12.0
+
+
+def test_loads_of_leaders_are_no_need_where_nobody_leads():
+    given = {"capacity": [[9.0]] * 3, "load": [[2.0]] * 3, "leader_load": [[5.0]] * 3,
+             "placement": [[0, 1]] * 3}  # fmt: skip
+    case = Case("", np.zeros(3, bool), np.ones(1))
+    for leader, amount in (([-1] * 3, 12.0), ([0] * 3, 21.0)):
+        cluster = ek.Cluster.from_arrays(**given, leader=leader)
+        found = [one for one in needs(cluster, case) if one.kind in ("load", "leaders")]
+        assert max(one.amount for one in found) == amount
+        large = [one for one in needs(cluster, case) if one.kind == "whole replicas"]
+        assert all(one.amount <= 6.0 for one in large)
