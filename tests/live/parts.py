@@ -3,7 +3,8 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,6 +57,47 @@ def npm(package: str, version: str) -> Path:
         # its scripts would download what the package holds already
         install = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]
         _done([*install, str(BUILT), f"{package}@{version}"], os.environ)
+    return folder
+
+
+def maven(name: str, artifacts: Sequence[str], without: Sequence[str] = ()) -> Path:
+    """Return a folder with the jars of artifacts ``group:name:version`` and of what they need."""
+    folder = BUILT / name
+    if not (folder / "pom.xml").exists():
+        debian(("java", "mvn"), ("openjdk-17-jre-headless", "maven"))
+        say(f"installing from Maven Central: {', '.join(artifacts)}")
+        folder.mkdir(parents=True, exist_ok=True)
+        left = "".join(map(_coordinates("exclusion"), without))
+        needs = "".join(
+            _coordinates("dependency", f"<exclusions>{left}</exclusions>")(one) for one in artifacts
+        )
+        pom = folder / "pom.part"
+        pom.write_text(
+            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+            "<groupId>live</groupId><artifactId>live</artifactId><version>1</version>"
+            f"<packaging>pom</packaging><dependencies>{needs}</dependencies></project>\n"
+        )
+        copy = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
+        _done([*copy, "-DincludeScope=runtime", f"-DoutputDirectory={folder}"], os.environ)
+        pom.rename(folder / "pom.xml")
+    return folder
+
+
+def _coordinates(tag: str, rest: str = "") -> Callable[[str], str]:
+    def written(artifact: str) -> str:
+        names = zip(("groupId", "artifactId", "version"), artifact.split(":"), strict=False)
+        return f"<{tag}>{''.join(f'<{n}>{v}</{n}>' for n, v in names)}{rest}</{tag}>"
+
+    return written
+
+
+def pypi(package: str, version: str) -> Path:
+    """Return a folder to import a package from, apart from the packages of the checkout."""
+    folder = BUILT / "python" / f"{package}-{version}"
+    if not folder.exists():
+        say(f"installing from PyPI: {package}=={version}")
+        install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
+        _done([*install, str(folder), f"{package}=={version}"], os.environ)
     return folder
 
 

@@ -1,0 +1,84 @@
+"""A producer and a consumer beside a plan: a process of its own, which says what it saw.
+
+``python kafka_load.py BOOTSTRAP TOPIC RATE BYTES OUT`` writes records, acknowledged by all replicas
+in sync, and reads them, until its input ends. Each is noted in OUT, a line of JSON: when it was
+handed over, after how many seconds it was acknowledged, or the error; at last what was not read.
+"""
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer
+
+SETTLE = 20.0
+"""Seconds that the consumer has to catch up."""
+
+
+def main(bootstrap: str, topic: str, rate: float, size: int, out: str) -> None:
+    """Produce and consume until the input ends."""
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    producer = Producer({
+        "bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0, "enable.idempotence": True,
+        "delivery.timeout.ms": 60000, "topic.metadata.refresh.interval.ms": 5000,
+    })  # fmt: skip
+    consumer = Consumer({
+        "bootstrap.servers": bootstrap, "group.id": "beside", "auto.offset.reset": "earliest",
+        "enable.auto.commit": True,
+    })  # fmt: skip
+    consumer.subscribe([topic])
+    rows: list[dict[str, object]] = []
+    kept: set[int] = set()
+    read: set[int] = set()
+    faults: list[str] = []
+
+    def consume() -> None:
+        last = time.monotonic()
+        while not ended.is_set() or (kept - read and time.monotonic() - last < SETTLE):
+            message = consumer.poll(0.2)
+            if message is None:
+                continue
+            if message.error():
+                faults.append(str(message.error()))
+            elif (key := message.key()) and key.startswith(mark):
+                read.add(int(key[len(mark) :]))
+                last = time.monotonic()
+
+    mark = f"{time.time_ns()}:".encode()
+    reader = threading.Thread(target=consume)
+    reader.start()
+    number, value = 0, b"x" * size
+
+    def delivered(n: int, at: float, error: object) -> None:
+        if error is None:
+            kept.add(n)
+            rows.append({"at": at, "seconds": time.time() - at})
+        else:
+            rows.append({"at": at, "error": str(error)})
+
+    begun = time.monotonic()
+    while not ended.is_set():
+        at = time.time()
+        producer.produce(
+            topic, value, mark + str(number).encode(),
+            on_delivery=lambda error, _, n=number, at=at: delivered(n, at, error),
+        )  # fmt: skip
+        number += 1
+        while (left := begun + number / rate - time.monotonic()) > 0:
+            producer.poll(min(left, 0.01))
+    producer.flush(60)
+    reader.join()
+    consumer.close()
+    with Path(out).open("w") as file:
+        for row in rows:
+            print(json.dumps(row), file=file)
+        last = {"sent": number, "kept": len(kept), "lost": len(kept - read), "faults": faults}
+        print(json.dumps(last), file=file)
+
+
+if __name__ == "__main__":
+    bootstrap, topic, rate, size, out = sys.argv[1:]
+    main(bootstrap, topic, float(rate), int(size), out)
