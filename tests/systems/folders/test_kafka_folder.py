@@ -160,7 +160,10 @@ def test_a_throttle_goes_though_the_copies_ended_while_nothing_ran(system):
     folder = ek.write_plan_folder(plan, system.folder / "move")
     system.state = system.state | {"breaks": 1}
     stopped = system.run(folder, THROTTLE="1000")
-    assert "log_dirs" not in (folder / "waves" / "throttled.json").read_text()
+    # whom the file names is asked for its throttle, and may be down
+    assert {*re.findall(r'"replicas":(.*?)}', (folder / "waves/throttled.json").read_text())} == {
+        "[]"
+    }
     assert stopped.returncode == 1
     assert "left with the throttle on copies" in stopped.stderr
     early = system.run(folder, "--release", THROTTLE="1000")
