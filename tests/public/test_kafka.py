@@ -481,6 +481,18 @@ class TestPrintedByKafka4:
         there = {cluster.nodes.names[n] for n in node[first[p] : first[p + 1]]}
         assert there == {"4", "5", "6"}
 
+    def test_no_wave_names_a_broker_that_is_down(self, public):
+        case = public("kafka/two-of-three-gone")
+        told = case.run("plan", "described.txt", "brokers.txt", "--level", "none", "-o", "move")
+        assert told.code == 0, told.text
+        files = [*case.path("move/waves").glob("*.reassignment.json")]
+        rows = [row for file in files for row in json.loads(file.read_text())["partitions"]]
+        assert not any({1, 9} & {*row["replicas"]} for row in rows)
+        mended = [
+            row["replicas"] for row in rows if (row["topic"], row["partition"]) == ("clicks", 2)
+        ]
+        assert len(mended) == 1 and len({*mended[0]}) == 3
+
 
 CRUISE = ("state.json", "load.json", "partition_load.json")
 

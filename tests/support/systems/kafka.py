@@ -80,7 +80,7 @@ elif TOOL == "kafka-reassign-partitions.sh" and "--execute" in ARGUMENTS:
             changed(1)
     for name, nodes in asked().items():
         one = partitions[name]
-        if not all(alive(b) for b in nodes if b not in one["replicas"]):
+        if not all(alive(b) for b in nodes):
             print("Replica assignment has brokers that are not alive", file=sys.stderr)
             sys.exit(1)
         one |= {"to": nodes, "adding": [b for b in nodes if b not in one["replicas"]],

@@ -118,9 +118,9 @@ def nothing_known(plan: "Plan") -> Mapping[str, str]:
     return {}
 
 
-def at_once(wave: Wave) -> "Sequence[Wave]":
-    """Return a wave as the only one: what it does is ordered together."""
-    return [wave]
+def as_waves(cluster: Cluster, waves: "Sequence[Wave]") -> "Sequence[Wave]":
+    """Return the waves of the plan: what one does is ordered together."""
+    return waves
 
 
 def some_nodes(documents: "Sequence[Document]") -> bool:
@@ -171,7 +171,7 @@ class Carrier:
     given : callable
         ``given(plan)``: the values of settings that the plan knows.
     stages : callable
-        ``stages(wave)``: the waves that the system needs for one wave of the plan.
+        ``stages(cluster, waves)``: the waves that the system needs for those of the plan.
     first : callable
         ``first(plan)``: what is run once, before anything is looked at.
     keeps_pace : bool
@@ -199,7 +199,7 @@ class Carrier:
     lists_nodes: "Callable[[Sequence[Document]], bool]" = some_nodes
     lists_down: bool = True
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
-    stages: Callable[[Wave], "Sequence[Wave]"] = at_once
+    stages: Callable[[Cluster, Sequence[Wave]], "Sequence[Wave]"] = as_waves
     first: "Callable[[Plan], Orders]" = nothing_before
     keeps_pace: bool = False
     pace: str = "The system copies at the pace that it is set to."

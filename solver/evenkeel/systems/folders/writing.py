@@ -113,8 +113,7 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     back = plan.undo() if carrier.gives_up else _back_but_for_repairs(plan)
     there = plan.cluster.placement
     waves, ways_back = (
-        [stage for wave in waves_of(way, original) for stage in carrier.stages(wave)]
-        for way in (plan, back)
+        carrier.stages(plan.cluster, waves_of(way, original)) for way in (plan, back)
     )
     files = {
         Path(CLUSTER): encoded_cluster(plan.cluster),

@@ -50,7 +50,12 @@ NOTES = (
 )
 
 
-def stages(wave: Wave) -> list[Wave]:
+def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
+    """Divide each wave in two."""
+    return [part for wave in waves for part in _divided(wave)]
+
+
+def _divided(wave: Wave) -> list[Wave]:
     """Divide a wave: who joins serves before who leaves goes, and before another leads."""
     first: list[Change] = []
     then: list[Change] = []

@@ -8,7 +8,15 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, stem
+from evenkeel.systems.folders.carrier import (
+    Answer,
+    Carrier,
+    Change,
+    Orders,
+    Wave,
+    comers,
+    stem,
+)
 from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.kafka.cluster import observe
 from evenkeel.systems.kafka.documents import AssignedPartition, kind_of
@@ -113,6 +121,31 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     return found
 
 
+def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
+    """Return the waves without lists that name a broker that is down, which Kafka refuses.
+
+    What a partition gains before the last such broker leaves its list, it gains with that.
+    """
+    dead = {*np.flatnonzero(~cluster.nodes.alive).tolist()}
+    last = {one.partition: number for number, wave in enumerate(waves) for one in wave}
+    put_off: dict[int, Change] = {}
+    found: list[Wave] = []
+    for number, wave in enumerate(waves):
+        own = []
+        for one in wave:
+            if one.partition in put_off:
+                begun = put_off.pop(one.partition)
+                joins = comers(begun.before, one.after)
+                one = one._replace(before=begun.before, led=begun.led, joins=joins)
+            if dead.isdisjoint(one.after) or number == last[one.partition]:
+                own.append(one)
+            else:
+                put_off[one.partition] = one
+        if own:
+            found.append(own)
+    return found
+
+
 def _tool(
     name: str, *words: str | Sequence[str], config: str = "--command-config"
 ) -> Sequence[str | Sequence[str]]:
@@ -208,7 +241,7 @@ def lists_brokers(documents: Sequence[Document]) -> bool:
 CARRIER = Carrier(
     orders, look, {"reassigned": reassigned}, SETTINGS, NOTES, leader=leader, observe=observe,
     lists_nodes=lists_brokers, given=given, first=first, keeps_pace=True,
-    still="brokers and topics are left with the throttle on copies",
+    stages=stages, still="brokers and topics are left with the throttle on copies",
     drops="A run cancels these reassignments before anything else, `kafka-reassign-partitions.sh "
     "--cancel` with `cancel.json`; Kafka executes no others while they wait. It can since 2.6.",
 )  # fmt: skip
