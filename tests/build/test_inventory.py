@@ -10,7 +10,7 @@ import numba
 import pytest
 from numba.core import event
 
-from evenkeel_kernels.build.inventory import on_compile, told_of_preparing
+from evenkeel_kernels.build.inventory import on_compile, report_preparing
 from tests.support import places
 from tests.support.processes import fresh
 
@@ -89,7 +89,7 @@ def test_threads_that_compile_at_once_are_counted_once_and_strangers_not_at_all(
         numba.njit(lambda x: x + 1)(1)
 
     spent: list[float] = []
-    with ThreadPoolExecutor(2) as pool, told_of_preparing(spent.append):
+    with ThreadPoolExecutor(2) as pool, report_preparing(spent.append):
         for one in [pool.submit(compiled) for _ in range(2)]:
             one.result()
         assert spent == []

@@ -122,8 +122,8 @@ def test_the_model_counts_wishes_as_the_verdict_does(rule, rows, wishes):
 
 def test_figures_are_of_what_could_be_compared():
     found = figures([
-        Beside(repaired=True, reached=True, above=2), Beside(repaired=True, reached=True, above=0),
-        Beside(repaired=False), Beside(repaired=True, reached=False), Beside(undecided=["goals"]),
+        Beside(mended=True, reached=True, above=2), Beside(mended=True, reached=True, above=0),
+        Beside(mended=False), Beside(mended=True, reached=False), Beside(undecided=["goals"]),
         Beside(repairs=Repairs(4, 3, True, False)), Beside(repairs=Repairs(2, 2, False, False)),
     ])  # fmt: skip
     assert [found[name] for name in NAMES] == [

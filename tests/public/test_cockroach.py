@@ -461,23 +461,23 @@ def test_other_forms_are_refused_with_the_one_to_print(text):
 
 KEPT = {
     "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
-    "disks of which": test_stores_that_are_nearly_full_take_nothing,
+    "disks with": test_stores_that_are_nearly_full_take_nothing,
     "fewer nodes than replicas": test_a_node_that_is_dead_and_decommissioned_does_not_count,
     "no zone configurations": test_without_zones_as_many_replicas_are_wanted_as_there_are,
-    "a constraint of a place": (
+    "a constraint on a place": (
         test_a_constraint_of_a_region_that_is_lost_stays_broken_and_the_rest_is_solved
     ),
-    "a field of zones": test_a_zone_with_an_unknown_field_is_kept_but_for_that_field,
-    "a partition that no start key": (
+    "an unknown field of zones": test_a_zone_with_an_unknown_field_is_kept_but_for_that_field,
+    "a partition without a start key": (
         test_ranges_of_partitions_are_told_by_where_their_voters_are_or_left_alone
     ),
-    "a constraint without": test_constraints_without_localities_leave_their_ranges_alone,
+    "a constraint on localities": test_constraints_without_localities_leave_their_ranges_alone,
     "a range with learners": test_a_range_with_learners_is_under_way_and_left_alone,
-    "a store that no file knows": test_a_store_that_no_file_knows_is_dead_only_where_it_must_be,
+    "an unknown store": test_a_store_that_no_file_knows_is_dead_only_where_it_must_be,
     "a range without a majority": (
         test_six_nodes_of_twelve_are_emptied_but_for_what_has_no_majority
     ),
-    "`ALTER ... CONFIGURE ZONE`": (
+    "an invalid `ALTER ... CONFIGURE ZONE`": (
         test_files_of_which_no_store_fits_and_zones_that_people_got_wrong_are_refused
     ),
     "output as `html`": test_other_forms_are_refused_with_the_one_to_print,
@@ -486,7 +486,11 @@ KEPT = {
 
 def test_what_the_page_says_of_dumps_is_held_by_a_test():
     page = (places.ROOT / "docs" / "systems" / "cockroach.md").read_text()
-    rows = page.partition("| what | how |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    rows = (
+        page.partition("| content of the dump | treatment |\n|---|---|\n")[2]
+        .partition("\n\n")[0]
+        .splitlines()
+    )
     assert len(rows) == len(KEPT)
     for row, start in zip(rows, KEPT, strict=True):
         assert row.startswith(f"| {start}")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import tracemalloc
 import zipfile
 
@@ -181,7 +182,10 @@ def carried_out(system, cluster, files):
     document = json.loads(files[0].read_text())
     held = held_by(cluster, cluster.placement)
     if system == "elasticsearch":
-        for command in document["commands"]:
+        # plan.json, then plan.2.json and so on; the others lead back
+        ours = [file for file in files if re.fullmatch(r"plan(\.\d+)?\.json", file.name)]
+        calls = [json.loads(file.read_text()) for file in ours]
+        for command in (one for call in calls for one in call["commands"]):
             ((verb, what),) = command.items()
             own = held[f"{what['index']}/{what['shard']}"]
             # what is cancelled goes back to where it came from

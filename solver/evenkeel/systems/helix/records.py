@@ -11,6 +11,7 @@ Apache Helix, ``ZNRecord``, ``PropertyType``, ``IdealState``, ``InstanceConfig``
 
 # ruff: noqa: N815 - fields are called as Helix calls them
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -221,17 +222,15 @@ def _decoded(
     faults: FaultList, notes: Notes, document: Document, shape: type[Decoded]
 ) -> Decoded | None:
     """Decode records; values that are null are left out, numbers and truths read as their text."""
-    try:
-        return msgspec.json.decode(document.data, type=shape)
-    except msgspec.ValidationError:
-        value = msgspec.json.decode(document.data)
-        if not isinstance(value, (dict, list)):
-            return decode_json(faults, document, shape)
-        value = _plain_texts(notes, document.name, value)
-        plain = replace(document, data=msgspec.json.encode(value))
-        return decode_json(faults, plain, shape)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return decode_json(faults, document, shape)
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        try:
+            return msgspec.json.decode(document.data, type=shape)
+        except msgspec.ValidationError:  # or what follows is damaged, too
+            value = msgspec.json.decode(document.data)
+            if isinstance(value, (dict, list)):
+                value = _plain_texts(notes, document.name, value)
+                document = replace(document, data=msgspec.json.encode(value))
+    return decode_json(faults, document, shape)
 
 
 def _plain_texts(notes: Notes, place: str, value: Any) -> Any:
