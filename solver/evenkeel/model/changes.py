@@ -1020,7 +1020,7 @@ def _like(faults: FaultList, parts: Parts, given: Given) -> Given:
 
 
 def joined(faults: FaultList, parts: Parts, given: Given) -> dict[str, Any]:
-    """Return the same where nodes may be in no domain, as far as anybody knows."""
+    """Return the parts with more nodes, which may be outside every domain of a limited tier."""
     old, topology, dimensions = parts["nodes"], parts["topology"], len(parts["dimensions"])
     more = length([given["capacity"]])
     labels = _joined_labels(faults, "domains", labels_by_tier(topology), given, len(old), more)

@@ -398,7 +398,10 @@ def _better(model: _Model, before: Placement, after: Placement) -> bool:
     # where many nodes are as full as the fullest, a budget brings only some of them down
     total, now_total = _total_excess(model, before), _total_excess(model, after)
     # leaders above their target weigh in the total: handing them on takes no budget of later runs
-    if _fullest(model, after) > _fullest(model, before) or not now_total < total:
+    fullest, now_fullest = (
+        _fullest(model, levelness(model.cluster, one).loads) for one in (before, after)
+    )
+    if now_fullest > fullest or not now_total < total:
         return False
     carried = _carried(model, before, after)
     return now_total < WORTH * total or 0.0 < FRUITFUL * carried <= total - now_total
@@ -438,16 +441,16 @@ def _falls(before: float, now: float) -> bool:
 
 def _excess(model: _Model, placement: Placement) -> float:
     """How far the fullest node, and the one that leads most, are above their targets."""
+    found = levelness(model.cluster, placement)
     most = np.maximum(model.bounds.leader_target, 1e-30)
-    leads = float((levelness(model.cluster, placement).leaders / most).max(initial=0.0))
-    return _fullest(model, placement) + max(0.0, leads - 1.0)
+    leads = float((found.leaders / most).max(initial=0.0))
+    return _fullest(model, found.loads) + max(0.0, leads - 1.0)
 
 
-def _fullest(model: _Model, placement: Placement) -> float:
-    """How far the fullest node is above its target."""
+def _fullest(model: _Model, loads: NDArray[np.float64]) -> float:
+    """How far the fullest node is above its target; ``loads`` of nodes are (N, D)."""
     target = np.maximum(model.bounds.target, 1e-30)
-    fullest = float((levelness(model.cluster, placement).loads / target).max(initial=0.0))
-    return max(0.0, fullest - 1.0 - 1e-9)
+    return max(0.0, float((loads / target).max(initial=0.0)) - 1.0 - 1e-9)
 
 
 def _answer(model: _Model, after: Placement, outcome: Outcome) -> Answer:
