@@ -325,11 +325,20 @@ def above_what(
     target, base = float(bounds.target[node, dimension]), float(bounds.even[node, dimension])
     is_forced = base > bounds.fair[dimension] * (1.0 + ROUNDING)
     above = f"the {'proven floor' if is_forced else 'mean'} of {base:.2%}"
-    load = cluster.partitions.load
-    if target > (1.0 + tolerance) * base * cluster.nodes.capacity[node, dimension] * (
-        1.0 + ROUNDING
-    ):
+    load, asked = cluster.partitions.load, (1.0 + tolerance) * base
+    if target > asked * cluster.nodes.capacity[node, dimension] * (1.0 + ROUNDING):
+        if load.alike[dimension] and target > bounds.least[node, dimension] * (1.0 + ROUNDING):
+            names = _contending(cluster, bounds)
+            return f"{above}, raised since {names} cannot all be within a level of {tolerance:.2%}"
         whole = "replicas" if load.alike[dimension] else f"multiples of {load.unit[dimension]:.4g}"
         return f"{above}, rounded up to whole {whole}"
     down = ", rounded down to whole replicas" * bool(load.alike[dimension])
     return f"{above} plus {tolerance:.2%}{down}"
+
+
+def _contending(cluster: Cluster, bounds: Bounds) -> str:
+    """Name the dimensions in which replicas are alike and that have targets."""
+    room = np.where(cluster.nodes.serves[:, None], cluster.nodes.capacity, 0.0)
+    bound = ((bounds.target < room) & (bounds.even > 0.0)).any(0) & cluster.partitions.load.alike
+    names = [cluster.dimensions[d] for d in np.flatnonzero(bound)]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

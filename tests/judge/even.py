@@ -44,21 +44,28 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
         if endless:
             usable = [n for n in range(world.nodes) if world.may_hold[n]]
             room = {n: world.capacity[n][d] / unit if world.alive[n] else inf for n in usable}
-        most = allowance(room, asked[d] or 0.0, _replicas_forced(world, room, endless))
-        for n in usable:
-            count = loads[n][d] / unit
-            if world.serves[n] and count > most[n] + NEARLY * count:
+        forced = _replicas_forced(world, room, endless)
+        counts = {n: loads[n][d] / unit for n in usable if world.serves[n]}
+        if _is_plainly_within(room, asked[d] or 0.0, forced, counts):
+            counts = {}
+        most = allowance(room, asked[d] or 0.0, forced) if counts else {}
+        for n, count in counts.items():
+            if count > most[n] + NEARLY * count:
                 yield f"{world.names[d]} of node {n}: {count:g} replicas, {most[n]:g} are allowed"
     tolerance = goals.get("leaders")
     if tolerance is None or not world.has_leaders:
         return
     able = [n for n in usable if world.may_lead[n]]
     weight = {n: float(world.lead_weight[n]) for n in able}
-    most = allowance(weight, tolerance, _leaders_forced(world, able))
-    for n in able:
-        led = sum(after.leader_node(p) == n for p in range(world.partitions))
+    forced = _leaders_forced(world, able)
+    at = [after.leader_node(p) for p in range(world.partitions)]
+    counts = {n: float(at.count(n)) for n in able}
+    if _is_plainly_within(weight, tolerance, forced, counts):
+        return
+    most = allowance(weight, tolerance, forced)
+    for n, led in counts.items():
         if led > most[n] + NEARLY:
-            yield f"node {n} leads {led}, {most[n]:g} are allowed"
+            yield f"node {n} leads {led:g}, {most[n]:g} are allowed"
 
 
 def too_empty(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
@@ -143,6 +150,18 @@ def _standing(world: World, n: int, d: int) -> float:
     return sum(each[: world.max_replicas[n]] if world.max_replicas[n] >= 0 else each)
 
 
+def _is_plainly_within(
+    room: dict[int, float], tolerance: float, forced: Callable[[frozenset[int]], float],
+    counts: dict[int, float],
+) -> bool:  # fmt: skip
+    """Whether all are within the tolerance above the mean of all nodes, which is always allowed."""
+    inside = sum(room.values())
+    mean = max(forced(frozenset(room)), 0.0) / inside if 0.0 < inside < inf else 0.0
+    return mean > 0.0 and all(
+        count <= (1.0 + tolerance) * mean * room[n] for n, count in counts.items()
+    )
+
+
 def allowance(
     room: dict[int, float], tolerance: float, forced: Callable[[frozenset[int]], float]
 ) -> dict[int, float]:
@@ -193,13 +212,19 @@ def _replicas_forced(
         if holds < inf and not (endless and room[n] == inf):
             most[n] = holds
     found: dict[frozenset[int], float] = {}
+    closed = {n for n in usable if not takes[n]}
+    kinds: dict[object, list[int]] = {}
+    for p, want in enumerate(world.wanted):
+        held = tuple(sorted(n for n in world.came.rows[p] if n in closed))
+        kinds.setdefault((want, world.rule[p], frozenset(world.forbidden[p]), held), []).append(p)
+    alike = [(members[0], len(members)) for members in kinds.values()]
 
     def alone(inside: frozenset[int]) -> float:
         if inside not in found:
             outside = [n for n in usable if n not in inside]
             found[inside] = max(
-                sum(max(0.0, want - _places(world, p, outside, takes))
-                    for p, want in enumerate(world.wanted)),
+                sum(many * max(0.0, world.wanted[p] - _places(world, p, outside, takes))
+                    for p, many in alike),
                 _led_alone(world, inside, outside),
             )  # fmt: skip
         return found[inside]

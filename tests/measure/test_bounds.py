@@ -1,5 +1,7 @@
 """No placement beats a bound; on tiny clusters all of them are tried."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -368,6 +370,42 @@ def test_dimensions_that_no_replica_loads_together_are_bound_one_by_one():
         placement=np.ones((5, 1), int),
     )
     assert bounds(cluster, Goals()).moves_level == 2
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_targets_of_replicas_alike_are_the_least_that_can_be_met_together(seed):
+    """Whichever dimension would be the only one, all of them together leave room for all."""
+    rng = np.random.default_rng(seed)
+    nodes, dimensions, count = rng.integers([2, 2, 3], [5, 4, 13]).tolist()
+    room = np.round(rng.uniform(2.0, 12.0, (nodes, dimensions)), 1) + count / nodes
+    tolerance, unit = rng.choice([0.0, 0.05, 0.2]), np.array([1.0, 5 * 2.0**30, 0.1])[:dimensions]
+    few = count // 2 if nodes > 2 and seed % 2 else 0
+    of_few = {
+        "tags": {"ssd": np.arange(nodes) < 2}, "rules": [Rule(require=["+ssd"])],
+        "rule": np.where(np.arange(count) < few, 0, -1), "placement": [[0]] * count,
+    }  # fmt: skip
+    ways = [
+        np.array(way) for way in itertools.product(*(range(int(most) + 1) for most in room.min(1)))
+        if sum(way) == count and sum(way[:2]) >= few
+    ]  # fmt: skip
+    if not ways:
+        return
+    goals = Goals(level=tolerance)
+
+    def cluster_of(chosen):
+        load = np.tile(unit[chosen], (count, 1))
+        return Cluster.from_arrays(capacity=(room * unit)[:, chosen], load=load, **of_few)
+
+    alone = [bounds(cluster_of([d]), goals).target[:, 0] / unit[d] for d in range(dimensions)]
+    result = ek.solve(cluster_of([*range(dimensions)]), goals=goals)
+    asked = (1.0 + tolerance) * result.bounds.even * room
+
+    def raised(way):
+        above = way[:, None] > np.array(alone).T * (1.0 + 1e-9)
+        return np.sort(np.where(above, way[:, None] / asked, 1.0).max(0))[::-1].round(8).tolist()
+
+    assert result.goals_reached
+    assert raised((result.levelness.loads / unit).round()[:, 0]) <= min(map(raised, ways))
 
 
 def test_a_target_beyond_all_numbers_is_the_capacity():

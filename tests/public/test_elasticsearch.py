@@ -167,6 +167,14 @@ class TestReports:
         assert {of["from_node"] for _, of in commands} == {"search4"}
         assert targets(commands) <= {"search1", "search2", "search3"}
 
+    def test_goals_of_shards_and_disk_are_the_least_that_can_be_had_together(self, public):
+        answer, commands = ordered(public("elasticsearch/search-nodes-other-bytes"))
+        assert answer.code == 0
+        assert [*targets(commands)] == ["s3"]
+        assert len(commands) == 4
+        assert "shards at most 20.00% of capacity" in answer.text
+        assert "disk at most 18.18% of capacity" in answer.text
+
     def test_an_index_for_all_nodes_comes_to_those_below_the_watermark(self, public):
         answer, commands = ordered(public("elasticsearch/opensearch-auto-expand"))
         assert answer.code == 3

@@ -18,6 +18,7 @@ from evenkeel.measure.bounds.even import (
     left_over,
     whole_level,
     whole_loads,
+    whole_units,
 )
 from evenkeel.measure.bounds.floor import arrivals, floor_target
 from evenkeel.measure.bounds.level import level_terms, parts_of
@@ -32,6 +33,9 @@ from evenkeel.measure.wanted import wanted_leaders, wanted_load, wanted_replicas
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.reading.arrays import read_only
+
+MOST_RAISED = 2.0**60
+"""Factor by which targets are raised at most, so that all of them can be met together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +175,7 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     goals = goals if isinstance(goals, Goals) else Goals(level=None)
     placed = PlacementCounts.of(cluster, cluster.placement)
     found = _levels(cluster, goals, placed)
-    capacity = level_target(cluster, Goals(level=None), found.even, found.least)
+    capacity = level_target(placed, Goals(level=None), found.even, found.least)
     kept = keepable(placed)
     targets = [capacity]
     if not np.array_equal(capacity, found.target):
@@ -252,7 +256,7 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
         level_term=tuple(names[i] for i in terms.argmax(0)),
         even=read_only(even),
         least=read_only(least),
-        target=read_only(level_target(cluster, goals, even, least)),
+        target=read_only(level_target(placed, goals, even, least, parts)),
         leaders=leaders,
         leader_ratio=ratio,
         leader_target=read_only(leader_target),
@@ -329,12 +333,17 @@ def goals_met(level: Levelness, proven: Bounds) -> bool:
 
 
 def level_target(
-    cluster: Cluster, goals: Goals, even: NDArray[np.float64], least: NDArray[np.float64]
+    placed: PlacementCounts,
+    goals: Goals,
+    even: NDArray[np.float64],
+    least: NDArray[np.float64],
+    parts: Sequence[Part] = (),
 ) -> NDArray[np.float64]:
     """Return the load that each node may carry for its dimensions to be level, (N, D).
 
-    ``even`` and ``least (N, D)`` are those of ``Bounds``.
+    ``even`` and ``least (N, D)`` are those of ``Bounds``; ``parts`` those of ``parts_of``.
     """
+    cluster = placed.cluster
     capacity, load = cluster.nodes.capacity, cluster.partitions.load
     serves = cluster.nodes.serves
     target = np.where((serves | usable(cluster))[:, None], capacity, np.inf)
@@ -345,37 +354,77 @@ def level_target(
         unit = float(load.unit[d]) if load.alike[d] else 0.0
         each = Even(even[:, d], least[:, d])
         most[:, d] = each.target(tolerances[d] or 0.0, capacity[:, d], unit)
-    _raise_together(cluster, [d for d in asked if load.alike[d]], even, most)
+    bound = serves[:, None] & (even > 0.0) & (even < np.inf)
+    alike = [d for d in asked if load.alike[d] and bound[:, d].any()]
+    if len(alike) > 1:
+        tolerance = np.array([tolerances[d] or 0.0 for d in alike])
+        asks = np.full(even.shape, np.inf)
+        np.multiply(even, capacity, out=asks, where=bound)
+        asks = asks[:, alike] * (1.0 + tolerance)
+        most[:, alike] = _raised_together(placed, parts, alike, asks, most[:, alike])
     for d in asked:
-        bound = serves & (even[:, d] > 0.0) & (even[:, d] < np.inf)
-        np.minimum(target[:, d], most[:, d], out=target[:, d], where=bound)
+        np.minimum(target[:, d], most[:, d], out=target[:, d], where=bound[:, d])
     return target
 
 
-def _raise_together(
-    cluster: Cluster, alike: list[int], even: NDArray[np.float64], most: NDArray[np.float64]
-) -> None:
-    """Raise targets ``most (N, D)`` of dimensions in which replicas are alike, if need be.
+def _raised_together(
+    placed: PlacementCounts,
+    parts: Sequence[Part],
+    alike: list[int],
+    asks: NDArray[np.float64],
+    most: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return targets of dimensions in which replicas are alike, raised if need be; (N, A).
 
-    Each may have room for all, yet all of them together not, where capacities are unlike: then all
-    are raised by one factor, the least at which there is.
+    Each of the targets ``most (N, A)`` may have room for all, yet all of them together not, where
+    capacities are unlike. Then the loads that tolerances ask for, ``asks (N, A)``, are raised: the
+    greatest factor is the least that leaves room, so is the next greatest beside it, and so on.
     """
-    nodes = cluster.nodes
-    alike = [d for d in alike if (even[:, d] > 0.0).any()]
-    if len(alike) < 2 or (nodes.may_hold & ~nodes.may_receive).any():
-        return
-    on, units = nodes.may_receive, cluster.partitions.load.unit[alike]
-    capacity = nodes.capacity[on][:, alike] / units
-    within = np.where(even[on][:, alike] > 0.0, most[on][:, alike] / units, capacity).min(1)
-    held = np.where(nodes.max_replicas[on] >= 0, nodes.max_replicas[on], np.inf)
-    held = np.minimum(held, np.floor(capacity.min(1) * NEARLY + WHOLE))
-    factor = np.inf
-    if within.sum() < 2.0**53:
-        factor = whole_level(within, wanted_replicas(cluster), held)
-    if not 1.0 < factor < np.inf:
-        return
-    for d, unit in zip(alike, units.tolist(), strict=True):
-        most[:, d] = np.maximum(most[:, d], whole_loads(factor * most[:, d], unit))
+    cluster, units = placed.cluster, placed.cluster.partitions.load.unit[alike]
+    nodes, free = cluster.nodes, np.isinf(asks)
+    whole = np.where(free, np.inf, np.floor(most / units * NEARLY + WHOLE))
+    room = np.floor(nodes.capacity[:, alike] / units * NEARLY + WHOLE).min(1)
+    room = np.where(nodes.max_replicas >= 0, np.minimum(room, nodes.max_replicas), room)
+    keeps = nodes.may_hold & ~nodes.may_receive
+    if keeps.any():
+        held = np.bincount(placed.node_row, minlength=len(nodes) + 1)[1:]
+        room = np.where(keeps, held, room)
+    room = np.where(usable(cluster), room, 0.0)
+    needs = [(usable(cluster), float(wanted_replicas(cluster)))]
+    needs += [(one.inside, float(whole_units(one.load[d], u)))
+              for one in parts for d, u in zip(alike, units.tolist(), strict=True)]  # fmt: skip
+
+    shares = asks / units
+
+    def counts(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            raised = np.floor(factor * shares * NEARLY)
+        return np.where(free, np.inf, np.maximum(whole, raised))
+
+    def suffices(factor: NDArray[np.float64]) -> bool:
+        within = np.minimum(counts(factor).min(1), room)
+        return all(float(within[inside].sum()) >= count for inside, count in needs)
+
+    def least(which: list[int], high: float) -> float:
+        """Return the least factor of some, the others being as they are."""
+        low, tried = 1.0, factor.copy()
+        while high > low * NEARLY:
+            tried[which] = middle = min(0.5 * (low + high), 2.0 * low)
+            low, high = (low, middle) if suffices(tried) else (middle, high)
+        return high * (1.0 + WHOLE)  # with all that ties with it
+
+    factor, open_ = np.ones(len(alike)), [*range(len(alike))]
+    if suffices(factor) or not suffices(np.full(len(alike), MOST_RAISED)):
+        return most
+    factor[:] = least(open_, MOST_RAISED)
+    while len(open_) > 1:
+        # whichever is beside the lowest others stays as high
+        others = [[o for o in open_ if o != d] for d in open_]
+        lowest = [least(some, float(factor[some[0]])) for some in others]
+        at = int(np.argmin(lowest))
+        open_ = others[at]
+        factor[open_] = lowest[at]
+    return np.where(free, most, counts(factor) * units)
 
 
 def _leaders(cluster: Cluster, goals: Goals) -> tuple[int, float, NDArray[np.float64]]:
