@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+import evenkeel as ek
+
 FILES = ("shards.json", "allocation.json", "nodes.json", "cluster.json", "indices.json")
 TEXTS = ("shards.txt", "allocation.txt")
 
@@ -181,3 +183,44 @@ class TestReports:
         assert targets(commands) == {"hot-5", "hot-9"}
         assert "hot-1 (85.4%)" in answer.text
         assert "unplaced (5)" in answer.text
+
+
+class TestOtherAnswers:
+    def test_chosen_columns_need_their_header(self, public):
+        answer = public("elasticsearch/chosen-columns-without-header").run("check", "shards.txt")
+        assert answer.code == 2 and "?v" in answer.text
+
+    def test_tables_of_a_later_release(self, public):
+        answer, commands = ordered(public("elasticsearch/tables-of-8-14"), "--level", "none",
+                                   files=TEXTS)  # fmt: skip
+        assert answer.code == 0
+        assert [(kind, of["node"]) for kind, of in commands] == [("allocate_replica", "es-2")]
+
+    def test_comments_of_a_console_are_no_rows(self, public):
+        answer = public("elasticsearch/pasted-from-the-console").run("check", "shards.txt")
+        assert answer.code == 0 and "2 nodes, 2 alive" in answer.text
+
+    def test_the_state_of_the_cluster_has_shards(self, public):
+        case = public("elasticsearch/cluster-state")
+        assert case.run("check", "state.json").code == 0
+        cluster = ek.read(str(case.path("state.json")))
+        assert [cluster.nodes.names[n] for n in cluster.placement.node.tolist()] == ["n2", "n3"]
+
+    def test_statistics_of_nodes_have_disks(self, public):
+        case = public("elasticsearch/nodes-stats")
+        answer = case.run("check", "shards.json", "nodes.json", "stats.json")
+        assert answer.code == 1 and "n2 (95.0%)" in answer.text
+
+
+class TestPlaces:
+    def test_a_zone_that_is_gone_counts_no_more(self, public):
+        answer, commands = ordered(public("elasticsearch/zone-that-is-gone"), "--level", "none")
+        assert answer.code == 0 and targets(commands) <= {"a2", "b2"} and len(commands) == 1
+
+    def test_a_forced_zone_without_nodes_is_waited_for(self, public):
+        answer, commands = ordered(public("elasticsearch/forced-zone-without-nodes"))
+        assert (answer.code, commands) == (3, []) and "in one zone" in answer.text
+
+    def test_a_cold_shard_stays_cold(self, public):
+        answer, commands = ordered(public("elasticsearch/cold-node-excluded"))
+        assert answer.code == 0 and targets(commands) == {"cold2"}

@@ -519,3 +519,84 @@ def test_a_state_of_partitions_in_trouble_only(public, tmp_path):
     (tmp_path / "short.json").write_text(json.dumps(state))
     with pytest.raises(ek.InvalidInput, match="verbose=true"):
         ek.read(str(tmp_path / "short.json"))
+
+
+CHECKED = [
+    ("missing-broker-of-three", ["described.txt"], 1, ["no sign of life of brokers 1003"]),
+    ("kcat-text", ["kcat.txt"], 1, ["not alive: 6", "lost-0 (on 6)"]),
+    ("kcat-json", ["kcat.json"], 0, ["3 nodes, 3 alive"]),
+    ("admin-client-of-python", ["topics.json"], 1, ["not alive: 3", "audit-0 (on 3)"]),
+    ("generated-assignments", ["generated.txt"], 0, ["4 nodes", "--target"]),
+    ("lower-case-of-kafka-08", ["listed.txt"], 1, ["not alive: 1"]),
+    ("utf-16-of-powershell", ["described.txt"], 0, ["3 nodes, 3 alive · 3 partitions"]),
+    ("rpk-table", ["described.txt"], 2, ["kafka-topics.sh --describe"]),
+    ("cruise-control-text", ["load.txt"], 2, ["json=true"]),
+    ("cruise-control-dead-disk", ["state.json", "load.json"], 0, ["/d2 (dead disk) on broker 3"]),
+    ("cruise-control-no-capacities", ["state.json", "load.json"], 0,
+     ["disk and network_in and network_out", "-1"]),
+    ("cruise-control-proposals", ["state.json", "load.json", "proposals.json"], 2, ["--target"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "files", "code", "words"), CHECKED)
+def test_what_other_tools_print_is_read_or_said_to_be_what_it_is(public, name, files, code, words):
+    answer = public(f"kafka/{name}").run("check", *files)
+    assert answer.code == code, answer.text
+    assert [word for word in words if word not in answer.text] == []
+    assert "the listing is filtered" not in answer.text
+
+
+SOLVED = [
+    ("missing-broker-of-three", ["described.txt"], 4, {"test2-1": [1002, 1001]}),
+    ("kcat-text", ["kcat.txt"], 3, {"lost-1": [2, 1]}),
+    ("eligible-leader-replicas", ["described.txt"], 3, {"payments-2": [1, 3, 2]}),
+    (
+        "failed-disk-of-three-brokers",
+        ["described.txt", "logdirs.txt"],
+        3,
+        {"two-0": [40001, 40002]},
+    ),
+    ("topic-marked-for-deletion", ["described.txt", "--drain", "3"], 0, {"keep-0": [2, 1]}),
+    ("cruise-control-offline-log-dir", ["state.json", "load.json"], 0, {"t-1": [2, 4]}),
+    ("cruise-control-demoted", ["state.json", "load.json"], 0, {"t-1": [3, 2], "t-4": [3, 2]}),
+]
+
+
+@pytest.mark.parametrize(("name", "words", "code", "expected"), SOLVED)
+def test_only_what_can_be_mended_is_in_the_list(public, name, words, code, expected):
+    case = public(f"kafka/{name}")
+    answer = case.run("solve", *words, "--level", "none", "-o", "p.json")
+    assert answer.code == code, answer.text
+    found = {one: {*row} for one, row in lists(case, "p.json").items()}
+    assert found == {one: {*row} for one, row in expected.items()}
+
+
+def test_three_replicas_in_two_zones(public):
+    case = public("kafka/two-zones-three-replicas")
+    case.run("solve", "described.txt", "racks.json", "--level", "none", "-o", "p.json")
+    ((name, row),) = lists(case, "p.json").items()
+    assert name == "__consumer_offsets-2"
+    assert len({*row} & {1003, 1002, 1005}) == 2 and {*row} & {1001, 1007}
+
+
+def test_what_a_topic_is_marked_for_and_who_is_demoted_is_noted(public):
+    answer = public("kafka/topic-marked-for-deletion").run("check", "described.txt")
+    assert "a mark of deletion on topics gone" in answer.text and "2 partitions" in answer.text
+    answer = public("kafka/cruise-control-demoted").run("check", "state.json", "load.json")
+    assert "a demotion of brokers 2" in answer.text
+
+
+def test_replicas_of_a_dead_broker_leave_it_but_not_the_last(public):
+    case = public("kafka/cruise-control-dead-broker")
+    answer = case.run("solve", "state.json", "load.json", "-o", "p.json")
+    assert answer.code == 3 and "filtered" not in answer.text
+    rows = lists(case, "p.json")
+    assert rows.keys() == {"t-0", "t-1", "t-2", "t-3"}
+    assert not any(3 in row for row in rows.values())
+
+
+def test_proposals_of_cruise_control_are_a_target(public):
+    case = public("kafka/cruise-control-proposals")
+    files = ("state.json", "load.json")
+    answer = case.run("plan", *files, "--target", "proposals.json", "-o", "plan.json")
+    assert answer.code == 0 and "2 copies" in answer.text

@@ -144,3 +144,66 @@ def test_a_page_of_the_api_says_what_it_leaves_out():
     cluster = ek.read(json.dumps(page).encode())
     assert list(cluster.partitions.names) == ["q"]
     assert any("1 of 9 queues" in one for one in cluster.native["notes"])
+
+
+def test_a_member_that_does_not_run_leads_nothing(public):
+    case = public("rabbitmq/member-that-does-not-run")
+    answer = case.run("solve", "queues.json", "status.json", "--leaders", "0", "-o", "out.json")
+    assert answer.code == 0
+    assert "not online, on nodes that run (q0: rabbit@rabbit-1, q3: rabbit@rabbit-1" in answer.text
+    led = {row["name"]: row["leader"] for row in json.loads(case.written("out.json"))}
+    assert sorted(Counter(led.values()).values()) == [3, 3, 3]
+    assert not {name for name in ("q0", "q3", "q6") if led[name] == "rabbit@rabbit-1"}
+
+
+def test_a_member_that_does_not_run_leaves_a_node_that_is_drained(public, tmp_path):
+    case = public("rabbitmq/member-that-does-not-run")
+    status = json.loads(case.path("status.json").read_text())
+    for nodes in ("running_nodes", "disk_nodes"):
+        status[nodes].append("rabbit@rabbit-3")
+    (tmp_path / "four.json").write_text(json.dumps(status))
+    files = ("queues.json", str(tmp_path / "four.json"))
+    answer = case.run("solve", *files, "--drain", "rabbit@rabbit-1", "-o", "out.json")
+    assert answer.code == 0
+    rows = json.loads(case.written("out.json"))
+    assert not any("rabbit@rabbit-1" in row["members"] for row in rows)
+
+
+def test_a_queue_without_a_leader_is_named_and_left_alone(public):
+    case = public("rabbitmq/queue-without-a-leader")
+    answer = case.run("solve", "queues.json", "status.json", "-o", "out.sh")
+    assert answer.code == 3 and "broken-queue (on" in answer.text
+    assert "\njoin / good" in case.written("out.sh")
+    assert "broken-queue" not in case.written("out.sh")
+
+
+def test_calls_name_the_virtual_host_of_their_queue(public):
+    case = public("rabbitmq/two-virtual-hosts")
+    answer = case.run("solve", "queues.json", "status.json", "--leaders", "0", "-o", "out.sh")
+    assert answer.code == 0
+    found = re.findall(r"^lead (q\d) .*?rabbit_misc:r\(<<(.*?)>>", case.written("out.sh"), re.M)
+    assert found
+    assert all((host == '"prod"') == (queue in ("q3", "q4", "q5")) for queue, host in found)
+
+
+def test_members_are_added_where_one_node_was_up(public):
+    case = public("rabbitmq/imported-while-one-node-was-up")
+    answer = case.run("solve", "queues.json", "status.json", "--replicas", "/=3", "-o", "out.sh")
+    assert answer.code == 0
+    assert Counter(what for what, _, _ in calls(case)) == {"join": 12}
+
+
+def test_a_node_that_is_to_leave_is_emptied(public):
+    case = public("rabbitmq/node-to-be-removed")
+    words = ("--drain", "rabbit@rabbit-0", "--level", "none")
+    assert case.run("solve", "queues.json", "status.json", *words, "-o", "out.sh").code == 0
+    found = calls(case)
+    for queue in {queue for _, queue, _ in found}:
+        steps = [(what, node) for what, one, node in found if one == queue]
+        assert steps[0] == ("join", "rabbit@rabbit-3")
+        assert steps[-1] == ("leave", "rabbit@rabbit-0")
+
+
+def test_the_status_of_one_queue_is_refused_with_the_listing_to_give(public):
+    answer = public("rabbitmq/quorum-status").run("check", "status.txt")
+    assert answer.code == 2 and "list_queues name type leader members online" in answer.text

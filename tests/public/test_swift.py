@@ -136,3 +136,24 @@ def test_no_device_takes_two_replicas_of_a_partition_however_heavy(public):
     zones = [zones_of(head, row) for row in rows]
     assert max(one[1, 1] for one in zones) == 1
     assert sum(one[1, 2] == 2 for one in zones) <= 0.55 * 128
+
+
+def test_a_server_is_an_address_whatever_its_ports(public):
+    case = public("swift/servers-per-port")
+    answer = case.run("check", "object.ring.gz")
+    assert answer.code == 1 and "32 hard violations" in answer.text
+    _, head, rows = solved(case, "object.ring.gz")
+    assert all(len({head["devs"][one]["ip"] for one in row}) == 3 for row in rows)
+
+
+def test_a_ring_of_a_big_endian_host_comes_back_as_it_was(public):
+    case = public("swift/big-endian-and-ipv6")
+    was, before = read_ring(case.path("object.ring.gz"))
+    _, head, rows = solved(case, "object.ring.gz")
+    assert (head, rows) == (was, before)
+    assert head["byteorder"] == "big"
+
+
+def test_the_text_of_a_builder_is_refused_with_what_to_give(public):
+    answer = public("swift/builder-as-text").run("check", "builder.txt")
+    assert answer.code == 2 and "object.ring.gz" in answer.text

@@ -128,3 +128,34 @@ def test_a_broker_that_is_demoted(public):
     assert (stays.code, stays.json["moves"], stays.json["leader_changes"]) == (3, 0, 20)
     again = case.run("solve", str(case.folder / "out.npz"), *words)
     assert (again.json["moves"], again.json["leader_changes"]) == (0, 0)
+
+
+def test_masters_of_redis_beside_their_replicas(public):
+    case = public("tables/redis-masters-beside-replicas")
+    words = ("nodes.csv", "replicas.csv", "--spread", "host=1", "--level", "none")
+    answer = case.run("solve", *words, "-o", "out.csv")
+    assert answer.code == 0
+    rows = [line.split(",") for line in case.written("out.csv").split()]
+    assert {row[2] for row in rows if row[1] == "leader"} == {"r1", "r3", "r5"}
+
+
+def test_rows_as_json_are_tables(public):
+    case = public("tables/rows-as-json")
+    answer = case.run("solve", "nodes.json", "replicas.json", "-o", "out.csv")
+    assert answer.code == 0
+    assert sorted(case.written("out.csv").split()[1:]) == ["p1,n2,10.0", "p2,n1,10.0"]
+
+
+def test_tables_divided_by_tabs_are_written_so(public):
+    case = public("tables/vitess-cells")
+    words = ("nodes.tsv", "replicas.tsv", "--spread", "cell=1", "--leaders", "0")
+    assert case.run("solve", *words, "-o", "out.tsv").code == 0
+    rows = [line.split("\t") for line in case.written("out.tsv").split("\n")[1:-1]]
+    assert sorted((row[1], row[3][:2]) for row in rows) == [
+        ("0", "c1"), ("0", "c2"), ("1", "c1"), ("1", "c2"),
+    ]  # fmt: skip
+
+
+def test_other_headings_are_refused_with_those_that_are_needed(public):
+    answer = public("tables/headings-of-others").run("check", "brokers.csv", "placement.csv")
+    assert answer.code == 2 and "node, id or name, and cap_NAME" in answer.text

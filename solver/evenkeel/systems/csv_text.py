@@ -1,4 +1,4 @@
-"""Tables with a header line: CSV, tab-separated, or divided by semicolons, column by column."""
+"""Tables, column by column: CSV, by tabs or semicolons with a header line, or rows as JSON."""
 
 import csv
 import io
@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +16,7 @@ from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.reading.quantities import milli_or_mega, read_bytes
 from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import decode_json
 
 HEAD = 65536
 """Bytes in which the header line has to end."""
@@ -184,6 +186,12 @@ def _amount(cell: str, unit: str) -> float:
         return math.nan if found is None else found
 
 
+FIRST_ROW = re.compile(rb"\s*\[\s*(\{[^{}\[\]]*\})")
+"""The first row of a table as JSON."""
+
+Cell = str | int | float | bool | None
+
+
 def header_of(document: Document) -> frozenset[str]:
     r"""Return the names in the first line with content, if it may be the header of a table.
 
@@ -192,6 +200,11 @@ def header_of(document: Document) -> frozenset[str]:
     >>> sorted(header_of(Document("a.csv", b"# from here\nID,Zone\n7,a\n")))
     ['id', 'zone']
     """
+    if first := FIRST_ROW.match(document.data[:HEAD]):
+        try:
+            return frozenset(map(str.lower, msgspec.json.decode(first[1], type=dict[str, Cell])))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return frozenset()
     line = _header_line(document.data[:HEAD].decode("utf-8", "replace"))
     if not any(mark in line for mark in DELIMITERS):
         return frozenset()
@@ -213,6 +226,8 @@ def _titles(line: str) -> list[str]:
 
 def read_table(faults: FaultList, document: Document) -> Table:
     """Read a table; its names in lower case, lines that are blank or start with # left out."""
+    if FIRST_ROW.match(document.data[:HEAD]):
+        return _rows_of_json(faults, document)
     text = document.text(faults)
     line = _header_line(text[:HEAD])
     titles = _titles(line)
@@ -229,6 +244,24 @@ def read_table(faults: FaultList, document: Document) -> Table:
         columns = columns or [[] for _ in names]
     by_name = dict(zip(names, titles, strict=True))
     return Table(document.name, dict(zip(names, columns, strict=True)), lines, by_name)
+
+
+def _rows_of_json(faults: FaultList, document: Document) -> Table:
+    """Read an array of objects, each a row; a value that is missing or null is an empty cell."""
+    rows = decode_json(faults, document, list[dict[str, Cell]]) or []
+    titles = [*dict.fromkeys(title.strip() for row in rows for title in row)]
+    by_name = {title.lower(): title for title in titles}
+    if len(by_name) < len(titles):
+        faults.add(document.name, titles[:8], "name a column twice")
+    columns = {name: [_text(row.get(title)) for row in rows] for name, title in by_name.items()}
+    return Table(document.name, columns, range(1, len(rows) + 1), by_name)
+
+
+def _text(value: Cell) -> str:
+    """Return a value of JSON as a cell."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value).strip()
 
 
 def _plain_columns(data: bytes, text: str, delimiter: str, count: int) -> list[list[str]] | None:
@@ -288,7 +321,7 @@ def _cell(value: object) -> str:
     return f'"{text.replace(QUOTE, 2 * QUOTE)}"' if SPECIAL.search(text) else text
 
 
-def encode_table(columns: Mapping[str, Sequence[object]]) -> bytes:
+def encode_table(columns: Mapping[str, Sequence[object]], delimiter: str = ",") -> bytes:
     r"""Return a table as CSV; what could be taken for another cell or row is quoted.
 
     Examples
@@ -298,7 +331,7 @@ def encode_table(columns: Mapping[str, Sequence[object]]) -> bytes:
     """
     rows = [columns.keys(), *zip(*columns.values(), strict=True)]
     try:
-        return "".join(f"{','.join(map(_cell, row))}\n" for row in rows).encode()
+        return "".join(f"{delimiter.join(map(_cell, row))}\n" for row in rows).encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(
             [Fault("cluster", quoted(error.object), "cannot be written as UTF-8")]

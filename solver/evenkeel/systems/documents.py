@@ -8,6 +8,7 @@ import io
 import os
 import zipfile
 import zlib
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,6 @@ LARGE, BEGINNING = 2**28, 2**20
 
 SHOWN = 60
 """Characters of a text that are quoted in a fault."""
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Document:
         packed = data.startswith(GZIP_MAGIC)
         if packed:
             data = _unpacked(name, data)
-        return cls(name, data.removeprefix(BYTE_ORDER_MARK), path, packed)
+        return cls(name, _as_utf8(data), path, packed)
 
     @classmethod
     def beginning(cls, source: Source) -> "Document | None":
@@ -101,7 +100,7 @@ class Document:
             head = file.read(BEGINNING)
         if head.startswith((GZIP_MAGIC, ZIP_MAGIC)):
             return None
-        return cls(os.fspath(source), head.removeprefix(BYTE_ORDER_MARK), path)
+        return cls(os.fspath(source), _as_utf8(head), path)
 
     def inside(self) -> "tuple[Document, ...]":
         """Return the files in a folder or a zip archive, by name; of a plain file, itself."""
@@ -140,6 +139,13 @@ BROKEN = (
     zipfile.BadZipFile,
 )  # fmt: skip
 """What unpacking a damaged file may raise; the standard library does not say."""
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """Return text without its byte order mark, in UTF-8; PowerShell's ``>`` writes UTF-16."""
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return data.decode("utf-16", "replace").encode()
+    return data.removeprefix(BOM_UTF8)
 
 
 def _content(path: Path) -> bytes:
@@ -210,7 +216,7 @@ def _members(document: Document) -> tuple[Document, ...]:
         return tuple(
             Document(
                 f"{document.name}/{entry.filename}",
-                archive.read(entry).removeprefix(BYTE_ORDER_MARK),
+                _as_utf8(archive.read(entry)),
                 checked=True,
             )
             for entry in entries

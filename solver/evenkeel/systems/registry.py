@@ -14,7 +14,6 @@ file reads them together; what a room encodes is put in place atomically.
 """
 
 import os
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -470,8 +469,6 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
         if any(one.recognises(document) for one in there) or note_cut_off(faults, document):
             continue
         hint = next((f": {text}" for one in near if (text := one.hint(document))), f"; {others}")
-        if document.data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            hint = ": it is UTF-16 text, as PowerShell's > writes it; save it as UTF-8"
         message = f"is not in a known format{hint}" if document.data.strip() else "is empty"
         faults.add(document.name, document.data[:40], message)
     return faults.faults

@@ -263,7 +263,7 @@ class TestRacks:
         "data",
         [
             b'{"1": {"rack": "a"}, "2": {"rack": "b"}}',
-            b'[{"broker": 1, "rack": "a"}]',
+            b'[{"number": 1, "rack": "a"}]',
             b'{"racks": {"a": [1, 2]}}',
             b'{"broker-1": "rack-a"}',
         ],

@@ -259,8 +259,12 @@ def _allocation(line: str) -> Row | None:
 
 
 Kind = Literal[
-    "shards", "allocation", "nodes", "shutdown", "cluster settings", "index settings", ""
-]
+    "shards", "allocation", "nodes", "stats", "state", "shutdown", "cluster settings",
+    "index settings", "",
+]  # fmt: skip
+
+PASTED = re.compile(rb"\A(?:[ \t]*(?:#|\$ |GET |curl )[^\n]*\n|[ \t]*\r?\n)+")
+"""First lines that are no answer: comments of Kibana's console, and the request."""
 
 HEAD = 65536
 """Bytes that identify an answer."""
@@ -286,6 +290,77 @@ class Nodes(msgspec.Struct):
     """The answer of ``_nodes``, by id."""
 
     nodes: dict[str, Node]
+
+
+class Total(msgspec.Struct):
+    """The disks of a node together, in bytes."""
+
+    total_in_bytes: int = 0
+    available_in_bytes: int = 0
+
+
+class FileSystem(msgspec.Struct):
+    """Disks as ``_nodes/stats`` has them."""
+
+    total: Total = msgspec.field(default_factory=Total)
+
+
+class Stats(msgspec.Struct):
+    """A node as ``_nodes/stats`` has it."""
+
+    name: str
+    host: str = ""
+    ip: str | list[str] = ""
+    roles: list[str] | None = None
+    attributes: dict[str, str] = {}
+    fs: FileSystem | None = None
+
+
+class NodeStats(msgspec.Struct):
+    """The answer of ``_nodes/stats``, by id."""
+
+    nodes: dict[str, Stats]
+
+
+class StateNode(msgspec.Struct):
+    """A node as ``_cluster/state`` has it."""
+
+    name: str
+    transport_address: str = ""
+    version: str = ""
+    roles: list[str] | None = None
+    attributes: dict[str, str] = {}
+
+
+class Copy(msgspec.Struct):
+    """A copy of a shard as ``_cluster/state`` has it."""
+
+    state: str
+    primary: bool
+    shard: int
+    index: str
+    node: str | None = None
+    relocating_node: str | None = None
+
+
+class IndexTable(msgspec.Struct):
+    """The copies of an index, by shard."""
+
+    shards: dict[str, list[Copy]]
+
+
+class RoutingTable(msgspec.Struct):
+    """The copies of all shards."""
+
+    indices: dict[str, IndexTable]
+
+
+class State(msgspec.Struct):
+    """The answer of ``_cluster/state``."""
+
+    routing_table: RoutingTable
+    nodes: dict[str, StateNode] = {}
+    metadata: dict[str, Any] = {}
 
 
 class Shutdown(msgspec.Struct):
@@ -351,7 +426,7 @@ def recognises(document: Document) -> Kind:
     >>> recognises(Document("a.json", b'[{"index":"i","shard":"0","prirep":"p"}]'))
     'shards'
     """
-    head = document.data[:HEAD].lstrip()
+    head = _answer(document).data[:HEAD].lstrip()
     if head.startswith(b"["):
         if b'"prirep"' in head:
             return "shards"
@@ -360,6 +435,10 @@ def recognises(document: Document) -> Kind:
         return kind_of_text(head.decode("utf-8", "replace"))
     if b'"nodes"' in head and b'"shutdown_startedmillis"' in head:
         return "shutdown"
+    if b'"routing_table"' in head or re.match(STATE, head):
+        return "state"
+    if b'"nodes"' in head and re.search(STATS, head):
+        return "stats"
     if b'"nodes"' in head and b'"transport_address"' in head:
         return "nodes"
     if re.match(rb'\{\s*"(persistent|transient|defaults)"\s*:', head):
@@ -367,7 +446,27 @@ def recognises(document: Document) -> Kind:
     return "index settings" if re.match(rb'\{\s*"[^"]+"\s*:\s*\{\s*"settings"', head) else ""
 
 
+STATS = rb'"fs"\s*:\s*\{|"indices"\s*:\s*\{\s*"(?:docs|shard_stats)"'
+"""What ``_nodes/stats`` has and ``_nodes`` has not."""
+
+STATE = rb'\{\s*"cluster_name"\s*:[^{]{0,400}"(?:state_uuid|master_node)"\s*:'
+"""How ``_cluster/state`` begins."""
+
+
+def _answer(document: Document) -> Document:
+    """Return a document without comments of a console and the request before the answer."""
+    found = PASTED.match(document.data)
+    return document.part(found.end(), len(document.data)) if found else document
+
+
+ROW = (
+    rb"(?:[^\n]*\n){0,20}?[^\n]*\b[0-9]+ +[prs] +"
+    rb"(?:STARTED|UNASSIGNED|RELOCATING|INITIALIZING)\b"
+)
+"""A row of shards among others that are none."""
+
 OTHERS = {
+    ROW: "_cat/shards with h= needs its header (?v) to be understood",
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
     "explain is about one shard",
     rb'.{0,4000}"relocating_shards"': "_cluster/health lists no shard",
@@ -393,13 +492,17 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     """Read all documents."""
     found = Findings(faults)
-    for document in documents:
+    for document in map(_answer, documents):
         kind = recognises(document)
         found.kinds.add(kind)
         if kind == "shards" or kind == "allocation":
             _take_table(found, document, kind)
         elif kind == "nodes":
             _take_nodes(found, document)
+        elif kind == "stats":
+            _take_stats(found, document)
+        elif kind == "state":
+            _take_state(found, document)
         elif kind == "shutdown":
             decoded = decode_json(faults, document, Shutdowns)
             listed = enumerate(decoded.nodes if decoded else ())
@@ -446,6 +549,57 @@ def _take_nodes(found: Findings, document: Document) -> None:
         for name, value in flat(node.settings).items():
             if name.startswith("cluster.routing."):
                 found.started.setdefault(name, (f"{at}.settings.{quoted(name)}", value))
+
+
+def _take_stats(found: Findings, document: Document) -> None:
+    """Read the disks of nodes as rows of ``_cat/allocation``; ``_nodes`` has more of nodes."""
+    decoded = decode_json(found.faults, document, NodeStats)
+    for key, node in (decoded.nodes if decoded else {}).items():
+        at = f"{document.name}: nodes.{quoted(key)}"
+        ip = node.ip if isinstance(node.ip, str) else next(iter(node.ip), "")
+        disk = node.fs.total if node.fs else Total()
+        row: Row = {"node": node.name, "host": node.host, "ip": ip.rpartition(":")[0] or ip}
+        if disk.total_in_bytes > 0:
+            row["disk.total"] = str(disk.total_in_bytes)
+            row["disk.avail"] = str(disk.available_in_bytes)
+            row["disk.used"] = str(disk.total_in_bytes - disk.available_in_bytes)
+        found.allocation.append((at, row))
+    found.kinds.add("allocation")
+
+
+def _take_state(found: Findings, document: Document) -> None:
+    """Read shards as rows of ``_cat/shards``, and the settings of indices."""
+    state = decode_json(found.faults, document, State)
+    if state is None:
+        return
+    found.kinds.add("shards")
+    found.files.append((len(found.shards), document.name, []))
+    names = {key: node.name for key, node in state.nodes.items()}
+    ips = {key: node.transport_address.rpartition(":")[0] for key, node in state.nodes.items()}
+    for copies in (
+        one for of in state.routing_table.indices.values() for one in of.shards.values()
+    ):
+        for copy in copies:
+            here, there = copy.node or "", copy.relocating_node or ""
+            if copy.state == "INITIALIZING" and there:
+                continue  # the target of a copy that relocates, which is listed itself
+            text = names.get(here, here)
+            if there:
+                text += f" -> {ips.get(there, '')} {there} {names.get(there, there)}"
+            found.shards.append({
+                "index": copy.index, "shard": str(copy.shard),
+                "prirep": "p" if copy.primary else "r", "state": copy.state, "docs": None,
+                "store": None, "ip": ips.get(here) or None,
+                "id": here or None, "node": text or None,
+            })  # fmt: skip
+    listed = state.metadata.get("indices", {})
+    for index, one in listed.items() if isinstance(listed, dict) else ():
+        if isinstance(one, dict) and isinstance(settings := one.get("settings"), dict) and settings:
+            found.kinds.add("index settings")
+            at = f"{document.name}: metadata.indices.{quoted(index)}.settings"
+            found.indices.setdefault(
+                index, {name: (f"{at}.{name}", value) for name, value in flat(settings).items()}
+            )
 
 
 def _take_cluster(found: Findings, document: Document) -> None:

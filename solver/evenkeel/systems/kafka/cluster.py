@@ -16,6 +16,7 @@ from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.observing import Observed, Standing
 from evenkeel.systems.kafka.documents import (
     DEFAULT_BROKER,
+    PROPOSED,
     kind_of,
     read_document,
     regular_rows,
@@ -31,6 +32,7 @@ from evenkeel.systems.kafka.missing import (
     is_filtered,
     note_guesses,
     note_reassigned,
+    note_stated,
     note_topics,
     note_unreadable,
     signs_of_life,
@@ -94,6 +96,7 @@ def read(
     given["min_active"] = _least_in_sync(rows, given["replicas"], missing)
     given |= _amounts(found, state.rows, names, replicas, brokers, missing)
     note_topics(missing, found)
+    note_stated(missing, found, given["dimensions"])
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
     native = ({"log_dirs": folders} if folders else {}) | as_native(missing)
@@ -162,12 +165,16 @@ def _without_source(rows: Rows, up: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
     """Read all documents; a single regular placement is read column by column."""
     found = Findings()
-    kinds = ("assignment", "description", "cluster-state")
+    kinds = ("assignment", "description", "metadata", "cluster-state", "proposals")
     placing = [one for one in documents if kind_of(one) in kinds]
     rows = regular_rows(placing[0]) if len(placing) == 1 else None
     for document in documents:
         if rows is None or document is not placing[0]:
             read_document(found, document)
+        if kind_of(document) == "assignment" and PROPOSED.search(document.data):
+            found.proposals.append(document.name)
+    for broker in found.bad_disks - found.unreadable.keys():
+        found.unreadable[broker] = {"": "KafkaStorageException"}
     if not placing and not found.faults:
         names = [document.name for document in documents]
         found.faults.add("source", names, "needs a reassignment or a topic description")

@@ -8,6 +8,7 @@ weights of ``ModelParameters``, by which a follower's CPU is estimated from that
 
 import csv
 import io
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -28,7 +29,17 @@ COLUMNS = (
     "leader_cpu",
 )  # fmt: skip
 
-CruiseKind = Literal["cluster-state", "broker-load", "partition-load"]
+CruiseKind = Literal["cluster-state", "broker-load", "partition-load", "proposals"]
+
+TEXT = re.compile(
+    rb"(?:LEADER_NW_IN|FOLLOWER_NW_IN|NW_OUT) ?\(KB/s\)|^Brokers with replicas:|^Optimization has "
+    rb"|^MonitorState: \{|Under Replicated, Offline, and Under MinIsr",
+    re.MULTILINE,
+)
+"""Lines of answers without ``json=true``."""
+
+DEAD = "DEAD"
+"""State of a broker, and what stands for the size of a failed disk."""
 
 
 class PartitionState(msgspec.Struct, rename="kebab"):
@@ -67,6 +78,7 @@ class Broker(msgspec.Struct):
     NetworkInCapacity: float | None = None
     NetworkOutCapacity: float | None = None
     NumCore: float | None = None
+    DiskState: dict[str, dict[str, Any]] = {}
 
 
 class BrokerLoad(msgspec.Struct):
@@ -92,10 +104,37 @@ class PartitionLoads(msgspec.Struct):
     records: list[PartitionLoad]
 
 
+class MovedPartition(msgspec.Struct):
+    """A partition by the names of a proposal."""
+
+    topic: str
+    partition: Int32
+
+
+class Proposal(msgspec.Struct):
+    """One change of a partition: its replicas afterwards, the leader first."""
+
+    topicPartition: MovedPartition  # noqa: N815
+    newReplicas: list[Int32]  # noqa: N815
+
+
+class Proposals(msgspec.Struct):
+    """``proposals?json=true``, and other answers with ``verbose=true``."""
+
+    proposals: list[Proposal]
+
+
+def is_cruise_text(head: bytes) -> bool:
+    """Return whether a document begins like an answer without ``json=true``."""
+    return TEXT.search(head) is not None
+
+
 def cruise_kind(head: bytes) -> CruiseKind | None:
     """Return the kind of an answer of Cruise Control by its beginning; None for anything else."""
     if b'"KafkaPartitionState"' in head or b'"KafkaBrokerState"' in head:
         return "cluster-state"
+    if b'"proposals"' in head and b'"newReplicas"' in head:
+        return "proposals"
     if b'"brokers"' in head and (b'"BrokerState"' in head or b'"DiskCapacityMB"' in head):
         return "broker-load"
     if b'"records"' in head and b'"networkInbound"' in head:
@@ -109,6 +148,8 @@ def read_cruise(found: Findings, document: Document, kind: CruiseKind) -> None:
         _read_cluster_state(found, document)
     elif kind == "broker-load":
         _read_broker_load(found, document)
+    elif kind == "proposals":
+        _read_proposals(found, document)
     else:
         _read_partition_load(found, document)
 
@@ -135,8 +176,12 @@ def _read_cluster_state(found: Findings, document: Document) -> None:
                 )  # fmt: skip
                 found.add_partition(key, given)
             seen.add(key)
-    for part in lists.get("other", ()):
+    for part in lists["other"]:
         found.factor.setdefault(part.topic, len(part.replicas))
+    troubled: dict[str, int] = {}
+    for part in (one for rows in lists.values() for one in rows):
+        troubled[part.topic] = max(troubled.get(part.topic, 0), len(part.replicas))
+    found.factor = troubled | found.factor
     for text, folders in state.KafkaBrokerState.OnlineLogDirsByBrokerId.items():
         broker = whole(text)
         if broker is not None and folders:
@@ -160,9 +205,16 @@ def _read_broker_load(found: Findings, document: Document) -> None:
         if one.Broker < 0:
             found.faults.add(f"{at}.Broker", one.Broker, "must be 0 or more")
             continue
-        state = NODE_STATES["down" if one.BrokerState == "DEAD" else "up"]
+        state = NODE_STATES["down" if one.BrokerState == DEAD else "up"]
         if one.BrokerState == "DEMOTED":
             state = state._replace(leads=False)
+            found.demoted.add(one.Broker)
+        failed = [folder for folder, disk in one.DiskState.items() if disk.get("DiskMB") == DEAD]
+        if failed:
+            errors = dict.fromkeys(failed, "dead disk: KafkaStorageException")
+            found.unreadable.setdefault(one.Broker, {}).update(errors)
+        elif one.BrokerState == "BAD_DISKS":
+            found.bad_disks.add(one.Broker)
         found.states.setdefault(one.Broker, (state, at))
         if racks:
             found.add_rack(f"{at}.Rack", one.Broker, one.Rack or None)
@@ -170,6 +222,9 @@ def _read_broker_load(found: Findings, document: Document) -> None:
             "disk": (one.DiskCapacityMB, MB), "network_in": (one.NetworkInCapacity, KB),
             "network_out": (one.NetworkOutCapacity, KB), "cpu": (one.NumCore, PERCENT_OF_A_CORE),
         }  # fmt: skip
+        found.unlimited |= {
+            name for name, (amount, _) in amounts.items() if amount is not None and amount < 0.0
+        }
         capacity = {
             name: amount * unit
             for name, (amount, unit) in amounts.items()
@@ -177,6 +232,20 @@ def _read_broker_load(found: Findings, document: Document) -> None:
         }
         if capacity and one.Broker not in found.capacity:
             found.add_capacity(at, one.Broker, capacity)
+
+
+def _read_proposals(found: Findings, document: Document) -> None:
+    """Read a proposal as a target: the replicas of the partitions that change."""
+    decoded = decode_json(found.faults, document, Proposals)
+    if found.partitions:
+        message = "proposes changes of the other files: give it as --target of plan or check"
+        found.faults.add(document.name, document.data[:40], message)
+        return
+    found.documents += 1
+    for i, one in enumerate(decoded.proposals if decoded else ()):
+        at = f"{document.name}: proposals[{i}].newReplicas"
+        key = TopicPartition(one.topicPartition.topic, one.topicPartition.partition)
+        found.add_partition(key, Replicas(tuple(one.newReplicas), at, found.documents))
 
 
 def _read_partition_load(found: Findings, document: Document) -> None:

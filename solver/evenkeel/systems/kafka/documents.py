@@ -19,16 +19,18 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int32, Int64, decode_json, note_cut_off
-from evenkeel.systems.kafka.cruise_control import cruise_kind, read_cruise
+from evenkeel.systems.kafka.cruise_control import cruise_kind, is_cruise_text, read_cruise
 from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import LogDirs, listed_in
+from evenkeel.systems.kafka.metadata import is_metadata, read_metadata
 from evenkeel.systems.kafka.ongoing import is_list_of_reassigned, read_reassigned
 from evenkeel.systems.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.systems.kafka.tables import is_broker_table, is_load_table, read_broker_table
 
 Kind = Literal[
     "assignment", "description", "log-dirs", "capacity", "racks", "rack-lines", "loads", "brokers",
-    "answers", "reassigned", "cluster-state", "broker-load", "partition-load",
+    "answers", "reassigned", "cluster-state", "broker-load", "partition-load", "proposals",
+    "metadata",
 ]  # fmt: skip
 
 HEAD = 65536
@@ -52,7 +54,8 @@ MOST_AMOUNT = 1e15
 """Largest capacity that is accepted, in MB, percent or KB/s."""
 
 TOPIC = re.compile(
-    rb"(?:^|\s)Topic: ?\S+\s(?:.*\s)?(?:PartitionCount: ?\d|Partition: ?\d+\s.*Replicas:)"
+    rb"(?:^|\s)Topic: ?\S+\s(?:.*\s)?(?:PartitionCount: ?\d|Partition: ?\d+\s.*Replicas:)",
+    re.IGNORECASE,
 )
 """A line of a description, after any prefix of a terminal or log."""
 
@@ -61,6 +64,13 @@ STRANGE = (
     "a table of loads or brokers, output of kafka-broker-api-versions or kafka-cluster, or an "
     "answer of Cruise Control"
 )
+
+
+CURRENT, PROPOSED = (
+    re.compile(rb"Current partition replica assignment"),
+    re.compile(rb"Proposed partition reassignment configuration"),
+)
+"""Titles of the two assignments that ``--generate`` prints."""
 
 
 class AssignedPartition(msgspec.Struct, omit_defaults=True, gc=False):
@@ -102,8 +112,18 @@ def recognises(document: Document) -> str:
 
 
 def hint(document: Document) -> str:
-    """Return how racks are read, for JSON that seems to hold racks; "" for other documents."""
+    """Return how a document is read that seems to be meant for Kafka; "" for other documents.
+
+    Examples
+    --------
+    >>> hint(Document("t.txt", b"PARTITION  LEADER  EPOCH  REPLICAS  LOG-START-OFFSET"))[:14]
+    'is what rpk pr'
+    """
     head = document.data[:HEAD]
+    if re.search(rb"^PARTITION +LEADER .*REPLICAS", head, re.MULTILINE):
+        return "is what rpk prints: Redpanda answers kafka-topics.sh --describe, which is read"
+    if is_cruise_text(head):
+        return "is an answer of Cruise Control as text: ask for it with json=true"
     meant = head.lstrip().startswith((b"{", b"[")) and b"rack" in document.name.encode() + head
     return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""
 
@@ -121,6 +141,8 @@ def kind_of(document: Document) -> Kind | None:
         return "capacity"
     if cruise := cruise_kind(head):
         return cruise
+    if is_metadata(head):
+        return "metadata"
     if b'"brokers"' in head and (b'"logDirs"' in head or b'"version"' in head):
         return "log-dirs"
     if is_list_of_reassigned(head):
@@ -152,6 +174,8 @@ def read_document(findings: Findings, document: Document) -> None:
         _read_assignment(findings, document)
     elif kind == "description":
         read_description(findings, document)
+    elif kind == "metadata":
+        read_metadata(findings, document)
     elif kind == "reassigned":
         read_reassigned(findings, document)
     elif kind == "log-dirs":
@@ -168,7 +192,7 @@ def read_document(findings: Findings, document: Document) -> None:
         read_broker_table(findings, document)
     elif kind == "answers":
         read_answers(findings, document)
-    elif kind in ("cluster-state", "broker-load", "partition-load"):
+    elif kind in ("cluster-state", "broker-load", "partition-load", "proposals"):
         read_cruise(findings, document, kind)
     elif not note_cut_off(findings.faults, document):
         findings.faults.add(
@@ -189,7 +213,7 @@ def _json_part(document: Document) -> Document:
 
 def _assignment_part(document: Document) -> Document:
     """Return the reassignment of a document; of ``--generate`` output, the current one."""
-    now = re.search(rb"Current partition replica assignment", document.data)
+    now = CURRENT.search(document.data)
     return _json_part(document.part(now.end(), len(document.data)) if now else document)
 
 
@@ -420,7 +444,10 @@ FIELDS = (
     "Partition", "Leader", "Replicas", "Isr", "Adding Replicas", "Removing Replicas", "Elr",
     "LastKnownElr", "Offline", "Observers", "LiveObservers",
 )  # fmt: skip
-FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(FIELDS)}):[ \t]?")
+FIELD = re.compile(rf"(?:^|(?<=\s))({'|'.join(FIELDS)}):[ \t]?", re.IGNORECASE)
+NAMES = {name.lower(): name for name in FIELDS}
+"""Names of fields; Kafka 0.8.0 prints them in lower case."""
+
 NO_LEADER = ("none", "-1", "n/a", "")
 OBSERVERS = ("Observers", "LiveObservers")
 """Confluent's fields: replicas that never join the ISR, and the live ones among them."""
@@ -439,6 +466,8 @@ def read_description(findings: Findings, document: Document) -> None:
         if "Topic" not in fields:
             continue
         topic = fields["Topic"]
+        if fields.get("MarkedForDeletion") == "true":
+            findings.deleted.add(topic)
         if "Partition" not in fields:
             count = _whole(findings, at, "PartitionCount", fields.get("PartitionCount", ""))
             announced[topic] = (count, at)
@@ -454,7 +483,8 @@ def read_description(findings: Findings, document: Document) -> None:
                 at, quoted(line.strip()), f"is cut off: it has no {', '.join(missing)}"
             )
             continue
-        _read_partition(findings, at, fields)
+        if topic not in findings.deleted:
+            _read_partition(findings, at, fields)
     for topic, (count, at) in announced.items():
         # a filtered description (--under-replicated-partitions) has no header lines
         if count != seen.get(topic, 0):
@@ -465,7 +495,10 @@ def read_description(findings: Findings, document: Document) -> None:
 def _fields(line: str) -> dict[str, str]:
     """Split a line at the names of its fields."""
     parts = FIELD.split(line)
-    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}
+    return {
+        NAMES[name.lower()]: value.strip()
+        for name, value in zip(parts[1::2], parts[2::2], strict=True)
+    }
 
 
 def _read_configs(findings: Findings, at: str, topic: str, configs: str) -> None:

@@ -72,6 +72,12 @@ class Findings:
     factor: dict[str, int] = field(default_factory=dict)
     """Replication factor by topic."""
 
+    deleted: set[str] = field(default_factory=set)
+    """Topics that are marked for deletion."""
+
+    proposals: list[str] = field(default_factory=list)
+    """Files with a proposed assignment beside the current one."""
+
     reassigned: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     """Joining and leaving brokers, by the name of a partition under reassignment."""
 
@@ -83,6 +89,15 @@ class Findings:
 
     unreadable: dict[int, dict[str, str]] = field(default_factory=dict)
     """Unreadable log directories and their errors, by broker."""
+
+    demoted: set[int] = field(default_factory=set)
+    """Brokers that Cruise Control has demoted."""
+
+    bad_disks: set[int] = field(default_factory=set)
+    """Brokers of which Cruise Control says only that some disk failed."""
+
+    unlimited: set[str] = field(default_factory=set)
+    """Dimensions for which Cruise Control has no capacity."""
 
     elsewhere: dict[int, float] = field(default_factory=dict)
     """Bytes in log directories, by broker, of topics that no file describes."""

@@ -40,6 +40,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             "shows no life in it may be up: describe all topics"
         )
     yield from _of_reassignments(missing)
+    yield from _of_orders(missing)
     yield from _of_leads(cluster)
     yield from _of_brokers(cluster, missing)
     yield from _of_log_dirs(missing)
@@ -153,6 +154,27 @@ def _of_reassignments(missing: Missing) -> Iterator[str]:
             f"{counted(missing.longer_count, 'partition')} "
             f"({_some(missing.longer, missing.longer_count)}): those that are in sync stay, others "
             "are dropped, not replaced"
+        )
+
+
+def _of_orders(missing: Missing) -> Iterator[str]:
+    """Yield notes on deleted topics, proposals, and demoted brokers."""
+    if missing.deleted:
+        yield (
+            f"a mark of deletion on topics {_some(missing.deleted)}: Kafka reassigns none of their "
+            "partitions, and they are not counted"
+        )
+    if missing.proposals:
+        yield (
+            f"a proposed assignment beside the current one ({_some(missing.proposals)}): the "
+            "current one is read; save the other as a file of its own, and give it as --target"
+        )
+    if missing.demoted:
+        yield f"a demotion of brokers {_some(missing.demoted)}: they keep replicas, and lead none"
+    if missing.unlimited:
+        yield (
+            f"no capacities of {' and '.join(missing.unlimited)}, for which load has -1: these are "
+            "not counted; add a file of capacities"
         )
 
 

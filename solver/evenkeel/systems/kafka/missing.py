@@ -81,6 +81,18 @@ class Missing(msgspec.Struct, omit_defaults=True):
     awaited: dict[str, dict[str, float]] = {}
     """Capacities of brokers that no other file names."""
 
+    deleted: list[str] = []
+    """The first topics that are marked for deletion."""
+
+    proposals: list[str] = []
+    """Files with a proposed assignment, which is not used."""
+
+    demoted: list[str] = []
+    """Brokers that lead nothing since Cruise Control demoted them."""
+
+    unlimited: list[str] = []
+    """Dimensions without a capacity in Cruise Control, which are not counted."""
+
     controllers: list[str] = []
     """Nodes that are no brokers."""
 
@@ -165,6 +177,14 @@ def note_topics(missing: Missing, found: Findings) -> None:
     topics, loads = found.topics_elsewhere, found.idle_loads
     missing.topics, missing.topic_count = sorted(topics)[:NAMED], len(topics)
     missing.loads, missing.load_count = sorted(loads)[:NAMED], len(loads)
+
+
+def note_stated(missing: Missing, found: Findings, dimensions: Sequence[str]) -> None:
+    """Record what files say of topics and brokers that changes the cluster."""
+    missing.deleted = sorted(found.deleted)[:NAMED]
+    missing.proposals = found.proposals
+    missing.demoted = [*map(str, sorted(found.demoted))]
+    missing.unlimited = sorted(found.unlimited - {*dimensions})
 
 
 def signs_of_life(found: Findings, rows: Rows) -> set[int]:

@@ -157,7 +157,13 @@ def hint(document: Document) -> str:
     >>> hint(Document("q.txt", b"Timeout: 60.0 seconds ..."))[-16:]
     '--formatter json'
     """
-    if not FOR_PEOPLE.search(document.data[:HEAD]):
+    head = document.data[:HEAD]
+    if b"Raft State" in head:
+        return (
+            "is quorum_status of one queue: list all with rabbitmqctl list_queues name type leader "
+            "members online --formatter json"
+        )
+    if not FOR_PEOPLE.search(head):
         return ""
     return "is what the tools of RabbitMQ print for people: add --formatter json"
 

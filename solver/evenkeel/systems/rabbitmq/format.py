@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.stranded import MARKS
-from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.documents import Document, largest, quoted
@@ -279,8 +279,12 @@ def _placement(
     place: Mapping[str, int],
     alive: Mapping[str, bool],
 ) -> dict[str, Any]:
-    """Return the members and leader of each queue; queues without a majority stay."""
+    """Return the members and leader of each queue; queues without a majority stay.
+
+    A member that does not run on a node that does counts as one without a vote: it cannot lead.
+    """
     strange: dict[str, list[str]] = {}
+    halted: dict[str, list[str]] = {}
     unlisted = bool(keys) and not any("leader" in row for row in found.rows)
     if unlisted:
         found.notes.add(
@@ -289,7 +293,8 @@ def _placement(
         )
     node: list[int] = []
     flags: list[int] = []
-    leader, width = [], []
+    roles: list[int] = []
+    leader, width, votes = [], [], []
     for key in keys:
         at, queue = found.queues[key]
         members = members_of(queue)
@@ -315,16 +320,34 @@ def _placement(
         if found.apart & {*members}:
             known |= int(Flag.LEFT_ALONE | Flag.PINNED)
         flags += [known | HEALTHY if name in online else known for name in members]
+        idle = [
+            name for name in members
+            if alive.get(name, False) and name not in runs and name != leads_it and not lost
+        ]  # fmt: skip
+        if idle:
+            halted[key[1]] = idle
+        roles += [int(Role.NON_VOTER if name in idle else Role.VOTER) for name in members]
         width.append(len(members))
+        votes.append(len(members) - len(idle))
     if strange:
         named = some_of([*strange], lambda one: f"{printable(one)}: {', '.join(strange[one])}")
         found.notes.add(f"leaders or online nodes that are no members ({named}): ignored")
+    if halted:
+        named = some_of(
+            [*halted], lambda one: f"{printable(one)}: {', '.join(halted[one])}", MOST_NAMED
+        )
+        found.notes.add(
+            f"members that are not online, on nodes that run ({named}): they lead nothing; where "
+            "they do not recover, delete them as members and add them again"
+        )
     return {
         "placement": np.array(node, np.int64),
         "first": np.concatenate([[0], np.cumsum(width)]).astype(np.int64),
         "leader": np.array(leader, np.int64),
+        "role": np.array(roles, np.int64),
         "flags": np.array(flags, np.int64),
         "replicas": np.array(width, np.int64),
+        "voters": np.array(votes, np.int64),
         "min_active": np.array([count // 2 + 1 for count in width], np.int64),
     }
 

@@ -8,7 +8,7 @@ OpenStack Swift, ``swift.common.ring.ring.RingData``: the file of a ring, versio
 from evenkeel.systems.registry import Format
 from evenkeel.systems.swift.cluster import left_out, read
 from evenkeel.systems.swift.output import encode
-from evenkeel.systems.swift.ring import recognises
+from evenkeel.systems.swift.ring import hint, recognises
 from evenkeel.systems.swift.waves import CARRIER
 
 FORMAT = Format(
@@ -20,4 +20,5 @@ FORMAT = Format(
     encode=encode,
     left_out=left_out,
     carrier=CARRIER,
+    hint=hint,
 )

@@ -64,7 +64,10 @@ def _ring_of(cluster: Cluster) -> tuple[Sequence[int], str]:
         raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
     ids = native["ids"]
     if len(ids) != len(cluster.nodes):
-        message = f"the ring has {len(ids)} devices: add there"
+        message = (
+            f"the ring has {len(ids)} devices: add others with swift-ring-builder BUILDER add, "
+            "write its ring (write_ring), and read that"
+        )
         raise InvalidInput([Fault("node_names", len(cluster.nodes), message)])
     return ids, str(native["header"])
 

@@ -4,6 +4,7 @@ The claims of the header are compared with the size of the file before memory is
 """
 
 import math
+import re
 import struct
 from typing import Annotated, Literal, NamedTuple
 
@@ -76,6 +77,27 @@ def recognises(document: Document) -> str:
     return "builder" if head.startswith(b"\x80") and b"part_power" in head else ""
 
 
+TEXT = re.compile(
+    rb"^\S+, build version \d+|^Devices: +id |--> Starting reconnaissance|^Dispersion is |"
+    rb"^Queried \d+ (?:objects|containers) for dispersion",
+    re.MULTILINE,
+)
+"""Lines that Swift's tools print of a ring or cluster."""
+
+
+def hint(document: Document) -> str:
+    """Return what is read in place of the texts of Swift's tools; "" for other documents.
+
+    Examples
+    --------
+    >>> hint(Document("b.txt", b"object.builder, build version 15, id 44bb"))[:22]
+    "is a text of Swift's t"
+    """
+    if not TEXT.search(document.data[:HEAD]):
+        return ""
+    return "is a text of Swift's tools: give the ring itself, such as /etc/swift/object.ring.gz"
+
+
 def read_ring(faults: FaultList, document: Document) -> Ring | None:
     """Take the file of a ring apart; None after noting what is wrong with it."""
     data = document.data
@@ -87,7 +109,11 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
         return None
     _, version, length = HEADER.unpack_from(data)
     if version != VERSION:
-        faults.add(document.name, version, f"is a ring of another version than {VERSION}")
+        message = (
+            f"is a ring of another version than {VERSION}: have swift-ring-builder write one of "
+            f"version {VERSION}"
+        )
+        faults.add(document.name, version, message)
         return None
     if HEADER.size + length > len(data):
         message = f"is truncated: its list of devices claims {length} bytes"

@@ -28,7 +28,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
-from evenkeel.systems.csv_text import SPECIAL, encode_table
+from evenkeel.systems.csv_text import SPECIAL, encode_table, header_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
@@ -80,9 +80,12 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         bound = [names[r] if r >= 0 else "" for r in cluster.partitions.rule.tolist()]
         replicas["rule"] = [bound[p] for p in cluster.placement.owner.tolist()]
     faults.raise_if_any()
+    mark = "\t" if path.suffix == TABS else ","
     files = {
-        path: encode_table(titled(replicas, headings.replicas)),
-        path.with_suffix(".nodes.csv"): encode_table(titled(nodes, headings.nodes)),
+        path: encode_table(titled(replicas, headings.replicas), mark),
+        path.with_suffix(f".nodes{path.suffix if path.suffix == TABS else '.csv'}"): encode_table(
+            titled(nodes, headings.nodes), mark
+        ),
     }
     rules = _rules(cluster, given, groups or {})
     if rules:
@@ -272,17 +275,26 @@ CHANGES = re.compile(rb'kind,partition,slot,from,to,|\[\s*\{"kind": "(move|leade
                      rb"step,wave,kind,partition,slot,from,to,")  # fmt: skip
 
 
+TABS = ".tsv"
+TITLE = re.compile(r"[a-z_][\w .()%-]{0,60}")
+HEADINGS = (
+    "is a table without the columns of nodes (node, id or name, and cap_NAME for each dimension) "
+    "or of replicas (node, and partition or both group and index)"
+)
+
+
 def hint(document: Document) -> str:
-    """Tell what to give in place of a table of what changes, which ``--table`` wrote."""
+    """Return what to give in place of a table of changes, or which columns a table needs."""
     if not CHANGES.match(document.data[:200]):
-        return ""
+        titles = header_of(document)
+        return HEADINGS if len(titles) > 1 and all(map(TITLE.fullmatch, titles)) else ""
     return "is a table of changes; to get a cluster or target, write one with -o OUT of solve"
 
 
 FORMAT = Format(
     name=NAME,
-    summary="tables of nodes and of replicas (CSV), and rules (TOML)",
-    suffixes=(".csv",),
+    summary="tables of nodes and of replicas (CSV, JSON rows), and rules (TOML)",
+    suffixes=(".csv", TABS),
     recognises=kind_of,
     read=read,
     encode=encode,
