@@ -11,6 +11,7 @@
 ``plan``                        steps that carry it out, safe at every instant
 ``sweep, frontier``             what if nodes are lost or loads grow; levelness against moves
 ``size, headroom``              the cheapest nodes for a forecast; how far loads may grow
+``free_units``                  the most free units of a size, within a budget of moves
 ``relaxation, conflicts``       better bounds; which demands cannot hold together
 ``cockroach_cluster, hottest``  stores and ranges as CockroachDB speaks of them; what loads a node
 ``warmup, versions``            compile ahead; what belongs in a bug report
@@ -62,6 +63,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.studies.growth.forecast import Forecast
     from evenkeel.studies.growth.headroom import Headroom, headroom
     from evenkeel.studies.growth.node_types import NodeType
+    from evenkeel.studies.growth.packing import free_units
     from evenkeel.studies.growth.sizing import Sizing, size
     from evenkeel.studies.parts.solving import solve_in_parts
     from evenkeel.studies.sweep import sweep
@@ -111,6 +113,7 @@ __all__ = [
     "Windows",
     "cockroach_cluster",
     "conflicts",
+    "free_units",
     "frontier",
     "headroom",
     "hottest",
@@ -159,6 +162,7 @@ _LATER = {
     "cockroach_cluster": "evenkeel.systems.cockroach.allocator.intake",
     "conflicts": "evenkeel.methods.exact.conflicts",
     "frontier": "evenkeel.studies.frontier",
+    "free_units": "evenkeel.studies.growth.packing",
     "headroom": "evenkeel.studies.growth.headroom",
     "size": "evenkeel.studies.growth.sizing",
     "hottest": "evenkeel.systems.cockroach.allocator.hottest",

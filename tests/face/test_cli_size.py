@@ -121,7 +121,7 @@ def test_the_sized_cluster_is_written_and_a_forecast_may_be_a_file(file, tmp_pat
     ("asked", "said"),
     [
         (["--forecast", "FILE", "--grow", "2"], "so does --grow"),
-        (["-o", "out.npz"], "needs --grow, --forecast or --type"),
+        (["-o", "out.npz"], "needs --grow, --forecast, --type, --shrink or --unit"),
         (["--grow", "2", "-o", "FILE"], "is one of the files that are read"),
     ],
 )

@@ -159,3 +159,44 @@ def test_tables_divided_by_tabs_are_written_so(public):
 def test_other_headings_are_refused_with_those_that_are_needed(public):
     answer = public("tables/headings-of-others").run("check", "brokers.csv", "placement.csv")
     assert answer.code == 2 and "node, id or name, and cap_NAME" in answer.text
+
+
+def shrunk(case, *words):
+    found = case.run("size", "nodes.csv", "replicas.csv", "--shrink", *words, "--json").json
+    assert found["status"] == "optimal" and found["price"] == found["price_at_least"]
+    return found
+
+
+def test_two_of_five_nodes_of_cockroach_may_go(public):
+    case = public("tables/cockroach-two-of-five")
+    found = shrunk(case)
+    assert (len(found["leaving"]), found["moves"], found["moves_at_least"]) == (2, 48, 48)
+    assert len(shrunk(case, "--survive", "node")["leaving"]) == 1
+
+
+def test_no_node_of_three_may_go(public):
+    found = shrunk(public("tables/cockroach-three-of-three"))
+    assert not found["leaving"] and "3 replicas of a partition need places" in found["message"]
+
+
+def test_nodes_of_elasticsearch_at_half(public):
+    case = public("tables/elasticsearch-eight-at-half")
+    for most, count in (("60%", 1), ("70%", 2), ("75%", 2), ("100%", 4)):
+        assert len(shrunk(case, "--at-most", most, "--after-loss", "1")["leaving"]) == count
+
+
+def test_a_pod_that_has_room_nowhere_keeps_its_node(public):
+    case = public("tables/kubernetes-no-room-elsewhere")
+    found = shrunk(case)
+    assert len(found["leaving"]) == 1
+    gone = found["leaving"][0]["node"]
+    after = case.run(
+        "solve", "nodes.csv", "replicas.csv", "--drain", gone, "--level", "none", "--json"
+    )
+    assert (after.json["status"], after.json["broken"]) == ("optimal", {})
+
+
+def test_memory_that_is_free_on_no_node(public):
+    case = public("tables/kubernetes-slack-too-thin")
+    found = case.run("size", "nodes.csv", "replicas.csv", "--unit", "memory=2", "--json").json
+    assert [found[one] for one in ("now", "count", "at_most", "moves")] == [0, 1, 1, 1]

@@ -1,4 +1,4 @@
-"""``evenkeel size``: the nodes that a forecast takes, or how far loads may grow as it is."""
+"""``evenkeel size``: nodes that a forecast takes, nodes that may go, or how far loads may grow."""
 
 import argparse
 import math
@@ -23,12 +23,14 @@ from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.runtime.figures import quantity
+from evenkeel.model.runtime.printable import counted
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
     from evenkeel.studies.growth.forecast import Forecast
     from evenkeel.studies.growth.headroom import Headroom, Reach
     from evenkeel.studies.growth.node_types import NodeType
+    from evenkeel.studies.growth.packing import Units
     from evenkeel.studies.growth.sizing import Sizing
 
 WORDS = ("price", "most", "at", "tags", "max-replicas")
@@ -38,8 +40,8 @@ WORDS = ("price", "most", "at", "tags", "max-replicas")
 def add(commands: Commands) -> None:
     """Add the command."""
     summary = (
-        "tell which nodes a forecast takes at least, and at what price; or, without one, how far "
-        "loads may grow until the cluster is full"
+        "tell which nodes a forecast takes at least, and at what price; which nodes may go; or how "
+        "far loads may grow until the cluster is full"
     )
     parser = add_command(commands, "size", summary, run)
     add_files(parser)
@@ -61,6 +63,25 @@ def add(commands: Commands) -> None:
         "dimension, and any of price=X, most=N in each place, at=DOMAIN+DOMAIN, tags=TAG+TAG, "
         "max-replicas=N; may be given several times; like most nodes, by default",
     )  # fmt: skip
+    parser.add_argument(
+        "--shrink", action="store_true",
+        help="tell which nodes may go, in the order in which to drain them, so that what stays is "
+        "cheapest; a node with a pinned replica stays",
+    )  # fmt: skip
+    parser.add_argument(
+        "--price", action="append", default=[], type=price_of, metavar="NODE=X",
+        help="with --shrink: price of nodes, by name, pattern or expression such as rack=r7; 1 "
+        "for all others; may be given several times, the last that matches counts",
+    )  # fmt: skip
+    parser.add_argument(
+        "--unit", type=lambda text: type_of(f"unit,{text}"), metavar="NAME=X,...",
+        help="tell how many free units of this size there are, and can be made by moves: "
+        "cpu=2,memory=8GiB",
+    )  # fmt: skip
+    for name, kind, what in (("--moves", int, "moves"), ("--bytes", str, "data moved, as 2TiB")):
+        parser.add_argument(
+            name, type=kind, metavar="N", help=f"with --shrink or --unit: most {what}",
+        )  # fmt: skip
     parser.add_argument(
         "--survive", action="append", default=[], metavar="WHAT",
         help="node, the name of a tier, or two at once as in 'node pairs': what may be lost; may "
@@ -88,6 +109,7 @@ def add(commands: Commands) -> None:
         "evenkeel size cluster.npz --survive zone --at-most 80%",
         "evenkeel size cluster.npz --grow +40% --type big,cpu=64,disk=4000,price=3 --survive zone",
         "evenkeel size cluster.npz --forecast next-year.npz --survive zone -o sized.npz",
+        "evenkeel size cluster.npz --shrink --survive node --at-most 80%",
     )
 
 
@@ -103,6 +125,21 @@ def group_factor_of(text: str) -> tuple[str, float]:
     if not (equals and name.strip()):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form GROUP=X")
     return name.strip(), factor_of(value)
+
+
+def price_of(text: str) -> tuple[str, float]:
+    """Read the price of nodes.
+
+    Examples
+    --------
+    >>> price_of("pool=old=2.5")
+    ('pool=old', 2.5)
+    """
+    which, equals, value = text.rpartition("=")
+    number = number_or_text(value)
+    if not (equals and which.strip()) or isinstance(number, str):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NODE=X")
+    return which.strip(), number
 
 
 def type_of(text: str) -> tuple[str, dict[str, str]]:
@@ -127,13 +164,22 @@ def type_of(text: str) -> tuple[str, dict[str, str]]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.model.limits import Limits
     from evenkeel.studies.growth.headroom import headroom
+    from evenkeel.studies.growth.packing import free_units
     from evenkeel.studies.growth.sizing import size
-    from evenkeel.systems.registry import uncapped_in, write
+    from evenkeel.systems.registry import uncapped_in
 
     forecast = [] if arguments.forecast is None else [arguments.forecast]
     grows = arguments.grow is not None or bool(arguments.grow_group)
-    _check(arguments, forecast, sized=grows or bool(forecast) or bool(arguments.type))
+    limits = None
+    if arguments.moves is not None or arguments.bytes is not None:
+        limits = Limits(moves=arguments.moves, bytes=arguments.bytes)
+    _check(
+        arguments, forecast,
+        sized=grows or bool(forecast) or bool(arguments.type) or arguments.shrink
+        or arguments.unit is not None,
+    )  # fmt: skip
     with Waiting(arguments.quiet) as waiting:
         cluster = read_cluster(arguments, waiting)
         asked: dict[str, Any] = {
@@ -144,16 +190,38 @@ def run(arguments: argparse.Namespace) -> int:
         types = _types(cluster, arguments.type)
         waiting.doing("solving")
         unknown = uncapped_in(cluster)
-        if not (grows or forecast) and types is None:
+        if arguments.unit is not None:
+            faults = FaultList()
+            unit = _amounts(faults, cluster, "--unit", arguments.unit[1])
+            faults.raise_if_any()
+            _check_capped(cluster, unknown)
+            units = free_units(
+                _without_made_up(cluster, unknown), unit, limits=limits, at_most=arguments.at_most,
+                time_limit=arguments.time_limit, seed=arguments.seed,
+            )  # fmt: skip
+            return _tell_units(arguments, units, _written(arguments, units.cluster, waiting))
+        if not (grows or forecast or arguments.shrink) and types is None:
             found = headroom(_without_made_up(cluster, unknown), **asked)
             return _tell_headroom(arguments, found, unknown)
         _check_capped(cluster, unknown)
-        sized = size(cluster, _forecast(arguments), types, **asked)
-        written: Sequence[Path] = []
-        if arguments.output is not None and sized.cluster is not None:
-            waiting.doing("writing")
-            written = write(sized.cluster, arguments.output)
+        sized = size(
+            cluster, _forecast(arguments), types, shrink=arguments.shrink, limits=limits,
+            prices=dict(arguments.price) or None, **asked,
+        )  # fmt: skip
+        written = _written(arguments, sized.cluster, waiting)
     return _tell_sizing(arguments, sized, written)
+
+
+def _written(
+    arguments: argparse.Namespace, cluster: "Cluster | None", waiting: Waiting
+) -> Sequence[Path]:
+    """Write the cluster as it becomes, if that was asked, and return the files."""
+    from evenkeel.systems.registry import write
+
+    if arguments.output is None or cluster is None:
+        return []
+    waiting.doing("writing")
+    return write(cluster, arguments.output)
 
 
 def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -> None:
@@ -162,7 +230,14 @@ def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -
     if forecast and (arguments.grow is not None or arguments.grow_group):
         faults.add("--forecast", forecast[0], "says how loads grow; so does --grow")
     if arguments.output is not None and "output" not in arguments.assumed and not sized:
-        faults.add("--output", arguments.output, "needs --grow, --forecast or --type")
+        faults.add(
+            "--output", arguments.output, "needs --grow, --forecast, --type, --shrink or --unit"
+        )
+    for name in ("price", "moves", "bytes"):
+        given = getattr(arguments, name)
+        packs = arguments.shrink or (arguments.unit is not None and name != "price")
+        if given not in (None, []) and not packs:
+            faults.add(f"--{name}", given, "needs --shrink" + " or --unit" * (name != "price"))
     faults.raise_if_any()
     check_outputs([*arguments.files, *forecast], [arguments.output], force=False)
 
@@ -215,34 +290,19 @@ def _types(
     cluster: "Cluster", given: Sequence[tuple[str, dict[str, str]]]
 ) -> "list[NodeType] | None":
     """Return the types that the arguments name; None if they name none."""
-    from evenkeel.model.reading.quantities import milli_or_mega, read_bytes
     from evenkeel.studies.growth.node_types import NodeType
 
     faults, types = FaultList(), []
-    moved = cluster.bytes_dimension
-    of_bytes = cluster.dimensions[moved] if moved >= 0 else None
     for name, values in given:
-        capacity: dict[str, Any] = {}
+        capacity = _amounts(faults, cluster, f"--type {name}", values, WORDS)
         words: dict[str, Any] = {}
         for key, value in values.items():
-            path = f"--type {name}: {key}"
             number = number_or_text(value)
-            if key in cluster.dimensions:
-                either = milli_or_mega(value) if key != of_bytes else ""
-                if either:
-                    faults.add(path, value, either)
-                elif isinstance(number, str):
-                    capacity[key] = read_bytes(faults, path, number)
-                else:
-                    capacity[key] = number
-            elif key in ("at", "tags"):
+            if key in ("at", "tags"):
                 words[key] = value.split("+")
-            elif key not in WORDS:
-                known = [*cluster.dimensions, *WORDS]
-                faults.add(path, value, f"is neither a dimension nor one of those known: {known}")
-            elif isinstance(number, str):
-                faults.add(path, value, "must be a number")
-            else:
+            elif key in WORDS and isinstance(number, str):
+                faults.add(f"--type {name}: {key}", value, "must be a number")
+            elif key in WORDS:
                 words[key.replace("-", "_")] = number
         places = words.pop("at", None)
         types.append(NodeType(name, capacity, places=places, **words))
@@ -250,10 +310,45 @@ def _types(
     return types or None
 
 
+def _amounts(
+    faults: FaultList, cluster: "Cluster", path: str, given: dict[str, str],
+    words: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """Return amounts by dimension; note keys that are neither dimensions nor ``words``."""
+    from evenkeel.model.reading.quantities import milli_or_mega, read_bytes
+
+    moved, found = cluster.bytes_dimension, dict[str, Any]()
+    of_bytes = cluster.dimensions[moved] if moved >= 0 else None
+    for key, value in given.items():
+        number = number_or_text(value)
+        if key not in cluster.dimensions:
+            if key not in words:
+                known = [*cluster.dimensions, *words]
+                message = f"is neither a dimension nor one of those known: {known}"
+                faults.add(f"{path}: {key}", value, message)
+        elif either := milli_or_mega(value) if key != of_bytes else "":
+            faults.add(f"{path}: {key}", value, either)
+        elif isinstance(number, str):
+            found[key] = read_bytes(faults, f"{path}: {key}", number)
+        else:
+            found[key] = number
+    return found
+
+
 def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequence[Path]) -> int:
     """Tell which nodes a forecast takes, and which files were written."""
     code = code_of(found.status)
     rows = [(one.type, one.place, f"{one.nodes:,}", quantity(one.price)) for one in found.nodes]
+    heads: tuple[str, ...] = ("type", "place", "nodes", "price of each")
+    if arguments.shrink:
+        rows = [
+            (one.node, one.place, f"{one.replicas:,}", quantity(one.price))
+            for one in found.leaving
+        ]  # fmt: skip
+        heads = ("drain", "place", "replicas", "price")
+    notes = [f"{name} stays: {why}" for name, why in found.must_stay]
+    if found.leaving:
+        notes.insert(0, f"{counted(found.moves, 'move')}, at least {found.moves_at_least:,}")
     lacking = [one.reason for one in found.shortages]
     return emit(
         arguments, code,
@@ -261,6 +356,11 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
             "status": found.status, "message": found.message, "price": found.price,
             "price_at_least": found.price_at_least, "gap": found.gap, "grow": _grown(arguments),
             "nodes": [one._asdict() for one in found.nodes],
+            **({
+                "leaving": [one._asdict() for one in found.leaving],
+                "must_stay": dict(found.must_stay), "moves": found.moves,
+                "moves_at_least": found.moves_at_least,
+            } if arguments.shrink else {}),
             "shortages": [one._asdict() | {"reason": one.reason} for one in found.shortages],
             "losses": [] if found.losses is None else [
                 row._asdict() for row in found.losses.rows()
@@ -269,13 +369,34 @@ def _tell_sizing(arguments: argparse.Namespace, found: "Sizing", written: Sequen
         },
         text=lambda: _laid_out(
             found.status, f"{found.status}: {found.message}",
-            [("type", "place", "nodes", "price of each"), *rows] if rows else [],
-            _factor_lines(arguments) + (
+            [heads, *rows] if rows else [],
+            notes + _factor_lines(arguments) + (
                 ["lacking without new nodes:" if code == DONE else "lacking:", *lacking]
-                if lacking else []
+                if lacking and not (arguments.shrink and code == DONE) else []
             ),
         ) + list_files(written),
         verdict=f"{found.status}: {found.message}",
+    )  # fmt: skip
+
+
+def _tell_units(arguments: argparse.Namespace, found: "Units", written: Sequence[Path]) -> int:
+    """Tell how many free units there are, and can be made."""
+    verdict = f"{found.now:,} free units now"
+    if found.count > found.now:
+        verdict += f", {found.count:,} after {counted(found.moves, 'move')}"
+    bound = f"no more than {found.at_most:,}" + " within the budget" * (arguments.moves is not None)
+    optimal = found.count == found.at_most
+    figures = ("now", "count", "at_most", "moves")
+    return emit(
+        arguments, DONE,
+        figures=lambda: {
+            **{name: getattr(found, name) for name in figures}, "unit": arguments.unit[1],
+            "written": [*map(str, written)],
+        },
+        text=lambda: _laid_out(
+            "optimal" if optimal else "feasible", f"{verdict}; proven: {bound}", [], []
+        ) + list_files(written),
+        verdict=verdict,
     )  # fmt: skip
 
 
@@ -332,7 +453,7 @@ def _laid_out(
     parts: list[Line | Table] = [Line(verdict, style)] if verdict else []
     if table:
         heads, *rows = table
-        figures = ("nodes", "price of each", "fits up to", "never above")
+        figures = ("nodes", "replicas", "price", "price of each", "fits up to", "never above")
         columns = zip(*rows, strict=True) if rows else ((),) * len(heads)
         parts.append(
             Table(

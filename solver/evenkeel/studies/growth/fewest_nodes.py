@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 EFFORT = 2.0
 """Deterministic seconds for each question."""
 
+FIRST = 24
+"""Rows that are asked for at first, those with the least to spare; others once they are not met."""
+
 SCALE = 1 << 30
 """What a row's largest entry is scaled to, so that its others can be whole numbers."""
 
@@ -57,6 +60,20 @@ class Rows:
         met: NDArray[np.bool_] = held >= self.lacking[:, 0] * (1.0 - NEARLY)
         return met
 
+    def unmet_by(self, count: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Return the rows that so many nodes (J,) do not meet, whatever is lost."""
+        used, unmet = count > 0, np.zeros(len(self.spare), bool)
+        held = np.where(used, self.holds, 0.0) @ np.where(used, count, 0).astype(np.float64)
+        for lost in range(self.lacking.shape[1]):
+            largest = np.where(count >= lost, self.holds, 0.0).max(1, initial=0.0) if lost else 0.0
+            left = np.where(np.isfinite(held), held - lost * largest, held)
+            need = self.lacking[:, lost]
+            unmet |= (lost <= self.spare) & (left < need * (1.0 - 2.0 * NEARLY)) & (need > 0.0)
+        return np.flatnonzero(unmet)
+
+    def __getitem__(self, which: NDArray[np.intp]) -> Rows:
+        return Rows(self.holds[which], self.lacking[which], self.spare[which])
+
     def most_useful(self) -> NDArray[np.int64]:
         """Return how many nodes of each kind are of use at most: so many meet all rows alone."""
         open_rows = self.lacking.max(1, initial=0.0) > 0.0
@@ -89,8 +106,10 @@ def cheapest(
     price: Sequence[float],
     most: NDArray[np.int64],
     *,
-    even: NDArray[np.int64],
-    standing: NDArray[np.int64],
+    even: NDArray[np.int64] | None = None,
+    standing: NDArray[np.int64] | None = None,
+    leaves: Sequence[NDArray[np.int64]] = (),
+    budget: float = np.inf,
     too_few: Sequence[NDArray[np.int64]] = (),
     below: float = np.inf,
     seed: int = 0,
@@ -99,12 +118,17 @@ def cheapest(
 
     ``even (J,)`` is the domain of each kind, of which ``standing`` nodes each are there already;
     what is no more than one of ``too_few`` in every kind, or not ``below`` a price, is left out.
+    With ``leaves``, for each kind what leaves with each of its nodes, the choice is instead that in
+    which least leaves with those that go, and no more than a ``budget`` ever does.
     """
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
-    x = [model.new_int_var(0, int(m), "") for m in most]
-    _meet(model, x, rows, most)
+    x = [model.new_int_var(0, int(m), "") if m != 1 else model.new_bool_var("") for m in most]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tight = rows.lacking.max(1, initial=0.0) / (rows.holds @ most)
+    asked = np.argsort(-np.nan_to_num(tight, nan=np.inf), kind="stable")[:FIRST]
+    _meet(model, x, rows[asked], most)
     for few in too_few:
         larger = [model.new_bool_var("") for _ in x]
         for one, least, var in zip(larger, few.tolist(), x, strict=True):
@@ -112,28 +136,44 @@ def cheapest(
         model.add_bool_or(larger)
     whole, unit = whole_prices(price)
     cost = sum(p * var for p, var in zip(whole, x, strict=True))
+    left = _leaving(model, x, leaves) if leaves else None
+    if left is not None and np.isfinite(budget):
+        model.add(left <= int(budget))
     if np.isfinite(below):
         model.add(cost <= int(np.ceil(below / unit - NEARLY)) - 1)
     model.minimize(cost)
-    solver, status = _solved(model, seed)
+    solver, status, count = _met(model, x, rows, most, seed)
     if status == cp_model.INFEASIBLE:
         return Cheapest(None, np.inf)
     at_least = max(0.0, float(np.ceil(solver.best_objective_bound - 1e-6)) * unit)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+    if count is None:
         return Cheapest(None, at_least)
-    count = np.array([solver.value(var) for var in x], np.int64)
     model.add(cost <= round(solver.objective_value))
-    top = model.new_int_var(0, int(most.sum() + standing.max(initial=0)), "")
-    for domain, there in enumerate(standing.tolist()):
-        model.add(top >= there + sum(var for var, at in zip(x, even, strict=True) if at == domain))
+    if left is None:
+        assert even is not None
+        assert standing is not None
+        left = model.new_int_var(0, int(most.sum() + standing.max(initial=0)), "")
+        for domain, there in enumerate(standing.tolist()):
+            here = sum(var for var, at in zip(x, even, strict=True) if at == domain)
+            model.add(left >= there + here)
     model.clear_hints()
     for var, value in zip(x, count.tolist(), strict=True):
         model.add_hint(var, value)
-    model.minimize(top)
-    solver, status = _solved(model, seed)
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        count = np.array([solver.value(var) for var in x], np.int64)
-    return Cheapest(count, at_least)
+    model.minimize(left)
+    _, _, chosen = _met(model, x, rows, most, seed)
+    return Cheapest(count if chosen is None else chosen, at_least)
+
+
+def _leaving(model: CpModel, x: Sequence[Any], leaves: Sequence[NDArray[np.int64]]) -> Any:
+    """Return what leaves with the nodes of each kind that do not stay, the lightest first."""
+    total: Any = 0
+    for var, each in zip(x, leaves, strict=True):
+        before, gone = 0, model.new_int_var(0, int(each.sum()), "")
+        for first, weight in enumerate(sorted(each.tolist())):  # it is convex: no line is above it
+            model.add(gone >= before + weight * (len(each) - var - first))
+            before += weight
+        total += gone
+    return total
 
 
 def whole_prices(price: Sequence[float]) -> tuple[list[int], float]:
@@ -158,6 +198,8 @@ def _meet(model: CpModel, x: Sequence[Any], rows: Rows, most: NDArray[np.int64])
 
     def reached(j: int, count: int) -> Any:
         """Return a flag that holds if there are so many nodes of a kind."""
+        if most[j] == count == 1:
+            return x[j]
         if (j, count) not in at_least:
             flag = at_least[j, count] = model.new_bool_var("")
             model.add(x[j] >= count).only_enforce_if(flag)
@@ -178,10 +220,28 @@ def _meet(model: CpModel, x: Sequence[Any], rows: Rows, most: NDArray[np.int64])
                     total = model.new_constant(0)
                 model.add(total >= int(SCALE))
                 continue
+            worst = model.new_int_var(min(amounts), max(amounts), "")  # of those that may be lost
+            model.add(total - lost * worst >= int(SCALE))
             for j, a in enumerate(amounts):
-                if a and most[j] >= lost:
-                    held = model.add(total - lost * a >= int(SCALE))
-                    held.only_enforce_if(reached(j, lost))
+                if a > min(amounts) and most[j] >= lost:
+                    model.add(worst >= a).only_enforce_if(reached(j, lost))
+
+
+def _met(
+    model: CpModel, x: Sequence[Any], rows: Rows, most: NDArray[np.int64], seed: int
+) -> tuple[Any, Any, NDArray[np.int64] | None]:
+    """Solve, adding rows that are not met until all are; return the counts, None without any."""
+    from ortools.sat.python import cp_model
+
+    while True:
+        solver, status = _solved(model, seed)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return solver, status, None
+        count = np.array([solver.value(var) for var in x], np.int64)
+        unmet = rows.unmet_by(count)
+        if not len(unmet):
+            return solver, status, count
+        _meet(model, x, rows[unmet[:FIRST]], most)
 
 
 def _solved(model: CpModel, seed: int) -> tuple[Any, Any]:

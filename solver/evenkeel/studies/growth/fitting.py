@@ -60,6 +60,8 @@ class Terms(NamedTuple):
         All randomness comes from it.
     decided : int
         Replicas x nodes up to which CP-SAT decides where the search finds no place.
+    limits : Limits or None
+        Budgets for what moves before a loss.
     """
 
     at_most: NDArray[np.float64]
@@ -70,6 +72,7 @@ class Terms(NamedTuple):
     time_limit: float | None
     seed: int
     decided: int
+    limits: Limits | None = None
 
 
 class Fit(NamedTuple):
@@ -125,7 +128,9 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
     small = 0 < size_of(cluster) <= terms.decided
     best = None
     for goals in (ANY, LEVEL) if terms.goals is None else (terms.goals,):
-        result = solve(filled, goals=goals, time_limit=terms.time_limit, seed=terms.seed)
+        result = solve(
+            filled, goals=goals, limits=terms.limits, time_limit=terms.time_limit, seed=terms.seed
+        )
         if missed := _what_is_missed(result, terms):
             cause: Cause = "impossible" if result.status == "infeasible" else "search"
             fit = Fit(result, None, cause, missed)
@@ -135,7 +140,7 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
             return fit
         best = fit if best is None or best.losses is None else best
     assert best is not None
-    if not small:
+    if not small or terms.limits is not None:
         return best
     result = best.result
     if best.losses is None:

@@ -343,7 +343,8 @@ def _factor(cluster: Cluster, need: Need, growing: NDArray[np.bool_]) -> float:
     """Return the greatest factor at which a need can be met; 0 if none can, inf if any."""
     sized = need.kind in ("load", "leading", "whole replicas")
     if not sized or not growing[need.dimension]:
-        held, _ = held_by(cluster, need, len(cluster.nodes))
+        every = np.arange(len(cluster.nodes))
+        held, _ = held_by(cluster, need, every, every[:0])
         largest = np.sort(held)[::-1][: need.spare]
         left = held.sum() - largest.sum() if np.isfinite(held).all() else np.inf
         return np.inf if left >= need.amount * (1.0 - NEARLY) else 0.0
@@ -374,7 +375,8 @@ def _reach(
             grown = replace(need, room=need.room / factor)
         elif need.kind in ("load", "leading"):
             grown = replace(need, amount=need.amount * factor, kept=need.kept * factor)
-    held, _ = held_by(cluster, grown, len(cluster.nodes))
+    every = np.arange(len(cluster.nodes))
+    held, _ = held_by(cluster, grown, every, every[:0])
     short = shortage_of(cluster, grown, float(np.sort(held)[::-1][grown.spare :].sum()))
     return Reach(name, case, np.nan, factor, short.full, short.where, short.reason)
 

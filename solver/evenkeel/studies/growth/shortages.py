@@ -81,7 +81,8 @@ class Shortage(NamedTuple):
                 f"{self.measure}, which have {held}"
             )
         if self.kind == "nodes":
-            return f"{when}{needed} replicas of a partition need places{where}, which has {held}"
+            there = f"{where}, which has" if where else ", of which there are"
+            return f"{when}{needed} replicas of a partition need places{there} {held}"
         if self.kind == "replicas of a node":
             return f"{when}{needed} replicas need places{where or ' on nodes'}, which have {held}"
         large = {"whole replicas": " large replicas", "leading": " of leaders"}.get(self.kind, "")
@@ -95,15 +96,16 @@ class Shortage(NamedTuple):
         return f"{when}{self.measure}{where} is full: all its room, {held}{large}, is needed"
 
 
-def rows_of(cluster: Cluster, needs: Iterable[Need], kinds: int) -> tuple[Rows, list[Shortage]]:
-    """Return needs as rows, each with its words; the last nodes stand for the kinds."""
-    old = len(cluster.nodes) - kinds
+def rows_of(
+    cluster: Cluster, needs: Iterable[Need], old: NDArray[np.intp], kinds: NDArray[np.intp]
+) -> tuple[Rows, list[Shortage]]:
+    """Return needs as rows, each with its words: ``old`` nodes stay, ``kinds`` stand for many."""
     needs = list(needs)
     spare = max((one.spare for one in needs), default=0)
     holds, lacking, spares, found = [], [], [], []
     seen: set[bytes] = set()
     for need in needs:
-        held, each = held_by(cluster, need, old)
+        held, each = held_by(cluster, need, old, kinds)
         standing = float(held.sum())
         largest = np.sort(held)[::-1]
         left = [
@@ -121,7 +123,7 @@ def rows_of(cluster: Cluster, needs: Iterable[Need], kinds: int) -> tuple[Rows, 
         lacking.append(left)
         spares.append(need.spare)
         found.append(shortage_of(cluster, need, need.amount - left[0]))
-    shape = len(holds), kinds
+    shape = len(holds), len(kinds)
     return Rows(
         np.array(holds, np.float64).reshape(shape),
         np.array(lacking, np.float64).reshape(len(holds), spare + 1),
@@ -130,19 +132,19 @@ def rows_of(cluster: Cluster, needs: Iterable[Need], kinds: int) -> tuple[Rows, 
 
 
 def held_by(
-    cluster: Cluster, need: Need, old: int
+    cluster: Cluster, need: Need, old: NDArray[np.intp], kinds: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what each node there is holds, and a node of each kind; a domain counts once."""
-    holds = need.holds
+    """Return what each ``old`` node holds, and a node of each kind; a domain counts once."""
+    there, each = need.holds[old], need.holds[kinds]
     if need.kind not in IN_DOMAINS:
-        return holds[:old], holds[old:]
+        return there, each
     domain = cluster.topology.domain_with_nodes[need.dimension]
-    held = np.flatnonzero(holds[:old] > 0.0)
-    _, first = np.unique(domain[held], return_index=True)
-    once = np.zeros(old)
-    once[held[first]] = holds[held[first]]
-    taken = np.isin(domain[old:], domain[held])
-    return once, np.where(taken, 0.0, holds[old:])
+    held = np.flatnonzero(there > 0.0)
+    _, first = np.unique(domain[old[held]], return_index=True)
+    once = np.zeros(len(old))
+    once[held[first]] = there[held[first]]
+    taken = np.isin(domain[kinds], domain[old[held]])
+    return once, np.where(taken, 0.0, each)
 
 
 def shortage_of(cluster: Cluster, need: Need, held: float) -> Shortage:

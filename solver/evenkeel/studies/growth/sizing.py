@@ -2,9 +2,9 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from evenkeel.measure.bounds.needs import needs
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
+from evenkeel.model.limits import Limits
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.logs import log_event
@@ -28,6 +29,7 @@ from evenkeel.studies.growth.node_types import (
     with_nodes,
 )
 from evenkeel.studies.growth.shortages import Shortage, rows_of
+from evenkeel.studies.growth.stock import Leaving, Stock, read_stock
 from evenkeel.studies.growth.terms import read_terms
 from evenkeel.studies.swept import Sweep
 
@@ -99,7 +101,7 @@ class Sizing:
     nodes : tuple of Purchase
         What to get, by type and place; empty if nothing is needed or nothing was found.
     price : float
-        Of all of it; ``inf`` if nothing was found.
+        Of all of it, with ``shrink`` of the nodes that stay; ``inf`` if nothing was found.
     price_at_least : float
         Proven: nothing cheaper holds the forecast; ``inf`` if nothing does.
     shortages : tuple of Shortage
@@ -112,6 +114,13 @@ class Sizing:
         as full as they may be (``at_most``).
     losses : Sweep or None
         What becomes of each loss; None if none was asked for.
+    leaving : tuple of Leaving
+        With ``shrink``: nodes that may go, in the order in which to drain them: what saves most per
+        move first. ``cluster`` has them drained.
+    must_stay : tuple of (str, str)
+        With ``shrink``: nodes that cannot go whatever is placed elsewhere, and why.
+    moves, moves_at_least : int
+        With ``shrink``: moves of ``result``, and what is proven for any nodes worth as much.
 
     Examples
     --------
@@ -135,6 +144,10 @@ class Sizing:
     cluster: Cluster | None
     result: Result | None
     losses: Sweep | None
+    leaving: tuple[Leaving, ...] = ()
+    must_stay: tuple[tuple[str, str], ...] = ()
+    moves: int = 0
+    moves_at_least: int = 0
 
     @property
     def count(self) -> int:
@@ -152,7 +165,8 @@ class Sizing:
         return saved / self.price_at_least if self.price_at_least > 0.0 else np.inf
 
     def __repr__(self) -> str:
-        return f"<Sizing: {self.status}, {self.count:,} nodes for {quantity(self.price)}>"
+        found = f"{len(self.leaving):,} may go" if self.leaving else f"{self.count:,} nodes"
+        return f"<Sizing: {self.status}, {found} for {quantity(self.price)}>"
 
     def __str__(self) -> str:
         lines = [f"{self.status}: {self.message}"]
@@ -162,6 +176,9 @@ class Sizing:
             f"  {name:{width}}  {one.nodes:>8,}  at {quantity(one.price)} each"
             for name, one in zip(called, self.nodes, strict=True)
         ]
+        if self.leaving:
+            lines.append("  drain " + ", ".join(one.node for one in self.leaving))
+        lines += [f"  {name} stays: {why}" for name, why in self.must_stay]
         if self.status in ("infeasible", "not found"):
             lines += [f"  {one.reason}" for one in self.shortages]
         return "\n".join(lines)
@@ -178,10 +195,13 @@ def size(
     at_most: Factor = 1.0,
     after_loss: Factor = 1.0,
     goals: Goals | None = None,
+    shrink: bool = False,
+    prices: Mapping[str, float] | None = None,
+    limits: Limits | None = None,
     time_limit: float | None = None,
     seed: int = 0,
 ) -> Sizing:
-    """Find the cheapest nodes that, with those there are, hold a forecast and survive losses.
+    """Find the cheapest nodes that hold a forecast and survive losses: more nodes, or fewer.
 
     What no placement can do without is counted first: per dimension, for every set of domains that
     rules leave replicas no place outside of, in whole replicas, and after every loss. CP-SAT finds
@@ -208,6 +228,14 @@ def size(
         always, and after a loss.
     goals : Goals, optional
         Tolerances that the placement has to meet, too.
+    shrink : bool, optional
+        Find the nodes that may go instead, in the order in which to drain them, so that what stays
+        is cheapest. A node with a pinned replica stays.
+    prices : mapping of str to float, optional
+        With ``shrink``: prices of nodes, by name, expression or pattern, of which the last that
+        matches counts; 1 for all others.
+    limits : Limits, optional
+        With ``shrink``: budgets, within which as many nodes as possible are emptied.
     time_limit : float, optional
         Seconds for each solve.
     seed : int, optional
@@ -216,7 +244,8 @@ def size(
     Returns
     -------
     Sizing
-        What to get, its price, the price that is proven to be needed, and the grown cluster.
+        What to get or to drain, its price, the price that is proven to be needed, and the cluster
+        as it becomes.
 
     Raises
     ------
@@ -235,20 +264,34 @@ def size(
       like n0 in zone b         1  at 1 each
       like n0 in zone c         1  at 1 each
       like n0 in zone d         1  at 1 each
+    >>> fewer = ek.size(cluster, 0.6, shrink=True)
+    >>> [one.node for one in fewer.leaving], fewer.price, fewer.price_at_least, fewer.moves
+    (['n3'], 3.0, 3.0, 0)
     """
     require_cluster(cluster)
     faults = FaultList()
     grown = read_forecast(faults, cluster, forecast)
-    kinds = read_types(faults, grown, node_types)
     terms = read_terms(
         faults, grown, survive=survive, recover=recover, at_most=at_most, after_loss=after_loss,
-        goals=goals, time_limit=time_limit, seed=seed, decided=SMALL,
+        goals=goals, time_limit=time_limit, seed=seed, decided=SMALL, limits=limits,
     )  # fmt: skip
-    candidates = grown if faults else check_candidates(faults, grown, kinds)
+    for path, given in (("prices", prices), ("limits", limits)):
+        if given is not None and not shrink:
+            faults.add(path, given, "is for shrink=True")
+    if shrink:
+        if node_types is not None:
+            faults.add("node_types", node_types, "are nodes to get, where shrink lets nodes go")
+        stock = read_stock(faults, grown, prices, limits)
+    else:
+        kinds = read_types(faults, grown, node_types)
+        candidates = grown if faults else check_candidates(faults, grown, kinds)
     faults.raise_if_any()
     assert terms is not None
     began = time.perf_counter()
-    found = _Search.of(grown, candidates, kinds, terms).run()
+    if shrink:
+        found = _shrunk(*_Search.of_stock(grown, stock, terms))
+    else:
+        found = _grown(_Search.of_types(grown, candidates, kinds, terms), kinds)
     log_event(
         logger, "sized", status=found.status, nodes=found.count, price=found.price,
         at_least=found.price_at_least, seconds=time.perf_counter() - began,
@@ -260,15 +303,14 @@ def size(
 class _Search:
     """The search for nodes: what is needed, what was too few, and the best that fits."""
 
-    grown: Cluster
-    kinds: list[Kind]
+    trial: Callable[[NDArray[np.int64]], Cluster]
+    prices: list[float]
     terms: Terms
     rows: Rows
     shortages: list[Shortage]
     limit: NDArray[np.int64]
     most: NDArray[np.int64]  # more of one kind than the needs that were counted can use is left out
-    even: NDArray[np.int64]
-    standing: NDArray[np.int64]
+    choice: Mapping[str, Any]
     monotone: bool
     at_least: float = 0.0
     too_few: list[NDArray[np.int64]] = field(default_factory=list)
@@ -278,36 +320,54 @@ class _Search:
     cause: Cause = ""
 
     @classmethod
-    def of(cls, grown: Cluster, candidates: Cluster, kinds: list[Kind], terms: Terms) -> "_Search":
-        """Count what is needed."""
+    def of_types(
+        cls, grown: Cluster, candidates: Cluster, kinds: list[Kind], terms: Terms
+    ) -> "_Search":
+        """Count what is needed of nodes that one can get."""
         needed = (one for case in cases_of(candidates, terms) for one in needs(candidates, case))
-        rows, shortages = rows_of(candidates, needed, len(kinds))
+        topology, old = candidates.topology, len(grown.nodes)
+        every = np.arange(len(candidates.nodes))
+        rows, shortages = rows_of(candidates, needed, every[:old], every[old:])
         useful = rows.most_useful() * 2 + 8
         limit = np.array([LARGEST if one.most is None else one.most for one in kinds], np.int64)
-        topology, old = candidates.topology, len(grown.nodes)
         domain = topology.domain_with_nodes[0]
         if not topology.tiers:
             domain = np.zeros(len(candidates.nodes), np.int32)
         there = domain[:old][grown.nodes.may_receive & (domain[:old] >= 0)]
         standing = np.bincount(there, minlength=int(domain.max(initial=0)) + 1)
-        keeps = grown.nodes.may_hold & ~grown.nodes.may_receive
         return cls(
-            grown, kinds, terms, rows, shortages, limit,
+            lambda count: with_nodes(grown, kinds, count.tolist()),
+            [one.price for one in kinds], terms, rows, shortages, limit,
             np.minimum(limit, useful).astype(np.int64),
-            domain[old:].astype(np.int64), standing.astype(np.int64),
-            monotone=not keeps.any() and not any(rule.skew for rule in grown.rules),
+            {"even": domain[old:].astype(np.int64), "standing": standing.astype(np.int64)},
+            _more_is_no_worse(grown),
         )  # fmt: skip
 
-    def run(self) -> Sizing:
+    @classmethod
+    def of_stock(cls, grown: Cluster, stock: Stock, terms: Terms) -> tuple["_Search", Stock]:
+        """Count what is needed of the nodes there are, and put them into kinds."""
+        needed = (one for case in cases_of(grown, terms) for one in needs(grown, case))
+        rows, shortages = rows_of(grown, needed, stock.stays, stock.like)
+        stock, first = stock.merged(rows.holds)
+        rows, limit = replace(rows, holds=rows.holds[:, first]), stock.limit
+        search = cls(
+            lambda count: grown.drain(stock.leaving(count)) if (count < limit).any() else grown,
+            stock.prices, terms, rows, shortages, limit, limit.copy(),
+            {"leaves": [stock.leaves[one] for one in stock.members], "budget": stock.budget},
+            _more_is_no_worse(grown) and terms.limits is None,
+        )  # fmt: skip
+        return search, stock
+
+    def run(self) -> bool:
         """Try the cheapest that may be enough, then what is a little more, then what is between."""
         proven = self._cheapest(0.0, [])
         self.at_least = proven.at_least
         if not np.isfinite(proven.at_least):
-            return self._infeasible()
+            return False
         reached = self._first_that_fits()
         if reached is not None:
             self._cheaper(*reached)
-        return self._found()
+        return True
 
     def _first_that_fits(self) -> tuple[float, float] | None:
         """Ask for more until something fits; return how much was too little, and enough."""
@@ -319,6 +379,8 @@ class _Search:
             if found.count is None and (self.most < self.limit).any():
                 self._allow_more(self.most < self.limit)
                 continue
+            if found.count is None and "leaves" in self.choice:
+                return (below, slack) if self._fits(self.limit) else None
             if found.count is None or found.count.sum() > LARGEST:
                 self.why = self.why or f"it takes more than {LARGEST:,} nodes"
                 return None
@@ -354,15 +416,13 @@ class _Search:
         more = [slack * one.needed * (one.kind in LOADS) for one in self.shortages]
         lacking = self.rows.lacking + np.array(more).reshape(-1, 1)
         return cheapest(
-            replace(self.rows, lacking=lacking), [one.price for one in self.kinds], self.most,
-            even=self.even, standing=self.standing, too_few=too_few, below=below,
-            seed=self.terms.seed,
+            replace(self.rows, lacking=lacking), self.prices, self.most, **self.choice,
+            too_few=too_few, below=below, seed=self.terms.seed,
         )  # fmt: skip
 
     def _fits(self, count: NDArray[np.int64]) -> bool:
         """Try whether so many nodes are enough, and note what came of it."""
-        larger = with_nodes(self.grown, self.kinds, count.tolist())
-        fit = fitted(larger, self.terms)
+        fit = fitted(self.trial(count), self.terms)
         log_event(
             logger, "tried", logging.DEBUG, nodes=int(count.sum()), price=self._price(count),
             fits=not fit.cause, why=fit.why,
@@ -388,55 +448,51 @@ class _Search:
     def _price_beyond(self) -> float:
         """What it costs at least to have more nodes of a kind than are looked at."""
         beyond = [
-            one.price * (count + 1)
-            for one, count, limit in zip(
-                self.kinds, self.most.tolist(), self.limit.tolist(), strict=True
+            price * (count + 1)
+            for price, count, limit in zip(
+                self.prices, self.most.tolist(), self.limit.tolist(), strict=True
             )
             if count < limit
         ]
         return min(beyond, default=np.inf)
 
     def _price(self, count: NDArray[np.int64]) -> float:
-        return float(sum(n * one.price for n, one in zip(count.tolist(), self.kinds, strict=True)))
+        return float(sum(n * price for n, price in zip(count.tolist(), self.prices, strict=True)))
 
     @property
     def _price_of_best(self) -> float:
         return np.inf if self.best is None else self._price(self.best[0])
 
-    def _found(self) -> Sizing:
-        """Tell what was found."""
-        lacking = [
+    @property
+    def lacking(self) -> tuple[Shortage, ...]:
+        """The worst of what is lacking without any node of these kinds."""
+        return _worst([
             one for one, left in zip(self.shortages, self.rows.lacking[:, 0], strict=True)
             if left > NEARLY * one.needed
-        ]  # fmt: skip
-        worst = _worst(lacking)
-        if self.best is None:
-            status: SizingStatus = "not found" if np.isfinite(self.at_least) else "infeasible"
-            message = f"nothing was found that fits: {self.why}"
-            return Sizing(status, message, (), np.inf, self.at_least, worst, None, None, None)
-        count, fit = self.best
-        price = self._price(count)
-        optimal = price <= self.at_least * (1.0 + NEARLY)
-        total = int(count.sum())
-        nodes = f"{total:,} node{'s' * (total != 1)} for {quantity(price)}"
-        saying = (
-            "and no less will do" if optimal else f"at least {quantity(self.at_least)} is needed"
-        )
-        if total == 0:
-            nodes, saying = "it fits as it is", "no node is needed"
-        larger = with_nodes(self.grown, self.kinds, count.tolist())
-        return Sizing(
-            "optimal" if optimal else "feasible", f"{nodes}, {saying}",
-            tuple(
-                Purchase(one.type, one.place, n, one.price)
-                for one, n in zip(self.kinds, count.tolist(), strict=True) if n
-            ),
-            price, price if optimal else self.at_least, worst,
-            larger.with_placement(fit.result.placement), fit.result, fit.losses,
-        )  # fmt: skip
+        ])  # fmt: skip
 
-    def _infeasible(self) -> Sizing:
-        """Tell which needs all nodes together do not meet."""
+    def why_no_fewer(self, count: NDArray[np.int64]) -> str:
+        """Return the need that most nodes leave unmet if they go as well; empty if none does."""
+        fewer = [count - (np.arange(len(count)) == j) for j in np.flatnonzero(count).tolist()]
+        unmet = [self.rows.unmet_by(one) for one in fewer]
+        found = np.bincount(np.concatenate([np.zeros(0, np.intp), *unmet]), minlength=1)
+        if not found.any():
+            return ""
+        row = int(found.argmax())
+        left = next(one for one, rows in zip(fewer, unmet, strict=True) if row in rows)
+        holds, need = self.rows.holds[row], self.shortages[row]
+        lost = float(self.rows.spare[row]) * float(holds[left > 0].max(initial=0.0))
+        held = need.needed - float(self.rows.lacking[row, 0]) + float(holds @ left) - lost
+        return f"with one node fewer, {need._replace(held=max(held, 0.0)).reason}"
+
+    def not_found(self, none: str, **kept: Any) -> Sizing:
+        """Tell that nothing was found, or which needs all nodes together do not meet."""
+        if np.isfinite(self.at_least):
+            message = f"nothing was found that fits: {self.why}"
+            return Sizing(
+                "not found", message, (), np.inf, self.at_least, self.lacking, None, None, None,
+                **kept,
+            )  # fmt: skip
         met = self.rows.met_by(self.most)
         held = np.where(self.most > 0, self.rows.holds, 0.0) @ self.most.astype(np.float64)
         worst = _worst([
@@ -445,10 +501,74 @@ class _Search:
                 self.shortages, self.rows.lacking[:, 0].tolist(), held.tolist(), met, strict=True
             ) if not ok
         ])  # fmt: skip
-        message = "no number of these nodes is enough"
-        if worst:
-            message += f": {worst[0].reason}"
-        return Sizing("infeasible", message, (), np.inf, np.inf, worst, None, None, None)
+        why = worst[0].reason if worst else self.why
+        message = f"{none}: {why}" if why else none
+        return Sizing("infeasible", message, (), np.inf, np.inf, worst, None, None, None, **kept)
+
+    def found(self, message: Callable[[str, str], str], base: float = 0.0, **kept: Any) -> Sizing:
+        """Tell what was found, beside nodes of a price that are there in any case."""
+        assert self.best is not None
+        count, fit = self.best
+        price, at_least = self._price_of_best + base, self.at_least + base
+        optimal = price <= at_least * (1.0 + NEARLY)
+        if optimal:
+            at_least = price
+        saying = "no less will do" if optimal else f"at least {quantity(at_least)} is needed"
+        return Sizing(
+            "optimal" if optimal else "feasible", message(quantity(price), saying),
+            price=price, price_at_least=at_least, shortages=self.lacking,
+            cluster=self.trial(count).with_placement(fit.result.placement), result=fit.result,
+            losses=fit.losses, **kept,
+        )  # fmt: skip
+
+
+def _more_is_no_worse(cluster: Cluster) -> bool:
+    """Whether what does not fit on some nodes does not fit on fewer of them either."""
+    keeps = cluster.nodes.may_hold & ~cluster.nodes.may_receive
+    return not keeps.any() and not any(rule.skew for rule in cluster.rules)
+
+
+def _grown(search: _Search, kinds: list[Kind]) -> Sizing:
+    """Return which nodes to get."""
+    if not search.run() or search.best is None:
+        return search.not_found("no number of these nodes is enough")
+    count, _ = search.best
+    total = int(count.sum())
+
+    def message(price: str, saying: str) -> str:
+        if total == 0:
+            return "it fits as it is, no node is needed"
+        return f"{_counted(total)} for {price}, {'and ' * (saying[:2] == 'no')}{saying}"
+
+    nodes = tuple(
+        Purchase(one.type, one.place, n, one.price)
+        for one, n in zip(kinds, count.tolist(), strict=True) if n
+    )  # fmt: skip
+    return search.found(message, nodes=nodes)
+
+
+def _shrunk(search: _Search, stock: Stock) -> Sizing:
+    """Return which nodes may go."""
+    if not search.run() or search.best is None:
+        none = "it does not fit as it is, so that no node may go"
+        return search.not_found(none, must_stay=stock.must_stay)
+    count, fit = search.best
+    leaving = stock.order(count)
+
+    def message(price: str, saying: str) -> str:
+        goes = f"{_counted(len(leaving))} may go" if leaving else "no node may go"
+        why = search.why_no_fewer(count)
+        stays = f"{len(stock.stays) + int(count.sum()):,} stay for {price}"
+        return f"{goes}, {stays}, and {saying}" + (f": {why}" if why else "")
+
+    return search.found(
+        message, stock.base, nodes=(), leaving=leaving, must_stay=stock.must_stay,
+        moves=fit.result.comparison.moves, moves_at_least=stock.moves_at_least(leaving),
+    )  # fmt: skip
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} node{'s' * (count != 1)}"
 
 
 def _worst(shortages: list[Shortage]) -> tuple[Shortage, ...]:

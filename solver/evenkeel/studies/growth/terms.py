@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, check_goals
+from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.studies.growth.fitting import Terms
@@ -24,6 +25,7 @@ def read_terms(
     time_limit: float | None,
     seed: int,
     decided: int,
+    limits: Limits | None = None,
 ) -> Terms | None:
     """Read terms; note what is wrong with them, and return None if anything is."""
     inside = FaultList()
@@ -42,6 +44,10 @@ def read_terms(
         faults.add("goals", goals, "must be Goals")
     elif goals is not None:
         check_goals(faults, cluster, goals)
+    if limits is not None and not isinstance(limits, Limits):
+        faults.add("limits", limits, "must be Limits")
+    elif limits is not None:
+        check_limits(faults, cluster, limits)
     if time_limit is not None and (not is_real(time_limit) or time_limit <= 0.0):
         faults.add("time_limit", time_limit, "must be a number of seconds, above 0")
     if not is_whole(seed) or seed < 0:
@@ -51,5 +57,13 @@ def read_terms(
     if faults:
         return None
     return Terms(
-        usual, after, tuple(dict.fromkeys(texts)), recover, goals, time_limit, seed, decided
+        usual,
+        after,
+        tuple(dict.fromkeys(texts)),
+        recover,
+        goals,
+        time_limit,
+        seed,
+        decided,
+        limits,
     )
