@@ -165,16 +165,17 @@ def test_beside_what_kafka_generates(kafka, operator):
     proposed.write_text(told.partition("Proposed partition reassignment configuration")[2])
     theirs = where(ek.read([proposed, *dumps[1:]]))
     theirs_level = level_of(ek.read([proposed, *dumps[1:]]))
-    ek.solve(cluster, goals=ek.Goals(level=0.1, leaders=0.1))  # its kernels are loaded then
+    goals = ek.Goals(level=theirs_level - 1.0, leaders=0.1)
+    ek.solve(cluster, goals=goals)  # its kernels are loaded then
     begun = time.monotonic()
-    result = ek.solve(cluster, goals=ek.Goals(level=0.1, leaders=0.1))
+    result = ek.solve(cluster, goals=goals)
     ours = where(cluster, result.placement)
     mine = time.monotonic() - begun
     moved = [moves_between(where(cluster), one) for one in (theirs, ours)]
     level = level_of(cluster, result.placement)
     say(f"--generate: level {theirs_level:.3f}, {moved[0]} moves, {took:.1f} s with its start")
     say(f"evenkeel: level {level:.3f}, {moved[1]} moves, {1000 * mine:.0f} ms")
-    assert level <= theirs_level and moved[1] <= moved[0]
+    assert level <= theirs_level + 1e-9 and moved[1] <= moved[0]
 
 
 class Load:

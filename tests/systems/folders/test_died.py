@@ -134,6 +134,23 @@ def test_what_a_dead_broker_never_ends_is_cancelled_before_the_rest(system, caps
     assert system.state["partitions"]["t-1"]["replicas"] == [2, 5]
 
 
+def test_where_nothing_is_left_but_to_cancel_it_is_done_and_the_rest_named(system, capsys):
+    _, folder = moved(system, t_0=["4", "2"])
+    system.state = system.state | {"dies": "4", "pace": 1000}
+    assert system.run(folder, PATIENCE="0.5").returncode == 1
+    system.state = system.state | {"pace": 1}
+    assert system.run(folder, PATIENCE="0.5").returncode == 3
+    rest = system.folder / "rest"
+    assert main(["resume", str(folder / "plan.json"), str(folder / "dump"), "-o", str(rest)]) == 3
+    for _ in range(2):
+        done = system.run(rest)
+        assert done.returncode == 3, done.stderr
+        assert "what the folder holds is done, and not all of the plan: " in done.stderr
+        assert "t-0[0] 1 -> 4" in done.stderr
+    assert sum("--cancel" in call for call in system.calls) == 1
+    assert system.state["partitions"]["t-0"]["replicas"] == [1, 2]
+
+
 def test_a_node_that_elasticsearch_names_no_more_is_dead(tmp_path, capsys):
     shards = [
         {"index": "i", "shard": str(s), "prirep": "p", "state": "STARTED", "node": node}

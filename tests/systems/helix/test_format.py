@@ -106,10 +106,10 @@ class TestReading:
         cluster = read()
         names = list(cluster.partitions.names)
         assert names == [
-            "Keys_0", "Logs_0", "Logs_1", "MyDB_0", "MyDB_1", "MyDB_2", "MyDB_10",
+            "Keys_0", "Logs_0", "Logs_1", "MyDB_0", "MyDB_1", "MyDB_10", "MyDB_2",
         ]  # fmt: skip
         assert cluster.placement.nodes.tolist() == [
-            [0, 1, 2], [0, 1, -1], [2, 3, -1], [0, 1, 2], [1, 2, 3], [2, 0, 4], [0, 1, 5],
+            [0, 1, 2], [0, 1, -1], [2, 3, -1], [0, 1, 2], [1, 2, 3], [0, 1, 5], [2, 0, 4],
         ]  # fmt: skip
         assert cluster.placement.leader.tolist() == [0, -1, -1, 0, 0, 0, 1]
         assert cluster.placement.flags[4] == Flag.ERROR

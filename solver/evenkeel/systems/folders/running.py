@@ -129,7 +129,7 @@ class Run:
         self.release(first=True)
         self._begin()
         waves, left = len(self._form.waves), self._form.left
-        if not waves and left:
+        if not waves and left and not self._form.first:
             self.release()
             raise Stopped(f"there is nothing to run: {left}")
         ordered, idle, began, reported = 0, 0, 0.0, 0.0

@@ -231,10 +231,9 @@ def _rows(
 ) -> dict[str, Row]:
     """Return the replicas of each partition: those that are, then those on nodes that are down."""
     lists, states = found.record.listFields, found.record.mapFields
-    # of equal length they sort by the numbers that they end in
     custom = mode_of(found) == "customized"
     own = states if custom and states else lists if lists and not custom else lists | states
-    partitions = sorted(sorted(own), key=len)
+    partitions = sorted(own)  # as the maps of Helix's controller: CRUSH-ed goes by their order
     rank = {state: i for i, state in enumerate(model.states)}
     if view is None:
         return {
