@@ -132,22 +132,44 @@ public final class HelixLive {
     return count;
   }
 
-  /** Answers {@code /clusters/C/resources/R/idealState} as Helix's REST does, from ZooKeeper. */
+  /** Answers as Helix's REST does, with the records of ZooKeeper: its own server is in no registry. */
   private void serve(int port) throws Exception {
     InetSocketAddress own = new InetSocketAddress(InetAddress.getLoopbackAddress(), port);
     HttpServer server = HttpServer.create(own, 0);
     server.createContext(
         "/clusters/",
         exchange -> {
-          String[] parts = exchange.getRequestURI().getPath().split("/");
-          String folder = parts[5].equals("idealState") ? "IDEALSTATES" : "EXTERNALVIEW";
-          ZNRecord found = read(parts[2] + "/" + folder + "/" + parts[4]);
-          byte[] body = found == null ? new byte[0] : JSON.writeValueAsBytes(found);
-          exchange.sendResponseHeaders(found == null ? 404 : 200, body.length);
+          String path = exchange.getRequestURI().getPath().substring("/clusters/".length());
+          byte[] body = JSON.writeValueAsBytes(asked(path.split("/")));
+          exchange.sendResponseHeaders(200, body.length);
           exchange.getResponseBody().write(body);
           exchange.close();
         });
     server.start();
+  }
+
+  private Object asked(String[] path) {
+    String cluster = path[0];
+    String name = path.length > 2 ? path[2] : "";
+    switch (path[path.length - 1]) {
+      case "instances":
+        String root = "/" + cluster;
+        return Map.of(
+            "id", cluster,
+            "instances", records.getChildNames(root + "/CONFIGS/PARTICIPANT", 0),
+            "online", records.getChildNames(root + "/LIVEINSTANCES", 0),
+            "disabled", List.of());
+      case "idealState":
+        return read(cluster + "/IDEALSTATES/" + name);
+      case "externalView":
+        return read(cluster + "/EXTERNALVIEW/" + name);
+      case "configs":
+        String kind = path[1].equals("instances") ? "PARTICIPANT" : "RESOURCE";
+        return read(
+            cluster + "/CONFIGS/" + (path.length == 2 ? "CLUSTER/" + cluster : kind + "/" + name));
+      default:
+        return read(cluster + "/STATEMODELDEFS/" + name);
+    }
   }
 
   /** Arguments: the ports of ZooKeeper and of REST, and a folder. */

@@ -140,15 +140,15 @@ class Helix:
 
     def env(self, cluster: str) -> dict[str, str]:
         """What a folder's run needs to know, with Helix's own tool on the path."""
-        bin = self.folder / "bin"
-        if not bin.exists():
-            bin.mkdir()
+        tools = self.folder / "bin"
+        if not tools.exists():
+            tools.mkdir()
             words = " ".join([*JAVA[:-1], "-Xmx96m", "-cp", f"'{self.classes}'"])
-            tool = bin / "helix-admin.sh"
+            tool = tools / "helix-admin.sh"
             tool.write_text(f'#!/bin/sh\nexec {words} org.apache.helix.tools.ClusterSetup "$@"\n')
             tool.chmod(0o755)
         return dict(os.environ) | {
-            "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "CLUSTER": cluster,
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "CLUSTER": cluster,
             "REST": self.rest, "ZOOKEEPER": self.zookeeper, "PAUSE": "1", "TRIES": "40",
             "PYTHON": sys.executable,
         }  # fmt: skip

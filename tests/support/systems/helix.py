@@ -58,6 +58,11 @@ elif ARGUMENTS[:4] == ["--zkSvr", "zk:1", "--addIdealState", "c 1"]:
     with open(ARGUMENTS[5]) as opened:
         record = json.load(opened)
     assert record["id"] == ARGUMENTS[4]
+    simple, lists = record["simpleFields"], record["listFields"].values()
+    wanted = simple.get("REPLICAS")
+    counted = simple.get("REBALANCE_MODE") == "SEMI_AUTO" and wanted != "ANY_LIVEINSTANCE"
+    if counted and any(len(row) != int(wanted) for row in lists):
+        sys.exit("The ZNRecord for IDEALSTATES is not valid.")
     ideals[record["id"]] = record
     changed()
 else:

@@ -111,7 +111,7 @@ class TestReading:
         assert cluster.placement.nodes.tolist() == [
             [0, 1, 2], [0, 1, -1], [2, 3, -1], [0, 1, 2], [1, 2, 3], [0, 1, 5], [2, 0, 4],
         ]  # fmt: skip
-        assert cluster.placement.leader.tolist() == [0, -1, -1, 0, 0, 0, 1]
+        assert cluster.placement.leader.tolist() == [0, -1, -1, 0, 0, 1, 0]
         assert cluster.placement.flags[4] == Flag.ERROR
         assert cluster.partitions.min_active.tolist() == [0, 0, 0, 2, 2, 2, 2]
 

@@ -187,6 +187,7 @@ def _placement(
     at = np.flatnonzero(leads)[::-1]
     leader = np.full(len(rows), -1)
     leader[owner[at]] = at - first[owner[at]]  # of several the first one is written last
+    leader[(width == 0) & (top > 0) & (replicas > 0)] = 0  # it is led once it is placed
     return {
         "placement": node,
         "first": first,

@@ -40,13 +40,14 @@ SETTINGS = (
 
 NOTES = (
     "`helix-admin.sh` and `curl` are on the `PATH`; `CLUSTER` names the cluster.",
-    "Each move is two waves here: first who joins is added to the list, with one replica more; "
-    "then, when the external view shows that it serves, who leaves is taken from it.",
+    "Each move is two waves here: the first adds the new instance to the list; the second removes "
+    "the old one, when the external view shows that the new one serves. While lists differ in "
+    "length, `REPLICAS` is `ANY_LIVEINSTANCE`, since Helix's tool refuses other records; its "
+    "controller goes by the lists.",
     "Resources in FULL_AUTO become SEMI_AUTO, since Helix would place them by itself otherwise. "
     "`undo/` ends with the records as they were read, mode included.",
     "An ideal state is replaced as a whole: changes by others in the meantime are lost.",
-    "Only Helix's own commands were read, no live cluster was there to try: begin with one "
-    "resource.",
+    "Such folders were run on Helix 1.4.3, with a stand-in for its REST.",
 )
 
 
@@ -156,14 +157,19 @@ def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
 
 
 def _wide(writer: Writer) -> Mapping[str, Any]:
-    """Return an ideal state with as many replicas as its longest list; or the one of before."""
+    """Return an ideal state that Helix takes while lists differ in length; or the one of before.
+
+    Its tool refuses a record in SEMI_AUTO of which a list has another length than ``REPLICAS``,
+    except for ``ANY_LIVEINSTANCE``; its controller goes by the lists alone.
+    """
     record = writer.record
     if writer.as_before:
         return writer.before
-    simple = record["simpleFields"]
-    wanted, most = simple.get("REPLICAS", ""), max(writer.widths.values())
-    if wanted.isdecimal() and int(wanted) < most:
-        return record | {"simpleFields": simple | {"REPLICAS": f"{most}"}}
+    simple, widths = record["simpleFields"], {*writer.widths.values()}
+    wanted = simple.get("REPLICAS", "")
+    if wanted.isdecimal() and widths != {int(wanted)}:
+        named = f"{widths.pop()}" if len(widths) == 1 else "ANY_LIVEINSTANCE"
+        return record | {"simpleFields": simple | {"REPLICAS": named}}
     return record
 
 

@@ -24,12 +24,15 @@ class Replica(NamedTuple):
 
     Attributes
     ----------
+    text : str or bytes
+        The name of the partition, ``|``, and the number: ``p_10|0`` comes before ``p_1|0``.
     place : int
         Place of the partition in the order of names.
     number : int
         Number of the replica, from 0.
     """
 
+    text: str | bytes
     place: int
     number: int
 
@@ -39,31 +42,37 @@ class Bin:
     """A node at the table."""
 
     node: int
+    held: int = 0
+    """Replicas that it holds, with those of partitions that have more than are wanted."""
+
     live: bool = False
     capacity: int = 0
     ceiling: bool = False
     preferred: list[Replica] = field(default_factory=list)
     elsewhere: list[Replica] = field(default_factory=list)
     places: set[int] = field(default_factory=set)
-
-    @property
-    def held(self) -> int:
-        """How many replicas it holds."""
-        return len(self.preferred) + len(self.elsewhere)
+    new: set[Replica] = field(default_factory=set)
+    """Replicas that partitions list behind those that they have."""
 
     def may_take(self, replica: Replica) -> bool:
         """Whether it is live and holds no replica of the partition."""
         return self.live and replica.place not in self.places
 
-    def take(self, replica: Replica, hand: list[Replica]) -> None:
-        """Take a replica into one of the two hands."""
+    def keep(self, replica: Replica, hand: list[Replica]) -> None:
+        """Hold a replica, which is counted already, in one of the two hands."""
         hand.append(replica)
         self.places.add(replica.place)
 
-    def give(self, replica: Replica, hand: list[Replica]) -> None:
-        """Give a replica out of one of the two hands."""
-        hand.remove(replica)
+    def take(self, replica: Replica, hand: list[Replica]) -> None:
+        """Take a replica into one of the two hands."""
+        self.keep(replica, hand)
+        self.held += 1
+
+    def give(self, replica: Replica) -> None:
+        """Give a replica away that is not where it prefers to be."""
+        self.elsewhere.remove(replica)
         self.places.remove(replica.place)
+        self.held -= 1
 
     def can_take(self, replica: Replica) -> bool:
         """Whether it also has room."""
@@ -108,17 +117,23 @@ def legacy_auto(
         return placed
     order = text_order(partitions.names)
     # a node may hold a partition more than once, which Helix does not know: there it holds it once
-    before = [list(dict.fromkeys(current[p])) if current else [] for p in order]
+    before = [_walked(nodes, current[p]) if current else [] for p in order]
     table = _lay(partitions, nodes, live, replicas, before, most)
-    orphans = _keep(table, before)
-    orphans = _assign(table, orphans)
-    _go_home(table)
+    strangers = _keep(table, before)
+    orphans = _assign(table)
+    _go_home(table, strangers)
     _relieve(table)
     _force(table, orphans, most)
-    lists = _lists(table, nodes, before)
+    lists = _lists(table, len(before))
     for place, row in enumerate(_in_states(lists, states)):
         placed[order[place], : len(row)] = row
     return placed
+
+
+def _walked(nodes: HashedNames, held: Sequence[int]) -> list[int]:
+    """Return the nodes that hold a partition in the order of Helix's map of them."""
+    own = np.array([*dict.fromkeys(held)], np.int64)
+    return [int(n) for n in own[map_order(nodes.hash[own])]] if len(own) else []
 
 
 def _lay(
@@ -130,10 +145,10 @@ def _lay(
     most: int | None,
 ) -> Table:
     """Give every live node its capacity, and every replica its home."""
-    bins = [Bin(n) for n in range(len(nodes))]
+    held = np.bincount([n for row in before for n in row], minlength=len(nodes)).tolist()
+    bins = [Bin(n, held[n]) for n in range(len(nodes))]
     by_name = [bins[n] for n in text_order(nodes.names)]
-    held = np.bincount([n for row in before for n in row], minlength=len(bins))
-    alive = sorted((one for one in by_name if live[one.node]), key=lambda s: -held[s.node])
+    alive = sorted((one for one in by_name if live[one.node]), key=lambda s: -s.held)
     least, over = divmod(replicas * len(partitions), len(alive))
     limit = np.iinfo(np.int64).max if most is None else most
     for one in alive:
@@ -142,13 +157,14 @@ def _lay(
         one.capacity = min(least, limit) + one.ceiling
         over -= one.ceiling
     home, start = {}, {}
+    plain = all(map(str.isascii, partitions.names))
     for place, p in enumerate(text_order(partitions.names).tolist()):
-        for number in range(replicas):
+        texts = [f"{partitions.names[p]}|{number}" for number in range(replicas)]
+        for number, text in enumerate(texts):
             at = _preferred(p, number, len(partitions), len(bins))
-            home[Replica(place, number)] = by_name[at]
-        text = partitions.names[p]
-        asked = HashedNames.of([f"{text}|{number}" for number in range(replicas)])
-        start[place] = tuple(((asked.hash & 0x7FFFFFFF) % len(alive)).tolist())
+            key = text if plain else text.encode("utf-16-be", "surrogatepass")
+            home[Replica(key, place, number)] = by_name[at]
+        start[place] = tuple(((HashedNames.of(texts).hash & 0x7FFFFFFF) % len(alive)).tolist())
     return Table(bins, alive, home, start)
 
 
@@ -161,36 +177,39 @@ def _preferred(i: int, k: int, partitions: int, nodes: int) -> int:
     return (i + k) % nodes
 
 
-def _keep(table: Table, before: list[list[int]]) -> list[Replica]:
-    """Leave what is on live nodes there; return the replicas that are nowhere."""
-    left = dict.fromkeys(table.home)
-    numbers = range(1 + max((replica.number for replica in table.home), default=-1))
-    for place, row in enumerate(before):
-        holders = [table.bins[n] for n in row if table.bins[n].live]
-        strangers = []
-        for one in holders:
-            own = [Replica(place, k) for k in numbers]
-            fitting = [r for r in own if r in left and table.home[r] is one]
-            if fitting:
-                one.take(fitting[0], one.preferred)
-                del left[fitting[0]]
+def _keep(table: Table, before: list[list[int]]) -> dict[Replica, Bin]:
+    """Leave what is where it is; return the replicas that are not where they prefer to be."""
+    own: list[list[Replica]] = [[] for _ in before]
+    for replica in table.home:
+        own[replica.place].append(replica)
+    strangers: dict[Replica, Bin] = {}
+    for replicas, row in zip(own, before, strict=True):
+        left, others = [*replicas], []
+        for one in (table.bins[n] for n in row):
+            fitting = next((r for r in left if table.home[r] is one), None)
+            if fitting is None:
+                others.append(one)
             else:
-                strangers.append(one)
-        for one in strangers:
-            fitting = [Replica(place, k) for k in numbers if Replica(place, k) in left]
-            if fitting:
-                one.take(fitting[0], one.elsewhere)
-                del left[fitting[0]]
-    return list(left)
+                one.keep(fitting, one.preferred)
+                left.remove(fitting)
+        for one in others:
+            fitting = next((r for r in left if table.home[r] is not one), None)
+            if fitting is not None:
+                one.keep(fitting, one.elsewhere)
+                strangers[fitting] = one
+                left.remove(fitting)
+    return dict(sorted(strangers.items()))
 
 
-def _assign(table: Table, orphans: list[Replica]) -> list[Replica]:
+def _assign(table: Table) -> list[Replica]:
     """Give orphans a node with room, or make room for them; return those that found none."""
+    kept = {r for one in table.bins for r in (*one.preferred, *one.elsewhere)}
     left = []
-    for replica in orphans:
+    for replica in sorted(table.home.keys() - kept):
         home = table.home[replica]
         if home.can_take(replica):
             home.take(replica, home.preferred)
+            home.new.add(replica)
             continue
         taker = next((one for one in table.offered(replica) if one.can_take(replica)), None)
         if taker is None:
@@ -199,65 +218,71 @@ def _assign(table: Table, orphans: list[Replica]) -> list[Replica]:
             left.append(replica)
         else:
             taker.take(replica, taker.elsewhere)
+            taker.new.add(replica)
     return left
 
 
 def _with_room_made(table: Table, replica: Replica) -> Bin | None:
     """Move one unit of capacity from a node that may not take the replica to one that may."""
-    for giver in table.live:
-        if giver.ceiling and giver.capacity > giver.held and not giver.may_take(replica):
-            for taker in table.live:
-                if not taker.ceiling and taker.may_take(replica):
-                    giver.capacity -= 1
-                    giver.ceiling = False
-                    taker.capacity += 1
-                    taker.ceiling = True
-                    return taker
-    return None
+    giver = taker = None
+    for one in table.offered(replica):
+        if one.ceiling:
+            if giver is None and one.capacity > one.held and not one.may_take(replica):
+                giver = one
+        elif taker is None and one.capacity == one.held and one.may_take(replica):
+            taker = one
+    if giver is None or taker is None:
+        return None
+    giver.capacity, giver.ceiling = giver.capacity - 1, False
+    taker.capacity, taker.ceiling = taker.capacity + 1, True
+    return taker
 
 
-def _go_home(table: Table) -> None:
+def _go_home(table: Table, strangers: dict[Replica, Bin]) -> None:
     """Move replicas home from nodes that hold too many to homes that have room."""
-    for one in table.live:
-        for replica in sorted(one.elsewhere):
-            home = table.home[replica]
-            if one.held > one.capacity and home.can_take(replica):
-                one.give(replica, one.elsewhere)
-                home.take(replica, home.preferred)
+    for replica, one in strangers.items():
+        home = table.home[replica]
+        if one.held > one.capacity and home.can_take(replica):
+            one.give(replica)
+            home.take(replica, home.preferred)
+            home.new.add(replica)
 
 
 def _relieve(table: Table) -> None:
-    """Move replicas from nodes that hold too many to any with room, strangers first."""
+    """Move replicas from nodes that hold too many to any with room."""
     for one in table.live:
-        for hand in (one.elsewhere, one.preferred):
-            for replica in sorted(hand):
-                if one.held <= one.capacity:
-                    break
-                taker = next((s for s in table.offered(replica) if s.can_take(replica)), None)
-                if taker is not None:
-                    one.give(replica, hand)
-                    taker.take(replica, taker.elsewhere)
+        for replica in sorted(one.elsewhere):
+            if one.held <= one.capacity:
+                break
+            taker = next((s for s in table.offered(replica) if s.can_take(replica)), None)
+            if taker is not None:
+                one.give(replica)
+                taker.take(replica, taker.elsewhere)  # listed as one that is there, by Helix too
 
 
 def _force(table: Table, orphans: list[Replica], most: int | None) -> None:
-    """Give what is left to the nodes that are least over their capacity."""
+    """Give what is left to nodes that may take it, whatever their capacity."""
     for replica in orphans:
-        takers = [s for s in table.live if s.may_take(replica) and (most is None or s.held < most)]
-        if takers:
-            taker = min(takers, key=lambda one: one.held - one.capacity)
+        taker, least = None, np.iinfo(np.int32).max
+        for one in table.live:
+            has_room = most is None or one.held < most
+            # capacity beside what others are over theirs: the original compares the two
+            better = taker is None or one.capacity < least
+            if better and has_room and one.may_take(replica):
+                taker = one
+                least = min(one.held - one.capacity, least)
+        if taker is not None:
             taker.take(replica, taker.elsewhere)
+            taker.new.add(replica)
 
 
-def _lists(
-    table: Table, nodes: HashedNames, before: list[list[int]]
-) -> list[tuple[list[int], list[int]]]:
+def _lists(table: Table, partitions: int) -> list[tuple[list[int], list[int]]]:
     """For each partition in the order of names the nodes that held it before, and the new ones."""
-    lists: list[tuple[list[int], list[int]]] = [([], []) for _ in before]
-    for n in map_order(nodes.hash).tolist():
-        one = table.bins[n]
-        for replica in (*one.preferred, *one.elsewhere):
-            old, new = lists[replica.place]
-            (old if n in before[replica.place] else new).append(n)
+    lists: list[tuple[list[int], list[int]]] = [([], []) for _ in range(partitions)]
+    for hand in ("preferred", "elsewhere"):
+        for one in table.live:
+            for replica in getattr(one, hand):
+                lists[replica.place][replica in one.new].append(one.node)
     return lists
 
 

@@ -133,7 +133,9 @@ def helix_auto(request: Request) -> Outcome:
 
     def place(site: Site, tree: Tree) -> Sequence[Answer]:
         at = np.full(len(request.cluster.nodes) + 1, -1)
-        at[site.nodes] = np.arange(len(site.nodes))
+        # instances that are gone have no states
+        there = site.nodes[request.cluster.nodes.alive[site.nodes]]
+        at[there] = np.flatnonzero(request.cluster.nodes.alive[site.nodes])
         local = at[start.node]
 
         def one(resource: Resource, tree: Tree) -> Answer:
