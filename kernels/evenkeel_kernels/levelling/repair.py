@@ -2,7 +2,8 @@
 
 A replica must leave a node that does not keep it, or that its rule's mask or a ban forbids; one
 without a node must get one. `evenkeel_kernels.levelling.best_fit.best_fit` finds them homes. Rules
-that are broken in between replicas, two in one zone for instance, are mended one move at a time.
+that are broken in between replicas, two in one zone for instance, are mended one move at a time;
+for the skews of groups, see `evenkeel_kernels.levelling.group_skew`.
 """
 
 import numpy as np
@@ -111,7 +112,7 @@ def breaches(problem: Problem, state: State, p: int, moved_k: int, target: int) 
 
 @inline_only
 def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
-    """Count the limits and terms of the group of ``k`` that are broken with it on ``n``.
+    """Count the limits and terms of the group of ``k`` broken with it on ``n``, skews apart.
 
     Of limits on a domain and of terms those that it breaks by being there; nowhere (-1) none.
     """
@@ -134,9 +135,6 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
         come_from = index(domains.domain[level, here]) if here >= 0 else index(-1)
         if to == come_from:
             to, come_from = index(-1), index(-1)
-        if rules.group_limit[i, 4] >= 0:
-            skew = group_skew(problem, state, i, come_from, to)
-            count += max(0, skew - rules.group_limit[i, 4])
         if rules.group_limit[i, 2] >= 0 or rules.group_limit[i, 3] >= 0:
             base = rules.group_base[i] - domains.domain_offset[level]
             after = index(state.group_domains[i])
@@ -153,6 +151,23 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
     return count
 
 
+@inline_only
+def skewed_by(problem: Problem, state: State, k: int, n: int) -> int:
+    """Count by how much the skews of the group of ``k`` are too great with it on ``n``."""
+    rules, domain = problem.rules, problem.domains.domain
+    g, here = problem.partitions.group[problem.partitions.owner[k]], index(state.node[k])
+    count = 0
+    for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+        if rules.group_limit[i, 4] >= 0:
+            level = index(rules.group_limit[i, 0])
+            to = index(domain[level, n]) if n >= 0 else index(-1)
+            come_from = index(domain[level, here]) if here >= 0 else index(-1)
+            if to == come_from:
+                to, come_from = index(-1), index(-1)
+            count += max(0, group_skew(problem, state, i, come_from, to) - rules.group_limit[i, 4])
+    return count
+
+
 @no_alloc
 def breaches_without(
     problem: Problem, state: State, replicas: NDArray[np.int64], count: NDArray[np.int64]
@@ -162,7 +177,8 @@ def breaches_without(
         k = index(replicas[i])
         p = index(problem.partitions.owner[k])
         count[k] = breaches(problem, state, p, k, index(-1))
-        count[k] -= group_breaches(problem, state, k, index(state.node[k]))
+        here = index(state.node[k])
+        count[k] -= group_breaches(problem, state, k, here) + skewed_by(problem, state, k, here)
 
 
 @no_alloc
@@ -180,7 +196,9 @@ def leave_out_ghosts(
         before = breaches(problem, state, p, index(-1), index(-1))
         if breaches(problem, state, p, k, home) > before:
             out[k] = True
-        elif group_breaches(problem, state, k, home) > group_breaches(problem, state, k, index(-1)):
+        elif group_breaches(problem, state, k, home) + skewed_by(
+            problem, state, k, home
+        ) > group_breaches(problem, state, k, index(-1)) + skewed_by(problem, state, k, index(-1)):
             out[k] = True
         else:
             move(problem, state, k, home)

@@ -112,7 +112,7 @@ def _grouped() -> Cluster:
         placement=[[p % 3, 3 + p % 2] for p in range(24)],
         group=np.arange(24) // 8,
         group_rule=[0, 0, 0],
-        rules=[Rule(spread={"zone": 10}, skew={"zone": 6}, place={"zone=c": 4})],
+        rules=[Rule(spread={"zone": 10}, skew={"zone": 1}, place={"zone=c": 4})],
     )
 
 

@@ -23,6 +23,7 @@ from evenkeel.model.placement import Placement
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.levelling.group_skew import even_out
 from evenkeel_kernels.levelling.leaders.seats import seat_leaders
 from evenkeel_kernels.levelling.pair_mending import mend_pairs
 from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
@@ -30,6 +31,9 @@ from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import Targets, highest
 from evenkeel_kernels.levelling.repair import mend
 from evenkeel_kernels.levelling.slices import RULES, slices
+
+GROUPS = 32
+"""Groups whose skews are lowered between two looks at the clock."""
 
 PAIRED = 32
 """Partitions repaired by pairs between two looks at the clock."""
@@ -66,6 +70,33 @@ def repair_rules(run: Run) -> bool:
         left[1] = RULES
         reached = mend(problem, state, scan, reached, left, made)
     return bool(made[0] > 0) and run.ratio > 1.0
+
+
+def even_out_groups(run: Run) -> bool:
+    """Lower the skews of groups to what is allowed; whether that left a node too full.
+
+    Where budgets bind, those go first that fall with the fewest moves.
+    """
+    problem, rules = run.problem, run.problem.rules
+    skewed = rules.group_limit[:, 4] >= 0
+    if not skewed.any():
+        return False
+    groups = len(rules.group_limit_first) - 1
+    group = np.where(run.dropped, -1, problem.partitions.group[problem.partitions.owner])
+    first, member = by_node(group.astype(np.int32), groups)
+    domains = np.diff(problem.domains.domain_offset)[rules.group_limit[skewed, 0]]
+    enough = 2 * int(domains.max()) + 2
+    journal, length, made = np.zeros((enough, 2), np.int64), 2, 0
+    while length < 2 * enough and run.stop is None:
+        length = length if problem.budgets.binds else enough
+        for begin, end in slices(groups, GROUPS):
+            if not run.look("mend"):
+                break
+            made += even_out(
+                problem, run.state, run.forced, first, member, begin, end, journal[:length]
+            )
+        length *= 2
+    return made > 0 and run.ratio > 1.0
 
 
 def repair_leaders(run: Run) -> bool:

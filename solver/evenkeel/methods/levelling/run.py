@@ -61,6 +61,7 @@ from evenkeel.methods.levelling.rest import (
     nothing_due,
 )
 from evenkeel.methods.levelling.rule_repair import (
+    even_out_groups,
     make_way_for_leaders,
     repair_in_pairs,
     repair_leaders,
@@ -175,12 +176,14 @@ def search(run: Run) -> None:
     """Repair, repair, place and level, as far as clock, work and caller allow."""
     run.broken = rules_broken(run, run.request.start)
     # what waits goes before rules, which would else take all of a budget, the time or the work
-    if run.problem.budgets.binds or (run.broken and run.has_limit):
+    skewed = any(one.kind.endswith("skew") for one in run.broken)
+    if run.problem.budgets.binds or (run.broken and (run.has_limit or skewed)):
         with run.timed("repair"):
             repair(run)
     if run.broken:
         with run.timed("mend"):
             repair_rules(run)
+            even_out_groups(run)
     repair_leaders(run)
     with run.timed("level"):
         level_within_budgets(run)
@@ -205,7 +208,8 @@ def repair_late(run: Run) -> bool:
     too_full = repair_leaders(run)
     too_full |= make_way_for_leaders(run)
     too_full |= place_what_fits(run) and run.ratio > 1.0
-    return (bool(run.broken) and repair_rules(run)) or too_full
+    too_full |= bool(run.broken) and repair_rules(run)
+    return (bool(run.broken or run.waiting.any()) and even_out_groups(run)) or too_full
 
 
 def must_change(run: Run) -> bool:
