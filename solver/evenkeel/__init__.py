@@ -74,7 +74,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.systems.loads import MeasuredLoads, read_loads
     from evenkeel.systems.plans.reading import read_plan
     from evenkeel.systems.plans.writing import write_plan
-    from evenkeel.systems.registry import read, write
+    from evenkeel.systems.registry import read, usual, write
 
 __version__ = "0.1.0"
 
@@ -127,6 +127,7 @@ __all__ = [
     "solve",
     "solve_in_parts",
     "sweep",
+    "usual",
     "versions",
     "warmup",
     "write",
@@ -150,6 +151,7 @@ _LATER = {
     "solve": "evenkeel.solving",
     "versions": "evenkeel.install.diagnostics",
     "warmup": "evenkeel.install.diagnostics",
+    "usual": "evenkeel.systems.registry",
     "write": "evenkeel.systems.registry",
     "write_plan": "evenkeel.systems.plans.writing",
     "write_plan_folder": "evenkeel.systems.folders.writing",

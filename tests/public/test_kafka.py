@@ -292,7 +292,7 @@ class TestReported:
         told = case.run("check", *files)
         assert told.code == 1 and "/data/b (KafkaStorageException) on broker 1" in told.text
         assert "1 replica (orders-2)" in told.text
-        case.run("solve", *files, "-o", "p.json")
+        case.run("solve", *files, "--level", "5%", "-o", "p.json")
         assert lists(case, "p.json") == {"orders-2": [3, 2]}
 
 

@@ -188,9 +188,12 @@ def test_calls_name_the_virtual_host_of_their_queue(public):
 
 def test_members_are_added_where_one_node_was_up(public):
     case = public("rabbitmq/imported-while-one-node-was-up")
-    answer = case.run("solve", "queues.json", "status.json", "--replicas", "/=3", "-o", "out.sh")
-    assert answer.code == 0
+    files = ("queues.json", "status.json", "--replicas", "/=3", "-o", "out.sh")
+    assert case.run("solve", *files, "--level", "5%").code == 0
     assert Counter(what for what, _, _ in calls(case)) == {"join": 12}
+    usual = case.run("solve", *files, "--force")
+    assert "as usual for rabbitmq" in usual.err and "--leaders 0.1" in usual.err
+    assert Counter(what for what, _, _ in calls(case)) == {"join": 12, "lead": 4}
 
 
 def test_a_node_that_is_to_leave_is_emptied(public):

@@ -37,6 +37,13 @@ TIER_LIMITS = {
 
 
 NOT_GIVEN = object()
+
+
+class _Unnamed(str):
+    """The method where none is named."""
+
+
+UNNAMED = _Unnamed("balance")
 """The level by default: that of the method, if it levels."""
 
 
@@ -244,7 +251,10 @@ def add_solving(parser: Parser) -> None:
     """Add what a solve takes."""
     solving = parser.add_argument_group("solving")
     solving.add_argument(
-        "--method", default="balance", metavar="NAME", help="of those below; %(default)s by default"
+        "--method",
+        default=UNNAMED,
+        metavar="NAME",
+        help="of those below; by default %(default)s, or what is usual for the system",
     )
     solving.add_argument(
         "--option", action="append", default=[], type=option_of, metavar="NAME=VALUE",

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.atomic import write_atomically
@@ -73,6 +74,11 @@ def _all_capped(cluster: Cluster) -> Sequence[str]:
     return ()
 
 
+def _nothing_usual(cluster: Cluster) -> Mapping[str, Any]:
+    """Return nothing: the system has no habits of its own."""
+    return {}
+
+
 def _none_awaited(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
     """Return no nodes: the files named no others."""
     return {}
@@ -117,6 +123,9 @@ class Format:
     awaited : callable
         ``awaited(cluster) -> {name: {dimension: capacity}}``: capacities in the files of nodes that
         the cluster does not have yet.
+    usual : callable
+        ``usual(cluster) -> {name: value}``: what the system's people expect of a solve that names
+        neither a method nor a goal: ``method``, and fields of ``Goals``.
     keeps_repairs : bool
         Whether the way back that it writes leaves out partitions of which a replica left what is
         down.
@@ -143,6 +152,7 @@ class Format:
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
     uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
     awaited: Callable[[Cluster], Mapping[str, Mapping[str, float]]] = _none_awaited
+    usual: Callable[[Cluster], Mapping[str, Any]] = _nothing_usual
     keeps_repairs: bool = False
     stranded: str = "bring back what is down, and read again"
     hint: "Callable[[Document], str]" = _no_hint
@@ -203,6 +213,33 @@ def awaited_by(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
     """Return the capacities in the files of a cluster's system of nodes that may join it."""
     name = cluster.native_format
     return find(name).awaited(cluster) if name and is_known(name) else {}
+
+
+def usual(cluster: Cluster) -> dict[str, Any]:
+    """Return what the people of a cluster's system expect of a solve, as arguments of ``solve``.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The snapshot, from files of a system.
+
+    Returns
+    -------
+    dict
+        ``method``, ``goals``, both or none of them; the command line takes them where neither is
+        named.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=2)
+    >>> usual(cluster)
+    {}
+    """
+    name = cluster.native_format
+    found = dict(find(name).usual(cluster)) if name and is_known(name) else {}
+    method = {"method": found.pop("method")} if "method" in found else {}
+    return method | ({"goals": Goals(**found)} if found else {})
 
 
 def _room(module: str) -> Format:

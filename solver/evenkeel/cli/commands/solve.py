@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from evenkeel.cli.arguments import (
+    UNNAMED,
     Commands,
     add_by_group,
     add_command,
@@ -42,7 +43,9 @@ from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.runtime.printable import counted
 
 if TYPE_CHECKING:
+    from evenkeel.methods.registry import MethodName
     from evenkeel.model.cluster import Cluster
+    from evenkeel.model.goals import Goals
     from evenkeel.result import Result
 
 NOTHING_WRITTEN = "nothing written; -o OUT writes the new placement, --table OUT the moves"
@@ -200,6 +203,33 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
+def as_usual(
+    cluster: "Cluster", arguments: argparse.Namespace
+) -> "tuple[MethodName, Goals | None]":
+    """Return the method and the goals: what is named, or else what is usual, with a note of it."""
+    from evenkeel.model.limits import Limits
+    from evenkeel.systems.registry import usual
+
+    goals = goals_of(arguments)
+    if goals is not None or arguments.method is not UNNAMED or arguments.option:
+        return arguments.method, goals
+    found = usual(cluster)
+    if "method" in found and limits_of(arguments) != Limits():
+        found.pop("method")
+    if found and not arguments.quiet:
+        words = [f"--method {found['method']}"] if "method" in found else []
+        if "goals" in found:
+            words += [
+                f"--{name} {value:g}" for name in ("level", "leaders")
+                if (value := getattr(found["goals"], name)) is not None
+            ]  # fmt: skip
+        complain(
+            f"note: as usual for {cluster.native_format}, since no method or goal is named: "
+            + " ".join(words)
+        )
+    return found.get("method", arguments.method), found.get("goals")
+
+
 def solved(
     cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
 ) -> "Result":
@@ -212,12 +242,13 @@ def solved(
         if stopping.asked:
             raise StopIteration
 
+    method, goals = as_usual(cluster, arguments)
     waiting.doing("solving")
     with on_compile(waiting.compiling):
         return solve(
             cluster,
-            arguments.method,
-            goals=goals_of(arguments),
+            method,
+            goals=goals,
             limits=limits_of(arguments),
             options=options_of(arguments),
             time_limit=arguments.time_limit,

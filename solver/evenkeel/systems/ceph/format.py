@@ -8,7 +8,9 @@ Ceph, ``ceph osd dump``, ``osd tree``, ``osd df``, ``pg dump`` and ``osd crush d
 
 from collections.abc import Iterator, Sequence
 
+from evenkeel.measure.audit import audit
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag
 from evenkeel.systems.ceph.cluster import read
 from evenkeel.systems.ceph.commands import encode
 from evenkeel.systems.ceph.crush.cluster import FORMAT as NAME
@@ -34,6 +36,15 @@ def uncapped(cluster: Cluster) -> Sequence[str]:
     return cluster.dimensions if len(load) and (load == 1.0).all() else ()
 
 
+def usual(cluster: Cluster) -> dict[str, str]:
+    """Return Ceph's own method where groups are only to be levelled, nothing repaired."""
+    nodes, placement = cluster.nodes, cluster.placement
+    settled = nodes.may_receive[placement.node].all() and not (placement.flags & Flag.PINNED).any()
+    if (placement.node < 0).any() or not settled or audit(cluster, placement).hard:
+        return {}
+    return {"method": "ceph_upmap"}
+
+
 FORMAT = Format(
     name=NAME,
     summary="Ceph: osd dump, osd tree, osd df and pg dump as JSON, the CRUSH map as JSON or text, "
@@ -45,6 +56,7 @@ FORMAT = Format(
     carrier=CARRIER,
     left_out=left_out,
     uncapped=uncapped,
+    usual=usual,
     stranded="too few devices that hold their data are up for these placement groups to serve: "
     "bring one back (ceph pg PGID query names those it waits for), and read again",
 )

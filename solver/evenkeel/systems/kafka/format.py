@@ -248,6 +248,9 @@ def awaited(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
     return remembered(cluster).awaited
 
 
+USUAL = {"level": 0.05, "leaders": 0.1}
+"""Leaders serve clients, and a transfer moves no data: they are levelled as well."""
+
 FORMAT = Format(
     name="kafka",
     summary="Kafka: reassignment, topic description, log dirs, racks and capacities",
@@ -257,6 +260,7 @@ FORMAT = Format(
     encode=encode,
     carrier=CARRIER,
     keeps_repairs=True,
+    usual=lambda cluster: USUAL,
     left_out=left_out,
     uncapped=uncapped,
     awaited=awaited,

@@ -405,6 +405,9 @@ def _zones(
     return given | {"rule": np.array(own, np.int64)}
 
 
+USUAL = {"level": 0.05, "leaders": 0.1}
+"""Leaders serve clients, and a transfer moves no data: they are levelled as well."""
+
 FORMAT = Format(
     name="rabbitmq",
     summary="RabbitMQ: list_queues and cluster_status as JSON, /api/nodes, a zone for each node",
@@ -415,6 +418,7 @@ FORMAT = Format(
     left_out=left_out,
     carrier=CARRIER,
     keeps_repairs=True,
+    usual=lambda cluster: USUAL,
     hint=hint,
     stranded="a queue changes its members by a majority of them: bring back nodes that hold it, "
     "and read again",
