@@ -15,7 +15,7 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 SPREAD := -n auto --dist loadfile -p no:benchmark
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long live live-kafka live-helix explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
+.PHONY: help demo test test-long live live-kafka live-helix live-opensearch explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
 	gates gates-slowed small-bounds small-python replay notebooks docs browser wheels package release check clean
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make live           real systems on loopback: built, levelled, broken, mended; installs what is missing"
 	@echo "make live-kafka     the same with Kafka 4 alone"
 	@echo "make live-helix     the same with Apache Helix alone"
+	@echo "make live-opensearch  the same with OpenSearch alone"
 	@echo "make check          all of it, as .ci/run does"
 
 # An install that was broken off leaves .unfinished behind, and is begun anew.
@@ -81,6 +82,9 @@ live-kafka: $(READY)
 
 live-helix: $(READY)
 	$(PY) -m pytest -m live -s tests/live/test_helix.py
+
+live-opensearch: $(READY)
+	$(PY) -m pytest -m live -s tests/live/test_opensearch.py
 
 explore: $(READY)
 	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser"
