@@ -12,7 +12,7 @@ from tests.judge.clusters import draw
 from tests.support.effort import mostly_long
 
 FAMILY = ("plain", "rules", "extras", "budgets", "states", "from_below", "whole_loads", "readme")
-FARTHEST = 400
+FARTHEST = 500
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -31,7 +31,7 @@ def test_equal_replicas_are_levelled_in_any_unit():
     rng = np.random.default_rng(1)
     rows = [rng.choice(7, 2, replace=False).tolist() for _ in range(19)] * 2
     said = set()
-    for unit in (2.0**-400, 2.0**-100, 1.0, 2.0**100, 2.0**400):
+    for unit in (1e-160, 2.0**-500, 2.0**-100, 1.0, 2.0**100, 2.0**500):
         cluster = ek.Cluster.from_arrays(
             capacity=[[10.0 * unit]] * 15, load=[[unit]] * 38, placement=rows
         )
@@ -40,7 +40,15 @@ def test_equal_replicas_are_levelled_in_any_unit():
     assert len(said) == 1
 
 
-POWERS = mostly_long([-400, -120, -31, 31, 61, 120, 400], [-120, 400])
+@pytest.mark.parametrize("power", [-531, 400])
+def test_what_a_system_has_in_its_own_units_changes_nothing_in_balance(power):
+    cluster, *_ = build(draw("plain", 1))
+    other, *_ = build(_scaled(draw("plain", 1), [power] * len(cluster.dimensions)))
+    found = [ek.solve(replace(one, native=object())) for one in (cluster, other)]
+    assert _told(found[0]) == _told(found[1])
+
+
+POWERS = mostly_long([-531, -500, -120, -31, 31, 61, 120, 450], [-531, 450])
 
 
 @pytest.mark.parametrize("power", POWERS)

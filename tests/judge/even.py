@@ -25,7 +25,7 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
     held = {n for row in world.came.rows for n in row}
     usable = [n for n in range(world.nodes)
               if world.may_receive[n] or (world.may_hold[n] and n in held)]  # fmt: skip
-    if len(usable) > MOST_NODES or not result.goals_reached:
+    if len(usable) > MOST_NODES or not (result.goals_reached and result.audit.ok):
         return
     goals, loads = world.case.goals, world.loads(after)
     level = goals.get("level", 0.05)
@@ -44,7 +44,8 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
         if endless:
             usable = [n for n in range(world.nodes) if world.may_hold[n]]
             room = {n: world.capacity[n][d] / unit if world.alive[n] else inf for n in usable}
-        forced = _replicas_forced(world, room, endless)
+        own = {n: world.capacity[n][d] / unit * (1.0 + NEARLY) // 1.0 for n in usable}
+        forced = _replicas_forced(world, room, own, endless)
         counts = {n: loads[n][d] / unit for n in usable if world.serves[n]}
         if _is_plainly_within(room, asked[d] or 0.0, forced, counts):
             counts = {}
@@ -195,20 +196,23 @@ def _whole(room: list[float], count: int) -> float:
 
 
 def _replicas_forced(
-    world: World, room: dict[int, float], endless: bool
+    world: World, room: dict[int, float], own: dict[int, float], endless: bool
 ) -> Callable[[frozenset[int]], float]:
-    """Say how many replicas find no place outside a set of nodes.
+    """Say how many replicas find no place outside a set of nodes, by the capacities they ``own``.
 
     That is what rules leave no place for outside, or outside of what is limited as well, but for
     what has room there. Where ``endless``, only rules count there, and limits of the other nodes.
     """
     usable = list(room)
-    takes = [endless or may for may in world.may_receive]
+    takes = [may or (endless and up)
+             for may, up in zip(world.may_receive, world.alive, strict=True)]  # fmt: skip
     most: dict[int, float] = {}
     for n in usable:
         holds = inf if world.max_replicas[n] < 0 else world.max_replicas[n]
         if not world.may_receive[n]:
             holds = min(holds, sum(row.count(n) for row in world.came.rows))
+        if not world.alive[n]:  # what is beyond its capacity has to leave
+            holds = min(holds, own[n])
         if holds < inf and not (endless and room[n] == inf):
             most[n] = holds
     found: dict[frozenset[int], float] = {}

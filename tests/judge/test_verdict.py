@@ -30,6 +30,14 @@ def test_fixed_clusters_show_nothing(seed):
     assert sorted(found) == []
 
 
+@pytest.mark.parametrize("seed", [453, 8933, 14593, 19865, 20933])
+def test_nodes_that_are_down_and_keep_take_no_share_but_what_may_stay(seed):
+    """Parts that rules force loads into were passed over where such nodes stood in them."""
+    case = draw("whole_loads", seed)
+    assert False in case.cluster.get("alive", [False])
+    assert try_one(case).findings == []
+
+
 @pytest.mark.small
 def test_the_same_seed_draws_the_same_case():
     for family in FAMILIES:

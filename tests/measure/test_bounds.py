@@ -408,6 +408,36 @@ def test_targets_of_replicas_alike_are_the_least_that_can_be_met_together(seed):
     assert raised((result.levelness.loads / unit).round()[:, 0]) <= min(map(raised, ways))
 
 
+@pytest.mark.parametrize("away", ["forbidden", "require"])
+def test_what_must_leave_a_node_that_only_keeps_is_no_share_of_it(away):
+    """Two of its three replicas must leave: the others share eleven of twelve, not nine."""
+    given = {"forbidden": [[0, 0], [1, 0]]}
+    if away == "require":
+        given = {"tags": {"ok": [False, True, True]}, "rules": [Rule(require=["+ok"])],
+                 "rule": [0, 0] + [-1] * 10}  # fmt: skip
+    cluster = Cluster.from_arrays(
+        capacity=[[12.0]] * 3, load=[[1.0]] * 12, accepts=[False, True, True],
+        placement=[[0]] * 3 + [[1]] * 5 + [[2]] * 4, **given,
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=Goals(level=0.0))
+    assert (result.status, result.bounds.target[1:, 0].tolist()) == ("optimal", [6.0, 6.0])
+    assert sorted(result.levelness.loads[:, 0].tolist()) == [1.0, 5.0, 6.0]
+
+
+def test_full_nodes_lose_more_than_rules_take_from_them():
+    """Rules take one replica of each partition from nodes 0 to 2, the target two of each three."""
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0]] * 9, load=[[1.0]] * 3, placement=[[0, 1, 2]] * 3,
+        domains={"zone": [*"aaabbbbbb"]}, spread={"zone": 2},
+    )  # fmt: skip
+    found = bounds(cluster, Goals(level=None))
+    assert (found.moves_level, found.moves_term) == (3, "broken rules")
+    found = ek.solve(cluster, goals=Goals(level=0.0))
+    assert (found.status, found.comparison.moves, found.bounds.moves_term) == (
+        "optimal", 6, "overfull nodes"
+    )  # fmt: skip
+
+
 def test_a_target_beyond_all_numbers_is_the_capacity():
     given = {"capacity": [[1e-300], [0.0]], "load": [[1.7e8]], "replicas": 1}
     found = bounds(Cluster.from_arrays(**given), Goals(level=0.2))

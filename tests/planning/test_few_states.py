@@ -8,7 +8,7 @@ from tests.naive.planning.few_states import has_order
 from tests.naive.planning.joint import Joint
 from tests.support.effort import mostly_long
 from tests.support.plans.crowded import crowded, drained
-from tests.support.plans.replaced import PROTOCOLS, all_go, hardware
+from tests.support.plans.replaced import PROTOCOLS, all_go, hardware, mixed
 
 
 @pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
@@ -53,7 +53,7 @@ def test_hardware_is_replaced_in_full_clusters(batch):
         assert found.end == "target", seed
 
 
-@pytest.mark.parametrize("draw", [crowded, drained])
+@pytest.mark.parametrize("draw", [crowded, drained, mixed])
 @pytest.mark.parametrize("batch", mostly_long(range(20), (0,)))
 def test_what_is_blocked_of_several_partitions_has_no_order(draw, batch):
     """Neither for room nor by rules of groups, third nodes included."""

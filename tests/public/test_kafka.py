@@ -162,6 +162,13 @@ class TestWhatIsNotSaid:
         assert not any(2 in row for row in there.values())
         assert lists(case, "p.rollback.json") == {}
 
+    def test_what_must_leave_a_failed_directory_is_shared_by_the_other_brokers(self, public):
+        """The three replicas that broker 2 keeps leave eleven each to the others."""
+        case = public("kafka/failed-log-directory")
+        told = case.run("solve", "described.txt", "logdirs.json", "-o", "p.json")
+        assert told.code == 0
+        assert "replicas at most 30.56% of capacity: the mean of 30.56%" in told.text
+
     def test_cores_are_a_capacity(self, public):
         case = public("kafka/capacity-files")
         files = [case.path(name) for name in ("described.txt", "logdirs.json", "cores.json")]

@@ -15,6 +15,8 @@ def test_blocks_of_hdfs_on_two_racks(public):
     found = solved(public("tables/hdfs-two-racks"), "--level", "none")
     assert found["moves"] == found["moves_at_least"] == 40
     assert found["broken"] == {}
+    level = solved(public("tables/hdfs-two-racks"))
+    assert (level["status"], level["moves"], level["moves_at_least"]) == ("optimal", 57, 57)
 
 
 def test_leaders_of_tikv_in_one_region(public):

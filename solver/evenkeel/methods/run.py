@@ -250,7 +250,7 @@ def _run(chosen: Method, request: Request) -> Run:
         watch.exclude(time.perf_counter() - began)
         outcome = _not_begun(request)
         if _is_time_for(chosen, request):
-            outcome = strategy(in_ordinary_units(request))
+            outcome = strategy(in_ordinary_units(chosen, request))
     timings = {chosen.name: time.perf_counter() - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
     return run_guarded(chosen, request, outcome, timings)
@@ -437,17 +437,17 @@ def _check_running(
 SMALLEST, LARGEST = -30, 60
 """Powers of two between which the greatest load of a dimension is of ordinary size."""
 
-FARTHEST = 500
+FARTHEST = 600
 """Power of two beyond which loads are left as they are: capacities might overflow."""
 
 
-def in_ordinary_units(request: Request) -> Request:
+def in_ordinary_units(chosen: Method, request: Request) -> Request:
     """Return a request in units in which loads are of ordinary size; the same one if they are.
 
-    What a system has in units of its own is left alone.
+    What a system has in units of its own is left alone, where a method may read it.
     """
     cluster = request.cluster
-    if cluster.native is not None:
+    if cluster.native is not None and not chosen.where.startswith("evenkeel.methods."):
         return request
     power = -_powers(cluster.partitions.load)
     if not power.any():
@@ -507,7 +507,8 @@ def _scaled(cluster: Cluster, power: NDArray[np.int64]) -> Cluster:
     load = partitions.load
 
     def scale(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return read_only(np.ldexp(values, power))
+        with np.errstate(over="ignore", under="ignore"):  # what is beyond all loads is unlimited
+            return read_only(np.ldexp(values, power))
 
     new = {id(by): scale(by) for by in (load.leader, load.voter, load.non_voter)}
     shared = {tier: scale(amount) for tier, amount in topology.tier_capacity.items()}

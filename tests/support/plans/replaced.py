@@ -100,3 +100,66 @@ def hardware(seed: int) -> tuple[ek.Cluster, Placement, str]:
         leader = rng.integers(0, replicas, partitions).astype(np.int16)
     target = cluster.placement.replaced(node, leader)
     return cluster, target, PROTOCOLS[seed % len(PROTOCOLS)]
+
+
+def mixed(seed: int) -> tuple[ek.Cluster, Placement, str]:
+    """Draw a cluster that is 60 to 97 % full, whose hardware changes in several ways at once.
+
+    Old nodes are kept, drain or are dead. What a drained zone held goes to successors of unlike
+    size: one for several nodes, several for one, or none, so that the others fill up. Replicas of
+    equal size on kept nodes trade places beside it.
+    """
+    rng = np.random.default_rng([seed, 48])
+    zones, each = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    replicas, old = int(rng.integers(2, min(zones, 3) + 1)), zones * each
+    partitions = int(rng.integers(2, 3 * each + 2))
+    zone = np.arange(old) % zones
+    before = np.stack([
+        [rng.choice(np.flatnonzero(zone == z)) for z in rng.permutation(zones)[:replicas]]
+        for _ in range(partitions)
+    ])  # fmt: skip
+    size = rng.integers(1, rng.choice([2, 3, 6]), partitions).astype(float)
+    state = rng.choice(["kept", "drain", "drain", "dead"], old, p=[0.4, 0.25, 0.25, 0.1])
+    if rng.random() < 0.25:
+        state[:] = "drain"
+    new = [z for z in range(zones) for _ in range(int(rng.integers(0, 3)))]
+    zone = np.append(zone, new).astype(int)
+    nodes = len(zone)
+    weight = np.append(rng.choice([1.0, 1.0, 2.0], old), rng.choice([0.5, 1.0, 2.0, 3.0], len(new)))
+    stays = np.append(state == "kept", np.ones(len(new), bool))
+    load = np.bincount(before.ravel(), np.repeat(size, replicas), nodes)
+    began, after = load.copy(), before.copy()
+    for p in rng.permutation(partitions).tolist():
+        for slot in np.flatnonzero(~stays[before[p]]).tolist():
+            taken = zone[np.delete(after[p], slot)]
+            fit = np.flatnonzero(~np.isin(zone, taken) & stays)
+            near = fit[zone[fit] == zone[before[p, slot]]]
+            fit = near if len(near) and rng.random() < 0.8 else fit
+            if len(fit) == 0:
+                continue
+            to = int(fit[np.argmin((load[fit] + size[p]) / weight[fit])])
+            load[after[p, slot]] -= size[p]
+            load[to] += size[p]
+            after[p, slot] = to
+    for _ in range(int(rng.integers(0, partitions + 1))):
+        (p, q), slot, other = rng.integers(partitions, size=2), *rng.integers(replicas, size=2)
+        a, b = after[p, slot], after[q, other]
+        free = zone[np.delete(after[p], slot)], zone[np.delete(after[q], other)]
+        if p != q and size[p] == size[q] and zone[b] not in free[0] and zone[a] not in free[1]:
+            after[p, slot], after[q, other] = b, a
+    # who finds no place elsewhere stays on a node that lives
+    state[np.isin(np.arange(old), after) & (state == "dead")] = "kept"
+    full = np.maximum(began, load)
+    capacity = np.maximum(full, np.floor(full / rng.uniform(0.6, 0.97, nodes)))
+    cluster = ek.Cluster.from_arrays(
+        capacity=capacity[:, None], load=size[:, None], placement=before, dimensions=["disk"],
+        bytes="disk", transient=["disk"] if rng.random() < 0.6 else [],
+        alive=np.append(state != "dead", np.ones(len(new), bool)),
+        domains={"zone": [f"z{z}" for z in zone]}, spread={"zone": 1},
+        min_active=int(rng.integers(0, replicas + 1)), leader=rng.integers(0, replicas, partitions),
+    ).drain([f"n{n}" for n in np.flatnonzero(state == "drain")])  # fmt: skip
+    leader = cluster.placement.leader
+    if rng.random() < 0.4:
+        leader = rng.integers(0, replicas, partitions).astype(np.int16)
+    target = cluster.placement.replaced(after.reshape(-1).astype(np.int32), leader)
+    return cluster, target, PROTOCOLS[seed % len(PROTOCOLS)]

@@ -21,8 +21,13 @@ from evenkeel.measure.bounds.even import (
     whole_units,
 )
 from evenkeel.measure.bounds.floor import arrivals, floor_target
-from evenkeel.measure.bounds.level import level_terms, parts_of
-from evenkeel.measure.bounds.moves import EvictionProof, keepable, prove_evictions
+from evenkeel.measure.bounds.level import level_terms, parts_of, staying
+from evenkeel.measure.bounds.moves import (
+    EvictionProof,
+    keepable,
+    kept_on_full_nodes,
+    prove_evictions,
+)
 from evenkeel.measure.bounds.share import Part
 from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.levelness import ROUNDING, Levelness
@@ -74,9 +79,9 @@ class Bounds:
     moves_level : int
         Moves that one within ``target`` and ``floor`` needs at least, leadership being free.
     feasible_proof, level_proof : EvictionProof
-        Which nodes must lose how many replicas, beyond ``missing``.
+        Which nodes must lose how many replicas, beyond what must join whatever is kept.
     missing : int
-        Replicas that must join whatever is kept.
+        Replicas that must join whatever is kept, but for those that ``level_proof`` counts.
     floor : ndarray of float64, shape (N, D)
         Load that a node must hold for the goals to be met: (1 - floor) x the mean of its capacity,
         or what rules leave for it where that is less, rounded down where loads only count replicas;
@@ -182,16 +187,21 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
         targets.append(found.target)
     proofs = prove_evictions(placed, kept, np.stack(targets))
     to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
+    missing, on_full = kept.missing, kept_on_full_nodes(placed, kept, found.target)
+    if on_full is not None:
+        other = prove_evictions(placed, on_full, found.target[None])[0]
+        if on_full.missing + other.moves > missing + to_level.moves:
+            missing, to_level = on_full.missing, other
     floor = floor_target(cluster, goals, found.fair, found.even, found.target)
     joining = arrivals(placed, floor)
     return Bounds(
         **found._asdict(),
         forced=forced_moves(placed),
         moves_feasible=kept.missing + to_fit.moves,
-        moves_level=max(kept.missing + to_level.moves, int(joining.sum())),
+        moves_level=max(missing + to_level.moves, int(joining.sum())),
         feasible_proof=to_fit,
         level_proof=to_level,
-        missing=kept.missing,
+        missing=missing,
         floor=read_only(floor),
         arrivals=read_only(joining),
         cost=None if cost is None else cost_bound(cluster, cost, kept.missing + to_fit.moves),
@@ -278,8 +288,9 @@ def _even_loads(
     keeps = nodes.may_hold & ~nodes.may_receive
     held = np.zeros(nodes.capacity.shape)
     if keeps.any():  # whichever replica leads
-        held = placed.weighed(placed.heaviest.T, placed.node_row)
-    absent = np.where((keeps & ~nodes.alive)[:, None], held, 0.0)
+        held = placed.weighed(placed.heaviest.T, staying(placed, partition_scope(cluster)))
+    within = np.minimum(held, nodes.capacity)  # what is beyond it has to leave
+    absent = np.where((keeps & ~nodes.alive)[:, None], within, 0.0)
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
     fits = np.where(keeps[:, None], np.inf, nodes.capacity)
     even, least = np.zeros(room.shape), np.zeros(room.shape)
@@ -387,7 +398,8 @@ def _raised_together(
     room = np.where(nodes.max_replicas >= 0, np.minimum(room, nodes.max_replicas), room)
     keeps = nodes.may_hold & ~nodes.may_receive
     if keeps.any():
-        held = np.bincount(placed.node_row, minlength=len(nodes) + 1)[1:]
+        stays = staying(placed, partition_scope(cluster))
+        held = np.bincount(stays, minlength=len(nodes) + 1)[1:]
         room = np.where(keeps, held, room)
     room = np.where(usable(cluster), room, 0.0)
     needs = [(usable(cluster), float(wanted_replicas(cluster)))]

@@ -97,8 +97,9 @@ def _divided(
     while True:
         level = filled(load, room[rest], most[rest])
         full = [filled(forced, room[inside], most[inside]) for inside, forced in left]
+        full = [one if one < np.inf else 0.0 for one in full]  # what has no place is in no part
         at = int(np.argmax(full)) if full else -1
-        if not left or not level * (1.0 + MARGIN) < full[at] < np.inf:
+        if not left or not level * (1.0 + MARGIN) < full[at]:
             if level <= MARGIN * lowest and _is_held_apart(room[rest], most[rest]):
                 level = lowest
             even[rest] = level if level < np.inf else 0.0

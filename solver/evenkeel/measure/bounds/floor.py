@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import whole_loads
-from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.bounds.level import piling, staying
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import wanted_load
@@ -59,7 +59,7 @@ def floor_mean(cluster: Cluster, fair: NDArray[np.float64]) -> NDArray[np.float6
     if not keeps.any():
         return fair
     placed = PlacementCounts.of(cluster, cluster.placement)
-    held = placed.weighed(placed.heaviest.T, placed.node_row)
+    held = placed.weighed(placed.heaviest.T, staying(placed, partition_scope(cluster)))
     waiting = held[keeps & ~nodes.alive].sum(0)
     counts = nodes.may_receive[:, None] | ((keeps & nodes.alive)[:, None] & (held > 0.0))
     room = np.where(counts, nodes.capacity, 0.0).sum(0)

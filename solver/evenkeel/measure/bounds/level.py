@@ -10,6 +10,7 @@ from evenkeel.measure.bounds.even import whole_level, whole_units
 from evenkeel.measure.bounds.share import Part, forced_parts, group_level
 from evenkeel.measure.loads import utilisation, weighted_sum
 from evenkeel.measure.node_states import absent_keepers, usable
+from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_replicas
 from evenkeel.model.cluster import Cluster
@@ -56,9 +57,36 @@ def parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
     cluster = placed.cluster
     able, absent, capacity = usable(cluster), absent_keepers(cluster), cluster.nodes.capacity
     if absent.any():
-        capacity = np.where(absent[:, None], np.inf, capacity)
+        capacity = np.where(absent[:, None], 0.0, capacity)  # they take nothing
     leading = leaders_together(cluster, able)
     return [*([] if leading is None else [leading]), *forced_parts(placed, scope, able, capacity)]
+
+
+def staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
+    """Return node plus one of each replica that rules let stay there, 0 for others; (K,).
+
+    In the order of ``PlacementCounts.node_row``. Rules exclude nodes, and partitions are disabled.
+    """
+    forbidden = placed.cluster.forbidden
+    if scope.open.all() and not len(forbidden):
+        return placed.node_row
+    return memoize(placed, "staying", lambda: _staying(placed, scope), scope, forbidden)
+
+
+def _staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
+    """Find the same."""
+    node_row = placed.node_row.copy()
+    if not scope.open.all():
+        is_open = np.insert(scope.open, 0, False, axis=1)
+        rule = scope.rule[placed.partition(np.arange(len(node_row)))]
+        node_row[~is_open[rule, node_row]] = 0
+    placement = placed.placement
+    partition, node = placed.cluster.forbidden.T
+    hit = stands(placement, partition, node)
+    replicas, which = replicas_of(placement, partition[hit])
+    banned = replicas[placement.node[replicas] == node[hit][which]]
+    node_row[placed.places(banned)] = 0
+    return node_row
 
 
 def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
@@ -95,7 +123,7 @@ def aggregate(
     # where one replica stands that may share its node, the others of its partition may come
     if piles.any():
         each = each * np.where(piles, np.maximum(cluster.partitions.replicas, 1), 1)[:, None]
-    held = placed.weighed(each.T, placed.node_row)
+    held = placed.weighed(each.T, staying(placed, scope))
     load = load - held[keepers & ~nodes.alive].sum(0)
     held, capacity = held[keepers & nodes.alive], nodes.capacity[keepers & nodes.alive]
     level = np.zeros(len(load))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit.limits import count_by_domain, domain_of, suspects
 from evenkeel.measure.binding import Scope, partition_scope
-from evenkeel.measure.bounds.level import piling
-from evenkeel.measure.rows import replicas_of, stands
+from evenkeel.measure.bounds.level import piling, staying
+from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.heartbeat import beat
@@ -88,6 +88,8 @@ class Keepable:
         What a replica of each partition weighs in its lightest role.
     load : ndarray of float64, shape (N, D)
         What each node would carry of these replicas, were they all that light.
+    lost : ndarray of int64, shape (P,)
+        How many of ``missing`` rules take from each partition whose other replicas cost nothing.
     """
 
     missing: int
@@ -95,13 +97,13 @@ class Keepable:
     replicas: NDArray[np.int64]
     least: NDArray[np.float64]
     load: NDArray[np.float64]
+    lost: NDArray[np.int64]
 
 
 def keepable(placed: PlacementCounts) -> Keepable:
     """Return the replicas that can stay, and how many must join although all of these stay."""
     cluster, scope = placed.cluster, partition_scope(placed.cluster)
-    stays = np.append(False, cluster.nodes.may_hold).take(placed.node_row)
-    _drop_excluded(placed, scope, stays)
+    stays = np.append(False, cluster.nodes.may_hold).take(staying(placed, scope))
     having = placed.tallied(stays)
     most = np.minimum(having, _most_kept(placed, scope, stays, having))
     wanted = cluster.partitions.replicas
@@ -114,10 +116,41 @@ def keepable(placed: PlacementCounts) -> Keepable:
     if free.any():
         stays &= ~placed.spread_out(free)
     missing = int(np.maximum(wanted - most, 0).sum())
+    lost = np.where(piled | (having > wanted), 0, having - most)
+    return _counted(placed, missing, stays, lost)
+
+
+def kept_on_full_nodes(
+    placed: PlacementCounts, kept: Keepable, target: NDArray[np.float64]
+) -> Keepable | None:
+    """Return what can be kept, counting replicas on nodes above a target (N, D) by nodes alone.
+
+    Rules take ``kept.lost`` from some partitions, no matter which. On full nodes such replicas may
+    count for more by their weight. None where no such partition has one there.
+    """
+    if not kept.lost.any():
+        return None
+    cluster, may_hold = placed.cluster, np.append(False, placed.cluster.nodes.may_hold)
+    node_row = staying(placed, partition_scope(cluster))
+    stays = (kept.node_row > 0) | (placed.spread_out(kept.lost > 0) & may_hold[node_row])
+    load = placed.weighed(kept.least, np.where(stays, node_row, 0))
+    full = np.append(False, (load > target * (1.0 + ROUNDING)).any(1))
+    by_node = (kept.lost > 0) & (placed.tallied(stays & full[node_row]) > 0)
+    if not by_node.any():
+        return None
+    stays &= (kept.node_row > 0) | placed.spread_out(by_node)
+    lost = np.where(by_node, 0, kept.lost)
+    return _counted(placed, kept.missing - int(kept.lost[by_node].sum()), stays, lost)
+
+
+def _counted(
+    placed: PlacementCounts, missing: int, stays: NDArray[np.bool_], lost: NDArray[np.int64]
+) -> Keepable:
+    """Count the replicas whose loss costs a move, ``stays (K,)``."""
     node_row = np.where(stays, placed.node_row, 0)
-    least = cluster.partitions.load.lightest_by_dimension
-    replicas = np.bincount(node_row, minlength=len(cluster.nodes) + 1)[1:]
-    return Keepable(missing, node_row, replicas, least, placed.weighed(least, node_row))
+    least = placed.cluster.partitions.load.lightest_by_dimension
+    replicas = np.bincount(node_row, minlength=len(placed.cluster.nodes) + 1)[1:]
+    return Keepable(missing, node_row, replicas, least, placed.weighed(least, node_row), lost)
 
 
 def prove_evictions(
@@ -266,20 +299,6 @@ def largest_needed(
     enough = np.cumsum(descending, axis=1) >= 1.0 - ROUNDING
     count = np.minimum((~enough).sum(1) + 1, size.shape[1])
     return count, descending[np.arange(len(size)), count - 1]
-
-
-def _drop_excluded(placed: PlacementCounts, scope: Scope, stays: NDArray[np.bool_]) -> None:
-    """Clear replicas on nodes that their rule excludes, or where their partition is disabled."""
-    if not scope.open.all():
-        is_open = np.insert(scope.open, 0, False, axis=1)
-        rule = scope.rule[placed.partition(np.arange(len(stays)))]
-        stays &= is_open[rule, placed.node_row]
-    placement = placed.placement
-    partition, node = placed.cluster.forbidden.T
-    hit = stands(placement, partition, node)
-    replicas, which = replicas_of(placement, partition[hit])
-    banned = replicas[placement.node[replicas] == node[hit][which]]
-    stays[placed.places(banned)] = False
 
 
 def _most_kept(

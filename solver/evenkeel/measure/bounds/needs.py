@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_that_meet, partition_scope
-from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.bounds.level import piling, staying
 from evenkeel.measure.bounds.share import Classes
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.tally import PlacementCounts
@@ -232,7 +232,7 @@ def _by_role(ground: _Ground, kind: Kind, leading: NDArray[np.float64] | None) -
     if leading is not None:
         led = has_leaders(cluster) & (cluster.partitions.replicas > 0)
         wanted = leading[led].sum(0)
-    held = ground.placed.weighed(ground.placed.heaviest.T, ground.placed.node_row)
+    held = ground.placed.weighed(ground.placed.heaviest.T, staying(ground.placed, ground.scope))
     keeps = ground.usable & ~ground.receives
     for d, amount in enumerate(wanted.tolist()):
         if amount > 0.0:
@@ -243,7 +243,7 @@ def _by_role(ground: _Ground, kind: Kind, leading: NDArray[np.float64] | None) -
 
 def _large_leaders(ground: _Ground) -> Iterator[Need]:
     """Leaders of at least some size, which are whole, on all nodes."""
-    cluster, case, placed = ground.placed.cluster, ground.case, ground.placed
+    cluster, case = ground.placed.cluster, ground.case
     load = cluster.partitions.load
     if not has_leaders(cluster) or load.leader is load.voter:
         return
@@ -255,7 +255,7 @@ def _large_leaders(ground: _Ground) -> Iterator[Need]:
             large = (leading >= size).astype(np.float64)
             with np.errstate(over="ignore"):
                 room = capacity / size
-            kept = _kept(placed, keeps, large)
+            kept = _kept(ground, keeps, large)
             yield Need(case, "whole replicas", d, "", large.sum(), room, kept, True, case.spare)
 
 
@@ -271,30 +271,31 @@ def _measures(ground: _Ground) -> Iterator[_Measure]:
         capacity = np.where(
             ground.receives, ground.case.most[d] * cluster.nodes.capacity[:, d], 0.0
         )
-        kept = _kept(placed, keeps, column)
+        kept = _kept(ground, keeps, column)
         yield _Measure("load", d, sums[:, d], capacity, kept, False)
         for size in _sizes(column[cluster.partitions.replicas > 0], capacity[ground.receives]):
             large = (column >= size).astype(np.float64)
             weight = np.bincount(classes.member, large, count).astype(np.float64)
             with np.errstate(over="ignore"):
                 room = capacity / size
-            yield _Measure("whole replicas", d, weight, room, _kept(placed, keeps, large), True)
+            yield _Measure("whole replicas", d, weight, room, _kept(ground, keeps, large), True)
     most = cluster.nodes.max_replicas
     if (most[ground.receives] >= 0).any():
         every = np.ones(len(lightest))
         room = np.where(ground.receives, np.where(most >= 0, most, np.inf), 0.0)
         weight = np.bincount(classes.member, every, count).astype(np.float64)
-        kept = _kept(placed, keeps, every)
+        kept = _kept(ground, keeps, every)
         yield _Measure("replicas of a node", -1, weight, room, kept, False)
 
 
 def _kept(
-    placed: PlacementCounts, keeps: NDArray[np.bool_], weight: NDArray[np.float64]
+    ground: _Ground, keeps: NDArray[np.bool_], weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the weight on nodes that neither keep nor accept replicas, (N,); weights (P,)."""
+    """Return the weight of what stays on nodes that keep and do not accept, (N,)."""
     if not keeps.any():
         return np.zeros(len(keeps))
-    return np.where(keeps, placed.weighed(weight[None], placed.node_row)[:, 0], 0.0)
+    stays = staying(ground.placed, ground.scope)
+    return np.where(keeps, ground.placed.weighed(weight[None], stays)[:, 0], 0.0)
 
 
 def _sizes(load: NDArray[np.float64], capacity: NDArray[np.float64]) -> list[float]:
