@@ -25,7 +25,8 @@ JAVA = (
     "-Dopensearch.set.netty.runtime.available.processors=false",
 )  # fmt: skip
 DUMPS = {
-    "shards.json": "_cat/shards?format=json&bytes=b&h=index,shard,prirep,state,docs,store,ip,id,node",
+    "shards.json": "_cat/shards?format=json&bytes=b"
+    "&h=index,shard,prirep,state,docs,store,ip,id,node",
     "allocation.json": "_cat/allocation?format=json&bytes=b",
     "nodes.json": "_nodes",
     "cluster.json": "_cluster/settings?include_defaults=true&flat_settings=true",
