@@ -47,7 +47,7 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{name}", action="append", metavar="NODE", help=meaning)
     group.add_argument(
         "--no-lead", "--demote", action="append", metavar="NODE",
-        help=f"nodes that lead nothing; replicas stay where another can lead, {NODES}",
+        help=f"nodes that lead nothing where another replica can lead; replicas stay, {NODES}",
     )  # fmt: skip
     group.add_argument(
         "--pin", action="append", metavar="PARTITION",
@@ -89,8 +89,6 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     if arguments.spread:
         changes.append(("--spread", lambda one: _spread(one, arguments.spread)))
     changes += [("--require", partial(_required, asked)) for asked in arguments.require or ()]
-    if arguments.no_lead:
-        changes.append(("--no-lead", lambda one: _not_leading(one, arguments.no_lead)))
     for option, which, change in (
         ("--drain", arguments.drain, "drain"),
         ("--exclude", arguments.exclude, "cordon"),
@@ -98,6 +96,8 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     ):
         if which:
             changes.append((option, lambda one, c=change, w=which: getattr(one, c)(w)))  # type: ignore[misc]
+    if arguments.no_lead:
+        changes.append(("--no-lead", lambda one: _not_leading(one, arguments.no_lead)))
     for option, make in changes:
         try:
             cluster = make(cluster)
@@ -147,24 +147,23 @@ def _not_leading(cluster: "Cluster", which: Sequence[str]) -> "Cluster":
     """Return the cluster with nodes that lead nothing; note partitions without another leader."""
     import numpy as np
 
+    from evenkeel.model.intake.stranded import led_alone, with_left_alone
     from evenkeel.model.reading.selection import find_nodes
 
     faults = FaultList()
     nodes = cluster.nodes
     found = find_nodes(faults, "node", nodes, cluster.topology, which)
     faults.raise_if_any()
-    leads = nodes.leads.copy()
-    leads[found] = False
-    able = np.append(leads & nodes.alive, False)[cluster.placement.node]
-    others = np.bincount(cluster.placement.owner[able], minlength=len(cluster.partitions))
-    led = np.isin(cluster.placement.leader_node, found)
-    if alone := np.flatnonzero(led & (others == 0)).tolist():
-        names = some_of(alone, lambda p: str(cluster.partitions.names[p]), 5)
+    which_nodes = np.zeros(len(nodes), np.bool_)
+    which_nodes[found] = True
+    alone = led_alone(cluster, which_nodes)
+    if some := np.flatnonzero(alone).tolist():
+        names = some_of(some, lambda p: str(cluster.partitions.names[p]), 5)
         complain(
-            f"note: no replica elsewhere can lead {counted(len(alone), 'partition')} ({names}): "
-            "one has to move, which limits may forbid"
+            f"note: no replica elsewhere can lead {counted(len(some), 'partition')} ({names}), "
+            "which stay and are led where they are; --drain moves replicas, too"
         )
-    return cluster.replace(leads=leads)
+    return with_left_alone(cluster.replace(leads=nodes.leads & ~which_nodes), alone)
 
 
 def _spread(cluster: "Cluster", given: Sequence[str]) -> "Cluster":

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.intake.stranded import stranding
+from evenkeel.model.intake.stranded import led_alone, stranding, with_left_alone
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule
@@ -103,7 +103,10 @@ def read(
     if native:
         given["native"] = native
     del rows, state
-    return build(found.faults, given, lambda path: f"{NAME}: {path}")
+    cluster = build(found.faults, given, lambda path: f"{NAME}: {path}")
+    if not found.demoted:
+        return cluster
+    return with_left_alone(cluster, led_alone(cluster, np.isin(brokers, [*found.demoted])))
 
 
 def _least_in_sync(rows: Rows, replicas: NDArray[np.int32], missing: Missing) -> NDArray[np.int32]:

@@ -170,7 +170,10 @@ def _of_orders(missing: Missing) -> Iterator[str]:
             "current one is read; save the other as a file of its own, and give it as --target"
         )
     if missing.demoted:
-        yield f"a demotion of brokers {_some(missing.demoted)}: they keep replicas, and lead none"
+        yield (
+            f"a demotion of brokers {_some(missing.demoted)}: they keep replicas, and lead none "
+            "but of partitions that no other replica can lead, which stay"
+        )
     if missing.unlimited:
         yield (
             f"no capacities of {' and '.join(missing.unlimited)}, for which load has -1: these are "
