@@ -8,10 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.peers import ceph, meta
+from bench.peers import ceph, ganeti, meta, swift
 from bench.peers.table import HEAD, STORED, store
 
-PEERS = {"ceph": ceph, "rebalancer": meta}
+PEERS = {"ceph": ceph, "ganeti": ganeti, "rebalancer": meta, "swift": swift}
 
 
 def main(names: list[str]) -> None:
