@@ -224,3 +224,52 @@ class TestPlaces:
     def test_a_cold_shard_stays_cold(self, public):
         answer, commands = ordered(public("elasticsearch/cold-node-excluded"))
         assert answer.code == 0 and targets(commands) == {"cold2"}
+
+    def test_attributes_count_by_their_values_in_any_order(self, public):
+        case = public("elasticsearch/two-awareness-attributes")
+        given = ("shards.json", "nodes.json", "cluster.json", "indices.json")
+        assert "a/0 · zone a" in case.run("check", *given).text
+        answer, commands = ordered(case, "--level", "none")
+        assert answer.code == 0
+        assert [of["index"] for _, of in commands] == ["a"]
+        assert targets(commands) <= {"n3", "n4"}
+
+    def test_nodes_without_data_get_nothing_and_settings_may_be_empty(self, public):
+        answer, commands = ordered(public("elasticsearch/dedicated-masters"))
+        assert answer.code == 0 and targets(commands) == {"d2"} and len(commands) == 2
+
+    def test_a_new_node_takes_from_the_fullest(self, public):
+        answer, commands = ordered(public("elasticsearch/odd-distribution"), files=TEXTS)
+        assert answer.code == 0
+        assert [(of["from_node"], of["to_node"]) for _, of in commands] == [
+            ("Ulysses", "Nebulo"), ("Ulysses", "Nebulo"),
+        ]  # fmt: skip
+
+    def test_watermarks_may_be_free_bytes(self, public):
+        answer, commands = ordered(public("elasticsearch/watermarks-in-bytes"), "--level", "none")
+        assert answer.code == 0
+        assert {(of["from_node"], of["to_node"]) for _, of in commands} == {("n1", "n3")}
+
+    def test_nodes_of_an_early_release_without_data_get_nothing(self, public):
+        answer, commands = ordered(public("elasticsearch/nodes-of-1-7"))
+        assert answer.code == 0 and targets(commands) == {"n2"} and len(commands) == 2
+
+    def test_a_disabled_threshold_closes_no_node(self, public):
+        answer, commands = ordered(public("elasticsearch/threshold-disabled"), "--level", "none")
+        assert answer.code == 0 and targets(commands) == {"n2"}
+
+    def test_shards_per_node_may_be_a_setting_of_the_cluster(self, public):
+        case = public("elasticsearch/shards-per-node-of-the-cluster")
+        answer, commands = ordered(case, "--level", "none")
+        assert answer.code == 0 and [of["from_node"] for _, of in commands] == ["n1"]
+
+    def test_an_index_that_is_required_to_be_warm_moves(self, public):
+        case = public("elasticsearch/index-required-to-be-warm")
+        answer, commands = ordered(case, "--level", "none")
+        assert answer.code == 0 and {of["index"] for _, of in commands} == {"l-1"}
+        assert targets(commands) == {"w1", "w2"}
+
+    def test_each_node_has_a_copy_already(self, public):
+        case = public("elasticsearch/more-replicas-than-nodes")
+        answer, commands = ordered(case, "--level", "none")
+        assert (answer.code, commands) == (3, []) and "unplaced (1)" in answer.text

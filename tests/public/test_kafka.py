@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 
 import pytest
 
@@ -360,7 +361,25 @@ OF_NINE = (
 RACKS_OF_NINE = '{"1": "r", "2": "s", "9": "r"}'
 SILENT = row("b", 3, 1, "1,2", "1")
 
+LOAD = """{"brokers": [
+    {"Broker": 1, "BrokerState": "DEMOTED", "DiskCapacityMB": -1.0},
+    {"Broker": 2, "BrokerState": "BAD_DISKS", "DiskCapacityMB": -1.0}]}"""
+TWO_OF_ONE = '{"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]}'
+
 SHOWN = {
+    "`MarkedForDeletion`": (
+        [ONE + "Topic: z\tPartitionCount: 0\tReplicationFactor: 1\tMarkedForDeletion: true\n"],
+        "a mark of deletion on topics z",
+    ),
+    "both assignments of": (
+        ["Current partition replica assignment\n" + TWO_OF_ONE
+         + "\nProposed partition reassignment configuration\n" + TWO_OF_ONE],
+        "the current one is read",
+    ),
+    "`DEMOTED` and `BAD_DISKS`": (
+        [ONE, LOAD], "a demotion of brokers 1: they keep replicas, and lead none",
+    ),
+    "tables of Redpanda": (["PARTITION  LEADER  REPLICAS\n0 1 [1]\n"], ek.InvalidInput),
     "`Adding Replicas`": (
         [head("a", 1, 1) + row("a", 0, 1, "2,1", "1", JOINS + "\tRemoving Replicas: 1")],
         "a running reassignment of 1 partition (a-0)",
@@ -529,50 +548,88 @@ def test_a_state_of_partitions_in_trouble_only(public, tmp_path):
 
 
 CHECKED = [
-    ("missing-broker-of-three", ["described.txt"], 1, ["no sign of life of brokers 1003"]),
-    ("kcat-text", ["kcat.txt"], 1, ["not alive: 6", "lost-0 (on 6)"]),
-    ("kcat-json", ["kcat.json"], 0, ["3 nodes, 3 alive"]),
-    ("admin-client-of-python", ["topics.json"], 1, ["not alive: 3", "audit-0 (on 3)"]),
-    ("generated-assignments", ["generated.txt"], 0, ["4 nodes", "--target"]),
-    ("lower-case-of-kafka-08", ["listed.txt"], 1, ["not alive: 1"]),
-    ("utf-16-of-powershell", ["described.txt"], 0, ["3 nodes, 3 alive · 3 partitions"]),
-    ("rpk-table", ["described.txt"], 2, ["kafka-topics.sh --describe"]),
-    ("cruise-control-text", ["load.txt"], 2, ["json=true"]),
-    ("cruise-control-dead-disk", ["state.json", "load.json"], 0, ["/d2 (dead disk) on broker 3"]),
-    ("cruise-control-no-capacities", ["state.json", "load.json"], 0,
+    ("kafka/missing-broker-of-three", ["described.txt"], 1, ["no sign of life of brokers 1003"]),
+    ("kafka/kcat-text", ["kcat.txt"], 1, ["not alive: 6", "lost-0 (on 6)"]),
+    ("kafka/kcat-json", ["kcat.json"], 0, ["3 nodes, 3 alive"]),
+    ("kafka/admin-client-of-python", ["topics.json"], 1, ["not alive: 3", "audit-0 (on 3)"]),
+    ("kafka/generated-assignments", ["generated.txt"], 0, ["4 nodes", "--target"]),
+    ("kafka/lower-case-of-kafka-08", ["listed.txt"], 1, ["not alive: 1"]),
+    ("kafka/utf-16-of-powershell", ["described.txt"], 0, ["3 nodes, 3 alive · 3 partitions"]),
+    ("kafka/rpk-table", ["described.txt"], 2, ["kafka-topics.sh --describe"]),
+    ("kafka/cruise-control-text", ["load.txt"], 2, ["json=true"]),
+    ("kafka/cruise-control-dead-disk", ["state.json", "load.json"], 0,
+     ["/d2 (dead disk) on broker 3"]),
+    ("kafka/cruise-control-no-capacities", ["state.json", "load.json"], 0,
      ["disk and network_in and network_out", "-1"]),
-    ("cruise-control-proposals", ["state.json", "load.json", "proposals.json"], 2, ["--target"]),
+    ("kafka/cruise-control-proposals", ["state.json", "load.json", "proposals.json"], 2,
+     ["--target"]),
+    ("kafka/strimzi-broker-load", ["brokerLoad.json"], 2, ["kafka_cluster_state"]),
+    ("kafka/cruise-control-own-state", ["state.json"], 2, ["kafka_cluster_state"]),
+    ("kafka/racks-of-api-versions", ["described.txt", "api.txt"], 1, ["t-0 · rack eu-west-1a"]),
+    ("kafka/verified-and-complete", ["described.txt", "verify.txt"], 0, ["3 nodes, 3 alive"]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "files", "code", "words"), CHECKED)
 def test_what_other_tools_print_is_read_or_said_to_be_what_it_is(public, name, files, code, words):
-    answer = public(f"kafka/{name}").run("check", *files)
+    answer = public(name).run("check", *files)
     assert answer.code == code, answer.text
     assert [word for word in words if word not in answer.text] == []
     assert "the listing is filtered" not in answer.text
 
 
 SOLVED = [
-    ("missing-broker-of-three", ["described.txt"], 4, {"test2-1": [1002, 1001]}),
-    ("kcat-text", ["kcat.txt"], 3, {"lost-1": [2, 1]}),
-    ("eligible-leader-replicas", ["described.txt"], 3, {"payments-2": [1, 3, 2]}),
+    ("kafka/missing-broker-of-three", ["described.txt"], 4, {"test2-1": [1002, 1001]}),
+    ("kafka/kcat-text", ["kcat.txt"], 3, {"lost-1": [2, 1]}),
+    ("kafka/racks-of-api-versions", ["described.txt", "api.txt"], 0, {"t-0": [1, 4, 3]}),
     (
-        "failed-disk-of-three-brokers",
+        "kafka/drained-without-room",
+        ["described.txt", "logdirs.json", "capacity.json", "--drain", "1"],
+        4,
+        {},
+    ),
+    (
+        "kafka/fenced-while-another-lags",
+        ["described.txt", "api.txt"],
+        0,
+        {"pay-0": [1, 2, 4], "pay-1": [2, 4, 1]},
+    ),
+    (
+        "kafka/cruise-control-remove-broker",
+        ["state.json", "--drain", "1"],
+        0,
+        {f"t-{p}": [3, 2] for p in range(5)},
+    ),
+    ("kafka/offline-field", ["described.txt"], 0, {"x-0": [1, 2, 4], "x-1": [2, 4, 1]}),
+    (
+        "kafka/broker-with-another-number",
+        ["described.txt", "api.txt", "--level", "0.05"],
+        0,
+        {"t-0": [2, 1001], "t-2": [3, 1001], "t-3": [2, 1001], "t-5": [3, 1001]},
+    ),
+    ("kafka/eligible-leader-replicas", ["described.txt"], 3, {"payments-2": [1, 3, 2]}),
+    (
+        "kafka/failed-disk-of-three-brokers",
         ["described.txt", "logdirs.txt"],
         3,
         {"two-0": [40001, 40002]},
     ),
-    ("topic-marked-for-deletion", ["described.txt", "--drain", "3"], 0, {"keep-0": [2, 1]}),
-    ("cruise-control-offline-log-dir", ["state.json", "load.json"], 0, {"t-1": [2, 4]}),
-    ("cruise-control-demoted", ["state.json", "load.json"], 0, {"t-1": [3, 2], "t-4": [3, 2]}),
+    ("kafka/topic-marked-for-deletion", ["described.txt", "--drain", "3"], 0, {"keep-0": [2, 1]}),
+    ("kafka/cruise-control-offline-log-dir", ["state.json", "load.json"], 0, {"t-1": [2, 4]}),
+    (
+        "kafka/cruise-control-demoted",
+        ["state.json", "load.json"],
+        0,
+        {"t-1": [3, 2], "t-4": [3, 2]},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "words", "code", "expected"), SOLVED)
 def test_only_what_can_be_mended_is_in_the_list(public, name, words, code, expected):
-    case = public(f"kafka/{name}")
-    answer = case.run("solve", *words, "--level", "none", "-o", "p.json")
+    case = public(name)
+    level = () if "--level" in words else ("--level", "none")
+    answer = case.run("solve", *words, *level, "-o", "p.json")
     assert answer.code == code, answer.text
     found = {one: {*row} for one, row in lists(case, "p.json").items()}
     assert found == {one: {*row} for one, row in expected.items()}
@@ -607,3 +664,56 @@ def test_proposals_of_cruise_control_are_a_target(public):
     files = ("state.json", "load.json")
     answer = case.run("plan", *files, "--target", "proposals.json", "-o", "plan.json")
     assert answer.code == 0 and "2 copies" in answer.text
+
+
+def held_and_led(case, start):
+    """Return how many replicas each broker holds, and leads by the lists, from those of before."""
+    after = start | lists(case, "p.json")
+    held = Counter(broker for row in after.values() for broker in row)
+    return held, Counter(row[0] for row in after.values())
+
+
+def test_a_fourth_broker_leads_as_many_as_the_others(public):
+    case = public("kafka/fourth-broker-leads-too")
+    words = ("described.txt", "--add-nodes", "more.csv", "--leaders", "0", "-o", "p.json")
+    assert case.run("solve", *words).code == 0
+    start = {"t-0": [1, 2], "t-1": [2, 3], "t-2": [3, 1], "t-3": [1, 3]}
+    held, led = held_and_led(case, start)
+    assert {*held.values()} == {2} and {*led.values()} == {1} and len(led) == 4
+
+
+def test_a_fourth_broker_is_filled_by_the_fewest_moves(public):
+    case = public("kafka/fewest-moves-to-a-fourth-broker")
+    words = ("--add-nodes", "more.csv", "--level", "0", "--leaders", "0", "-o", "p.json")
+    assert case.run("solve", "described.txt", *words).code == 0
+    start = {f"t-{p}": [p % 3 + 1, (p + 1) % 3 + 1, (p + 2) % 3 + 1] for p in range(12)}
+    held, led = held_and_led(case, start)
+    assert {*held.values()} == {9} and {*led.values()} == {3}
+    assert sum(4 in row for row in lists(case, "p.json").values()) == 9
+
+
+def test_a_lower_factor_takes_followers_away(public):
+    case = public("kafka/factor-lowered")
+    answer = case.run("solve", "described.txt", "--replicas", "logs=2", "-o", "p.json")
+    assert answer.code == 0
+    rows = lists(case, "p.json")
+    assert [rows[f"logs-{p}"][0] for p in range(8)] == [p % 4 + 1 for p in range(8)]
+    assert all(len(row) == 2 for row in rows.values())
+    assert {*Counter(broker for row in rows.values() for broker in row).values()} == {4}
+
+
+def test_unavailable_partitions_are_a_filtered_listing(public):
+    answer = public("kafka/unavailable-partitions").run("check", "described.txt")
+    assert answer.code == 1 and "the listing is filtered" in answer.text
+    assert "not alive: 6" in answer.text and "a-3 (on 5, 6), b-0 (on 6)" in answer.text
+
+
+def test_a_broker_that_joins_a_rack_takes_from_all(public):
+    case = public("kafka/cruise-control-add-broker")
+    answer = case.run("solve", "state.json", "load.json", "--level", "replicas=0", "-o", "p.json")
+    assert answer.code == 0
+    start = {f"t-{p}": [1 + p % 3, 1 + (p + 1) % 3] for p in range(12)}
+    held, _ = held_and_led(case, start)
+    assert {*held.values()} == {6}
+    rows = start | lists(case, "p.json")
+    assert not any({3, 4} <= {*row} for row in rows.values()) and len(lists(case, "p.json")) == 6

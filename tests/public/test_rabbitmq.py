@@ -210,3 +210,63 @@ def test_a_node_that_is_to_leave_is_emptied(public):
 def test_the_status_of_one_queue_is_refused_with_the_listing_to_give(public):
     answer = public("rabbitmq/quorum-status").run("check", "status.txt")
     assert answer.code == 2 and "list_queues name type leader members online" in answer.text
+
+
+FILES = ("queues.json", "status.json")
+
+
+def test_members_of_removed_nodes_are_deleted_where_no_other_node_is_left(public):
+    case = public("rabbitmq/two-of-five-removed")
+    answer = case.run("solve", *FILES, "-o", "out.sh")
+    assert answer.code == 0 and "more members than nodes of the cluster (q0" in answer.text
+    found = calls(case)
+    assert Counter(what for what, _, _ in found) == {"leave": 12}
+    assert {node for _, _, node in found} == {"rabbit@rabbit-3", "rabbit@rabbit-4"}
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("rabbitmq/members-decommissioned", "old0 (on rabbit@a"),
+        ("rabbitmq/three-of-five-lost", "q0 (on rabbit@"),
+    ],
+)
+def test_queues_that_lost_their_majority_are_named_with_what_can_be_done(public, name, named):
+    case = public(name)
+    answer = case.run("solve", *FILES, "-o", "out.sh")
+    assert answer.code in (3, 4) and named in answer.text
+    assert "declare it anew" in answer.text
+    assert not re.findall(r"^(?:join|lead|leave) /", case.written("out.sh"), re.MULTILINE)
+
+
+def test_members_that_are_too_many_leave_but_never_a_leader(public):
+    case = public("rabbitmq/five-members-become-three")
+    answer = case.run("solve", *FILES, "--replicas", "/=3", "--level", "0", "-o", "out.json")
+    assert answer.code == 0
+    rows = json.loads(case.written("out.json"))
+    assert [row["leader"] for row in rows] == [f"rabbit@rabbit-{i}" for i in range(5)]
+    assert {*Counter(name for row in rows for name in row["members"]).values()} == {3}
+
+
+def test_zones_have_as_many_members_as_their_number_requires(public):
+    case = public("rabbitmq/five-nodes-in-three-zones")
+    words = (*FILES, "zones.json", "--level", "none")
+    assert case.run("solve", *words, "-o", "out.sh").code == 0
+    assert re.findall(r"^(join|leave) / (\S+) (\S+)", case.written("out.sh"), re.MULTILINE) in (
+        [("join", "s", "rabbit@rabbit-4"), ("leave", "s", f"rabbit@rabbit-{i}")] for i in (0, 1)
+    )
+
+
+def test_a_listing_may_have_many_columns(public):
+    case = public("rabbitmq/many-columns")
+    assert case.run("solve", *FILES, "--leaders", "0", "-o", "out.json").code == 0
+    assert len({row["leader"] for row in json.loads(case.written("out.json"))}) == 3
+
+
+def test_a_node_under_another_name_takes_the_place_of_the_old_one(public):
+    case = public("rabbitmq/node-under-another-name")
+    assert case.run("solve", *FILES, "-o", "out.sh").code == 0
+    found = calls(case)
+    for queue in ("q0", "q1", "q2", "q3"):
+        steps = [(what, node) for what, one, node in found if one == queue]
+        assert steps[0] == ("leave", "rabbit@rabbit-2") and steps[1][0] == "join"

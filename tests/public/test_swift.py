@@ -157,3 +157,57 @@ def test_a_ring_of_a_big_endian_host_comes_back_as_it_was(public):
 def test_the_text_of_a_builder_is_refused_with_what_to_give(public):
     answer = public("swift/builder-as-text").run("check", "builder.txt")
     assert answer.code == 2 and "object.ring.gz" in answer.text
+
+
+def moved(case, rows):
+    """How many replicas are on other devices than in the ring of the case."""
+    _, before = read_ring(case.path("object.ring.gz"))
+    return sum(len({*was} - {*now}) for was, now in zip(before, rows, strict=True))
+
+
+def test_a_server_of_weight_0_is_emptied(public):
+    case = public("swift/zeroed-server")
+    _, head, rows = solved(case, "object.ring.gz", "--level", "none")
+    count = count_of(rows)
+    assert count[2] == count[3] == 0 and moved(case, rows) == 128
+    assert max(zones_of(head, row)[1, 1] for row in rows) == 1
+
+
+def test_a_zone_of_less_weight_has_its_share(public):
+    case = public("swift/third-zone-of-half-the-weight")
+    assert case.run("check", "object.ring.gz").code == 0
+    _, head, rows = solved(case, "object.ring.gz", "--level", "5%")
+    count = count_of(rows)
+    assert max(count[4], count[5]) <= 41
+    assert max(max(zones_of(head, row).values()) for row in rows) == 2
+
+
+def test_a_region_of_weight_0_is_emptied(public):
+    case = public("swift/region-is-given-up")
+    _, head, rows = solved(case, "object.ring.gz", "--level", "none")
+    assert moved(case, rows) == 128
+    assert all(zones_of(head, row) == {(1, 1): 1, (1, 2): 1, (1, 3): 1} for row in rows)
+
+
+def test_six_fragments_do_not_fit_on_five_disks(public):
+    case = public("swift/six-fragments-on-five-disks")
+    answer, _, rows = solved(case, "object.ring.gz", "--level", "none", code=4)
+    assert "infeasible" in answer.text
+    assert all(len({*row}) == 6 for row in rows)
+
+
+def test_a_large_disk_of_the_only_server_gets_its_share(public):
+    case = public("swift/all-in-one")
+    assert case.run("check", "object.ring.gz").code == 0
+    _, _, rows = solved(case, "object.ring.gz", "--level", "5%", "--floor", "5%")
+    assert 52 <= count_of(rows)[5] <= 57
+    assert all(len({*row}) == 3 for row in rows)
+
+
+def test_moves_may_be_few(public):
+    case = public("swift/heavier-disk-by-twenty-moves")
+    words = ("--level", "5%", "--moves", "20")
+    answer, _, rows = solved(case, "object.ring.gz", *words, code=3)
+    assert moved(case, rows) <= 20 and "Limits reached" in answer.text
+    _, before = read_ring(case.path("object.ring.gz"))
+    assert count_of(rows)[8] - count_of(before)[8] >= 18

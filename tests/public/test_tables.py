@@ -1,6 +1,7 @@
 """Clusters of systems without a reader of their own, as tables."""
 
 import numpy as np
+import pytest
 
 import evenkeel as ek
 
@@ -202,3 +203,50 @@ def test_memory_that_is_free_on_no_node(public):
     case = public("tables/kubernetes-slack-too-thin")
     found = case.run("size", "nodes.csv", "replicas.csv", "--unit", "memory=2", "--json").json
     assert [found[one] for one in ("now", "count", "at_most", "moves")] == [0, 1, 1, 1]
+
+
+def test_a_chunk_that_is_pinned_stays(public):
+    case = public("tables/jumbo-chunk")
+    assert case.run("solve", "nodes.csv", "replicas.csv", "-o", "out.csv").code == 0
+    rows = [line.split(",")[:2] for line in case.written("out.csv").split()[1:]]
+    assert rows[0] == ["c0", "shard0"]
+    assert sorted(node for _, node in rows) == [f"shard{i // 2}" for i in range(6)]
+
+
+def test_machines_that_need_a_gpu_get_one(public):
+    case = public("tables/machines-with-a-gpu")
+    assert case.run("solve", *FILES, "-o", "out.csv").code == 0
+    assert "ml,vm1,h3," in case.written("out.csv") and "vm2,h1" not in case.written("out.csv")
+
+
+def test_two_replicas_on_one_node_are_parted(public):
+    case = public("tables/one-node-twice")
+    answer = case.run("check", "nodes.csv", "replicas.csv")
+    assert answer.code == 1 and "same_node partition p" in answer.text
+    answer = case.run("solve", "nodes.csv", "replicas.csv", "--level", "none", "-o", "out.csv")
+    assert answer.code == 0 and "p,a,1.0\np,a,1.0" not in case.written("out.csv")
+
+
+def test_bricks_of_unlike_size_are_filled_alike(public):
+    case = public("tables/bricks-of-unlike-size")
+    words = ("nodes.csv", "replicas.csv", "--level", "0")
+    assert case.run("solve", *words, "-o", "out.csv").code == 0
+    nodes = [line.split(",")[1] for line in case.written("out.csv").split()[1:]]
+    assert [nodes.count(f"osd{i}") for i in range(3)] == [2, 2, 4]
+
+
+def test_what_a_drained_node_has_stays_in_its_zone(public):
+    case = public("tables/node-of-a-zone-is-drained")
+    answer = case.run("solve", *FILES, "--drain", "n0", "--level", "none", "-o", "out.csv")
+    assert answer.code == 0
+    nodes = [line.split(",")[2] for line in case.written("out.csv").split()[1:]]
+    assert [nodes.count(f"n{i}") for i in range(6)] == [0, 6, 6, 6, 0, 0]
+
+
+def test_commas_in_numbers_are_refused_as_such(tmp_path):
+    (tmp_path / "nodes.csv").write_text("node;cap_disk\na;1,5TB\nb;1.000,5\n")
+    (tmp_path / "replicas.csv").write_text("partition;node;size_disk\np;a;0,5TB\n")
+    with pytest.raises(ek.InvalidInput) as caught:
+        ek.read(tmp_path / "nodes.csv", tmp_path / "replicas.csv")
+    assert len(caught.value.faults) == 3
+    assert all("decimal point" in fault.message for fault in caught.value.faults)

@@ -245,3 +245,25 @@ def test_what_recognises_is_that_of_the_format(name):
     found = registry.find(name)
     assert found.name == name
     assert registry._recogniser(name) is found.recognises
+
+
+HINTED = [
+    (b'{"version":2,"partitions":{"0":[1,2]},"adding_replicas":{}}', "kafka-topics.sh --describe"),
+    (b"NodeId\tDirectoryId\tLogEndOffset\tLag\n1\tx\t4\t0\n", "kafka-topics.sh --describe"),
+    (b"GROUP  TOPIC  PARTITION  CURRENT-OFFSET\ng  t  0  7\n", "kafka-topics.sh --describe"),
+    (b"Dynamic configs for broker 1 are:\n  log.retention.ms=1 \n", "kafka-topics.sh --describe"),
+    (b"apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaTopic\n", "kafka-topics.sh --describe"),
+    (b'{"rabbit_version":"3.13.7","queues":[{"name":"q","vhost":"/"}]}', "list_queues name type"),
+    (b"Re-balancing leaders of quorum queues...\n", "list_queues name type"),
+    (b"+------+----------+\n| name | messages |\n+------+----------+\n", "list_queues name type"),
+    (b"index shard time type stage source_host\nwiki 0 73ms store done h\n", "_cat/shards"),
+    (b'{"_shards":{"total":4,"successful":4,"failed":0},"_all":{}}', "_cat/shards"),
+]
+
+
+@pytest.mark.parametrize(("data", "remedy"), HINTED)
+def test_what_lists_no_replicas_is_refused_with_what_to_give(data, remedy):
+    with pytest.raises(InvalidInput) as caught:
+        registry.read(data)
+    (fault,) = caught.value.faults
+    assert remedy in fault.message

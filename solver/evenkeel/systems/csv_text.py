@@ -28,6 +28,9 @@ QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')
 """What a cell is quoted for."""
 
+COMMA = re.compile(r"\d[\d.]*(?:,\d+)+(?:\.\d+)?\s*[A-Za-z]*")
+"""A number with a decimal comma, or with commas between thousands."""
+
 BYTES, ANYTHING = "bytes", ""
 """Units of a column: bytes with any of their units, or an unknown unit. Any other name is a unit of
 its own, and cells may have no unit beside it."""
@@ -149,7 +152,12 @@ class Table:
             message = "must be a number from 0 on, or an amount like 3TB"
             if unit not in (BYTES, ANYTHING):
                 message = f"must be a number from 0 on, of {unit}; no other unit may stand here"
-            instead = milli_or_mega if unit == ANYTHING else lambda cell: ""
+
+            def instead(cell: str) -> str:
+                if COMMA.fullmatch(cell):
+                    return "has a comma: write a decimal point, and thousands without a mark"
+                return milli_or_mega(cell) if unit == ANYTHING else ""
+
             self.each(faults, column, wrong, message, instead)
             empty = np.fromiter((not cell for cell in cells), np.bool_, len(cells))
             found = np.where(fine | empty, found, 0.0)

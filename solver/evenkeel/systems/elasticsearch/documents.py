@@ -441,7 +441,7 @@ def recognises(document: Document) -> Kind:
         return "stats"
     if b'"nodes"' in head and b'"transport_address"' in head:
         return "nodes"
-    if re.match(rb'\{\s*"(persistent|transient|defaults)"\s*:', head):
+    if re.match(rb'\{\s*(?:"(persistent|transient|defaults)"\s*:|\}\s*$)', head):
         return "cluster settings"
     return "index settings" if re.match(rb'\{\s*"[^"]+"\s*:\s*\{\s*"settings"', head) else ""
 
@@ -473,6 +473,9 @@ OTHERS = {
     rb".{0,400}(heap\.percent|node\.role)": "_cat/nodes lists no shard and no attribute",
     rb"node +host +ip +attr +value": "_cat/nodeattrs lists no role",
     rb"health +status +index": "_cat/indices lists no node",
+    rb"index +shard +(?:time|start_time) .*stage": "_cat/recovery lists copies that are made",
+    rb".{0,400}\bcluster +status +node\.total": "_cat/health lists no shard",
+    rb'.{0,4000}"_shards"\s*:\s*\{\s*"total"': "an answer about _shards lists no node",
 }
 """Other answers, by their pattern."""
 

@@ -101,9 +101,23 @@ def rules_of(
         group_rule[np.array(most) == limit] = len(rules)
         rules.append(Rule(spread={"node": limit}))
     return {
-        "domains": domains, "tags": tags, "rules": rules, "group_rule": group_rule,
-        "rule": np.array(rule, np.int64),
+        "domains": domains, "crossing": _crossing(domains), "tags": tags, "rules": rules,
+        "group_rule": group_rule, "rule": np.array(rule, np.int64),
     }  # fmt: skip
+
+
+def _crossing(domains: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the tiers with a value in several domains of those before: it is one value for all."""
+    found: list[str] = []
+    paths: list[tuple[str, ...]] = []
+    for tier, labels in domains.items():
+        paths = paths or [()] * len(labels)
+        inner = [(*path, label) for path, label in zip(paths, labels, strict=True)]
+        if len({*inner}) > len({*labels}):
+            found.append(tier)
+        else:
+            paths = inner
+    return found
 
 
 def _rule(key: Kind, apart: Mapping[str, Amount]) -> Rule:

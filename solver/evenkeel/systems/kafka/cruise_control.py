@@ -124,6 +124,18 @@ class Proposals(msgspec.Struct):
     proposals: list[Proposal]
 
 
+OTHERS = re.compile(
+    rb'"(?:MonitorState|ExecutorState|AnalyzerState|AnomalyDetectorState|userTasks|goalSummary|'
+    rb'diskUsedMB|leaderNetworkInRateKB)"\s*:'
+)
+"""Keys of answers that list no replicas, and of Strimzi's summary of a rebalance."""
+
+
+def is_other_answer(head: bytes) -> bool:
+    """Return whether a document begins like an answer that lists no replicas."""
+    return head.lstrip().startswith(b"{") and OTHERS.search(head) is not None
+
+
 def is_cruise_text(head: bytes) -> bool:
     """Return whether a document begins like an answer without ``json=true``."""
     return TEXT.search(head) is not None

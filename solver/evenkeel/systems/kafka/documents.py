@@ -19,7 +19,12 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int32, Int64, decode_json, note_cut_off
-from evenkeel.systems.kafka.cruise_control import cruise_kind, is_cruise_text, read_cruise
+from evenkeel.systems.kafka.cruise_control import (
+    cruise_kind,
+    is_cruise_text,
+    is_other_answer,
+    read_cruise,
+)
 from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import LogDirs, listed_in
 from evenkeel.systems.kafka.metadata import is_metadata, read_metadata
@@ -102,6 +107,21 @@ class Capacities(msgspec.Struct):
     brokerCapacities: list[BrokerCapacity]  # noqa: N815
 
 
+DESCRIBE = "give what kafka-topics.sh --describe prints of all topics"
+
+OTHERS = {
+    rb"^PARTITION +LEADER .*REPLICAS": (
+        "is what rpk prints: Redpanda answers kafka-topics.sh --describe, which is read"
+    ),
+    rb'"partitions"\s*:\s*\{\s*"\d+"\s*:\s*\[': "is ZooKeeper's state of one topic",
+    rb"^NodeId\s+(?:DirectoryId\s+)?LogEndOffset|^CurrentVoters:": "is of the controllers' quorum",
+    rb"^(?:GROUP +)?(?:TOPIC +PARTITION +)?CURRENT-OFFSET|^GROUP +TOPIC": "is of consumer groups",
+    rb"^(?:Dynamic|All) configs for (?:broker|topic)": "lists settings",
+    rb'^kind: "?Kafka|"kind"\s*:\s*"Kafka(?:Topic|NodePool|Rebalance)?"': "is Strimzi's resource",
+}
+"""Other documents about Kafka, by their pattern."""
+
+
 def recognises(document: Document) -> str:
     """Return the kind of a document, "" if it is none of Kafka's."""
     kind = kind_of(document)
@@ -120,10 +140,16 @@ def hint(document: Document) -> str:
     'is what rpk pr'
     """
     head = document.data[:HEAD]
-    if re.search(rb"^PARTITION +LEADER .*REPLICAS", head, re.MULTILINE):
-        return "is what rpk prints: Redpanda answers kafka-topics.sh --describe, which is read"
+    for looks, reason in OTHERS.items():
+        if re.search(looks, head, re.MULTILINE):
+            return reason if "--describe" in reason else f"{reason}: {DESCRIBE}"
     if is_cruise_text(head):
         return "is an answer of Cruise Control as text: ask for it with json=true"
+    if is_other_answer(head):
+        return (
+            "is an answer of Cruise Control without replicas: give kafka_cluster_state with "
+            "verbose=true, load and partition_load, each with json=true"
+        )
     meant = head.lstrip().startswith((b"{", b"[")) and b"rack" in document.name.encode() + head
     return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""
 

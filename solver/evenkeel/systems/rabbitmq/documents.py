@@ -35,6 +35,14 @@ FOR_PEOPLE = re.compile(
     rb"|Raft State|^(?:Disk Nodes|Running Nodes)\s*$|^(?:vhost\t)?name\t",
     re.MULTILINE,
 )
+OTHERS = {
+    rb"Raft State": "is quorum_status of one queue",
+    rb"^Re-balancing leaders of ": "is what a rebalance did, and names no queue",
+    rb'"rabbit(?:mq)?_version"\s*:': "is an export of definitions, without the members of queues",
+    rb"^\+[-+]+\+\s*\n\| *(?:name|vhost|node|type)\b": "is a table of rabbitmqadmin",
+}
+"""Other documents about queues, by their pattern."""
+
 MOST_NAMED = 5
 """Queues that a note names; the rest is counted."""
 
@@ -158,11 +166,12 @@ def hint(document: Document) -> str:
     '--formatter json'
     """
     head = document.data[:HEAD]
-    if b"Raft State" in head:
-        return (
-            "is quorum_status of one queue: list all with rabbitmqctl list_queues name type leader "
-            "members online --formatter json"
-        )
+    for looks, reason in OTHERS.items():
+        if re.search(looks, head, re.MULTILINE):
+            return (
+                f"{reason}: list all with rabbitmqctl list_queues name type leader members online "
+                "--formatter json"
+            )
     if not FOR_PEOPLE.search(head):
         return ""
     return "is what the tools of RabbitMQ print for people: add --formatter json"

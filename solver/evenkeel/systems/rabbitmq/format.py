@@ -294,7 +294,8 @@ def _placement(
     node: list[int] = []
     flags: list[int] = []
     roles: list[int] = []
-    leader, width, votes = [], [], []
+    leader, width, wanted, votes = [], [], [], []
+    fewer: list[str] = []
     for key in keys:
         at, queue = found.queues[key]
         members = members_of(queue)
@@ -327,11 +328,22 @@ def _placement(
         if idle:
             halted[key[1]] = idle
         roles += [int(Role.NON_VOTER if name in idle else Role.VOTER) for name in members]
+        # without its nodes for good, a queue has no more members than there are nodes
+        count = min(len(members), len(found.nodes) or len(members))
+        if count < len(members) and not lost:
+            fewer.append(key[1])
         width.append(len(members))
-        votes.append(len(members) - len(idle))
+        wanted.append(len(members) if lost else count)
+        votes.append(wanted[-1] - len(idle))
     if strange:
         named = some_of([*strange], lambda one: f"{printable(one)}: {', '.join(strange[one])}")
         found.notes.add(f"leaders or online nodes that are no members ({named}): ignored")
+    if fewer:
+        named = some_of(fewer, printable, MOST_NAMED)
+        found.notes.add(
+            f"more members than nodes of the cluster ({named}): those on nodes that left it are "
+            "deleted, without others in their place"
+        )
     if halted:
         named = some_of(
             [*halted], lambda one: f"{printable(one)}: {', '.join(halted[one])}", MOST_NAMED
@@ -346,9 +358,9 @@ def _placement(
         "leader": np.array(leader, np.int64),
         "role": np.array(roles, np.int64),
         "flags": np.array(flags, np.int64),
-        "replicas": np.array(width, np.int64),
+        "replicas": np.array(wanted, np.int64),
         "voters": np.array(votes, np.int64),
-        "min_active": np.array([count // 2 + 1 for count in width], np.int64),
+        "min_active": np.array([count // 2 + 1 for count in wanted], np.int64),
     }
 
 
@@ -421,5 +433,6 @@ FORMAT = Format(
     usual=lambda cluster: USUAL,
     hint=hint,
     stranded="a queue changes its members by a majority of them: bring back nodes that hold it, "
-    "and read again",
+    "and read again; where they are lost, declare it anew, or keep one member at the loss of data "
+    "(rabbit_quorum_queue:force_shrink_member_to_current_member)",
 )
