@@ -70,7 +70,7 @@ def led_alone(cluster: "Cluster", nodes: NDArray[np.bool_]) -> NDArray[np.bool_]
     nodes = nodes & cluster.nodes.may_hold
     able = np.append(cluster.nodes.may_lead & ~nodes, False)[held.node]
     others = np.bincount(held.owner[able], minlength=len(held))
-    return np.append(nodes, False)[held.leader_node] & (others == 0)
+    return np.asarray(np.append(nodes, False)[held.leader_node] & (others == 0))
 
 
 def stranding(flags: NDArray[np.integer], rows: NDArray[np.bool_]) -> NDArray[np.uint16]:
