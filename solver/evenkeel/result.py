@@ -15,6 +15,7 @@ from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, explain
+from evenkeel.measure.group_goals import groups_met
 from evenkeel.measure.levelness import Levelness, below_mean_note, levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
@@ -206,7 +207,8 @@ class Result(Reported, Shown):
     @cached_property
     def goals_reached(self) -> bool:
         """Whether every node is within what the goals ask of it; so it is with a ``Cost``."""
-        return goals_met(self.levelness, self.bounds)
+        met = goals_met(self.levelness, self.bounds)
+        return met and groups_met(self.cluster, self.goals, self.placement.node)
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from evenkeel.measure.bounds import Bounds, goals_met
 from evenkeel.measure.bounds.floor import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
+from evenkeel.measure.group_goals import group_excesses, group_targets, groups_met
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.spending import departed
 from evenkeel.methods.contract import Outcome, Request
@@ -74,7 +75,10 @@ def verdict(
 ) -> Verdict:
     """Judge a result by its request; default goals bind only methods that balance."""
     judged = bool(method.goals) or goals_given
-    met = isinstance(request.goals, Cost) or goals_met(found.level, found.bounds)
+    met = isinstance(request.goals, Cost) or (
+        goals_met(found.level, found.bounds)
+        and groups_met(request.cluster, request.goals, outcome.node)
+    )
     above = np.any(found.level.loads > found.bounds.target * (1.0 + ROUNDING), axis=1)
     used_up = budgets_used_up(
         request.cluster, request.limits, found.comparison, outcome.node, np.asarray(above)
@@ -92,7 +96,9 @@ def verdict(
     if not judged:
         return Verdict("feasible", text or "No hard rule is broken; no goals were asked for.", stop)
     if not met:
-        return Verdict("missed", _missed(method, request, stop, used_up, found, text), stop)
+        return Verdict(
+            "missed", _missed(method, request, stop, used_up, found, text, outcome.node), stop
+        )
     if found.comparison.moves <= found.bounds.moves_level:
         return Verdict("optimal", f"{text} {FEWEST_MOVES}".lstrip(), stop)
     return Verdict("feasible", text or GOALS_MET, stop)
@@ -207,9 +213,12 @@ def _missed(
     used_up: list[str],
     found: Found,
     text: str,
+    node: NDArray[np.int32],
 ) -> str:
     """Return by how much goals are missed, above what they are counted, and why."""
-    far = "; ".join(excesses(request.cluster, request.goals, found.bounds, found.level))
+    missed = [*excesses(request.cluster, request.goals, found.bounds, found.level)]
+    missed += group_excesses(request.cluster, request.goals, node)
+    far = "; ".join(missed)
     if stop == "optimum":  # the text states the proof
         return f"{text or CLOSEST} The goals are missed: {far}."
     needed = found.bounds.moves_level
@@ -277,6 +286,10 @@ def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if any(tolerance is not None for tolerance in asked):
         yield from _floor_texts(cluster, asked, floor_mean(cluster, bounds.fair).tolist())
+    if (most := group_targets(cluster, goals)) is not None and len(most):
+        few, many = int(most.min()), int(most.max())
+        each = f"{few:,}" if few == many else f"{few:,} to {many:,}"
+        yield f"replicas of a group at most {each} on a node: its share plus {goals.groups:.2%}"
     if goals.leaders is not None and bounds.leaders:
         most = bounds.leader_target.max()
         more = f"its share plus {goals.leaders:.2%}, in whole ones"

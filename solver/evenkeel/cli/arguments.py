@@ -242,6 +242,11 @@ def add_goals(goals: "argparse._ArgumentGroup") -> None:
         "--leaders", type=tolerance_of, metavar="X", help="the same for the number of leaders"
     )
     goals.add_argument(
+        "--groups", type=tolerance_of, metavar="X",
+        help="how far a node may be above its share of the replicas of a group, such as a topic; "
+        "in whole replicas",
+    )  # fmt: skip
+    goals.add_argument(
         "--floor", type=level_of, metavar="X|NAME=X,...",
         help="how far a node that accepts replicas may be below the mean",
     )  # fmt: skip
@@ -427,7 +432,7 @@ def goals_of(arguments: argparse.Namespace) -> "Goals | None":
     """Return the goals that the arguments ask for; None where they name none."""
     from evenkeel.model.goals import Goals
 
-    names = ("leaders", "floor", "act_above", "worth")
+    names = ("leaders", "groups", "floor", "act_above", "worth")
     asked: dict[str, Any] = {name: getattr(arguments, name, None) for name in names}
     asked = {name: value for name, value in asked.items() if value is not None}
     if arguments.level is not NOT_GIVEN:

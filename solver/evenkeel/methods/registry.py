@@ -130,7 +130,7 @@ register(
             "repairs, relocates and balances with the fewest moves, to the goals and no further",
             limits=ALL_BUDGETS,
             minimises=True,
-            goals=("level", "floor", "leaders", "soft_yield", "act_above", "worth"),
+            goals=("level", "floor", "leaders", "soft_yield", "act_above", "worth", "groups"),
             never_worse=True,
             ready="evenkeel.methods.levelling.losses:standing",
             begins=3e-7,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds, goals_met
 from evenkeel.measure.compare import compare
+from evenkeel.measure.group_goals import group_targets, groups_met
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.methods.contract import Outcome, Request, Watch
@@ -36,7 +37,9 @@ from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
+from evenkeel.model.rules import Rule
 from evenkeel.model.runtime.printable import counted
+from evenkeel.model.topology import NODE_TIER
 from evenkeel_kernels.build.compile_ahead import compiled_ahead
 from evenkeel_kernels.build.inventory import report_preparing
 
@@ -103,7 +106,7 @@ NO_TIME = "There was no time to begin: everything stays as it came."
 SEEDS = 2**62
 """Seeds are below it, and not below its negative."""
 
-ASKED_APART = ("floor", "soft_yield", "act_above", "worth")
+ASKED_APART = ("floor", "soft_yield", "act_above", "worth", "groups")
 """Goals that are refused where a method does not pursue them; the others measure any result."""
 
 
@@ -202,7 +205,8 @@ def run_checked(chosen: Method, request: Request) -> Run:
     repaired = _run(chosen, replace(request, goals=goals.repairs, proven=None))
     if goals.act_above is not None:
         wide = replace(repaired.request, goals=goals.widened(request.cluster.dimensions))
-        if goals_met(levelness(request.cluster, repaired.placement), wide.bounds):
+        met = goals_met(levelness(request.cluster, repaired.placement), wide.bounds)
+        if met and groups_met(request.cluster, wide.goals, repaired.placement.node):
             return _held_back(repaired, wide, "every node is within act_above")
     found = _run(chosen, request)
     if reason := _not_worth(goals, repaired.placement, found):
@@ -250,7 +254,7 @@ def _run(chosen: Method, request: Request) -> Run:
         watch.exclude(time.perf_counter() - began)
         outcome = _not_begun(request)
         if _is_time_for(chosen, request):
-            outcome = strategy(in_ordinary_units(chosen, request))
+            outcome = strategy(with_group_limits(in_ordinary_units(chosen, request)))
     timings = {chosen.name: time.perf_counter() - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
     return run_guarded(chosen, request, outcome, timings)
@@ -439,6 +443,28 @@ SMALLEST, LARGEST = -30, 60
 
 FARTHEST = 600
 """Power of two beyond which loads are left as they are: capacities might overflow."""
+
+
+def with_group_limits(request: Request) -> Request:
+    """Return a request in which a goal within groups is a soft rule of each group."""
+    cluster, target = request.cluster, group_targets(request.cluster, request.goals)
+    if target is None:
+        return request
+    rules, bound = [*cluster.rules], cluster.partitions.group_rule.copy()
+    known = dict[tuple[int, int], int]()
+    for g, most in enumerate(target.tolist()):
+        own = Rule() if bound[g] < 0 else rules[bound[g]]
+        if NODE_TIER in own.spread:
+            continue  # what binds a node already stays as it is
+        if (key := (int(bound[g]), most)) not in known:
+            known[key] = len(rules)
+            rules.append(replace(own, spread={**own.spread, NODE_TIER: (most, "soft")}))
+        bound[g] = known[key]
+    partitions = replace(cluster.partitions, group_rule=read_only(bound))
+    cluster = replace(
+        cluster, rules=tuple(rules), partitions=partitions, placement=replace(cluster.placement)
+    )
+    return replace(request, cluster=cluster)
 
 
 def in_ordinary_units(chosen: Method, request: Request) -> Request:

@@ -53,6 +53,10 @@ class Goals:
         Least fall of the imbalance that is worth moving for: a share in all, 0.02 or ``"2%"``; per
         move, ``"0.01%/move"``; per amount of data moved, ``"1%/TB"``. The dimension (or leaders)
         whose imbalance falls most counts. With less than this, nothing moves for the goals.
+    groups : float or str, optional
+        Tolerance within each group: no node holds more than (1 + tolerance) x the share of a node
+        in the replicas of a group, or what rules force where that is more; in whole replicas. It is
+        a soft rule: it yields to placing and to hard rules, and with ``soft_yield`` to ``level``.
 
     Raises
     ------
@@ -90,6 +94,7 @@ class Goals:
     soft_yield: bool
     act_above: float | Mapping[str, float | None] | None = field(hash=False)
     worth: Mapping[str, float] = field(hash=False)
+    groups: float | None
 
     @known_arguments
     def __init__(
@@ -100,6 +105,7 @@ class Goals:
         soft_yield: bool = False,
         act_above: Tolerance | Mapping[str, Tolerance] = None,
         worth: float | str | Sequence[float | str] | Mapping[str, float] | None = None,
+        groups: Tolerance = None,
     ) -> None:
         faults = FaultList()
         object.__setattr__(self, "level", read_tolerances(faults, "goals.level", level))
@@ -109,6 +115,7 @@ class Goals:
         wider = read_tolerances(faults, "goals.act_above", act_above)
         object.__setattr__(self, "act_above", wider)
         object.__setattr__(self, "worth", read_worth(faults, "goals.worth", worth))
+        object.__setattr__(self, "groups", read_tolerance(faults, "goals.groups", groups))
         check_truth(faults, "goals.soft_yield", soft_yield)
         faults.raise_if_any()
 
@@ -138,7 +145,8 @@ class Goals:
         }
         floor = {name: wider(self.floor_tolerance(name), most) for name in dimensions}
         floor = {name: one if one is None else min(one, 1.0) for name, one in floor.items()}
-        return Goals(level, wider(self.leaders, most), floor, self.soft_yield)
+        groups = wider(self.groups, most)
+        return Goals(level, wider(self.leaders, most), floor, self.soft_yield, groups=groups)
 
 
 def _of_dimension(given: float | Mapping[str, float | None] | None, dimension: str) -> float | None:

@@ -93,7 +93,10 @@ def _check_asked(arguments: argparse.Namespace, *, plan: bool) -> None:
     faults = FaultList()
     names, message = ("throttle", *LIMITS, *TIER_LIMITS), "goes with a plan; there is none"
     if plan:
-        changes, goals = ("drain", "exclude", "pin", "add_nodes"), ("level", "leaders", "floor")
+        changes, goals = (
+            ("drain", "exclude", "pin", "add_nodes"),
+            ("level", "leaders", "groups", "floor"),
+        )
         names, message = (*changes, *goals), "a plan is of its cluster"
     for name in names:
         value = getattr(arguments, name)
@@ -127,6 +130,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     """Count what the placement of a cluster breaks."""
     from evenkeel.measure.audit import audit
     from evenkeel.measure.bounds import bounds, goals_met
+    from evenkeel.measure.group_goals import group_excesses
     from evenkeel.measure.levelness import levelness
     from evenkeel.model.goals import check_goals
     from evenkeel.model.intake.stranded import stranded_names
@@ -135,7 +139,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     from evenkeel.view.results import report_state
 
     waiting.doing("checking")
-    for name in {"leaders", "floor"} & arguments.assumed:
+    for name in {"leaders", "groups", "floor"} & arguments.assumed:
         setattr(arguments, name, None)  # at the top of a file of options it is for solves
     if "level" in arguments.assumed:
         arguments.level = NOT_GIVEN
@@ -151,8 +155,9 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     asked: dict[str, Any] = {}
     if goals is not None:
         proven = bounds(cluster, goals)
-        met = goals_met(level, proven)
-        missed = [] if met else [*excesses(cluster, goals, proven, level)]
+        crowded = [*group_excesses(cluster, goals, cluster.placement.node)]
+        met = goals_met(level, proven) and not crowded
+        missed = [] if met else [*excesses(cluster, goals, proven, level), *crowded]
         asked = {"met": met, "missed": missed, "moves_at_least": proven.moves_level}
     verdicts = [f"{counted(audited.hard, 'hard violation')}: {list_kinds(audited.counts)}"] * bool(
         audited.hard

@@ -30,6 +30,7 @@ from evenkeel.measure.bounds.moves import (
 )
 from evenkeel.measure.bounds.share import Part
 from evenkeel.measure.compare import forced_moves
+from evenkeel.measure.group_goals import group_moves, group_targets
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.node_states import usable
@@ -93,6 +94,9 @@ class Bounds:
     certificate : Certificate or None
         Proof of ``moves_level`` where it was lifted above what the proofs here come to; see
         ``Result.proved``.
+    crowded : int
+        Replicas that must leave nodes with too many of their group, or that keep nothing; 0
+        without a goal within groups.
 
     Examples
     --------
@@ -123,12 +127,15 @@ class Bounds:
     arrivals: NDArray[np.int64]
     cost: CostBound | None = None
     certificate: Certificate | None = None
+    crowded: int = 0
 
     @property
     def moves_term(self) -> str:
         """Which term of ``moves_level`` is the binding one."""
         if self.certificate is not None:
             return "joint prices" if self.certificate.joint else "covers of overfull nodes"
+        if self.crowded > max(self.missing + self.level_proof.moves, self.arrivals.sum()):
+            return "groups on crowded nodes"
         if self.moves_level > self.missing + self.level_proof.moves:
             return "nodes below their floor"
         if self.moves_level > self.moves_feasible:
@@ -194,11 +201,14 @@ def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
             missing, to_level = on_full.missing, other
     floor = floor_target(cluster, goals, found.fair, found.even, found.target)
     joining = arrivals(placed, floor)
+    most = group_targets(cluster, goals)
+    crowded = 0 if most is None else group_moves(cluster, most)
     return Bounds(
         **found._asdict(),
         forced=forced_moves(placed),
         moves_feasible=kept.missing + to_fit.moves,
-        moves_level=max(missing + to_level.moves, int(joining.sum())),
+        moves_level=max(missing + to_level.moves, int(joining.sum()), crowded),
+        crowded=crowded,
         feasible_proof=to_fit,
         level_proof=to_level,
         missing=missing,
