@@ -276,6 +276,11 @@ def add_solving(parser: Parser) -> None:
         "0.01%%/move, or 1%%/TB moved; may be given several times",
     )  # fmt: skip
     solving.add_argument(
+        "--move-cost", action="append", type=move_cost_of, metavar="NAME=X",
+        help="moves that one move of a partition, a pattern of them, or a group such as a topic "
+        "counts for: it moves last; may be given several times",
+    )  # fmt: skip
+    solving.add_argument(
         "--grow", dest="growth", type=factors_of, metavar="X|NAME=X,...",
         help="decide for larger loads, multiplied by this, all or by dimension: 1.4 or +40%%",
     )  # fmt: skip
@@ -323,6 +328,21 @@ def tier_count_of(text: str) -> tuple[str, int]:
     if not (equals and name.strip() and value.strip().isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form TIER=N")
     return name.strip(), int(value)
+
+
+def move_cost_of(text: str) -> tuple[str, float]:
+    """Read what a move of some partitions counts for.
+
+    Examples
+    --------
+    >>> move_cost_of("group=hot=5"), move_cost_of("logs-*=2.5")
+    (('group=hot', 5.0), ('logs-*', 2.5))
+    """
+    name, equals, value = text.rpartition("=")
+    number = number_or_text(value)
+    if not (equals and name.strip()) or isinstance(number, str):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=X")
+    return name.strip(), float(number)
 
 
 def tolerance_of(text: str) -> float | None:
@@ -434,6 +454,7 @@ def goals_of(arguments: argparse.Namespace) -> "Goals | None":
 
     names = ("leaders", "groups", "floor", "act_above", "worth")
     asked: dict[str, Any] = {name: getattr(arguments, name, None) for name in names}
+    asked["move_cost"] = dict(getattr(arguments, "move_cost", None) or ()) or None
     asked = {name: value for name, value in asked.items() if value is not None}
     if arguments.level is not NOT_GIVEN:
         asked["level"] = arguments.level

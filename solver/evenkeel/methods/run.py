@@ -30,11 +30,11 @@ from evenkeel.methods.registry import Method, find
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import NodeTable
 from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Cost, Goals, check_cost, check_goals
+from evenkeel.model.goals import Cost, Goals, check_cost, check_goals, move_costs
 from evenkeel.model.intake.stranded import pinned_messages, unavailable_message, unchanged
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.partitions import Loads
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
 from evenkeel.model.rules import Rule
@@ -100,13 +100,16 @@ COMPILING = 1.0
 OVERTIME, OVERTIME_SHARE = 0.1, 0.05
 """Seconds, and part of it, by which a time limit may be exceeded without a word."""
 
+GENTLE = 4
+"""Different costs of moves, the greatest first, from which on partitions are held."""
+
 NO_TIME = "There was no time to begin: everything stays as it came."
 """Message where a method was not begun."""
 
 SEEDS = 2**62
 """Seeds are below it, and not below its negative."""
 
-ASKED_APART = ("floor", "soft_yield", "act_above", "worth", "groups")
+ASKED_APART = ("floor", "soft_yield", "act_above", "worth", "groups", "move_cost")
 """Goals that are refused where a method does not pursue them; the others measure any result."""
 
 
@@ -201,14 +204,14 @@ def run_checked(chosen: Method, request: Request) -> Run:
     """Run a method; where its goals are not worth moving for, let it repair alone."""
     goals = request.goals
     if isinstance(goals, Cost) or (goals.act_above is None and not goals.worth):
-        return _run(chosen, request)
+        return _run_gently(chosen, request)
     repaired = _run(chosen, replace(request, goals=goals.repairs, proven=None))
     if goals.act_above is not None:
         wide = replace(repaired.request, goals=goals.widened(request.cluster.dimensions))
         met = goals_met(levelness(request.cluster, repaired.placement), wide.bounds)
         if met and groups_met(request.cluster, wide.goals, repaired.placement.node):
             return _held_back(repaired, wide, "every node is within act_above")
-    found = _run(chosen, request)
+    found = _run_gently(chosen, request)
     if reason := _not_worth(goals, repaired.placement, found):
         return _held_back(repaired, repaired.request, reason)
     return found
@@ -243,6 +246,39 @@ def _held_back(repaired: Run, request: Request, reason: str) -> Run:
         text_all = f"{outcome.message} {text}".lstrip()
         outcome = replace(outcome, message=text_all, stop_reason="worth")
     return replace(repaired, request=request, outcome=_with_warnings(outcome, [text] * (not whole)))
+
+
+def _run_gently(chosen: Method, request: Request) -> Run:
+    """Run a method, and again with what is dear to move held, then let go; keep the cheapest."""
+    found, goals, cluster = _run(chosen, request), request.goals, request.cluster
+    if isinstance(goals, Cost) or not goals.move_cost:
+        return found
+    costs, placement = move_costs(FaultList(), cluster, goals), cluster.placement
+
+    def judged(run: Run) -> tuple[int, bool, float]:
+        met = goals_met(levelness(cluster, run.placement), request.bounds)
+        met &= groups_met(cluster, goals, run.placement.node)
+        joined = compare(cluster, placement, run.placement).joined
+        return (
+            audit(cluster, run.placement).hard, not met,
+            float(costs[placement.owner[joined]].sum()),
+        )  # fmt: skip
+
+    stays = np.append(cluster.nodes.may_hold & cluster.nodes.serves, False)[placement.node]
+    best = judged(found)
+    for least in np.unique(costs[costs > 1.0])[::-1][:GENTLE].tolist():
+        held = (costs >= least)[placement.owner] & stays
+        flags = np.where(held, placement.flags | Flag.PINNED, placement.flags)
+        pinned = replace(placement, flags=read_only(flags.astype(placement.flags.dtype)))
+        held_back = _run(chosen, replace(
+            request, cluster=replace(cluster, placement=pinned),
+            start=pinned if request.start is placement else request.start,
+        ))  # fmt: skip
+        then = _run(chosen, replace(request, start=held_back.placement))
+        for run in (held_back, then):
+            if (score := judged(run)) < best:
+                best, found = score, replace(run, request=request, audit=None)
+    return found
 
 
 def _run(chosen: Method, request: Request) -> Run:

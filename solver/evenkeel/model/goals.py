@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable, check_tables
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import MOST_IN_ALL
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.keywords import known_arguments, known_fields
 from evenkeel.model.reading.quantities import (
     check_number,
@@ -17,6 +20,7 @@ from evenkeel.model.reading.quantities import (
     read_tolerances,
     read_worth,
 )
+from evenkeel.model.reading.selection import find_partitions
 
 Tolerance = float | str | None
 """A share such as 0.05, the same as a text, ``"5%"``, or None where nothing is asked."""
@@ -57,6 +61,10 @@ class Goals:
         Tolerance within each group: no node holds more than (1 + tolerance) x the share of a node
         in the replicas of a group, or what rules force where that is more; in whole replicas. It is
         a soft rule: it yields to placing and to hard rules, and with ``soft_yield`` to ``level``.
+    move_cost : mapping of str to float, optional
+        Moves that one move of some partitions counts for, by name, pattern or group, 1 or more; 1
+        for all others. These move last, without being pinned: what they cost is compared with
+        answers in which they stay, as far as that is lawful.
 
     Raises
     ------
@@ -95,6 +103,7 @@ class Goals:
     act_above: float | Mapping[str, float | None] | None = field(hash=False)
     worth: Mapping[str, float] = field(hash=False)
     groups: float | None
+    move_cost: Mapping[str, float] = field(hash=False)
 
     @known_arguments
     def __init__(
@@ -106,6 +115,7 @@ class Goals:
         act_above: Tolerance | Mapping[str, Tolerance] = None,
         worth: float | str | Sequence[float | str] | Mapping[str, float] | None = None,
         groups: Tolerance = None,
+        move_cost: Mapping[str, float] | None = None,
     ) -> None:
         faults = FaultList()
         object.__setattr__(self, "level", read_tolerances(faults, "goals.level", level))
@@ -116,6 +126,10 @@ class Goals:
         object.__setattr__(self, "act_above", wider)
         object.__setattr__(self, "worth", read_worth(faults, "goals.worth", worth))
         object.__setattr__(self, "groups", read_tolerance(faults, "goals.groups", groups))
+        costs = entries_of(faults, "goals.move_cost", {} if move_cost is None else move_cost)
+        for name, cost in costs.items():
+            check_number(faults, f"goals.move_cost[{name!r}]", cost, 1.0, MOST_IN_ALL)
+        object.__setattr__(self, "move_cost", costs)
         check_truth(faults, "goals.soft_yield", soft_yield)
         faults.raise_if_any()
 
@@ -149,6 +163,17 @@ class Goals:
         return Goals(level, wider(self.leaders, most), floor, self.soft_yield, groups=groups)
 
 
+def move_costs(faults: FaultList, cluster: Cluster, goals: Goals) -> NDArray[np.float64]:
+    """Return how many moves one of each partition counts for, (P,); note names of none."""
+    partitions = cluster.partitions
+    found = np.ones(len(partitions))
+    for name, cost in goals.move_cost.items():
+        is_group = name in partitions.group_names and name not in partitions.names
+        which = f"group={name}" if is_group else name
+        found[find_partitions(faults, "goals.move_cost", partitions, [which])] = cost
+    return found
+
+
 def _of_dimension(given: float | Mapping[str, float | None] | None, dimension: str) -> float | None:
     return given.get(dimension) if isinstance(given, Mapping) else given
 
@@ -161,6 +186,7 @@ def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
         for name in given if isinstance(given, Mapping) else ():
             if name not in known:
                 faults.add(f"goals.{path}", name, f"unknown dimension; known: {known}")
+    move_costs(faults, cluster, goals)
     if goals.worth.get("byte") and cluster.bytes_dimension < 0:
         faults.add("goals.worth", goals.worth, "needs a cluster with a bytes dimension")
 

@@ -80,6 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
         options = read_options(arguments)
         cluster = read(*others, format=arguments.format, **options) if others or not plans else None
         _check_asked(arguments, plan=bool(plans))
+        if arguments.loads and cluster is None:
+            message = "are of a cluster: name its files beside the plan"
+            raise InvalidInput([Fault("--loads", arguments.loads, message)])
+        if cluster is not None and plans:
+            cluster = with_measured_loads(arguments, cluster)
         if plans:
             return _check_plan(plans[0], cluster, arguments, waiting)
         assert cluster is not None

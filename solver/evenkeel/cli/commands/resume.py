@@ -24,7 +24,7 @@ from evenkeel.cli.commands.plan import (
     verdict_of_plan,
     write_plan_out,
 )
-from evenkeel.cli.commands.solve import files_of, note_left_out
+from evenkeel.cli.commands.solve import files_of, note_left_out, with_measured_loads
 from evenkeel.cli.output import complain, emit, page
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import FaultList
@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         files = [one if isinstance(one, str) else one.read() for one in given]
         seen = read(*files, format=arguments.format, **read_options(arguments))
         note_left_out(arguments, seen)
+        seen = with_measured_loads(arguments, seen)
         whole = names_all_nodes(seen.native_format, [*map(Document.load, files)])
         now = observed_by_name(plan.cluster, seen, all_nodes=whole)
         check_carrier(now, arguments.out)

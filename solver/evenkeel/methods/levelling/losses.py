@@ -271,7 +271,9 @@ def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:
     if isinstance(goals, Cost):
         return None
     names = cluster.dimensions
-    if goals.act_above is not None or goals.worth or goals.groups is not None:
+    if goals.act_above is not None or goals.worth or goals.move_cost:
+        return None
+    if goals.groups is not None:
         return None
     if any(goals.floor_tolerance(name) is not None for name in names):
         return None

@@ -370,9 +370,8 @@ def solve_in_parts(
     asked = checked(find("balance"), cluster, goals=goals, seed=seed)
     wanted = Goals() if goals is None else goals
     count = parts_of(cluster) if parts is None else operator.index(parts)
-    if (
-        count == 1 or wanted.act_above is not None or wanted.worth or wanted.groups
-    ):  # judged over the whole
+    whole = bool(wanted.worth or wanted.move_cost) or wanted.groups is not None
+    if count == 1 or whole or wanted.act_above is not None:  # judged over the whole
         return solve(cluster, goals=goals, seed=seed)
     log_event(
         logger, "splitting", logging.DEBUG, parts=count, nodes=len(cluster.nodes),
