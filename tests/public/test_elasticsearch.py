@@ -273,3 +273,20 @@ class TestPlaces:
         case = public("elasticsearch/more-replicas-than-nodes")
         answer, commands = ordered(case, "--level", "none")
         assert (answer.code, commands) == (3, []) and "unplaced (1)" in answer.text
+
+    def test_a_drain_that_is_stuck_is_named(self, public):
+        answer, commands = ordered(public("elasticsearch/drain-that-is-stuck"), "--level", "none")
+        assert answer.code == 4 and [of["index"] for _, of in commands] == ["b"]
+        assert "not_kept partition a/0 · node n3" in answer.text
+
+    def test_one_shard_brings_a_node_below_the_high_watermark(self, public):
+        case = public("elasticsearch/above-the-flood-stage")
+        answer, commands = ordered(case, "--level", "none")
+        assert answer.code == 0 and "above the flood stage: n1 (96.7%)" in answer.text
+        assert [of["from_node"] for _, of in commands] == ["n1"]
+
+    def test_a_node_that_is_replaced_gives_all_to_its_replacement(self, public):
+        case = public("elasticsearch/node-is-replaced")
+        given = ("shards.json", "nodes.json", "shutdown.json", "cluster.json", "indices.json")
+        answer, commands = ordered(case, files=given)
+        assert answer.code == 0 and targets(commands) == {"new"} and len(commands) == 3

@@ -717,3 +717,13 @@ def test_a_broker_that_joins_a_rack_takes_from_all(public):
     assert {*held.values()} == {6}
     rows = start | lists(case, "p.json")
     assert not any({3, 4} <= {*row} for row in rows.values()) and len(lists(case, "p.json")) == 6
+
+
+def test_two_racks_are_left_for_three_replicas(public):
+    case = public("kafka/rack-of-three-lost")
+    words = ("described.txt", "racks.txt", "--level", "none")
+    answer = case.run("solve", *words, "-o", "p.json")
+    assert answer.code == 4 and "in one rack" in answer.text and not lists(case, "p.json")
+    assert case.run("solve", *words, "--soft", "rack", "-o", "p.json").code == 0
+    rows = lists(case, "p.json").values()
+    assert len(rows) == 3 and all(len({*row} & {3, 4, 5, 6}) == 3 for row in rows)

@@ -270,3 +270,10 @@ def test_a_node_under_another_name_takes_the_place_of_the_old_one(public):
     for queue in ("q0", "q1", "q2", "q3"):
         steps = [(what, node) for what, one, node in found if one == queue]
         assert steps[0] == ("leave", "rabbit@rabbit-2") and steps[1][0] == "join"
+
+
+def test_a_node_in_maintenance_gives_its_leads_away(public):
+    case = public("rabbitmq/maintenance-node-still-leads")
+    assert case.run("solve", *FILES, "--leaders", "0", "-o", "out.json").code == 0
+    led = Counter(row["leader"] for row in json.loads(case.written("out.json")))
+    assert led == {"rabbit@rabbit-1": 2, "rabbit@rabbit-2": 2}

@@ -211,3 +211,10 @@ def test_moves_may_be_few(public):
     assert moved(case, rows) <= 20 and "Limits reached" in answer.text
     _, before = read_ring(case.path("object.ring.gz"))
     assert count_of(rows)[8] - count_of(before)[8] >= 18
+
+
+def test_a_free_number_gets_nothing(public):
+    case = public("swift/new-disk-after-a-hole")
+    _, _, rows = solved(case, "object.ring.gz", "--level", "5%", "--floor", "5%")
+    count = count_of(rows)
+    assert count[6] == 0 and 26 <= count[7] <= 28

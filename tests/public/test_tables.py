@@ -250,3 +250,11 @@ def test_commas_in_numbers_are_refused_as_such(tmp_path):
         ek.read(tmp_path / "nodes.csv", tmp_path / "replicas.csv")
     assert len(caught.value.faults) == 3
     assert all("decimal point" in fault.message for fault in caught.value.faults)
+
+
+def test_nothing_comes_to_a_cordoned_node(public):
+    case = public("tables/cordoned-node")
+    assert case.run("solve", "nodes.csv", "replicas.csv", "-o", "out.csv").code == 0
+    rows = [line.split(",")[:2] for line in case.written("out.csv").split()[1:]]
+    assert {name for name, node in rows if node == "a"} <= {"p0", "p2", "p4"}
+    assert sorted(node for _, node in rows) == [*"aabbcc"]
