@@ -122,3 +122,36 @@ def test_check_exits_with_1_where_it_is_missed(tmp_path, capsys):
     for words, code in ((["--groups", "20%"], 1), (["--groups", "100%"], 0)):
         assert main(["check", str(tmp_path / "c.npz"), *words]) == code
     assert "n0 holds 3 replicas of a where 2 are within the goal" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("held", "tolerance", "moves", "most"),
+    [
+        ([2, 2, 0], 0.0, 0, 2),  # elastic/elasticsearch pull request 152831: nothing is better
+        ([100] * 3 + [10] * 7, 0.2, 168, 44),  # elastic/elasticsearch issue 77224: a day's index
+        ([11, 10, 9, 10], 0.2, 0, 11),  # linkedin/cruise-control issue 600: within the margin
+    ],
+)
+def test_what_operators_reported(held, tolerance, moves, most):
+    rows = [[n] for n, count in enumerate(held) for _ in range(count)]
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[999.0]] * len(held), load=[[1.0]] * len(rows), placement=rows,
+        group=["topic"] * len(rows),
+    )  # fmt: skip
+    found = ek.solve(cluster, goals=ek.Goals(level=None, groups=tolerance))
+    assert (found.status, found.comparison.moves) == ("optimal", moves)
+    assert found.levelness.loads.max() == most
+
+
+def test_loads_of_a_plan_are_those_that_it_was_made_for(tmp_path, capsys):
+    names = [str(tmp_path / name) for name in ("c.npz", "loads.csv", "plan.json")]
+    ek.write(uneven(), names[0])
+    rows = "".join(f"p{i},{8 if i == 0 else 2}\n" for i in range(12))
+    (tmp_path / "loads.csv").write_text(f"partition,value\n{rows}")
+    loads = ["--loads", f"d0={names[1]}"]
+    assert main(["plan", names[0], *loads, "--level", "20%", "-o", names[2]]) == 0
+    assert main(["check", names[2], names[0], *loads]) == 0
+    assert main(["resume", names[2], names[0], *loads]) == 0
+    capsys.readouterr()
+    assert main(["check", names[2], *loads]) == 2
+    assert "name its files beside the plan" in capsys.readouterr().err
