@@ -115,3 +115,35 @@ class TestReports:
         (patch,) = json.loads(case.written("plan.patches.json"))["patches"]
         assert "patch statefulset.apps.kruise.io/consumer --type=merge" in patch["command"]
         assert patch["patchType"] == "application/merge-patch+json"
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "code", "moved"),
+    [
+        ("kubernetes/racks-and-rows", NEVER, 0, {}),
+        ("kubernetes/jobs-beside-a-spread", NEVER, 0, {"psg-1": ("n0", "n2")}),
+        ("kubernetes/cordoned-zone", NEVER, 3, {}),
+        ("kubernetes/most-pods-of-a-node", NEVER, 4, {}),
+    ],
+)
+def test_pods_that_wait_or_crowd(public, name, words, code, moved):
+    case = public(name)
+    answer, found = evicted(case, *words)
+    assert (answer.code, found) == (code, moved)
+    reason = {3: "2 skew zone 1, 1 accepts no replicas", 4: "3 capacity pods"}
+    assert reason.get(code, "none broken") in answer.text or code == 0
+
+
+def test_pods_of_a_drained_node_keep_apart(public):
+    _, moved = evicted(public("kubernetes/bookie-drained"), *NEVER, "--drain", "w0")
+    assert moved["bookie-0"][1] in ("w3", "w4")
+    assert moved["seg-0"][1] in ("w1", "w2")
+    assert len(moved) == 2
+
+
+def test_yaml_is_read(public):
+    case = public("kubernetes/two-pods-in-one-zone-as-yaml")
+    answer = case.run("solve", "nodes.yaml", "pods.yaml", *NEVER, "-o", "plan.json")
+    assert answer.code == 0 and "skew 1 -" in answer.text
+    (moved,) = json.loads(case.written("plan.json"))["evictions"]
+    assert moved["from"] in ("n2", "n3") and moved["to"] in ("n4", "n5")

@@ -158,3 +158,44 @@ class TestReportsOfPlacement:
         assert "old of n1 (v-r-00000001)" in answer.err
         assert answer.json["moves"] == 1
         assert any("lost" in one for one in answer.json["warnings"])
+
+
+class TestYaml:
+    @pytest.mark.parametrize("method", ["balance", "longhorn"])
+    def test_resources_of_v1beta1_leave_a_disk(self, public, method):
+        case = public("longhorn/eviction-by-v1beta1-as-yaml")
+        answer = case.run("solve", "longhorn.yaml", "--method", method, "-o", "plan.json", "--json")
+        assert answer.json["broken_before"] == {"not_kept": 2}
+        assert answer.json["moves"] == 2
+        steps = json.loads(case.written("plan.patches.json"))["steps"]
+        assert {one["target"]["apiVersion"] for one in steps} == {"longhorn.io/v1beta1"}
+        made = [one["body"]["spec"]["nodeID"] for one in steps if one["verb"] == "create"]
+        assert made[0] == "n3" and made[1] in ("n0", "n3")
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+def test_no_disk_is_filled_beyond_the_minimum_available(public, method):
+    answer = solved(public("longhorn/zone-without-space"), "--method", method, "--level", "none")
+    assert answer.json["moves"] == 0
+
+
+def test_a_count_that_was_lowered(public):
+    answer = solved(public("longhorn/count-lowered"), "--level", "none")
+    assert (answer.json["moves"], answer.json["broken"]) == (0, {})
+    answer = solved(public("longhorn/count-lowered"), "--method", "longhorn")
+    assert answer.json["broken"] == {"surplus": 1}
+    assert any("more replicas than wanted" in one for one in answer.json["warnings"])
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+def test_a_drain_that_cannot_finish(public, method):
+    case = public("longhorn/drain-with-three-replicas-on-three-nodes")
+    answer = solved(case, "--method", method, "--level", "none")
+    assert (answer.json["moves"], answer.json["broken"]) == (1, {"not_kept": 1})
+
+
+def test_nodes_are_level_by_size(public):
+    answer = solved(public("longhorn/few-large-volumes"), "--level", "0.1")
+    assert answer.json["status"] == "optimal"
+    assert answer.json["broken"] == {}
+    assert answer.json["level"]["nominal"] <= 16 / (46 / 3) + 1e-9

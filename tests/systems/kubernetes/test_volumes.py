@@ -238,7 +238,6 @@ class TestBrokenClusters:
     @pytest.mark.parametrize(
         "told",
         [
-            b"apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n",
             b"NAMESPACE     NAME    READY   STATUS    RESTARTS\nd  p-0  1/1  Running  0\n",
             b"NAME   STATUS   ROLES    AGE   VERSION\na1   Ready   <none>  1d  v1.30\n",
         ],

@@ -262,11 +262,15 @@ class TestBrokenSystems:
             assert any("2026-03-03T07:10:00Z" in one for one in found.warnings) == waits
         assert (ek.solve(cluster).comparison.forced > 0) != waits
 
-    def test_yaml_is_told_how_to_be_printed(self):
-        with pytest.raises(InvalidInput, match="get -o json"):
-            registry.read(
-                b"apiVersion: v1\nitems:\n- apiVersion: longhorn.io/v1beta2\n  kind: Volume\n"
-            )
+    def test_yaml_is_read_as_json_is(self, listed):
+        import yaml
+
+        before, text = registry.read(encoded(listed)), yaml.safe_dump(listed)
+        documents = "---\n".join(yaml.safe_dump(one) for one in listed["items"])
+        for form in (text, documents):
+            after = registry.read(form.encode())
+            assert (after.placement.node == before.placement.node).all()
+            assert (after.nodes.capacity == before.nodes.capacity).all()
 
 
 class TestFaults:
@@ -300,7 +304,7 @@ class TestFaults:
         named(listed, "Volume", "pvc-orders")["spec"]["dataLocality"] = "nearby"
         named(listed, "Node", "node-2")["status"]["diskStatus"]["hdd-1"]["storageMaximum"] = -1
         del named(listed, "Replica", "pvc-torn-r-33333333")["spec"]["volumeName"]
-        named(listed, "Volume", "pvc-torn")["apiVersion"] = "longhorn.io/v1beta1"
+        named(listed, "Volume", "pvc-torn")["apiVersion"] = "longhorn.io/v1alpha1"
         found = faults_of(encoded(listed))
         assert set(found) >= {
             (f"{at['pvc-cold']}.spec.size", "-5"),
@@ -308,7 +312,7 @@ class TestFaults:
             (f"{at['pvc-orders']}.spec.dataLocality", "nearby"),
             (f"{at['node-2']}.status.diskStatus.hdd-1.storageMaximum", -1),
             (f"{at['pvc-torn-r-33333333']}.spec.volumeName", None),
-            (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1beta1"),
+            (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1alpha1"),
         }
 
     @pytest.mark.parametrize("time", ["0333-02-28T12:45:00Z", "yesterday"])
@@ -325,11 +329,11 @@ class TestFaults:
         at = {one["metadata"]["name"]: f"<bytes>: items[{i}]" for i, one in enumerate(items)}
         named(listed, "Node", "node-1")["spec"]["allowScheduling"] = "yes"
         named(listed, "Volume", "pvc-logs")["spec"]["size"] = 5
-        named(listed, "Volume", "pvc-torn")["apiVersion"] = "longhorn.io/v1beta1"
+        named(listed, "Volume", "pvc-torn")["apiVersion"] = "longhorn.io/v1alpha1"
         assert set(faults_of(encoded(listed))) == {
             (f"{at['node-1']}.spec.allowScheduling", "yes"),
             (f"{at['pvc-logs']}.spec.size", 5),
-            (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1beta1"),
+            (f"{at['pvc-torn']}.apiVersion", "longhorn.io/v1alpha1"),
         }
 
     def test_a_resource_twice(self, listed):

@@ -192,7 +192,7 @@ def test_the_model_says_what_longhorn_s_settings_mean():
     assert cluster.topology.tiers == ("zone", "host")
     assert cluster.topology.label_names[0] == ("(no zone)", "x")
     assert cluster.dimensions == ("bytes", "nominal")
-    assert cluster.nodes.capacity.tolist() == [[90.0, 70.0], [80.0, 70.0], [80.0, 70.0]]
+    assert cluster.nodes.capacity.tolist() == [[65.0, 70.0], [55.0, 70.0], [55.0, 70.0]]
     assert cluster.nodes.watermark[0].tolist() == [65.0, 70.0]
     assert cluster.nodes.accepts.tolist() == [True, False, False]
     assert cluster.nodes.alive.tolist() == [True, True, False]

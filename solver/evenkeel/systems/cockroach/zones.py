@@ -13,15 +13,15 @@ that SQL needs no optional package and values such as ``on`` or ``1.10`` stay te
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any
 
-from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable
 from evenkeel.systems.cockroach.allocator.zone_configs import FIELDS, parse_config
 from evenkeel.systems.csv_text import Table
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.notes import Notes
+from evenkeel.systems.yaml_text import load_yaml
 
 Target = tuple[str, ...]
 """Database, schema, table and index from the right: () is the default, ("t",) a table.
@@ -51,9 +51,6 @@ SETTING = re.compile(
     re.IGNORECASE,
 )
 NO_FIELD = "is not a field of a zone configuration"
-DEEPEST, MOST_TEXT = 20, 2**22
-"""Brackets within brackets, and characters, of a YAML file."""
-
 QUALIFIED = {"RANGE": 0, "DATABASE": 0, "TABLE": 3, "INDEX": 4}
 """Parts of a target that name its database."""
 
@@ -287,7 +284,7 @@ def _set(faults: FaultList, at: str, config: dict[str, Any], name: str, value: s
 
 def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
     """Read one configuration, which then is the default, or a mapping from targets to them."""
-    loaded = _load_yaml(faults, document)
+    loaded = load_yaml(faults, document, "hand in SQL")
     zones.written = True
     if loaded is None:
         return
@@ -325,32 +322,6 @@ def _add_yaml(
         elif name not in OTHERS:
             faults.add(f"{at}.{quoted(str(name))}", type(value).__name__, NO_FIELD)
     zones.add(faults, at, key, config)
-
-
-def _load_yaml(faults: FaultList, document: Document) -> Any:
-    """Return what a YAML file holds; aliases are refused, since few can stand for very much."""
-    try:
-        import yaml
-    except ImportError:
-        message = "needs the package pyyaml: pip install 'evenkeel[yaml]', or hand in SQL"
-        raise InvalidInput([Fault(document.name, "zone YAML", message)]) from None
-    text = document.text(faults)
-    depth = accumulate({"[": 1, "{": 1}.get(mark, -1) for mark in re.findall(r"[][{}]", text))
-    if max(depth, default=0) > DEEPEST or len(text) > MOST_TEXT:
-        faults.add(document.name, quoted(text), "is nested too deeply or too long for a zone file")
-        return None
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=loader)):
-            faults.add(document.name, "*", "has an alias: write out what it stands for")
-            return None
-        return yaml.load(text, Loader=loader)
-    except (yaml.YAMLError, ValueError, RecursionError, OverflowError, TypeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        at = f"{document.name}:{mark.line + 1}" if mark is not None else document.name
-        message = str(getattr(error, "problem", None) or error)[:200]
-        faults.add(at, quoted(text), f"is not valid YAML: {message}")
-        return None
 
 
 TOKEN = re.compile(

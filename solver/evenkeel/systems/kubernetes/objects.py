@@ -12,16 +12,21 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.kubernetes.resources import SHAPES, Budget, Claim, Node, Pod, Volume
 from evenkeel.systems.notes import Notes
+from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
 HEAD = 65536
 KIND = re.compile(
     rb'"kind"\s*:\s*"(Node|Pod|PodDisruptionBudget|PersistentVolume|PersistentVolumeClaim)(List)?"'
 )
-OTHERWISE = re.compile(
-    rb"(---\s*\n)?(apiVersion|items): *\S*\n"
-    rb"|(NAMESPACE +)?NAME +(READY +STATUS|STATUS +ROLES|MIN +AVAILABLE|CAPACITY|VOLUME)"
+IN_YAML = re.compile(
+    rb"^(- |  )?kind: (Node|Pod|PodDisruptionBudget|PersistentVolume|PersistentVolumeClaim)"
+    rb"(List)?\s",
+    re.MULTILINE,
 )
-"""How YAML begins, and tables for people."""
+TABLE = re.compile(
+    rb"(NAMESPACE +)?NAME +(READY +STATUS|STATUS +ROLES|MIN +AVAILABLE|CAPACITY|VOLUME)"
+)
+"""How tables for people begin."""
 
 VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
 
@@ -62,27 +67,32 @@ def recognises(document: Document) -> str:
     'objects'
     """
     head = document.data[:HEAD]
+    if OBJECTS.match(head):
+        return "objects" if IN_YAML.search(head) and b" longhorn.io/v1" not in head else ""
     if not head.lstrip().startswith(b"{") or b'"longhorn.io/v1' in head:
         return ""
     return "objects" if b'"apiVersion"' in head and KIND.search(head) else ""
 
 
 def hint(document: Document) -> str:
-    """Return how to print objects as JSON, for other forms; "" for other documents."""
-    if OTHERWISE.match(document.data[:HEAD]):
-        return "what kubectl prints is read as JSON: ask it for -o json"
+    """Return how to print objects, for tables of them; "" for other documents."""
+    if TABLE.match(document.data[:HEAD]):
+        return "what kubectl prints is read as JSON or YAML: ask it for -o json"
     return ""
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     """Split documents into objects, and report those that do not fit their kind."""
     found = Objects(faults)
-    for document in documents:
-        if not document.data.isascii():
+    for given in documents:
+        if not given.data.isascii():
             before = len(faults.faults)
-            document.text(faults)
+            given.text(faults)
             if len(faults.faults) > before:
                 continue
+        document = objects_as_json(faults, given)
+        if document is None:
+            continue
         top = decode_json(faults, document, Listing)
         if top is None:
             continue

@@ -274,11 +274,17 @@ class _Reader:
             disk_selector=spec.diskSelector or (),
         )
 
-    def _conditions(self, path: str, listed: Sequence[Condition] | None) -> Mapping[str, Condition]:
+    def _conditions(
+        self, path: str, given: Sequence[Condition] | Mapping[str, Condition] | None
+    ) -> Mapping[str, Condition]:
         """Return conditions by type, and note the latest time among them."""
-        for i, one in enumerate(listed or ()):
-            self._time(f"{path}[{i}].lastTransitionTime", one.lastTransitionTime)
-        return {one.type: one for one in listed or ()}
+        if isinstance(given, Mapping):
+            listed = [(f"{path}.{kind}", one) for kind, one in given.items()]
+        else:
+            listed = [(f"{path}[{i}]", one) for i, one in enumerate(given or ())]
+        for at, one in listed:
+            self._time(f"{at}.lastTransitionTime", one.lastTransitionTime)
+        return {one.type: one for _, one in listed}
 
     def _time(self, path: str, text: str) -> float:
         """Return a time in seconds since 1970; NaN if none is stated."""

@@ -20,6 +20,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_misfits
 from evenkeel.systems.notes import Notes
+from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
 Whole = Annotated[int, Meta(ge=0, lt=2**53)]
 """Bytes, or a number of something."""
@@ -44,7 +45,7 @@ class Metadata(msgspec.Struct):
 
 
 class Condition(msgspec.Struct):
-    """Whether something is so, since when, and why."""
+    """Whether something is so, since when, and why; v1beta1 has them by type, not as a list."""
 
     type: str
     status: Literal["True", "False", "Unknown"]
@@ -141,7 +142,7 @@ class DiskStatus(msgspec.Struct):
     storageMaximum: Whole = 0
     storageScheduled: Whole = 0
     scheduledReplica: dict[str, Whole] | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[Condition] | dict[str, Condition] | None = None
 
 
 class NodeSpec(msgspec.Struct):
@@ -159,7 +160,7 @@ class NodeStatus(msgspec.Struct):
     zone: str = ""
     region: str = ""
     autoEvicting: bool = False
-    conditions: list[Condition] | None = None
+    conditions: list[Condition] | dict[str, Condition] | None = None
     diskStatus: dict[str, DiskStatus] | None = None
 
 
@@ -189,10 +190,13 @@ SHAPES: dict[str, type[msgspec.Struct]] = {
 
 GROUP = "longhorn.io/"
 API_VERSION = "longhorn.io/v1beta2"
+API_VERSIONS = ("longhorn.io/v1beta1", API_VERSION)
 HEAD = 4096
 """Bytes within which the first resource of a list states its kind."""
 
 EMPTY_LIST = re.compile(rb'\s*\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\s*\],\s*"kind":\s*"List"')
+
+IN_YAML = re.compile(rb"^(- |  )?apiVersion: longhorn\.io/v1", re.MULTILINE)
 
 Raw = dict[str, Any]
 
@@ -246,19 +250,12 @@ def recognises(document: Document) -> str:
     'resources'
     """
     head = document.data[:HEAD]
+    if OBJECTS.match(head):
+        return "resources" if IN_YAML.search(head) else ""
     if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return ""
     known = b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
     return "resources" if known else ""
-
-
-def hint(document: Document) -> str:
-    """Return a hint if a document seems to be such resources as YAML."""
-    head = document.data[:HEAD]
-    known = re.search(rb"^\s*(- )?apiVersion: (v1|longhorn\.io/)", head, re.MULTILINE)
-    if known and b"longhorn.io/v1" in document.data:
-        return "it seems to be Longhorn's resources as YAML: print them by kubectl get -o json"
-    return ""
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
@@ -266,7 +263,10 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     objects = Objects()
     first: dict[tuple[str, str], str] = {}
     for document in documents:
-        top = decode_json(faults, document, dict[str, Any])
+        converted = objects_as_json(faults, document)
+        if converted is None:
+            continue
+        top = decode_json(faults, converted, dict[str, Any])
         if top is None:
             continue
         kind = _text(top, "kind")
@@ -311,9 +311,10 @@ def _take(
     version, kind = _text(raw, "apiVersion"), _text(raw, "kind")
     if not version.startswith(GROUP) or kind not in SHAPES:
         return
-    if version != API_VERSION:
+    if version not in API_VERSIONS:
         objects.misfits.add((kind, _name_of(raw)))
-        faults.add(inside(path, "apiVersion"), quoted(version), f"is not {API_VERSION}")
+        message = f"is none of {', '.join(API_VERSIONS)}"
+        faults.add(inside(path, "apiVersion"), quoted(version), message)
         return
     shape = SHAPES[kind]
     try:

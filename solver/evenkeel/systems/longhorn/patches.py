@@ -258,7 +258,8 @@ def manifest(cluster: Cluster, snapshot: Snapshot, change: Change, template: Raw
     own = volume.value.metadata
     old: Raw = template or {}
     was: Raw = {key: it for key, it in old.get("metadata", {}).items() if it is not None}
-    owner = {"apiVersion": API_VERSION, "kind": "Volume", "name": own.name, "uid": own.uid}
+    version = volume.raw.get("apiVersion", API_VERSION)
+    owner = {"apiVersion": version, "kind": "Volume", "name": own.name, "uid": own.uid}
     image = volume.value.status.currentImage or volume.value.spec.image
     labels = {"longhorndiskuuid": uuid, "longhornnode": node_name, "longhornvolume": own.name}
     spec = dict(old.get("spec", {}))
@@ -276,7 +277,7 @@ def manifest(cluster: Cluster, snapshot: Snapshot, change: Change, template: Raw
     if image and "image" in spec:
         spec["image"] = image
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": version,
         "kind": "Replica",
         "metadata": {
             "finalizers": was.get("finalizers", ["longhorn.io"]),
@@ -360,7 +361,8 @@ class _Writer:
     ) -> Step:
         own = found.value.metadata
         kind = "Replica" if replica else "Volume"
-        target = Target(kind, own.namespace, replica or own.name)
+        version = found.raw.get("apiVersion", API_VERSION)
+        target = Target(kind, own.namespace, replica or own.name, version)
         return Step(0, own.name, verb, reason, target, **more)
 
 

@@ -74,7 +74,7 @@ def waiting_notice(cluster: Cluster, settings: Settings) -> str:
 def stay_degraded(
     cluster: Cluster, settings: Settings, node: NDArray[np.int32], why: Callable[[int], str]
 ) -> tuple[str, ...]:
-    """Warn of volumes that have fewer serving replicas than are wanted, by the reason for it."""
+    """Warn of volumes that have fewer serving replicas than are wanted, by the reason, or more."""
     system, was = system_of(cluster), cluster.placement
     serves = (node >= 0) & ~(system.replicas.failed & (node == was.node))
     count = np.bincount(was.owner[serves], minlength=len(system.volumes))
@@ -82,12 +82,18 @@ def stay_degraded(
     for v in np.flatnonzero(count < system.volumes.replicas).tolist():
         by_reason.setdefault(why(v), []).append(v)
     names = cluster.partitions.names
+    more = np.flatnonzero(count > system.volumes.replicas).tolist()
+    surplus = (
+        f"{counted(len(more), 'volume')} with more replicas than wanted, which Longhorn keeps "
+        f"while auto-balance is disabled: {some_of(more, names.__getitem__, MOST_NAMED)}"
+    )
+    waiting = waiting_notice(cluster, settings) if MAY_RETURN in by_reason else ""
     return tuple(
         f"{counted(len(volumes), 'volume')} short of replicas, since {reason}: "
         f"{some_of(volumes, names.__getitem__, MOST_NAMED)}"
         for reason, volumes in by_reason.items()
         if reason != MAY_RETURN
-    ) + tuple(filter(None, [waiting_notice(cluster, settings) if MAY_RETURN in by_reason else ""]))
+    ) + tuple(filter(None, [waiting, surplus if more else ""]))
 
 
 def _time(seconds: float) -> str:

@@ -120,20 +120,24 @@ def promised(
 def _capacity(
     system: System, first: NDArray[np.int64], node: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what this system's replicas may take up, (N, 2), and where it begins to cost."""
+    """Return what this system's replicas may take up, (N, 2), and where it begins to cost.
+
+    Longhorn schedules no replica that leaves a disk less than the minimum available; what is there
+    already may stay.
+    """
     disks, volumes = system.disks, system.volumes
     held = np.flatnonzero(node >= 0)
     owner = np.repeat(np.arange(len(volumes)), np.diff(first))[held]
     own = np.zeros((2, len(disks)), np.int64)
     np.add.at(own[0], node[held], volumes.actual[owner])
     np.add.at(own[1], node[held], volumes.size[owner])
-    there = own[0] + disks.available
     left = promised(disks.maximum, disks.kept(system.settings), system.settings)
     left -= disks.scheduled - own[1]
     free = disks.maximum // 100 * system.settings.storage_minimal_available_percentage
-    capacity = np.stack([there, np.maximum(left, 0)], axis=1).astype(np.float64)
-    at_ease = np.stack([np.maximum(there - free, 0), np.maximum(left, 0)], axis=1)
-    return capacity, at_ease.astype(np.float64)
+    there = np.maximum(own[0] + disks.available - free, 0)
+    at_ease = np.stack([there, np.maximum(left, 0)], axis=1).astype(np.float64)
+    capacity = np.stack([np.maximum(there, own[0]), at_ease[:, 1]], axis=1).astype(np.float64)
+    return capacity, at_ease
 
 
 def _flags(system: System) -> NDArray[np.uint16]:
@@ -198,9 +202,11 @@ def _rule(
     """
     zone, host, disk, by_host, by_disk, block = row
     settings = system.settings
+    zones = np.unique(system.hosts.zone)
     spread: dict[str, Amount] = {
         level: (1, "soft") if is_soft else 1
         for level, is_soft in (("zone", zone), ("host", host), ("node", disk))
+        if level != "zone" or not is_soft or len(zones) > 1  # the only zone has all of them anyway
     }
     require = []
     for kind, chosen, empty_may_all in (

@@ -1,0 +1,83 @@
+"""YAML, as the values that JSON could hold."""
+
+import re
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.systems.documents import Document, quoted
+
+OBJECTS = re.compile(
+    rb"(?:(?:#.*)?\r?\n|---[ \t]*\r?\n)*(?:apiVersion|items|kind): *\S*[ \t]*\r?$", re.M
+)
+"""How an object or a list of Kubernetes begins in the output of ``kubectl -o yaml``."""
+
+DEEPEST, MOST_TEXT = 20, 2**28
+"""Brackets within brackets, and characters, of a YAML file."""
+
+
+def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:
+    """Return the only document of a YAML file, a list of several; None after noting what is wrong.
+
+    Aliases are refused, since few can stand for very much. Times stay text. ``instead`` names the
+    form that needs no further package.
+    """
+    try:
+        import yaml
+    except ImportError:
+        message = f"needs the package pyyaml: pip install 'evenkeel[yaml]', or {instead}"
+        raise InvalidInput([Fault(document.name, "YAML", message)]) from None
+    text = document.text(faults)
+    depth = accumulate({"[": 1, "{": 1}.get(mark, -1) for mark in re.findall(r"[][{}]", text))
+    if max(depth, default=0) > DEEPEST or len(text) > MOST_TEXT:
+        faults.add(document.name, quoted(text), "is nested too deeply or too long for YAML")
+        return None
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    kept = {
+        first: [one for one in rules if one[0] != "tag:yaml.org,2002:timestamp"]
+        for first, rules in base.yaml_implicit_resolvers.items()
+    }
+    loader = type("_Loader", (base,), {"yaml_implicit_resolvers": kept})
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, Loader=loader)):
+            faults.add(document.name, "*", "has an alias: write out what it stands for")
+            return None
+        several = [one for one in yaml.load_all(text, Loader=loader) if one is not None]
+        return several if len(several) > 1 else next(iter(several), None)
+    except (yaml.YAMLError, ValueError, RecursionError, OverflowError, TypeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f"{document.name}:{mark.line + 1}" if mark is not None else document.name
+        message = str(getattr(error, "problem", None) or error)[:200]
+        faults.add(at, quoted(text), f"is not valid YAML: {message}")
+        return None
+
+
+def objects_as_json(faults: FaultList, document: Document) -> Document | None:
+    r"""Return objects of Kubernetes as JSON: those in YAML are converted, several to a list.
+
+    None after noting what is wrong.
+
+    Examples
+    --------
+    >>> objects_as_json(FaultList(), Document("n.yaml", b"apiVersion: v1\nkind: Node\n")).data
+    b'{"apiVersion":"v1","kind":"Node"}'
+    """
+    if not OBJECTS.match(document.data):
+        return document
+    before = len(faults.faults)
+    loaded = load_yaml(faults, document, "print it by kubectl get -o json")
+    if isinstance(loaded, list):
+        items: list[Any] = []
+        for one in loaded:
+            several = one.get("items") if isinstance(one, dict) else None
+            items += several if isinstance(several, list) else [one]
+        loaded = {"apiVersion": "v1", "items": items, "kind": "List"}
+    if len(faults.faults) > before:
+        return None
+    try:
+        return Document(document.name, msgspec.json.encode(loaded), document.path)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        faults.add(document.name, type(loaded).__name__, f"has no form in JSON: {error}")
+        return None
