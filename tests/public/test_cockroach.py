@@ -459,11 +459,88 @@ def test_other_forms_are_refused_with_the_one_to_print(text):
         given(RANGES, text)
 
 
+def test_a_voter_of_another_region_decommissions(public):
+    name = "voter-of-another-region-decommissions"
+    cluster = read(name)
+    result = ek.solve(cluster, "balance")
+    assert result.comparison.moves == 2
+    assert not result.audit.hard
+    answer = public(f"cockroach/{name}").run("solve", *files(name), "--method", "cockroach")
+    assert answer.code == 3 and "1 partition: what is needed cannot be done" in answer.text
+
+
+def test_underspecified_constraints_are_met_in_one_move():
+    cluster = read("constraints-underspecified")
+    result = ek.solve(cluster, "balance")
+    assert (result.comparison.moves, result.audit.hard) == (1, 0)
+    assert held(cluster, result.placement) == [["1", "2", "3", "4"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "leads"),
+    [
+        ("leases-within-a-region", ("--leaders", "0.1"), {"1": 3, "2": 3, "3": 3}),
+        ("leases-left-behind", ("--level", "none"), None),
+    ],
+)
+def test_leases_alone_change(public, name, words, leads):
+    case = public(f"cockroach/{name}")
+    answer = case.run("solve", *files(name), *words, "--json", "-o", "plan.sql")
+    assert (answer.json["moves"], answer.json["broken"].get("lead", 0)) == (0, 0)
+    if leads is None:
+        assert case.written("plan.sql").count("RELOCATE LEASE TO") == 3
+    else:
+        assert case.written("plan.sql").splitlines() == [
+            "ALTER RANGE 60 RELOCATE LEASE TO 3;", "ALTER RANGE 64 RELOCATE LEASE TO 3;",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_statement_gives_a_store_a_replica_of_a_range_that_it_holds(public, method):
+    name = "voters-and-non-voters-change-places"
+    case = public(f"cockroach/{name}")
+    words = ("--method", method, "-o", "plan.sql")
+    assert case.run("solve", *files(name), *words).code == 0
+    holds = {range_: {1, 2, 3, 4, 5} for range_ in (60, 61, 62)}
+    for script in ("plan.sql", "plan.rollback.sql"):
+        text = case.written(script)
+        assert "left to CockroachDB" in text
+        order = re.findall(r"ALTER RANGE (\d+) RELOCATE \w+ FROM (\d+) TO (\d+);", text)
+        for range_, source, target in order:
+            own = holds[int(range_)]
+            assert int(source) in own and int(target) not in own
+            own -= {int(source)}
+            own |= {int(target)}
+
+
+def test_a_region_that_is_back_takes_its_replicas_and_leases():
+    cluster = read("region-is-back")
+    result = ek.solve(cluster, "balance")
+    assert (result.comparison.moves, result.audit.hard) == (4, 0)
+    leads = [cluster.nodes.names[n] for n in result.placement.leader_node]
+    assert {*leads} <= {"1", "2", "3"}
+
+
+def test_ranges_alone_are_read_with_a_note(public):
+    answer = public("cockroach/ranges-alone").run("check", "ranges.txt")
+    assert answer.code == 0
+    assert "no node status" in answer.err
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_of_one_range_are_one(public, method):
+    cluster = read("several-tables-in-a-range")
+    assert len(cluster.partitions) == 2
+    result = ek.solve(cluster, method)
+    assert sorted(held(cluster, result.placement)) == [["1", "3", "5"], ["3", "4", "5"]]
+
+
 KEPT = {
     "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
     "disks with": test_stores_that_are_nearly_full_take_nothing,
     "fewer nodes than replicas": test_a_node_that_is_dead_and_decommissioned_does_not_count,
     "no zone configurations": test_without_zones_as_many_replicas_are_wanted_as_there_are,
+    "no node status": test_ranges_alone_are_read_with_a_note,
     "a constraint on a place": (
         test_a_constraint_of_a_region_that_is_lost_stays_broken_and_the_rest_is_solved
     ),

@@ -176,6 +176,11 @@ def read(documents: Sequence[Document]) -> Cluster:
         {"used", "available"} & {*one.columns} for one in found.stores
     ):
         found.notes.add("no used bytes of stores: disks count as if only ranges filled them")
+    if not found.nodes:
+        found.notes.add(
+            "no node status: stores count as live, and those without replicas are not known; add "
+            "cockroach node status --all"
+        )
     notes = (*found.notes, *wanted.why, *_about_disks(cluster))
     cluster = cluster.replace(native=replace(cluster.native, tables=tables, notes=notes))
     return with_stranded(with_left_alone(_grouped(cluster), wanted.alone), _without_quorum(cluster))

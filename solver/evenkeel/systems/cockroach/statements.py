@@ -115,6 +115,22 @@ def _down(cluster: Cluster) -> frozenset[int]:
     return frozenset(np.flatnonzero(~cluster.nodes.serves).tolist())
 
 
+def _accepted(
+    exchanges: Sequence[tuple[Role, int, int]], held: set[int]
+) -> list[tuple[Role, int, int]]:
+    """Return the exchanges in an order in which each target store is free of the range.
+
+    ``RELOCATE`` refuses a store that holds a replica in another role, so that voters and non-voters
+    which trade places are left out: CockroachDB promotes and demotes them by itself.
+    """
+    found, waiting = [], [*exchanges]
+    while ready := next((one for one in waiting if one[2] not in held), None):
+        waiting.remove(ready)
+        found.append(ready)
+        held = held - {ready[1]} | {ready[2]}
+    return found
+
+
 def _statements(
     cluster: Cluster, now: Placement, then: Placement, down: frozenset[int] = frozenset()
 ) -> bytes:
@@ -128,26 +144,33 @@ def _statements(
     leads, led = then.leader_node.tolist(), now.leader_node.tolist()
     was, will = _by_role(now), _by_role(then)
     for p, name in enumerate(cluster.partitions.names):
-        moved = False
         to_down = {n for role in KINDS for n in will[role][p] if n not in was[role][p]} & down
         if to_down:
             listed = ", ".join(stores[n] for n in sorted(to_down))
             lines.append(f"-- range {name} stays as it is: {listed} is down")
             continue
+        exchanges: list[tuple[Role, int, int]] = []
         for role, kind in KINDS.items():
             before, after = was[role][p], will[role][p]
             leaves = [n for n in before if n not in after]
             joins = [n for n in after if n not in before]
-            moved |= bool(leaves and joins)
-            for source, target in zip(leaves, joins, strict=False):
-                lines.append(
-                    f"ALTER RANGE {name} RELOCATE {kind} FROM {stores[source]} TO {stores[target]};"
-                )
+            exchanges += [(role, *pair) for pair in zip(leaves, joins, strict=False)]
             rest = [f"+{stores[n]}" for n in joins[len(leaves) :]]
             rest += [f"-{stores[n]}" for n in leaves[len(joins) :]]
             if rest:
                 left.setdefault(kind, []).append(f"{name} ({' '.join(rest)})")
-        if leads[p] >= 0 and (leads[p] != led[p] or moved):
+        done = _accepted(exchanges, {n for role in Role for n in was[role][p]})
+        for role, source, target in done:
+            lines.append(
+                f"ALTER RANGE {name} RELOCATE {KINDS[role]} "
+                f"FROM {stores[source]} TO {stores[target]};"
+            )
+        for role, source, target in exchanges:
+            if (role, source, target) not in done:
+                traded = f"{name} (+{stores[target]} -{stores[source]})"
+                left.setdefault(KINDS[role], []).append(traded)
+        votes = {*was[Role.VOTER][p], *(target for role, _, target in done if role == Role.VOTER)}
+        if leads[p] in votes and (leads[p] != led[p] or done):
             lines.append(f"ALTER RANGE {name} RELOCATE LEASE TO {stores[leads[p]]};")
     for kind, theirs in left.items():
         ranges = counted(len(theirs), "range")
