@@ -152,3 +152,54 @@ def test_ten_moves_at_a_time_relieve_the_fullest_device_in_each_run(public):
             break
         cluster = cluster.with_placement(result.placement)
     assert moves <= 27
+
+
+@BY_EITHER
+def test_a_pool_that_is_being_merged_stays(public, how):
+    answer, judged = solved(public("ceph/pool-being-merged"), *how, files=FILES[:2], code=3)
+    assert {name[:2] for name in judged.changed} == {"1."}
+    assert "pg_num above pg_num_target" in answer.err
+
+
+@BY_EITHER
+def test_clients_that_know_no_upmaps_are_noted(public, how):
+    answer, _ = solved(public("ceph/clients-of-jewel"), *how, code=3)
+    assert "set-require-min-compat-client luminous" in answer.text
+
+
+@BY_EITHER
+def test_a_listing_without_sizes_levels_counts(public, how):
+    files = ("osd_dump.json", "crush.json", "pgs_brief.json", "osd_df_tree.json")
+    answer, judged = solved(public("ceph/brief-listing"), *how, files=files, code=3)
+    assert judged.changed and "no sizes" in answer.err
+
+
+@BY_EITHER
+def test_nothing_goes_to_devices_that_are_too_full_for_backfill(public, how):
+    case = public("ceph/backfillfull-devices")
+    before = judge_files(case.source, "")
+    answer, judged = solved(case, *how, files=(*FILES, "osd_df.json"), code=3)
+    assert judged.changed and "(backfillfull)" in answer.err
+    for name in judged.changed:
+        assert not ({*judged.rows[name]} - {*before.rows[name]}) & {3, 5}
+
+
+@BY_EITHER
+def test_upmaps_to_a_device_of_weight_zero_are_dropped(public, how):
+    case = public("ceph/upmap-to-a-weight-of-zero")
+    answer, judged = solved(case, *how, files=FILES[:2], code=3)
+    assert "count as dropped: 2.1, 2.2" in answer.err
+    assert judged.changed and not any(7 in judged.rows[name] for name in judged.changed)
+
+
+@BY_EITHER
+def test_the_rule_of_stretch_mode_is_kept(public, how):
+    _, judged = solved(public("ceph/stretch-mode"), *how, files=FILES[:2], code=3)
+    assert "2." in {name[:2] for name in judged.changed}
+    assert all(sum(osd < 6 for osd in judged.rows[name]) == 2 for name in judged.changed)
+
+
+def test_a_pool_of_few_large_groups_is_levelled_by_bytes(public):
+    files = (*FILES, "osd_df.json")
+    _, judged = solved(public("ceph/pool-of-few-large-groups"), "--level", "0.1", files=files)
+    assert {name[:2] for name in judged.changed} == {"4."}

@@ -41,6 +41,18 @@ ERASURE = 3
 HASHED = 1
 """The flag of a pool whose number is hashed into the seeds."""
 
+BEFORE_UPMAP = (
+    "argonaut", "bobtail", "cuttlefish", "dumpling", "emperor", "firefly", "giant", "hammer",
+    "infernalis", "jewel", "kraken",
+)  # fmt: skip
+"""Releases whose clients do not know ``pg-upmap-items``."""
+
+TOO_FULL = frozenset(("backfillfull", "full"))
+"""States of a device to which nothing is copied."""
+
+BACKFILLFULL = 0.9
+"""The usual share of a disk from which on it is backfillfull."""
+
 PGID = re.compile(r"(\d{1,10})\.([0-9a-f]{1,8})")
 OLD_STATES = frozenset(("stale", "unknown", "creating"))
 """States of a placement group of which ``pg dump`` has what once was, or nothing yet."""
@@ -373,7 +385,42 @@ def _cluster(
         for fault in error.faults:
             found.faults.add(f"{document.name}: {fault.path}", fault.value, fault.message)
         raise InvalidInput(found.faults.faults) from None
+    cluster = _closed(found, osd_map, cluster)
+    merging = [one.pool for one in osd_map.pools if 0 < one.pg_num_target < one.pg_num]
+    if merging:
+        found.notes.add(
+            "pools whose groups are being merged (pg_num above pg_num_target) are left alone, as "
+            "Ceph's balancer does: {}",
+            *map(str, merging),
+        )
+        ids = np.array([pool.id for pool in cluster.native.pools], np.int64)
+        cluster = _pinned(cluster, np.isin(ids[cluster.partitions.group], merging))
     return _with_copies(found, cluster, exceptions.temporary)
+
+
+def _closed(found: _Found, osd_map: OsdMap, cluster: Cluster) -> Cluster:
+    """Return the cluster in which devices that are too full for backfill accept nothing."""
+    if osd_map.require_min_compat_client in BEFORE_UPMAP:
+        found.notes.add(
+            f"require_min_compat_client {osd_map.require_min_compat_client}: the monitors refuse "
+            "pg-upmap-items until ceph osd set-require-min-compat-client luminous, and clients "
+            "before Luminous cannot connect afterwards"
+        )
+    most = osd_map.backfillfull_ratio or BACKFILLFULL
+    full = {one.osd for one in osd_map.osds if not TOO_FULL.isdisjoint(one.state)}
+    for _, tree in found.trees:
+        full |= {one.id for one in tree.nodes if one.kb and one.kb_used >= most * one.kb}
+    full &= {*range(len(cluster.nodes))}
+    if not full:
+        return cluster
+    found.notes.add(
+        f"devices that are at least {most:.0%} full (backfillfull): nothing may be copied to them, "
+        "so that groups only leave: {}",
+        *(cluster.nodes.names[osd] for osd in sorted(full)),
+    )
+    accepts = cluster.nodes.accepts.copy()
+    accepts[[*full]] = False
+    return cluster.replace(accepts=accepts)
 
 
 def _with_copies(found: _Found, cluster: Cluster, temporary: Sequence[str]) -> Cluster:
@@ -407,10 +454,11 @@ def _with_stats(found: _Found, cluster: Cluster, compare: bool) -> Cluster:
     """Put in the bytes of placement groups and devices, and who leads by decree."""
     native: CephMap = cluster.native
     capacity = _kilobytes(found, len(cluster.nodes))
-    if found.stats is not None:
+    if found.stats is not None and compare:
+        cluster = _pinned(cluster, _elsewhere(found, cluster))
+    # a brief listing has no sizes
+    if found.stats is not None and any(one.stat_sum for one in found.stats[2]):
         load = _loads(found, cluster, native)
-        if compare:
-            cluster = _pinned(cluster, _elsewhere(found, cluster))
         known = np.isfinite(capacity)
         # a device that osd df does not list has room by its weight
         room = ROOM * _deserved(cluster, load)
@@ -468,7 +516,8 @@ def _loads(found: _Found, cluster: Cluster, native: CephMap) -> NDArray[np.float
     )
     bytes_of = np.full(len(place), np.nan)
     for p, i in where.items():
-        bytes_of[p] = max(stats[i].stat_sum.num_bytes, 0)
+        counted_of = stats[i].stat_sum
+        bytes_of[p] = np.nan if counted_of is None else max(counted_of.num_bytes, 0)
     if missing:
         found.notes.add(
             f"{document.name}: placement groups that are not in it count as much as the mean of "

@@ -46,6 +46,7 @@ class PoolDump(msgspec.Struct):
     crush_rule: Annotated[int, Meta(ge=0, le=255)]
     pg_num: Annotated[int, Meta(ge=1, lt=2**31)]
     pg_placement_num: Annotated[int, Meta(ge=1, lt=2**31)]
+    pg_num_target: int = 0
     pool_name: str = ""
     flags: int = 1
     erasure_code_profile: str = ""
@@ -59,6 +60,7 @@ class OsdDump(msgspec.Struct):
     inside: Literal[0, 1] = msgspec.field(name="in")
     weight: Share = 1.0
     primary_affinity: Share = 1.0
+    state: list[str] = []
 
 
 class Swap(msgspec.Struct, rename={"source": "from", "target": "to"}):
@@ -99,6 +101,8 @@ class OsdMap(msgspec.Struct):
     pg_temp: list[Upmap] = []
     pg_upmap_primaries: list[UpmapPrimary] = []
     erasure_code_profiles: dict[str, dict[str, str]] = {}
+    require_min_compat_client: str = ""
+    backfillfull_ratio: float | None = None
 
 
 class TreeNode(msgspec.Struct):
@@ -107,6 +111,7 @@ class TreeNode(msgspec.Struct):
     id: BucketId
     type: str = ""
     kb: Bytes = 0
+    kb_used: Bytes = 0
 
 
 class OsdTree(msgspec.Struct):
@@ -130,7 +135,7 @@ class PgStat(msgspec.Struct):
     up_primary: BucketId = -1
     acting: list[Id] = []
     state: str = "active+clean"
-    stat_sum: StatSum = msgspec.field(default_factory=StatSum)
+    stat_sum: StatSum | None = None
 
 
 class PgStats(msgspec.Struct):
