@@ -3,6 +3,10 @@
 import json
 from collections import Counter
 
+import pytest
+
+import evenkeel as ek
+
 
 def solved(case, *words):
     """Return the answer of a solve of a case's dump, and the ideal states that it wrote, by id."""
@@ -94,3 +98,42 @@ def test_ambrys_lists_of_unlike_length(public):
 def test_who_is_swapped_in_while_the_other_is_offline(public):
     answer, _ = solved(public("helix/swap-out-offline"))
     assert (answer.json["moves"], answer.json["broken"]) == (0, {})
+
+
+def test_all_resources_of_an_instance_are_disabled(public):
+    answer, written = solved(public("helix/all-resources-disabled"), "--level", "none")
+    assert (answer.json["moves"], answer.json["broken"]) == (3, {})
+    assert held(written["DB"])["n0_1"] == 0 and held(written["DB"])["n1_1"] == 6
+
+
+def test_an_instance_is_evacuated(public):
+    answer, written = solved(public("helix/evacuate-by-field"), "--level", "none")
+    assert (answer.json["moves"], answer.json["broken"]) == (2, {})
+    assert held(written["DB"])["n0_1"] == 0
+
+
+def test_new_servers_of_pinots_pools_take_their_share(public):
+    answer, written = solved(public("helix/pinot-pools-extended"), "--level", "0.05")
+    assert answer.json["moves"] == 8
+    assert {*held(written["t_OFFLINE"]).values()} == {4}
+    for row in written["t_OFFLINE"]["mapFields"].values():
+        assert sorted(int(name[8]) % 2 for name in row) == [0, 1]
+
+
+def test_venice_waits_for_an_instance_that_is_down(public):
+    case = public("helix/venice-one-down")
+    assert solved(case, "--level", "none", "--now", "1700000060")[0].json["moves"] == 0
+    answer, written = solved(case, "--level", "none", "--now", "1700009999")
+    assert answer.json["moves"] == 2
+    assert held(written["store_v3"])["v1_1690"] == 4
+
+
+def test_answers_of_rest_on_one_resource(public):
+    answer, written = solved(public("helix/rest-of-one-resource"), "--level", "none")
+    assert (answer.json["moves"], answer.json["broken"]) == (2, {})
+    assert held(written["DB"]) == {"h0_1": 3, "h1_1": 3}
+
+
+def test_answers_of_pinots_controller_are_refused_with_the_way_to_records(public):
+    with pytest.raises(ek.InvalidInput, match="/zk/get"):
+        ek.read(b'{"OFFLINE": {"t__0": {"Server_a_8098": "ONLINE"}}, "REALTIME": null}')

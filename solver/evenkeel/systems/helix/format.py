@@ -8,7 +8,7 @@ and ``ResourceConfig``.
 
 from evenkeel.systems.helix.cluster import left_out, read
 from evenkeel.systems.helix.output import encode
-from evenkeel.systems.helix.records import recognises
+from evenkeel.systems.helix.records import hint, recognises
 from evenkeel.systems.helix.waves import CARRIER
 from evenkeel.systems.registry import Format
 
@@ -21,4 +21,5 @@ FORMAT = Format(
     encode=encode,
     carrier=CARRIER,
     left_out=left_out,
+    hint=hint,
 )

@@ -34,6 +34,16 @@ FIELDS = re.compile(rb'"(simpleFields|mapFields|listFields)"\s*:')
 LISTING = re.compile(rb'"instances"\s*:\s*\[')
 """What the answer of ``/clusters/NAME/instances`` shows, which is no record."""
 
+ANSWERED = {
+    "idealState": "IDEALSTATES", "externalView": "EXTERNALVIEW", "resourceConfig": "RESOURCE",
+    "config": "PARTICIPANT", "liveInstance": "LIVEINSTANCES",
+}  # fmt: skip
+"""Parts of the answers of ``/resources/NAME`` and ``/instances/NAME``, and their folders."""
+
+ANSWER = re.compile(rb'"(idealState|externalView|resourceConfig|config|liveInstance)"\s*:\s*\{')
+PINOT = re.compile(rb'\s*\{\s*"(OFFLINE|REALTIME|instanceName)"\s*:')
+"""How answers of Pinot's controller on a table or an instance begin."""
+
 NULL = "no value of {}: it is read as if it were not there"
 
 HEAD = 65536
@@ -182,6 +192,16 @@ def recognises(document: Document) -> str:
     return "records" if known else "instances" if _is_listing(document) else ""
 
 
+def hint(document: Document) -> str:
+    """Return how to get the records behind an answer of Pinot's controller; "" for others."""
+    if PINOT.match(document.data[:HEAD]):
+        return (
+            "it seems to be an answer of Pinot's controller: its records are read as they are in "
+            "ZooKeeper, which /zk/get?path=/CLUSTER/IDEALSTATES/TABLE_OFFLINE prints"
+        )
+    return ""
+
+
 def _is_listing(document: Document) -> bool:
     head = document.data[:HEAD].lstrip()
     return head.startswith(b"{") and not FIELDS.search(head) and LISTING.search(head) is not None
@@ -190,7 +210,7 @@ def _is_listing(document: Document) -> bool:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
     """Read all records that placing needs."""
     records = Records()
-    for document in documents:
+    for document in (part for one in documents for part in _parts(one)):
         if _is_listing(document):
             listing = _decoded(faults, records.notes, document, Listing)
             if listing is not None:
@@ -207,6 +227,28 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
         own: dict[str, Found] = getattr(records, one.name)
         setattr(records, one.name, dict(sorted(own.items())))
     return records
+
+
+def _parts(document: Document) -> list[Document]:
+    """Return the records of an answer of REST on one resource or instance; others as they are.
+
+    Examples
+    --------
+    >>> answer = b'{"idealState": {"id": "DB", "simpleFields": {}}, "externalView": null}'
+    >>> [one.name for one in _parts(Document("db.json", answer))]
+    ['db.json/IDEALSTATES/idealState']
+    """
+    if not ANSWER.search(document.data[:HEAD]):
+        return [document]
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        inside = msgspec.json.decode(document.data, type=dict[str, msgspec.Raw])
+        if "simpleFields" not in inside:
+            return [
+                replace(document, name=f"{document.name}/{ANSWERED[key]}/{key}", data=bytes(raw))
+                for key, raw in inside.items()
+                if key in ANSWERED and bytes(raw) != b"null"
+            ]
+    return [document]
 
 
 def _records_of(faults: FaultList, notes: Notes, document: Document) -> list[Found]:
