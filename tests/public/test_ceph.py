@@ -203,3 +203,31 @@ def test_a_pool_of_few_large_groups_is_levelled_by_bytes(public):
     files = (*FILES, "osd_df.json")
     _, judged = solved(public("ceph/pool-of-few-large-groups"), "--level", "0.1", files=files)
     assert {name[:2] for name in judged.changed} == {"4."}
+
+
+def test_text_is_read_as_json_is(public):
+    folder = public("ceph/plain-text").source
+    cluster = ek.read(
+        [str(folder / name) for name in ("osd_dump.txt", "pg_dump.txt", "crush.json")]
+    )
+    assert cluster.partitions.group_names == (".mgr", "data") or len(cluster.partitions) == 65
+    assert cluster.partitions.load.voter[:, 0].sum() == 1e6 * 65 * 66 / 2
+    assert cluster.native.items == {2: {3: [(5, 1)]}}
+    result = ek.solve(cluster, goals=ek.Goals(level=0.05))
+    assert result.moves and not result.audit.hard
+
+
+@BY_EITHER
+def test_groups_of_a_device_that_drains_are_left_alone(public, how):
+    case = public("ceph/device-drains")
+    before = judge_files(case.source, "")
+    answer, judged = solved(case, *how, code=3)
+    assert "21 groups being copied" in answer.err and judged.changed
+    assert not any(3 in {*judged.rows[name]} - {*before.rows[name]} for name in judged.changed)
+
+
+@BY_EITHER
+def test_new_hosts_are_filled_where_upmaps_keep_all_away(public, how):
+    answer, judged = solved(public("ceph/new-hosts-behind-upmaps"), *how, code=3)
+    held = [sum(osd in row for row in judged.rows.values()) for osd in range(12)]
+    assert max(held) <= 34 and min(held) >= 30

@@ -535,6 +535,52 @@ def test_rows_of_one_range_are_one(public, method):
     assert sorted(held(cluster, result.placement)) == [["1", "3", "5"], ["3", "4", "5"]]
 
 
+def test_a_store_with_a_prohibited_attribute_is_emptied():
+    cluster = read("prohibited-attribute")
+    for method in METHODS:
+        result = ek.solve(cluster, method)
+        assert (result.comparison.moves, result.audit.hard) == (3, 0)
+        assert not any("4" in row for row in held(cluster, result.placement))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_leases_leave_a_node_that_drains(public, method):
+    case = public("cockroach/node-drains")
+    words = ("--level", "none", "--method", method, "-o", "plan.sql")
+    assert case.run("solve", *files("node-drains"), *words).code == 0
+    lines = case.written("plan.sql").splitlines()
+    assert [re.sub(r"TO \d+", "TO _", line) for line in lines] == [
+        "ALTER RANGE 60 RELOCATE LEASE TO _;", "ALTER RANGE 61 RELOCATE LEASE TO _;",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_cold_replicas_go_to_the_other_disks(method):
+    cluster = read("cold-table-on-hdd")
+    result = ek.solve(cluster, method)
+    assert (result.comparison.moves, result.audit.hard) == (3, 0)
+    assert held(cluster, result.placement)[0] == ["2", "4", "6"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_factor_that_is_lowered_copies_nothing(public, method):
+    name = "replication-factor-lowered"
+    result = ek.solve(read(name), method, goals=ek.Goals(level=None))
+    assert (result.comparison.moves, result.comparison.removed) == (0, 6)
+    assert not result.audit.hard
+    case = public(f"cockroach/{name}")
+    words = ("--level", "none", "--method", method, "-o", "plan.sql")
+    case.run("solve", *files(name), *words)
+    assert "RELOCATE" not in case.written("plan.sql")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_tables_of_version_19_are_read(method):
+    cluster = read("tables-of-19-2")
+    result = ek.solve(cluster, method)
+    assert held(cluster, result.placement) == [["1", "2", "4"]] * 3
+
+
 KEPT = {
     "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
     "disks with": test_stores_that_are_nearly_full_take_nothing,

@@ -137,3 +137,19 @@ def test_answers_of_rest_on_one_resource(public):
 def test_answers_of_pinots_controller_are_refused_with_the_way_to_records(public):
     with pytest.raises(ek.InvalidInput, match="/zk/get"):
         ek.read(b'{"OFFLINE": {"t__0": {"Server_a_8098": "ONLINE"}}, "REALTIME": null}')
+
+
+def test_a_swap_that_is_under_way_changes_nothing(public):
+    answer, written = solved(public("helix/swap-under-way"), "--level", "none")
+    assert (answer.json["moves"], answer.json["broken_before"], written) == (0, {}, {})
+    assert "n9_1" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"), [("partition-disabled", "forbidden"), ("racks-of-five-levels", "spread")]
+)
+def test_one_replica_leaves(public, name, broken):
+    answer, written = solved(public(f"helix/{name}"), "--level", "none")
+    assert answer.json["broken_before"] == {broken: 1}
+    assert (answer.json["moves"], answer.json["broken"]) == (1, {})
+    assert written["DB"]

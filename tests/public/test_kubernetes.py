@@ -147,3 +147,39 @@ def test_yaml_is_read(public):
     assert answer.code == 0 and "skew 1 -" in answer.text
     (moved,) = json.loads(case.written("plan.json"))["evictions"]
     assert moved["from"] in ("n2", "n3") and moved["to"] in ("n4", "n5")
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "moved"),
+    [
+        ("kubernetes/mon-drained", ("--drain", "w2"), {"rook-ceph-mon-b-f96-n": ("w2", "w4")}),
+        ("kubernetes/drain-of-a-terminating-pod", ("--drain", "n1"), {}),
+        (
+            "kubernetes/budget-of-half", ("--drain", "n0"),
+            {"web-5-0": ("n0", "n2"), "web-5-1": ("n0", "n1")},
+        ),
+        ("kubernetes/out-of-service", (), {"db-0": ("n0", "n1"), "db-2": ("n0", "n2")}),
+    ],
+)  # fmt: skip
+def test_pods_of_nodes_that_are_emptied_or_lost(public, name, words, moved):
+    answer, found = evicted(public(name), *NEVER, *words)
+    assert (answer.code, found) == (0, moved)
+    assert "replicas without another in their place" not in answer.text
+
+
+def test_a_pod_with_a_local_volume_stays_on_a_drained_node(public):
+    answer, moved = evicted(public("kubernetes/drain-of-a-local-volume"), *NEVER, "--drain", "n0")
+    assert answer.code in (3, 4)
+    assert {*moved} == {"frontend-66-0", "geo-6d-0"}
+    assert "mongodb-geo" in answer.text
+
+
+def test_a_new_node_takes_its_share(public):
+    answer, moved = evicted(public("kubernetes/new-node-takes-its-share"), *NEVER)
+    assert (answer.code, [to for _, to in moved.values()]) == (0, ["n3"] * 3)
+
+
+def test_pods_of_two_budgets_are_not_evicted(public):
+    answer, moved = evicted(public("kubernetes/pods-of-two-budgets"), *NEVER, "--drain", "n0")
+    assert (answer.code, moved) == (3, {})
+    assert "several budgets select the pods of default/ReplicaSet/web-5" in answer.text

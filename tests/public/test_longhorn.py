@@ -199,3 +199,42 @@ def test_nodes_are_level_by_size(public):
     assert answer.json["status"] == "optimal"
     assert answer.json["broken"] == {}
     assert answer.json["level"]["nominal"] <= 16 / (46 / 3) + 1e-9
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+def test_a_strict_local_volume_stays(public, method):
+    case = public("longhorn/strict-local-evicted")
+    answer = solved(case, "--method", method, "--level", "none", "-o", "plan.json")
+    assert answer.json["broken"] == {"not_kept": 1}
+    assert "strict-local" in answer.err and "pvc-local" in answer.err
+    steps = json.loads(case.written("plan.patches.json"))["steps"]
+    assert {one["volume"] for one in steps} == {"pvc-a"}
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+def test_a_faulted_volume_is_left_alone(public, method):
+    answer = solved(public("longhorn/faulted-volume"), "--method", method)
+    assert answer.json["moves"] == 0
+    assert "pvc-f" in " ".join(answer.json["warnings"])
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+def test_a_hard_zone_that_is_lost(public, method):
+    case = public("longhorn/hard-zones-one-down")
+    answer = case.run(
+        "solve", "longhorn.json", "--method", method, "--now", "2024-05-02T10:00:00Z", "--json"
+    )
+    assert (answer.json["moves"], answer.json["broken"]) == (0, {"on_dead": 1})
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("volume-that-migrates", "being migrated"), ("listing-without-replicas", "pvc-b")],
+)
+def test_volumes_that_cannot_be_judged_stay(public, method, name, word):
+    case = public(f"longhorn/{name}")
+    answer = solved(case, "--method", method, "--level", "none", "-o", "plan.json")
+    assert answer.json["moves"] == 0
+    assert word in answer.text
+    assert json.loads(case.written("plan.patches.json"))["steps"] == []

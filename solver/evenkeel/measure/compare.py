@@ -100,9 +100,11 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     arrivals, departures = np.flatnonzero(came), np.flatnonzero(left)
     removed, partitions = 0, len(cluster.partitions)
     if len(departures):
-        came_per = np.bincount(after.owner[arrivals], minlength=partitions)
-        left_per = np.bincount(before.owner[departures], minlength=partitions)
-        removed = int(np.maximum(left_per - came_per, 0).sum())
+        # replicas that share a node are one departure, and still several
+        had, has = (
+            np.bincount(one.owner[one.node >= 0], minlength=partitions) for one in (before, after)
+        )
+        removed = int(np.maximum(had - has, 0).sum())
     beat()
     moved = _moved_load(cluster, after, arrivals)
     total = wanted_load(cluster)

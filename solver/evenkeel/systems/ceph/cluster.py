@@ -29,6 +29,7 @@ from evenkeel.systems.ceph.documents import (
     plain,
     read_stats,
 )
+from evenkeel.systems.ceph.plain_text import osd_dump_as_json, pg_dump_as_json
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.native.arguments import check_slots
@@ -143,6 +144,10 @@ def _without_source(found: _Found, cluster: Cluster, osd_map: OsdMap) -> NDArray
 
 def _read_document(found: _Found, document: Document) -> None:
     kind = kind_of(document)
+    if kind == "osd dump":
+        document = osd_dump_as_json(document)
+    elif kind == "pg dump":
+        document = pg_dump_as_json(document)
     if kind.endswith(("dump", "tree", "df")):
         document, figures = plain(document)
         if figures:

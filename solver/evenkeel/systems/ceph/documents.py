@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from evenkeel.model.errors import FaultList
+from evenkeel.systems.ceph.plain_text import EPOCH, OSD_DUMP, PG_DUMP
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import decode_json
 
@@ -267,6 +268,10 @@ def kind_of(document: Document) -> Kind:
         return _kind_of_json(head)
     if re.search(rb"^(# begin crush map|tunable \w+ \d|device \d+ osd\.)", head, re.MULTILINE):
         return "crush text"
+    if EPOCH.match(head) and OSD_DUMP.search(head):
+        return "osd dump"
+    if PG_DUMP.search(head):
+        return "pg dump"
     return "upmap commands" if COMMAND.match(head) else ""
 
 

@@ -47,8 +47,8 @@ def usual(cluster: Cluster) -> dict[str, str]:
 
 FORMAT = Format(
     name=NAME,
-    summary="Ceph: osd dump, osd tree, osd df and pg dump as JSON, the CRUSH map as JSON or text, "
-    "pg-upmap-items commands",
+    summary="Ceph: osd tree and osd df as JSON; osd dump, pg dump and the CRUSH map as JSON or "
+    "text; pg-upmap-items commands",
     suffixes=(".sh",),
     recognises=kind_of,
     read=read,

@@ -38,9 +38,13 @@ MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER
 UNLIMITED = 2**31 - 1
 
 NO_INSTANCE = "no InstanceConfig of {}: it counts as gone, and what it holds is placed anew"
+MIRRORED = (
+    "replicas on {}, swapped in beside the instance that it stands for: Helix mirrors them, and "
+    "they do not count"
+)
 STALE_DISABLED = "no ideal state of {}, for which instances are disabled: that changes nothing"
 NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: the key is left out"
-NO_CAPACITY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
+NO_KEY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
 NO_CAPACITY = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
 NO_WEIGHTS = "no weights by all keys of {}: it stays as it is, and WAGED places nothing"
 
@@ -76,13 +80,17 @@ def read(
     states = instances.states_of(faults, records, names, now)
     alive = dict(zip(names, states["alive"].tolist(), strict=True))
     found = resources(faults, records, alive)
+    places = instances.stands_for(faults, records, names)
+    _leave_out_mirrored(records, found, {
+        name: names[place] for name, place in zip(names, places, strict=True) if place >= 0
+    })  # fmt: skip
     given: dict[str, Any] = {"node_names": names, "native_format": NAME, **states}
     given |= _amounts(faults, records, names, found)
     given |= _topology_and_rules(faults, records, names, states["gone"].tolist(), found, spread)
     given |= _placement(records, found, names, alive)
     given["accepts"] &= np.array([name not in records.closed for name in names], np.bool_)
     given["forbidden"] = _disabled(faults, records, names, found)
-    given["stands_for"] = instances.stands_for(faults, records, names)
+    given["stands_for"] = places
     given["weight"] = instances.weights_of(faults, records, names)
     given["max_replicas"] = np.full(len(names), _most_replicas(faults, records))
     given["native"] = _payload(records, found)
@@ -90,6 +98,23 @@ def read(
     place = f"{source.name}: simpleFields.REPLICAS"
     check_slots(faults, place, given["replicas"], len(given["replicas"]), source)
     return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def _leave_out_mirrored(
+    records: Records, found: Sequence[Resource], place: Mapping[str, str]
+) -> None:
+    """Leave out replicas on instances that are swapped in, beside one where they stand for it.
+
+    Helix has both until the swap is complete, and counts one.
+    """
+    for one in found if place else ():
+        for partition, row in one.rows.items():
+            mirrored = {node for node in row.nodes if place.get(node) in row.nodes}
+            if mirrored:
+                held = zip(row.nodes, row.states, strict=True)
+                kept = [it for it in held if it[0] not in mirrored]
+                one.rows[partition] = Row([node for node, _ in kept], [own for _, own in kept])
+                records.notes.add(MIRRORED, *sorted(mirrored))
 
 
 def instances_in(records: Records) -> list[str]:
@@ -244,7 +269,7 @@ def _amounts(
     if not weighed.any():
         useless |= unknown.any(axis=0) | np.isnan(load).any(axis=0)
     for d in np.flatnonzero(useless).tolist():
-        records.notes.add(NO_CAPACITY if weighed.any() else NOT_WAGED, keys[d])
+        records.notes.add(NO_KEY if weighed.any() else NOT_WAGED, keys[d])
     keys = [key for key, out in zip(keys, useless, strict=True) if not out]
     capacity, load, unknown = capacity[:, ~useless], load[:, ~useless], unknown[:, ~useless]
     for n in np.flatnonzero(unknown.any(axis=1)).tolist():

@@ -35,7 +35,7 @@ INFERRED = (
     "the tenant tags that its servers share, and no upserts are assumed"
 )
 DERIVED = "of {}, which Pinot derives from the tags of brokers: what is there stays"
-PINNED = "of segments of {} that are being consumed: they stay, Pinot chooses their servers"
+PINNED = "of segments of {} that are being consumed: Pinot chooses their servers, live ones stay"
 
 
 class Servers(NamedTuple):

@@ -157,6 +157,10 @@ def _part(one: Workload, chosen: Sequence[int]) -> Workload:
 
 NAME = "kubernetes"
 MOST_NAMED = 4
+SEVERAL = (
+    "that several budgets select the pods of {}: the eviction of a pod with more than one is "
+    "refused, and they stay"
+)
 """Most names in a note."""
 
 USUAL_PODS = 110
@@ -352,7 +356,7 @@ def _least(
     staying: dict[str, list[Pod]] = {}
     for _, pod, _ in stay:
         staying.setdefault(pod.metadata.namespace, []).append(pod)
-    fixed = []
+    fixed, bound = [], set[int]()
     for at, budget in objects.budgets.values():
         spec, space = budget.spec, budget.metadata.namespace
         chosen = [p for p in spaces.get(space, ()) if selects(spec.selector, workloads[p].labels)]
@@ -373,7 +377,12 @@ def _least(
             fixed.append(f"{space}/{budget.metadata.name}")
         for p in chosen:
             pods = len(workloads[p].pods)
-            least[p] = max(least[p], pods - min(max(away, 0), pods))
+            if p in bound:
+                least[p] = pods
+                objects.notes.add(SEVERAL, workloads[p].full_name)
+            else:
+                least[p] = max(least[p], pods - min(max(away, 0), pods))
+            bound.add(p)
     if fixed:
         objects.notes.add(
             f"that budgets {some_of(fixed, printable, MOST_NAMED)} allow no disruption: evictions "

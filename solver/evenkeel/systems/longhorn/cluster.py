@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.intake.stranded import with_stranded
+from evenkeel.model.intake.stranded import with_left_alone, with_stranded
 from evenkeel.model.placement import Flag
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
@@ -36,12 +36,16 @@ from evenkeel.systems.longhorn.objects import (
 )
 from evenkeel.systems.notes import MOST_NAMED
 
+STRICT_LOCAL = "strict-local"
+"""A data locality: the only replica is where the volume is attached."""
+
 CORDONED = "KubernetesNodeCordoned"
 """Why a node that people have cordoned is not schedulable."""
 
 NO_NODE = "no node {}: its replicas count as lost"
 NO_DISK = "no disk {}: its replicas count as lost"
 NO_VOLUME = "no volume of the replicas {}: they count for nothing"
+MIGRATING = "that volumes are being migrated: {}: they are left alone until they have arrived"
 NO_UUID = "no diskUUID of {}: it counts as not ready"
 SAME_UUID = "no diskUUID of its own of {}: it counts as not ready"
 ATTACHED = "no node {}, to which volumes are attached: they count as detached"
@@ -95,14 +99,27 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
     system = cluster.native
     reported: dict[str, Any] = {one.name: getattr(system, one.name) for one in fields(System)}
     cluster = replace(cluster, native=Snapshot(**reported, objects=objects))
-    return with_stranded(cluster, _lost(cluster, system, reader.gone))
+    migrating = system.volumes.migrating
+    for v in np.flatnonzero(migrating).tolist():
+        objects.notes.add(MIGRATING, system.volumes.names[v])
+    lost = _lost(cluster, system, reader.gone) & ~migrating
+    return with_stranded(with_left_alone(cluster, migrating), lost)
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:
     """Yield what resources name that is not there, and which volumes Longhorn lets wait."""
     if isinstance(cluster.native, Snapshot):
         yield from cluster.native.objects.notes
-        if len(unmet := np.unique(cluster.forbidden[:, 0]).tolist()):
+        asked = cluster.native.objects.volumes
+        strict = {v for v, one in enumerate(asked) if one.value.spec.dataLocality == STRICT_LOCAL}
+        unmet = np.unique(cluster.forbidden[:, 0]).tolist()
+        if bound := [v for v in unmet if v in strict]:
+            theirs = some_of(bound, cluster.partitions.names.__getitem__, MOST_NAMED)
+            yield (
+                "strict-local volumes, whose replica can be nowhere but where the volume is "
+                f"attached: no eviction or drain moves it: {theirs}"
+            )
+        if unmet := [v for v in unmet if v not in strict]:
             theirs = some_of(unmet, cluster.partitions.names.__getitem__, MOST_NAMED)
             yield (
                 "no disk with the tags, or of the kind, that volumes ask for: they get no replica "
@@ -126,6 +143,8 @@ def _lost(cluster: Cluster, system: System, gone: Container[str]) -> NDArray[np.
         for rows in (there & (healthy | failed), source)
     )
     had |= np.array([name in gone for name in system.volumes.names], np.bool_)
+    # one that is in use has data, whether or not the files list its replicas
+    had |= (system.volumes.attached >= 0) | (system.volumes.actual > 0)
     return np.asarray((had | (system.volumes.robustness == FAULTED)) & ~sources)
 
 
@@ -270,9 +289,17 @@ class _Reader:
             in_sync=in_use == image and not status.expansionRequired,
             engine=f"{in_use} {spec.dataEngine or 'v1'}",
             block=spec.dataEngine == "v2",
-            node_selector=spec.nodeSelector or (),
+            node_selector=(*(spec.nodeSelector or ()), *self._bound(found, by_volume)),
             disk_selector=spec.diskSelector or (),
         )
+
+    def _bound(
+        self, found: Found[VolumeResource], by_volume: Mapping[str, list[Replica]]
+    ) -> tuple[str, ...]:
+        """Return a tag that no node has for a volume whose only replica can be nowhere else."""
+        name = found.value.metadata.name
+        healthy = any(one.healthy for one in by_volume.get(name, ()))
+        return (STRICT_LOCAL,) if found.value.spec.dataLocality == STRICT_LOCAL and healthy else ()
 
     def _conditions(
         self, path: str, given: Sequence[Condition] | Mapping[str, Condition] | None
