@@ -228,6 +228,6 @@ def test_groups_of_a_device_that_drains_are_left_alone(public, how):
 
 @BY_EITHER
 def test_new_hosts_are_filled_where_upmaps_keep_all_away(public, how):
-    answer, judged = solved(public("ceph/new-hosts-behind-upmaps"), *how, code=3)
+    _, judged = solved(public("ceph/new-hosts-behind-upmaps"), *how, code=3)
     held = [sum(osd in row for row in judged.rows.values()) for osd in range(12)]
     assert max(held) <= 34 and min(held) >= 30

@@ -15,11 +15,21 @@ METHODS = ("cockroach", "balance")
 
 def read(name):
     """Read all files of a case but the one about it."""
-    return ek.read([str(file) for file in sorted((DATA / name).iterdir()) if file.suffix != ".md"])
+    return ek.read(
+        [
+            str(file)
+            for file in sorted((DATA / name.removeprefix("cockroach/")).iterdir())
+            if file.suffix != ".md"
+        ]
+    )
 
 
 def files(name):
-    return sorted(file.name for file in (DATA / name).iterdir() if file.suffix != ".md")
+    return sorted(
+        file.name
+        for file in (DATA / name.removeprefix("cockroach/")).iterdir()
+        if file.suffix != ".md"
+    )
 
 
 def held(cluster, placement):
@@ -460,17 +470,17 @@ def test_other_forms_are_refused_with_the_one_to_print(text):
 
 
 def test_a_voter_of_another_region_decommissions(public):
-    name = "voter-of-another-region-decommissions"
+    name = "cockroach/voter-of-another-region-decommissions"
     cluster = read(name)
     result = ek.solve(cluster, "balance")
     assert result.comparison.moves == 2
     assert not result.audit.hard
-    answer = public(f"cockroach/{name}").run("solve", *files(name), "--method", "cockroach")
+    answer = public(name).run("solve", *files(name), "--method", "cockroach")
     assert answer.code == 3 and "1 partition: what is needed cannot be done" in answer.text
 
 
 def test_underspecified_constraints_are_met_in_one_move():
-    cluster = read("constraints-underspecified")
+    cluster = read("cockroach/constraints-underspecified")
     result = ek.solve(cluster, "balance")
     assert (result.comparison.moves, result.audit.hard) == (1, 0)
     assert held(cluster, result.placement) == [["1", "2", "3", "4"]]
@@ -479,12 +489,12 @@ def test_underspecified_constraints_are_met_in_one_move():
 @pytest.mark.parametrize(
     ("name", "words", "leads"),
     [
-        ("leases-within-a-region", ("--leaders", "0.1"), {"1": 3, "2": 3, "3": 3}),
-        ("leases-left-behind", ("--level", "none"), None),
+        ("cockroach/leases-within-a-region", ("--leaders", "0.1"), {"1": 3, "2": 3, "3": 3}),
+        ("cockroach/leases-left-behind", ("--level", "none"), None),
     ],
 )
 def test_leases_alone_change(public, name, words, leads):
-    case = public(f"cockroach/{name}")
+    case = public(name)
     answer = case.run("solve", *files(name), *words, "--json", "-o", "plan.sql")
     assert (answer.json["moves"], answer.json["broken"].get("lead", 0)) == (0, 0)
     if leads is None:
@@ -497,8 +507,8 @@ def test_leases_alone_change(public, name, words, leads):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_statement_gives_a_store_a_replica_of_a_range_that_it_holds(public, method):
-    name = "voters-and-non-voters-change-places"
-    case = public(f"cockroach/{name}")
+    name = "cockroach/voters-and-non-voters-change-places"
+    case = public(name)
     words = ("--method", method, "-o", "plan.sql")
     assert case.run("solve", *files(name), *words).code == 0
     holds = {range_: {1, 2, 3, 4, 5} for range_ in (60, 61, 62)}
@@ -514,7 +524,7 @@ def test_no_statement_gives_a_store_a_replica_of_a_range_that_it_holds(public, m
 
 
 def test_a_region_that_is_back_takes_its_replicas_and_leases():
-    cluster = read("region-is-back")
+    cluster = read("cockroach/region-is-back")
     result = ek.solve(cluster, "balance")
     assert (result.comparison.moves, result.audit.hard) == (4, 0)
     leads = [cluster.nodes.names[n] for n in result.placement.leader_node]
@@ -529,14 +539,14 @@ def test_ranges_alone_are_read_with_a_note(public):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_of_one_range_are_one(public, method):
-    cluster = read("several-tables-in-a-range")
+    cluster = read("cockroach/several-tables-in-a-range")
     assert len(cluster.partitions) == 2
     result = ek.solve(cluster, method)
     assert sorted(held(cluster, result.placement)) == [["1", "3", "5"], ["3", "4", "5"]]
 
 
 def test_a_store_with_a_prohibited_attribute_is_emptied():
-    cluster = read("prohibited-attribute")
+    cluster = read("cockroach/prohibited-attribute")
     for method in METHODS:
         result = ek.solve(cluster, method)
         assert (result.comparison.moves, result.audit.hard) == (3, 0)
@@ -547,7 +557,7 @@ def test_a_store_with_a_prohibited_attribute_is_emptied():
 def test_leases_leave_a_node_that_drains(public, method):
     case = public("cockroach/node-drains")
     words = ("--level", "none", "--method", method, "-o", "plan.sql")
-    assert case.run("solve", *files("node-drains"), *words).code == 0
+    assert case.run("solve", *files("cockroach/node-drains"), *words).code == 0
     lines = case.written("plan.sql").splitlines()
     assert [re.sub(r"TO \d+", "TO _", line) for line in lines] == [
         "ALTER RANGE 60 RELOCATE LEASE TO _;", "ALTER RANGE 61 RELOCATE LEASE TO _;",
@@ -556,7 +566,7 @@ def test_leases_leave_a_node_that_drains(public, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_cold_replicas_go_to_the_other_disks(method):
-    cluster = read("cold-table-on-hdd")
+    cluster = read("cockroach/cold-table-on-hdd")
     result = ek.solve(cluster, method)
     assert (result.comparison.moves, result.audit.hard) == (3, 0)
     assert held(cluster, result.placement)[0] == ["2", "4", "6"]
@@ -564,11 +574,11 @@ def test_cold_replicas_go_to_the_other_disks(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_factor_that_is_lowered_copies_nothing(public, method):
-    name = "replication-factor-lowered"
+    name = "cockroach/replication-factor-lowered"
     result = ek.solve(read(name), method, goals=ek.Goals(level=None))
     assert (result.comparison.moves, result.comparison.removed) == (0, 6)
     assert not result.audit.hard
-    case = public(f"cockroach/{name}")
+    case = public(name)
     words = ("--level", "none", "--method", method, "-o", "plan.sql")
     case.run("solve", *files(name), *words)
     assert "RELOCATE" not in case.written("plan.sql")
@@ -576,7 +586,7 @@ def test_a_factor_that_is_lowered_copies_nothing(public, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_tables_of_version_19_are_read(method):
-    cluster = read("tables-of-19-2")
+    cluster = read("cockroach/tables-of-19-2")
     result = ek.solve(cluster, method)
     assert held(cluster, result.placement) == [["1", "2", "4"]] * 3
 

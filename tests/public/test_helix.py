@@ -146,10 +146,11 @@ def test_a_swap_that_is_under_way_changes_nothing(public):
 
 
 @pytest.mark.parametrize(
-    ("name", "broken"), [("partition-disabled", "forbidden"), ("racks-of-five-levels", "spread")]
+    ("name", "broken"),
+    [("helix/partition-disabled", "forbidden"), ("helix/racks-of-five-levels", "spread")],
 )
 def test_one_replica_leaves(public, name, broken):
-    answer, written = solved(public(f"helix/{name}"), "--level", "none")
+    answer, written = solved(public(name), "--level", "none")
     assert answer.json["broken_before"] == {broken: 1}
     assert (answer.json["moves"], answer.json["broken"]) == (1, {})
     assert written["DB"]

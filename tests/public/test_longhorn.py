@@ -230,10 +230,13 @@ def test_a_hard_zone_that_is_lost(public, method):
 @pytest.mark.parametrize("method", ["balance", "longhorn"])
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("volume-that-migrates", "being migrated"), ("listing-without-replicas", "pvc-b")],
+    [
+        ("longhorn/volume-that-migrates", "being migrated"),
+        ("longhorn/listing-without-replicas", "pvc-b"),
+    ],
 )
 def test_volumes_that_cannot_be_judged_stay(public, method, name, word):
-    case = public(f"longhorn/{name}")
+    case = public(name)
     answer = solved(case, "--method", method, "--level", "none", "-o", "plan.json")
     assert answer.json["moves"] == 0
     assert word in answer.text
