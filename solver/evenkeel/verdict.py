@@ -99,7 +99,7 @@ def verdict(
         return Verdict(
             "missed", _missed(method, request, stop, used_up, found, text, outcome.node), stop
         )
-    if found.comparison.moves <= found.bounds.moves_level:
+    if found.comparison.moves <= max(found.bounds.moves_level, outcome.fewest):
         return Verdict("optimal", f"{text} {FEWEST_MOVES}".lstrip(), stop)
     return Verdict("feasible", text or GOALS_MET, stop)
 

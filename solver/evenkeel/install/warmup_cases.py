@@ -157,7 +157,7 @@ def _led_unevenly() -> Cluster:
 
 
 def _tight() -> Iterator[Rehearsal]:
-    """A large replica that others must make room for, and leaders that find none."""
+    """A large replica that others must make room for, leaders without room, replicas alike."""
     rows = [[0], [0], [1], [1], [2], [2], [-1]]
     load = np.array([4.0, 3.0, 4.0, 3.0, 4.0, 3.0, 6.0])[:, None]
     yield Rehearsal(
@@ -175,6 +175,12 @@ def _tight() -> Iterator[Rehearsal]:
         capacity=np.full((4, 1), 30.0), load=np.ones((8, 1)), placement=[[0, 1, 2]] * 8, replicas=2
     )
     yield Rehearsal(surplus, Goals(level=0.1))
+    alike = Cluster.from_arrays(
+        capacity=np.full((3, 1), 20.0), load=np.ones((8, 1)), domains={"zone": [*"abb"]},
+        placement=[[0], [0], [2], [0], [1], [0], [1], [2]], rules=[Rule(require=["zone=b"])],
+        rule=[0 if p % 2 else -1 for p in range(8)],
+    )  # fmt: skip
+    yield Rehearsal(alike, Goals(level=0.0))
 
 
 def _lost_nodes() -> Cluster:

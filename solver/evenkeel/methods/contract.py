@@ -100,6 +100,8 @@ class Outcome:
         What only this method returns: an ordered decision log, pairs for another system.
     enough : ndarray of int32, shape (P,), optional
         Live replicas of each partition that its system is content with where it wants more.
+    fewest : int
+        Moves that the method has proven the goals to take at least.
     """
 
     node: NDArray[np.int32]
@@ -111,6 +113,7 @@ class Outcome:
     timings: Mapping[str, float] = field(default_factory=dict)
     native: Any = None
     enough: NDArray[np.int32] | None = None
+    fewest: int = 0
 
 
 Strategy = Callable[[Request], Outcome]

@@ -277,7 +277,8 @@ def _run_gently(chosen: Method, request: Request) -> Run:
         then = _run(chosen, replace(request, start=held_back.placement))
         for run in (held_back, then):
             if (score := judged(run)) < best:
-                best, found = score, replace(run, request=request, audit=None)
+                outcome = replace(run.outcome, fewest=0)  # of what is held, no more is proven
+                best, found = score, replace(run, request=request, audit=None, outcome=outcome)
     return found
 
 

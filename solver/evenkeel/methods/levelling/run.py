@@ -4,9 +4,10 @@ Budgets bind all of it: they are among the rules that admit a move.
 
 1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so
    do some on nodes and in domains beyond their limits.
-2. *Repair*, where budgets bind: what waits is placed, the most endangered partitions first.
-3. *Rules*: rules broken between replicas are repaired, one move at a time; a partition without a
-   replica that can lead where it is has one moved.
+2. *Repair*, where budgets bind or a skew is broken: what waits is placed, the most endangered
+   partitions first.
+3. *Rules*: rules broken between replicas are repaired, one move at a time, and skews of groups to
+   the end; a partition without a replica that can lead where it is has one moved.
 4. *Place and level*: the descent places what waits, together with the fewest replicas that
    over-full nodes must give away, and brings every node below its target; a replica that fits
    nowhere takes the room of smaller ones, or of any that fits elsewhere. What could not be repaired
@@ -15,9 +16,10 @@ Budgets bind all of it: they are among the rules that admit a move.
    level all. Where goals are missed still, the highest nodes are let be and the others levelled;
    and where soft rules shall yield to goals, they do. Moves that bring missed goals no nearer are
    taken back: under budgets they would be made in vain, run after run. Where walks levelled all,
-   leaders are chosen anew, beside those that led at first.
-6. *Refine*: where replicas are few, what was found is refined. Where the gain is negligible,
-   everything stays.
+   leaders are chosen anew, beside those that led at first. Where replicas weigh alike, cycles save
+   moves until there are none to save.
+6. *Refine*: where replicas are few, what was found is refined, unless its moves are proven. Where
+   the gain is negligible, everything stays.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them, or trade some for
    others.
 8. *Relax soft rules*: they give way where a replica would otherwise have no node.
@@ -38,6 +40,7 @@ from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.levelling.cycles import save_moves
 from evenkeel.methods.levelling.level import (
     is_spent,
     level_pairs,
@@ -201,6 +204,8 @@ def search(run: Run) -> None:
     take_back_idle_moves(run)
     with run.timed("recall"):
         recall_leaders(run)
+    with run.timed("cycles"):
+        save_moves(run)
 
 
 def repair_late(run: Run) -> bool:
@@ -268,6 +273,7 @@ def outcome_of(run: Run) -> Outcome:
         message=message,
         work=run.work,
         timings=run.timings,
+        fewest=run.fewest,
     )
 
 
@@ -308,6 +314,8 @@ def refine_small(run: Run) -> bool:
     request, cluster = run.request, run.request.cluster
     binds = run.problem.budgets.binds
     if run.stop is not None or size_of(cluster) > SMALL or (binds and run.waiting.any()):
+        return False
+    if run.fewest > 0 and run.ratio <= 1.0:
         return False
     from evenkeel.methods.levelling.small_clusters import (
         BRIEF_PATIENCE,

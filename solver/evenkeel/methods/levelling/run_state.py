@@ -28,6 +28,7 @@ class Run:
     ``dropped (K,)`` ones are too many, and no node shall lead more than ``most_leaders (N,)``. At
     the start, the slots ``led (P,)`` lead.
     ``work`` counts the candidates looked at, by this run and those before it in the same solve.
+    The goals take ``fewest`` moves at least, as far as the search has proven.
     """
 
     request: Request
@@ -41,6 +42,7 @@ class Run:
     timings: dict[str, float] = field(default_factory=dict)
     work: int = 0
     stop: StopReason | None = None
+    fewest: int = 0
     due: NDArray[np.bool_] = field(init=False)
     led: NDArray[np.int16] = field(init=False)
 
