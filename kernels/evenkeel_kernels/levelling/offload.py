@@ -6,10 +6,12 @@ close. Among covers of the same number the one is taken that also relieves the d
 the node would else have little room for leaders.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import Problem, State, index, load_of
 
@@ -18,8 +20,98 @@ ROUNDS = 6
 ROUNDING = 1e-9
 """Part of a load that sums of shares, in another order, may be off by."""
 
-MANY = 2_500
-"""Replicas beyond which they are covered lazily."""
+NEAR, SMALL = 0.5, 1e-3
+"""Parts of the greatest gain: from which on items are near it; below which all are looked at."""
+
+
+@by_reference
+class Near(NamedTuple):
+    """The items whose gain is near the greatest, in arrays of their own; place for all items."""
+
+    place: NDArray[np.int64]  # (items,) which items, ascending
+    value: NDArray[np.float64]  # (D, items)
+    gain: NDArray[np.float64]  # (items,)
+    bits: NDArray[np.int64]  # (items,) the same memory, read as integers
+
+    @classmethod
+    def place_for(cls, dimensions: int, items: int) -> "Near":
+        """Return arrays for so many items."""
+        gain = np.empty(items)
+        return cls(
+            np.empty(items, np.int64), np.empty((dimensions, items)), gain, gain.view(np.int64)
+        )
+
+
+@inline_only
+def add_up(
+    value: NDArray[np.float64],
+    items: int,
+    weight: NDArray[np.float64],
+    rest: NDArray[np.float64],
+    gain: NDArray[np.float64],
+) -> None:
+    """Fill ``gain`` with what each of the first ``items`` columns of ``value (D, .)`` adds.
+
+    Towards ``rest (D,)``, under ``weight (D,)``.
+    """
+    for i in range(items):
+        gain[i] = 0.0
+    for d in range(rest.shape[0]):
+        if weight[d] > 0.0 and rest[d] > 0.0:
+            for i in range(items):
+                gain[i] += weight[d] * min(value[d, i], rest[d])
+
+
+@inline_only
+def greatest(bits: NDArray[np.int64], items: int) -> int:
+    """First of the items with the greatest gain, of which these are the ``bits``; -1 for none."""
+    best, top = index(-1), np.int64(-1)
+    for i in range(items):
+        if bits[i] > top:
+            best, top = index(i), bits[i]
+    return best
+
+
+@inline_only
+def last_one(
+    value: NDArray[np.float64],
+    items: int,
+    peak: NDArray[np.float64],
+    hard: NDArray[np.float64],
+    soft: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    gain: NDArray[np.float64],
+    rest: NDArray[np.float64],
+) -> int:
+    """Return the item that covers all that is left, and adds most without being larger; else -1.
+
+    Takes what `cover` takes: ``value``, ``peak``, ``hard``, ``soft``, ``weight``, ``gain``, ``rest``.
+    """
+    tight, part = 0, -FAR
+    for d in range(rest.shape[0]):
+        if hard[d] - soft[d] + rest[d] > part * peak[d]:
+            tight, part = d, (hard[d] - soft[d] + rest[d]) / peak[d]
+    best, most = index(-1), -FAR
+    least = hard[tight] - soft[tight] + rest[tight]
+    for i in range(items):
+        if value[tight, i] < least or gain[i] <= 0.0:
+            continue
+        enough = True
+        for d in range(rest.shape[0]):
+            enough = enough and value[d, i] >= hard[d] - soft[d] + rest[d]
+        if not enough:
+            continue
+        worth = 0.0
+        for d in range(rest.shape[0]):
+            if weight[d] > 0.0 and rest[d] > 0.0:
+                worth += weight[d] * min(value[d, i], rest[d])
+        if worth <= 0.0:
+            continue
+        for d in range(rest.shape[0]):
+            worth -= weight[d] * max(0.0, value[d, i] - max(rest[d], 0.0))
+        if worth > most:
+            best, most = index(i), worth
+    return best
 
 
 @no_alloc
@@ -31,7 +123,7 @@ def cover(
     soft: NDArray[np.float64],
     weight: NDArray[np.float64],
     gain: NDArray[np.float64],
-    bits: NDArray[np.int64],
+    near: Near,
     rest: NDArray[np.float64],
     chosen: NDArray[np.int64],
     limit: int,
@@ -39,123 +131,14 @@ def cover(
     """Choose few of the first ``items`` columns of ``value (D, .)`` that cover ``hard (D,)``.
 
     Each is worth what it adds towards ``soft (D,)``, which is at least ``hard``, under ``weight
-    (D,)``. ``peak (D,)`` is the largest value of each dimension; ``gain``, ``bits`` (the same
-    memory) and ``rest`` are scratch. Fills ``chosen`` and returns how many, or ``limit`` + 1 if
-    more are needed; then all ``limit`` entries are set, to -1 where nothing more would help.
-
-    Complexity: O(items D) for each item chosen, vectorised.
-    """
-    dimensions = value.shape[0]
-    for d in range(dimensions):
-        rest[d] = soft[d]
-    for c in range(limit):
-        same = c > 0  # while no item is larger than what is left, each adds what it did before
-        for d in range(dimensions):
-            same = same and (weight[d] <= 0.0 or rest[d] >= peak[d])
-        if same:
-            gain[chosen[c - 1]] = 0.0
-        else:
-            for i in range(items):
-                gain[i] = 0.0
-            for d in range(dimensions):
-                if weight[d] > 0.0 and rest[d] > 0.0:
-                    for i in range(items):
-                        gain[i] += weight[d] * min(value[d, i], rest[d])
-            for i in range(c):
-                gain[chosen[i]] = 0.0
-        best = -1
-        most = -FAR
-        one_will_do = True
-        for d in range(dimensions):
-            if hard[d] - soft[d] + rest[d] > peak[d]:
-                one_will_do = False
-        if one_will_do:
-            for i in range(items):
-                worth = gain[i]
-                if worth <= 0.0:
-                    continue
-                for d in range(dimensions):
-                    if value[d, i] < hard[d] - soft[d] + rest[d]:
-                        worth = -FAR
-                        break
-                    worth -= weight[d] * max(0.0, value[d, i] - max(rest[d], 0.0))
-                if worth > most:
-                    most = worth
-                    best = i
-        if best >= 0:
-            chosen[c] = best
-            return c + 1
-        top = np.int64(0)
-        for i in range(items):
-            top = max(top, bits[i])
-        if top == 0:  # nothing that is left would help
-            for i in range(c, limit):
-                chosen[i] = -1
-            break
-        best = 0
-        while bits[best] != top:
-            best += 1
-        chosen[c] = best
-        for d in range(dimensions):
-            rest[d] -= value[d, best]
-    return limit + 1
-
-
-@inline_only
-def worth_of(
-    value: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    rest: NDArray[np.float64],
-    i: int,
-) -> float:
-    """What item ``i`` of ``value (D, items)`` adds towards ``rest (D,)``, under ``weight (D,)``."""
-    worth = 0.0
-    for d in range(rest.shape[0]):
-        if weight[d] > 0.0 and rest[d] > 0.0:
-            worth += weight[d] * min(value[d, i], rest[d])
-    return worth
-
-
-@inline_only
-def settle(heap: NDArray[np.int64], size: int, gain: NDArray[np.float64], at: int) -> None:
-    """Let the item at a place of a heap sink: most ``gain`` on top, of equals the first item."""
-    one = heap[at]
-    while 2 * at + 1 < size:
-        below = 2 * at + 1
-        if below + 1 < size:
-            left, right = heap[below], heap[below + 1]
-            if gain[right] > gain[left] or (gain[right] == gain[left] and right < left):
-                below += 1
-        under = heap[below]
-        if gain[one] > gain[under] or (gain[one] == gain[under] and one < under):
-            break
-        heap[at] = under
-        at = below
-    heap[at] = one
-
-
-@no_alloc
-def cover_lazily(
-    value: NDArray[np.float64],
-    items: int,
-    peak: NDArray[np.float64],
-    hard: NDArray[np.float64],
-    soft: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    gain: NDArray[np.float64],
-    heap: NDArray[np.int64],
-    rest: NDArray[np.float64],
-    chosen: NDArray[np.int64],
-    limit: int,
-) -> int:
-    """Do what `cover` does, where items are many: few of them are looked at again.
+    (D,)``. ``peak (D,)`` is the largest value of each dimension; ``gain (.,)``, ``near`` and
+    ``rest (D,)`` are scratch. Fills ``chosen`` and returns how many, or ``limit`` + 1 if more are
+    needed; then all ``limit`` entries are set, to -1 where nothing more would help.
 
     What an item adds only falls as others are chosen, so what it added when it was last looked at
-    is as much as it can add now. ``value (D, items)`` is what each takes away, ``peak``, ``hard``,
-    ``soft`` and ``weight`` are as there; ``chosen (limit,)`` is filled; ``gain``, ``heap (items,)``
-    and ``rest (D,)`` are scratch.
+    is as much as it can add now: only items near the greatest gain are looked at every time.
 
-    Complexity: O(items D), vectorised, and about O(log items) for each item chosen.
+    Complexity: O(items D) a few times, and O(D) for each near item and item chosen, vectorised.
 
     References
     ----------
@@ -165,117 +148,87 @@ def cover_lazily(
     for d in range(dimensions):
         rest[d] = soft[d]
     for i in range(items):
-        gain[i] = 0.0
-        heap[i] = i
-    for d in range(dimensions):
-        if weight[d] > 0.0 and rest[d] > 0.0:
-            for i in range(items):
-                gain[i] += weight[d] * min(value[d, i], rest[d])
-    size = items
-    for i in range(size // 2 - 1, -1, -1):
-        settle(heap, size, gain, i)
+        gain[i] = FAR
+    count, least = index(0), FAR
     for c in range(limit):
-        best = index(-1)
-        most = -FAR
         one_will_do = True
+        same = True  # while no item is larger than what is left, each adds what it did before
         for d in range(dimensions):
-            if hard[d] - soft[d] + rest[d] > peak[d]:
-                one_will_do = False
+            one_will_do = one_will_do and hard[d] - soft[d] + rest[d] <= peak[d]
+            same = same and (weight[d] <= 0.0 or rest[d] >= peak[d])
         if one_will_do:
-            for at in range(size):
-                i = heap[at]
-                enough = True
-                for d in range(dimensions):
-                    if value[d, i] < hard[d] - soft[d] + rest[d]:
-                        enough = False
-                        break
-                worth = worth_of(value, weight, rest, i) if enough else 0.0
-                if worth <= 0.0:
-                    continue
-                for d in range(dimensions):
-                    worth -= weight[d] * max(0.0, value[d, i] - max(rest[d], 0.0))
-                if worth > most or (worth == most and i < best):
-                    most = worth
-                    best = i
-        if best >= 0:
-            chosen[c] = best
-            return c + 1
-        while size > 0:
-            best = heap[0]
-            now = worth_of(value, weight, rest, best)
-            if not now < gain[best]:
+            best = last_one(value, items, peak, hard, soft, weight, gain, rest)
+            if best >= 0:
+                chosen[c] = best
+                return c + 1
+        if not same and count > 0:
+            add_up(near.value, count, weight, rest, near.gain)
+        top = greatest(near.bits, count)
+        if top < 0 or near.gain[top] < least:
+            add_up(value, items, weight, rest, near.gain)
+            for i in range(items):
+                gain[i] = min(gain[i], near.gain[i])
+                near.gain[i] = gain[i]
+            top = greatest(near.bits, items)
+            if top < 0 or gain[top] == 0.0:  # nothing that is left would help
+                for i in range(c, limit):
+                    chosen[i] = -1
                 break
-            gain[best] = now
-            settle(heap, size, gain, 0)
-        if size == 0 or gain[best] == 0.0:  # nothing that is left would help
-            for i in range(c, limit):
-                chosen[i] = -1
-            break
-        size -= 1
-        heap[0] = heap[size]
-        settle(heap, size, gain, 0)
+            count, least = index(0), NEAR * gain[top]
+            for i in range(items):
+                near.place[count] = i
+                near.gain[count] = gain[i]
+                count += int(gain[i] >= least)
+            for d in range(dimensions):
+                for i in range(count):
+                    near.value[d, i] = value[d, near.place[i]]
+            top = greatest(near.bits, count)
+        best = near.place[top]
         chosen[c] = best
+        gain[best] = 0.0
+        near.gain[top] = 0.0
         for d in range(dimensions):
+            near.value[d, top] = 0.0
             rest[d] -= value[d, best]
     return limit + 1
-
-
-@inline_only
-def cover_some(
-    value: NDArray[np.float64],
-    items: int,
-    peak: NDArray[np.float64],
-    hard: NDArray[np.float64],
-    soft: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    gain: NDArray[np.float64],
-    bits: NDArray[np.int64],
-    heap: NDArray[np.int64],
-    rest: NDArray[np.float64],
-    chosen: NDArray[np.int64],
-    limit: int,
-) -> int:
-    """Choose as `cover` does, in the way that is quicker for so many ``items``.
-
-    Takes what `cover` takes: ``value``, ``peak``, ``hard``, ``soft``, ``weight``, ``chosen``; and
-    scratch: ``gain``, ``bits``, ``heap``, ``rest``.
-    """
-    if items > MANY:
-        return cover_lazily(value, items, peak, hard, soft, weight, gain, heap, rest, chosen, limit)
-    return cover(value, items, peak, hard, soft, weight, gain, bits, rest, chosen, limit)
 
 
 @inline_only
 def is_fewest(
     value: NDArray[np.float64],
     items: int,
+    peak: NDArray[np.float64],
     hard: NDArray[np.float64],
-    gain: NDArray[np.float64],
-    bits: NDArray[np.int64],
+    near: Near,
     count: int,
 ) -> bool:
     """Whether no fewer than ``count`` of the first ``items`` of ``value (D, .)`` cover ``hard``.
 
-    Fewer do not if, in some dimension of ``hard (D,)``, not even the largest would. ``gain`` and
-    ``bits`` (the same memory) are scratch. O(items) for each of ``count``, in each dimension.
+    Fewer do not if, in some dimension of ``hard (D,)``, not even the largest would. ``peak (D,)``
+    is the largest value of each; ``near`` is scratch.
+
+    Complexity: O(items) a few times in each dimension, and O(1) for each near item and of ``count``.
     """
     for d in range(hard.shape[0]):
         if hard[d] <= 0.0:
             continue
-        for i in range(items):
-            gain[i] = value[d, i]
-        covered = 0.0
-        for _ in range(count - 1):
-            top = bits[0]
-            for i in range(items):
-                top = max(top, bits[i])
-            best = 0
-            while bits[best] != top:
-                best += 1
-            covered += gain[best]
-            if gain[best] <= 0.0 or covered >= hard[d] * (1.0 - ROUNDING):
+        covered, least, listed, left = 0.0, FAR, index(0), count - 1
+        while left > 0 and covered < hard[d] * (1.0 - ROUNDING):
+            top = greatest(near.bits, listed)
+            if top >= 0 and near.gain[top] > 0.0:
+                covered += near.gain[top]
+                near.gain[top] = 0.0
+                left -= 1
+            elif least > 0.0:
+                most, least = least, NEAR * min(least, peak[d])
+                if least < SMALL * peak[d]:
+                    least = 0.0
+                listed = index(0)
+                for i in range(items):
+                    near.gain[listed] = value[d, i]
+                    listed += int(value[d, i] >= least) & int(value[d, i] < most)
+            else:
                 break
-            gain[best] = 0.0
         if covered < hard[d] * (1.0 - ROUNDING):
             return True
     return False
@@ -300,16 +253,10 @@ def select_evictions(
     of it must be free afterwards, all of it would be welcome. ``first`` and ``member`` list the
     replicas of each node (`by_node`); those that are ``forced (K,)`` leave anyway.
 
-    Complexity: O(K D) and, for a node above its watermark, O(replicas D) for each one given away;
-    O(log replicas) where they are more than ``MANY``.
+    Complexity: O(K D) and, for a node above its watermark, `cover` up to ten times.
     """
     dimensions = state.load.shape[0]
     most = int(np.diff(first[begin : end + 1]).max(initial=0))
-    item = np.empty(most, np.int64)
-    value = np.empty((dimensions, most))
-    gain = np.empty(most)
-    chosen = np.empty(most, np.int64)
-    scratch = np.empty((7, dimensions))
     pool = np.empty(first[end] - first[begin], np.int64)
     count = shed_each(
         problem,
@@ -319,13 +266,12 @@ def select_evictions(
         firm,
         first,
         member,
-        item,
-        value,
-        gain,
-        gain.view(np.int64),
-        np.empty(most if most > MANY else 0, np.int64),
-        chosen,
-        scratch,
+        np.empty(most, np.int64),
+        np.empty((dimensions, most)),
+        np.empty(most),
+        Near.place_for(dimensions, most),
+        np.empty(most, np.int64),
+        np.empty((7, dimensions)),
         pool,
         begin,
         end,
@@ -345,8 +291,7 @@ def shed_each(
     item: NDArray[np.int64],
     value: NDArray[np.float64],
     gain: NDArray[np.float64],
-    bits: NDArray[np.int64],
-    heap: NDArray[np.int64],
+    near: Near,
     chosen: NDArray[np.int64],
     scratch: NDArray[np.float64],
     pool: NDArray[np.int64],
@@ -356,8 +301,7 @@ def shed_each(
     """Fill ``pool`` for `select_evictions`; returns how many.
 
     ``forced``, ``share``, ``first``, ``member``, ``begin`` and ``end`` as there. For the replicas
-    of one node: ``item``, ``value (D, .)``, ``gain`` with ``bits`` (the same memory),
-    ``heap``, which may be empty where no node has ``MANY``, and ``chosen``; ``scratch (7, D)``.
+    of one node: ``item``, ``value (D, .)``, ``gain``, ``near`` and ``chosen``; ``scratch (7, D)``.
     """
     partitions, watermark = problem.partitions, problem.nodes.watermark
     dimensions = state.load.shape[0]
@@ -400,14 +344,12 @@ def shed_each(
             for d in range(dimensions):
                 weight[d] = emphasis[d] / hard[d] if hard[d] > 0.0 else 0.0
             limit = min(fewest, items)
-            c = cover_some(
-                value, items, peak, hard, hard, weight, gain, bits, heap, rest, chosen, limit
-            )
+            c = cover(value, items, peak, hard, hard, weight, gain, near, rest, chosen, limit)
             if c < fewest and c <= items:
                 fewest = c
                 for i in range(c):
                     pool[count + i] = item[chosen[i]]
-                if needs > 1 and is_fewest(value, items, hard, gain, bits, fewest):
+                if needs > 1 and is_fewest(value, items, peak, hard, near, fewest):
                     break
             for d in range(dimensions):
                 if hard[d] > 0.0:
@@ -425,9 +367,7 @@ def shed_each(
                 if hard[d] > 0.0:
                     factor = max(factor, 1.0)
                 weight[d] = factor / max(watermark[d, n], 1e-30)
-            c = cover_some(
-                value, items, peak, hard, soft, weight, gain, bits, heap, rest, chosen, fewest
-            )
+            c = cover(value, items, peak, hard, soft, weight, gain, near, rest, chosen, fewest)
             if c <= fewest:
                 fewest = c
                 for i in range(c):

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.core.problem import Problem
-from evenkeel_kernels.levelling.offload import MANY
 
 Result = TypeVar("Result")
 
 LOOKS, OVERHEAD = 40_000_000, 1_000
 """Nodes, times dimensions, that a slice of best fit looks at; what a replica costs besides."""
 
-PAIRS = 50_000_000
-"""Pairs of replicas of a node that a slice of choosing what it gives away looks at."""
+PAIRS, MANY = 50_000_000, 2_500
+"""Pairs of replicas of a node that a slice of choosing what it gives away looks at; and the most
+that each is paired with, since of many few are looked at again."""
 
 PARTITIONS = 200_000
 """Partitions that a slice looks at where each takes a step or two."""
