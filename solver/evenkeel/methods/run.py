@@ -558,7 +558,8 @@ def _priced(cost: Cost, power: Mapping[str, int]) -> Cost:
 def _powers(load: Loads) -> NDArray[np.int64]:
     """Return the power of two of the greatest load of each dimension, (D,); 0 if it is ordinary."""
     roles = {id(by): by for by in (load.leader, load.voter, load.non_voter)}.values()
-    most = np.max([by.max(axis=0, initial=0.0) for by in roles], axis=0)
+    # column by column, which is much quicker than along the first axis
+    most = np.max([[one.max(initial=0.0) for one in by.T] for by in roles], axis=0)
     power = np.frexp(most)[1].astype(np.int64)
     is_far = (power < SMALLEST) | (power > LARGEST)
     return np.where(is_far & (np.abs(power) <= FARTHEST), power, 0)

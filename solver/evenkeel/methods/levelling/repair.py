@@ -63,9 +63,10 @@ def repair(run: Run) -> None:
 
 def place_what_fits(run: Run) -> bool:
     """Place what still waits, the most endangered first, wherever it fits; whether any did."""
-    if run.stop is not None or not run.forced.any():
+    waiting = run.waiting
+    if run.stop is not None or not waiting.any():
         return False
-    return place(run, most_endangered_first(run, run.waiting), "repair") > 0
+    return place(run, most_endangered_first(run, waiting), "repair") > 0
 
 
 def place(run: Run, order: NDArray[np.int64], stage: str) -> int:

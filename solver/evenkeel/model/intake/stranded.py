@@ -44,9 +44,9 @@ def unchanged(placement: Placement) -> NDArray[np.bool_]:
 
 def marked(placement: Placement, flags: Flag) -> NDArray[np.bool_]:
     """Return which partitions have a replica that carries all of some flags, (P,) bool."""
-    marked = (placement.flags & flags) == flags
-    if not marked.any():
+    if not placement.flags.any():
         return np.zeros(len(placement), np.bool_)
+    marked = (placement.flags & flags) == flags
     return np.asarray(np.bincount(placement.owner[marked], minlength=len(placement)) > 0)
 
 
@@ -131,6 +131,8 @@ def pinned_messages(cluster: "Cluster") -> list[str]:
     ['1 pinned replica stays on a node that is down: n0']
     """
     held, nodes = cluster.placement, cluster.nodes
+    if not held.flags.any():
+        return []
     pinned = ((held.flags & Flag.PINNED) != 0) & (held.node >= 0) & ~unchanged(held)[held.owner]
     down, leaves = (
         pinned & ~np.append(state, True)[held.node] for state in (nodes.serves, nodes.may_hold)
