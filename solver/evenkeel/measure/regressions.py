@@ -66,8 +66,8 @@ def regressions(
 ) -> Regressions:
     """Compare an audited placement with the one that came in, rule by rule and place by place.
 
-    Repeated callers pass a function that returns the audits of `baselines_of` from a cache. A
-    partition with ``enough (P,)`` live replicas is not worse for having had more.
+    ``baselines`` returns audits to compare with, by default those of `baselines_of`. A partition
+    with ``enough (P,)`` live replicas is not worse for having had more.
 
     Examples
     --------
@@ -197,15 +197,19 @@ def _capacity(cluster: Cluster, places: NDArray[np.int64]) -> NDArray[np.float64
 
 
 def baselines_of(cluster: Cluster) -> list[Audit]:
-    """Audit the initial placement, and the same without its dead replicas."""
-    before = cluster.placement
-    found = [audit(cluster, before)]
-    dead = before.node >= 0
-    dead &= ~np.append(cluster.nodes.serves, False)[before.node]
-    if dead.any():
-        alone = before.replaced(np.where(dead, np.int32(-1), before.node), before.leader)
-        found.append(audit(cluster, alone))
-    return found
+    """Audit the initial placement, and the same without its dead replicas, once."""
+
+    def audited() -> list[Audit]:
+        before = cluster.placement
+        found = [audit(cluster, before)]
+        dead = before.node >= 0
+        dead &= ~np.append(cluster.nodes.serves, False)[before.node]
+        if dead.any():
+            alone = before.replaced(np.where(dead, np.int32(-1), before.node), before.leader)
+            found.append(audit(cluster, alone))
+        return found
+
+    return memoize(cluster, "baselines", audited)
 
 
 def spread_excess(cluster: Cluster, audited: Audit) -> NDArray[np.int64]:

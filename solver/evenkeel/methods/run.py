@@ -12,7 +12,6 @@ import operator
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -63,9 +62,8 @@ def guarded(
 
     None is worse for having ``enough (P,)`` live replicas, where it wants more.
     """
-    before = cache(lambda: baselines_of(cluster))
     audited = audit(cluster, placement)
-    found = regressions(cluster, placement, audited, before, enough)
+    found = regressions(cluster, placement, audited, enough=enough)
     if not found:
         return Guarded(placement, audited, 0, "")
     strikes = found.count
@@ -78,12 +76,12 @@ def guarded(
         restored |= again
         placement = _put_back(cluster.placement, placement, again)
         audited = audit(cluster, placement)
-        found = regressions(cluster, placement, audited, before, enough)
+        found = regressions(cluster, placement, audited, enough=enough)
         if not found:
             reason = f"{int(restored.sum()):,} partitions are unchanged; otherwise worse: {notes}."
             return Guarded(placement, audited, strikes, reason)
     reason = f"Placement unchanged; the answer found would be worse: {notes}."
-    return Guarded(cluster.placement, before()[0], strikes, reason)
+    return Guarded(cluster.placement, baselines_of(cluster)[0], strikes, reason)
 
 
 def _put_back(before: Placement, after: Placement, which: NDArray[np.bool_]) -> Placement:

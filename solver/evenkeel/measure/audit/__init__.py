@@ -3,6 +3,7 @@
 Shares no code with the methods or the kernels, so that it can judge them.
 """
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +20,11 @@ from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.heartbeat import beat
+from evenkeel.model.runtime.memoize import memoize
+
+KEPT, MOST_KEPT = 8, 10_000
+"""Audits that a cluster keeps, and the replicas up to which it does: on small ones, many steps
+audit the same placement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +141,30 @@ def audit(cluster: Cluster, placement: Placement, before: Placement | None = Non
     >>> found.hard, found.counts["capacity"], found.table()[0].node
     (1, 1, 'n0')
     """
+    if before is not None or len(placement.node) > MOST_KEPT:
+        return _audited(cluster, placement, before)
+    kept = memoize(cluster, "audits", lambda: deque(maxlen=KEPT))
+    for one, found in kept:
+        if one is placement or _is_equal(one, placement):
+            return found
+    made = _audited(cluster, placement, before)
+    kept.appendleft((placement, made))
+    return made
+
+
+def _is_equal(one: Placement, other: Placement) -> bool:
+    """Return whether two placements that share slots, roles and flags are the same."""
+    return (
+        one.first is other.first
+        and one.role is other.role
+        and one.flags is other.flags
+        and np.array_equal(one.node, other.node)
+        and np.array_equal(one.leader, other.leader)
+    )
+
+
+def _audited(cluster: Cluster, placement: Placement, before: Placement | None) -> Audit:
+    """Count what a placement breaks, anew."""
     start = cluster.placement if before is None else before
     placed = PlacementCounts.of(cluster, placement)
     found = misplaced_replicas(placed, start)

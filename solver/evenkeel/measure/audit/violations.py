@@ -227,17 +227,17 @@ def violations(
         return []
 
     def column(index: ArrayLike) -> NDArray[np.int32]:
-        return _of_length(np.asarray(index, np.int32), len(amounts))
+        return _of_length(index, np.int32, len(amounts))
 
     return [
         Violations(
             kind, read_only(amounts), column(partition), column(group), column(node),
             column(tier), column(domain), column(dimension),
-            _of_length(np.asarray(asked, np.float64), len(amounts)), expression,
+            _of_length(asked, np.float64, len(amounts)), expression,
         )
     ]  # fmt: skip
 
 
-def _of_length(value: NDArray[Number], length: int) -> NDArray[Number]:
-    """Give a single value to every row, without a copy for each, or take an array as it is."""
-    return read_only(np.broadcast_to(value, length) if value.ndim == 0 else value)
+def _of_length(value: ArrayLike, kind: type[Number], length: int) -> NDArray[Number]:
+    """Give a single value to every row, or take an array as it is."""
+    return read_only(np.asarray(value, kind) if np.ndim(value) else np.full(length, value, kind))

@@ -8,7 +8,6 @@ while no kind of rule is broken more often and nothing is worse than initially.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +17,7 @@ from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.violations import KINDS
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import ROUNDING, levelness
-from evenkeel.measure.regressions import baselines_of, regressions
+from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
@@ -119,7 +118,6 @@ class _Steps:
         cluster = request.cluster
         self.request, self.cluster, self.left = request, cluster, MOST
         self._go_to(_Standing.of(cluster, cluster.placement.replaced(outcome.node, outcome.leader)))
-        self._baselines = cache(lambda: baselines_of(cluster))
         topology = cluster.topology
         self._spreads = [  # no node is the last one, and stands in no domain
             (binding, np.append(topology.domain_with_nodes[topology.tier_index(binding.tier)], -1))
@@ -180,7 +178,7 @@ class _Steps:
             count > counts[kind] for kind, count in then.audited.counts.items() if KINDS[kind].hard
         ):
             return None
-        worse = regressions(self.cluster, then.placement, then.audited, self._baselines)
+        worse = regressions(self.cluster, then.placement, then.audited)
         return None if worse else then
 
     def _crowds(self, p: int, node: NDArray[np.int32]) -> bool:
