@@ -58,12 +58,12 @@ def spare_leaders(
     each; with ``anywhere`` O(N D).
     """
     nodes, spared = state.load.shape[1], 0
+    changed = led_elsewhere(problem, state)
+    if len(changed) == 0:
+        return spared
+    size, share = sizes_of(problem), shares_of_room(problem)
     for _ in range(SWEEPS):
         before = spared
-        changed = led_elsewhere(problem, state)
-        if len(changed) == 0:
-            break
-        size, share = sizes_of(problem), shares_of_room(problem)
         first, member = by_node(state.node, nodes)
         frees = np.full(len(member), -1.0, np.float32)
         each = (nodes if anywhere else 1) * (1 + len(member) // nodes)
@@ -75,6 +75,7 @@ def spare_leaders(
             yield end - begin
         if (spared - before) * WORTHWHILE <= len(changed):
             break
+        changed = led_elsewhere(problem, state)
     return spared
 
 
