@@ -85,7 +85,7 @@ def last_one(
 ) -> int:
     """Return the item that covers all that is left, and adds most without being larger; else -1.
 
-    Takes what `cover` takes: ``value``, ``peak``, ``hard``, ``soft``, ``weight``, ``gain``, ``rest``.
+    Takes ``value``, ``peak``, ``hard``, ``soft``, ``weight``, ``gain`` and ``rest`` of `cover`.
     """
     tight, part = 0, -FAR
     for d in range(rest.shape[0]):
@@ -207,7 +207,7 @@ def is_fewest(
     Fewer do not if, in some dimension of ``hard (D,)``, not even the largest would. ``peak (D,)``
     is the largest value of each; ``near`` is scratch.
 
-    Complexity: O(items) a few times in each dimension, and O(1) for each near item and of ``count``.
+    Complexity: O(items) a few times in each dimension; O(1) for each near item and of ``count``.
     """
     for d in range(hard.shape[0]):
         if hard[d] <= 0.0:

@@ -143,24 +143,18 @@ def audit(cluster: Cluster, placement: Placement, before: Placement | None = Non
     """
     if before is not None or len(placement.node) > MOST_KEPT:
         return _audited(cluster, placement, before)
-    kept = memoize(cluster, "audits", lambda: deque(maxlen=KEPT))
-    for one, found in kept:
-        if one is placement or _is_equal(one, placement):
-            return found
-    made = _audited(cluster, placement, before)
-    kept.appendleft((placement, made))
-    return made
-
-
-def _is_equal(one: Placement, other: Placement) -> bool:
-    """Return whether two placements that share slots, roles and flags are the same."""
-    return (
-        one.first is other.first
-        and one.role is other.role
-        and one.flags is other.flags
-        and np.array_equal(one.node, other.node)
-        and np.array_equal(one.leader, other.leader)
+    kept: deque[tuple[bytes, Placement, Audit]] = memoize(
+        cluster, "audits", lambda: deque(maxlen=KEPT)
     )
+    # a search may change the arrays later on, so what they hold is compared, and not they
+    held = placement.node.tobytes() + placement.leader.tobytes()
+    for was, one, found in kept:
+        alike = one.first is placement.first and one.role is placement.role
+        if was == held and alike and one.flags is placement.flags:
+            return found
+    found = _audited(cluster, placement, before)
+    kept.appendleft((held, placement, found))
+    return found
 
 
 def _audited(cluster: Cluster, placement: Placement, before: Placement | None) -> Audit:
