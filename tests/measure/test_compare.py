@@ -73,7 +73,7 @@ def test_a_move_is_a_node_that_joins_and_a_leadership_change_is_none(case):
         left = [n for _, n, _ in old if n not in is_now]
         into += came
         out += left
-        removed += max(0, len(left) - len(came))
+        removed += max(0, len(old) - len(new))
         leaders = [
             next((n for slot, n, _ in row if slot == placement.leader[p]), -1)
             for row, placement in ((old, cluster.placement), (new, after))

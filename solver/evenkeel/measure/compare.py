@@ -98,13 +98,12 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     left = joined(after, before)
     beat()
     arrivals, departures = np.flatnonzero(came), np.flatnonzero(left)
-    removed, partitions = 0, len(cluster.partitions)
-    if len(departures):
-        # replicas that share a node are one departure, and still several
-        had, has = (
-            np.bincount(one.owner[one.node >= 0], minlength=partitions) for one in (before, after)
-        )
-        removed = int(np.maximum(had - has, 0).sum())
+    # replicas that share a node are one departure, and still several
+    had, has = (
+        np.bincount(one.owner[one.node >= 0], minlength=len(cluster.partitions))
+        for one in (before, after)
+    )
+    removed = int(np.maximum(had - has, 0).sum())
     beat()
     moved = _moved_load(cluster, after, arrivals)
     total = wanted_load(cluster)
