@@ -307,6 +307,10 @@ def test_a_broker_dies_while_it_is_copied_to(kafka, operator):
     assert not apart(where(operator.seen()), planned(folder))
     # others led for it where the plan changes nothing: Kafka gives that back by an election
     kafka.tool("leader-election", "--election-type", "PREFERRED", "--all-topic-partitions")
+    # leads that are given back may be above the goal for leaders again, which moves nothing
+    folder = operator.plan(*LEVEL)
+    assert len(started(folder)) and not moves_between(started(folder), planned(folder))
+    operator.run(folder)
     operator.is_settled()
 
 
