@@ -158,3 +158,16 @@ def test_what_never_fits_names_why_and_at_which_loads(tmp_path, capsys):
     assert "disk zone none none cpu" in told
     assert "at 0.5000 times the loads, after the loss of zone a, cpu is full: all its room" in told
     assert "at any loads of disk, after the loss of zone a, cpu has room for 128 of the 256" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--shrink", "--unit", "cpu=1,disk=1"],
+        ["--unit", "cpu=1,disk=1", "--survive", "node"],
+        ["--shrink", "--without-recovery"],
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(file, words, capsys):
+    assert main(["size", file, *words]) == 2
+    assert "--" in capsys.readouterr().err

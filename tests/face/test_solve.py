@@ -9,7 +9,7 @@ from hypothesis import given
 
 import evenkeel as ek
 from evenkeel.methods.shared import stopping
-from evenkeel.model.placement import Placement
+from evenkeel.model.placement import Flag, Placement
 from tests.support.clusters import clusters
 from tests.support.instances import generate
 
@@ -197,6 +197,18 @@ def test_more_replicas_than_wanted_are_dropped():
     assert live_replicas(cluster, result.placement).tolist() == [3]
     assert result.placement.node[0] == 0
     assert result.comparison.removed == 1
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2, 3])
+def test_of_surplus_replicas_one_that_is_behind_is_dropped(behind):
+    flags = np.full(4, int(Flag.CAUGHT_UP))
+    flags[behind] = 0
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0, 1, 2, 3], [0, 1, -1, -1]],
+        flags=[flags, flags], replicas=[3, 2], leader=(behind == 0) * 1,
+    )  # fmt: skip
+    placed = ek.solve(cluster, goals=ek.Goals(level=None)).placement.nodes.tolist()
+    assert placed[0] == [-1 if n == behind else n for n in range(4)]
 
 
 def test_leaders_leave_a_node_that_may_not_lead_without_a_move():

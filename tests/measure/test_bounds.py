@@ -362,6 +362,15 @@ def test_a_placement_at_its_bound_is_found_to_need_nothing():
     assert (node_loads(cluster, cluster.placement) <= found.target).all()
 
 
+def test_a_node_counts_for_one_replica_of_each_partition():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[300, 100], [300, 300], [100, 300]], load=[[3.0, 1.0]] * 4,
+        placement=[[2, 0], [2, 1], [0, 2], [0, 1]],
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=ek.Goals(level=0.05))
+    assert result.status in ("optimal", "feasible")
+
+
 def test_dimensions_that_no_replica_loads_together_are_bound_one_by_one():
     cluster = Cluster.from_arrays(
         capacity=np.full((3, 2), 100.0),

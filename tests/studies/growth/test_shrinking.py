@@ -137,3 +137,24 @@ def test_what_keeps_a_node_is_kept_and_named(cluster, words, leaving, stays):
     found = ek.size(cluster, shrink=True, **words)
     assert sorted(one.node for one in found.leaving) == leaving
     assert [name for name, _ in found.must_stay] == stays
+
+
+@pytest.mark.parametrize("kept", ["pin", "cordon"])
+@pytest.mark.parametrize("survive", [(), ("node",)])
+def test_where_every_node_stays_none_may_go(kept, survive):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[10.0]] * 3, load=[[1.0]] * 3, placement=[[0], [1], [2]]
+    )
+    cluster = cluster.pin([0, 1, 2]) if kept == "pin" else cluster.cordon(0, 1, 2)
+    found = ek.size(cluster, shrink=True, survive=survive, recover=False)
+    assert found.status in ("optimal", "infeasible")
+    assert len(found.must_stay) == 3 or found.status == "infeasible"
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-8, 1e-308])
+def test_units_too_small_to_be_counted_are_refused(size):
+    cluster = ek.Cluster.from_arrays(
+        dimensions=["cpu"], capacity=[[10.0]] * 4, load=[[1.0]] * 6, placement=[[0, 1]] * 6
+    )
+    with pytest.raises(ek.InvalidInput, match="unit: is too small"):
+        ek.free_units(cluster, {"cpu": size})

@@ -541,7 +541,9 @@ class TestNodesBeingLeft:
         )
         assert [one["move"]["shard"] for one in first] == [1]
         assert [(one["move"]["shard"], one["move"]["to_node"]) for one in later] == [(0, "a")]
-        assert "wait_for_no_relocating_shards" in (tmp_path / "plan.sh").read_text()
+        script = (tmp_path / "plan.sh").read_text()
+        assert "wait_for_no_relocating_shards" in script
+        assert 'cd -- "$(dirname -- "$0")"' in script  # its files lie beside it
 
     def test_the_only_move_waits_as_well(self, tmp_path):
         cluster, result = self.answered()

@@ -113,6 +113,8 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
 
 def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
     """Return the cluster with other numbers of replicas wanted of the partitions of some groups."""
+    import numpy as np
+
     from evenkeel.model.reading.selection import read_groups
 
     faults = FaultList()
@@ -124,7 +126,16 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
             continue
         replicas[read_groups(faults, "group", cluster.partitions, group, one)] = int(number)
     faults.raise_if_any()
-    return cluster.replace(replicas=replicas)
+    least = cluster.partitions.min_active
+    if some := np.flatnonzero(
+        (least > replicas) & (replicas != cluster.partitions.replicas)
+    ).tolist():
+        names = some_of(some, lambda p: str(cluster.partitions.names[p]), 5)
+        complain(
+            f"note: {counted(len(some), 'partition')} ({names}) need more live replicas than "
+            "--replicas gives them (min.insync.replicas of Kafka): they need as many as it gives"
+        )
+    return cluster.replace(replicas=replicas, min_active=np.minimum(least, replicas))
 
 
 def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":

@@ -236,8 +236,18 @@ def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -
     for name in ("price", "moves", "bytes"):
         given = getattr(arguments, name)
         packs = arguments.shrink or (arguments.unit is not None and name != "price")
-        if given not in (None, []) and not packs:
+        if given not in (None, []) and not packs and name not in arguments.assumed:
             faults.add(f"--{name}", given, "needs --shrink" + " or --unit" * (name != "price"))
+    if arguments.unit is not None:
+        for name, given in (("shrink", arguments.shrink), ("survive", arguments.survive)):
+            if given and name not in arguments.assumed:
+                faults.add(f"--{name}", given, "is not for --unit, which counts what fits today")
+    if (
+        arguments.without_recovery
+        and not arguments.survive
+        and "without_recovery" not in arguments.assumed
+    ):
+        faults.add("--without-recovery", True, "needs --survive")
     faults.raise_if_any()
     check_outputs([*arguments.files, *forecast], [arguments.output], force=False)
 

@@ -406,6 +406,7 @@ def _raised_together(
     whole = np.where(free, np.inf, np.floor(most / units * NEARLY + WHOLE))
     room = np.floor(nodes.capacity[:, alike] / units * NEARLY + WHOLE).min(1)
     room = np.where(nodes.max_replicas >= 0, np.minimum(room, nodes.max_replicas), room)
+    room = np.minimum(room, np.count_nonzero(cluster.partitions.replicas))  # one of each partition
     keeps = nodes.may_hold & ~nodes.may_receive
     if keeps.any():
         stays = staying(placed, partition_scope(cluster))

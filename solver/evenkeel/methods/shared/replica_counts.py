@@ -120,8 +120,9 @@ def surplus_replicas(
 ) -> NDArray[np.int64]:
     """Choose one of the ``candidates`` to drop of each partition.
 
-    A replica out of service before others, of a role that has too many, one whose going leaves the
-    fewest ``breaches (K,)``, from the fullest node, a leader last, then the highest slot.
+    A replica out of service before others, one behind those that have caught up or are healthy, of
+    a role that has too many, one whose going leaves the fewest ``breaches (K,)``, from the fullest
+    node, a leader last, then the highest slot.
     """
     placement = cluster.placement
     owner = placement.owner[candidates]
@@ -130,9 +131,13 @@ def surplus_replicas(
     leads = placement.leader_replica[owner] == candidates
     at = node[candidates]
     lives = cluster.nodes.alive[at]
+    current = (placement.flags[candidates] & (Flag.HEALTHY | Flag.CAUGHT_UP)) != 0
     order = np.lexsort(
-        (-candidates, -utilization[at], leads, breaches[candidates], ~role_over, lives, owner)
-    )
+        (
+            -candidates, -utilization[at], leads, breaches[candidates], ~role_over, current, lives,
+            owner,
+        )
+    )  # fmt: skip
     return np.sort(candidates[order[_rank_in_run(owner[order]) == 0]])
 
 

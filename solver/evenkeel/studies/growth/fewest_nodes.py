@@ -150,8 +150,8 @@ def cheapest(
         return Cheapest(None, at_least)
     model.add(cost <= round(solver.objective_value))
     if left is None:
-        assert even is not None
-        assert standing is not None
+        if even is None or standing is None:  # no node may go, or none weighs anything
+            return Cheapest(count, at_least)
         left = model.new_int_var(0, int(most.sum() + standing.max(initial=0)), "")
         for domain, there in enumerate(standing.tolist()):
             here = sum(var for var, at in zip(x, even, strict=True) if at == domain)

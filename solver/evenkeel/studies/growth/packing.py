@@ -133,6 +133,10 @@ def free_units(
     budget = Limits() if limits is None else limits
     broken = audit(filled, filled.placement).hard
     held = _whole(_free(filled), row)
+    room = np.where(cluster.nodes.may_receive[:, None], filled.nodes.capacity, 0.0)
+    if (most := float(_fitting(room, row).sum())) > MOST:
+        faults.add("unit", unit, f"is too small: {most:.4g} fit, and {MOST:,} are counted at most")
+    faults.raise_if_any()
     now, bound = int(held.sum()), _bound(filled, row, held, budget.moves)
     order = _easiest(filled, row, held, bound - now)
     best = Units(now, now, bound, 0, cluster, None)
@@ -224,9 +228,15 @@ def _free(cluster: Cluster) -> NDArray[np.float64]:
 
 def _whole(free: NDArray[np.float64], row: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return how many units fit into what is free, for each row."""
+    return np.minimum(_fitting(free, row), MOST).astype(np.int64)
+
+
+def _fitting(free: NDArray[np.float64], row: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how many units fit into what is free, for each row, however many that are."""
     asked = row > 0.0
-    fits: NDArray[np.float64] = np.floor(free[:, asked] / row[asked] * (1.0 + NEARLY)).min(1)
-    return np.minimum(fits, MOST).astype(np.int64)
+    with np.errstate(over="ignore"):
+        fits: NDArray[np.float64] = np.floor(free[:, asked] / row[asked] * (1.0 + NEARLY)).min(1)
+    return fits
 
 
 def _bound(

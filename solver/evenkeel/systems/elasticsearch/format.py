@@ -37,6 +37,7 @@ SCRIPT = """#!/bin/sh
 #   curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
 #     -d '{"persistent":{"cluster.routing.rebalance.enable":null}}'
 set -eu
+cd -- "$(dirname -- "$0")"
 : "${ES:=http://localhost:9200}"
 reroute() {
   curl -fsSn -X POST "$ES/_cluster/reroute?$1" -H 'Content-Type: application/json' \\

@@ -179,7 +179,7 @@ def encode(
         if resources == "all" or moved[rows].any() or (own.model.leads and passed[rows].any()):
             for p, leader in zip(rows, held.leader[rows].tolist(), strict=True):
                 own.hold(names[p], lists[p], instances[leader])
-            after[name] = own.record
+            after[name] = own.accepted
     chosen = [name for name in before if resources == "all" or after[name] != before[name]]
     undo = path.with_suffix(f".undo{path.suffix}")
     return {
@@ -258,6 +258,21 @@ class Writer:
     def as_before(self) -> bool:
         """Whether all partitions are held as they were."""
         return not self._changed
+
+    @property
+    def accepted(self) -> Raw:
+        """The record, as Helix accepts it while lists differ in length.
+
+        Its tool refuses a record in SEMI_AUTO of which a list has another length than
+        ``REPLICAS``, except for ``ANY_LIVEINSTANCE``; its controller goes by the lists alone.
+        """
+        simple, widths = self.record["simpleFields"], {*self.widths.values()}
+        wanted = simple.get("REPLICAS", "")
+        if self._custom or not wanted.isdecimal() or widths == {int(wanted)}:
+            return self.record
+        named = f"{widths.pop()}" if len(widths) == 1 else "ANY_LIVEINSTANCE"
+        changed: Raw = {**self.record, "simpleFields": {**simple, "REPLICAS": named}}
+        return changed
 
     def hold(self, partition: str, nodes: list[str], leader: str) -> None:
         """Have a partition be held like this, by instances in the order to be listed."""

@@ -115,7 +115,8 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
         commands, files = [], {}
         for i, name in enumerate(changed, start=1):
             file = f"{stem(number, len(waves))}{i}.record.json"
-            files[file] = _line(faults, name, _wide(writers[name]))
+            own = writers[name]
+            files[file] = _line(faults, name, own.before if own.as_before else own.accepted)
             run: list[str | list[str]] = ["helix-admin.sh", "--zkSvr", "${ZOOKEEPER}"]
             run += ["--addIdealState", "${CLUSTER}", literal(name), "${FILE}"]
             commands.append(Command(run, file=file))
@@ -154,23 +155,6 @@ def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
     if name not in payload.get("states", {}):
         message = "external view missing: the end of a wave cannot be detected"
         faults.add("resource", name, message)
-
-
-def _wide(writer: Writer) -> Mapping[str, Any]:
-    """Return an ideal state that Helix takes while lists differ in length; or the one of before.
-
-    Its tool refuses a record in SEMI_AUTO of which a list has another length than ``REPLICAS``,
-    except for ``ANY_LIVEINSTANCE``; its controller goes by the lists alone.
-    """
-    record = writer.record
-    if writer.as_before:
-        return writer.before
-    simple, widths = record["simpleFields"], {*writer.widths.values()}
-    wanted = simple.get("REPLICAS", "")
-    if wanted.isdecimal() and widths != {int(wanted)}:
-        named = f"{widths.pop()}" if len(widths) == 1 else "ANY_LIVEINSTANCE"
-        return record | {"simpleFields": simple | {"REPLICAS": named}}
-    return record
 
 
 def _line(faults: FaultList, name: str, record: Mapping[str, Any]) -> bytes:
