@@ -91,7 +91,9 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
         {*one} - {-1} != {*other} - {-1} for one, other in zip(end.rows, asked.rows, strict=True)
     ):
         yield Finding("undone plan", f"{protocol}: {asked.rows} asked, ends at {end.rows}")
-    accepted = {_whose(one) for each in (end, asked) for one in worse(world, each)}
+    # what serves at the end may break what it keeps with replicas that stay on dead nodes
+    bare = _without_ghosts(world, end, [*range(len(world.wanted))])
+    accepted = {_whose(one) for each in (end, asked, bare) for one in worse(world, each)}
     for done in range(1, len(plan.waves)):
         placement = plan.after(done)
         if (placement.flags & ek.Flag.INCOMING).any():

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -89,14 +88,12 @@ class OpenSearch:
 
     def ask(self, path: str, body: object = None, method: str = "") -> str:
         """Send a request; its answer."""
-        data = body if isinstance(body, bytes) else json.dumps(body).encode() if body else None
-        asked = urllib.request.Request(
-            f"{self.address}/{path}", data=data, method=method or ("PUT" if data else "GET"),
-            headers={"Content-Type": "application/x-ndjson" if isinstance(body, bytes)
-                     else "application/json"},
-        )  # fmt: skip
-        with urllib.request.urlopen(asked, timeout=60) as answer:
-            return answer.read().decode()
+        data = body if isinstance(body, bytes) else json.dumps(body).encode() if body else b""
+        kind = "x-ndjson" if isinstance(body, bytes) else "json"
+        words = ["-X", method or ("PUT" if data else "GET"), "--data-binary", "@-"] if data else []
+        words = words or ["-X", method or "GET"]
+        command = ["curl", "-fsS", "-m", "60", "-H", f"Content-Type: application/{kind}", *words]
+        return call([*command, f"{self.address}/{path}"], given=data.decode())
 
     def configure(self, **settings: object) -> None:
         """Set what the cluster keeps; dots are written as two underscores."""

@@ -149,7 +149,7 @@ class TestOthers:
                 if one["kind"] == "Replica" and one["spec"]["volumeName"] == name:
                     one["spec"] |= {"failedAt": "", "healthyAt": "", "lastHealthyAt": ""}
                 if one["kind"] == "Volume" and one["metadata"]["name"] == name:
-                    one["status"]["robustness"] = "unknown"
+                    one["status"] |= {"robustness": "unknown", "actualSize": 0, "currentNodeID": ""}
 
         assert stranded_names(ek.read(changed(LONGHORN, new))) == []
 

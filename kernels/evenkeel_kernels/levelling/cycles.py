@@ -33,7 +33,7 @@ RELIEF, SAVING, CYCLE = 0, 1, 2
 
 @inline_only
 def holds(state: State, targets: Targets, n: int, size: NDArray[np.float64], more: float) -> bool:
-    """Whether node ``n`` is within its targets of load with so many replicas more."""
+    """Whether node ``n`` is within its targets of load with so many replicas of ``size (D,)``."""
     for d in range(state.load.shape[0]):
         if (state.load[d, n] + more * size[d]) * targets.scale[d, n] > 1.0:
             return False
@@ -52,7 +52,8 @@ def fill_arcs(
 ) -> None:
     """Fill the arcs of node ``a``, rows of ``cost`` and ``via (N, N)``: the cheapest replica each.
 
-    A move counts for more than all leaders that move along a path. O(N) for each replica on it.
+    Its replicas are a list: ``head (N,)`` has the first of a node, ``after (K,)`` the next one. A
+    move counts for more than all leaders that move along a path. O(N) for each replica on it.
     """
     partitions, nodes = problem.partitions, cost.shape[0]
     for n in range(nodes):
@@ -88,6 +89,7 @@ def find(
 ) -> tuple[int, int]:
     """Return the end of a path, or of a cycle, and its sort: RELIEF, SAVING or CYCLE; -1 for none.
 
+    ``cost (N, N)`` is of arcs; nodes hold replicas of ``size (D,)``, ``max_replicas (N,)`` at most.
     ``parent (N,)`` leads back from there; ``distance (N,)`` is scratch. Bellman and Ford, O(N^3).
     """
     nodes, relief = cost.shape[0], False
@@ -132,7 +134,8 @@ def follow(
 ) -> bool:
     """Send a replica along each arc of ``path``, the last one first; whether all are admitted.
 
-    On a cycle the last one leaves first and arrives last. An arc that is not admitted is struck.
+    ``via (N, N)`` has the replica of each arc. On a cycle the last one leaves first and arrives
+    last. An arc that is not admitted is struck from ``cost (N, N)``.
     """
     last = length - 1
     if closed:

@@ -21,7 +21,7 @@ WAITS = 1 << 30
 
 @inline_only
 def waits(problem: Problem, state: State, forced: NDArray[np.bool_], k: int) -> bool:
-    """Whether replica ``k`` must get another node and has none yet."""
+    """Whether replica ``k`` must get another node, as ``forced (K,)`` says, and has none yet."""
     return forced[k] and (state.node[k] < 0 or state.node[k] == problem.partitions.home[k])
 
 
@@ -49,11 +49,12 @@ def send_down(
     to: int,
     journal: NDArray[np.int64],
 ) -> bool:
-    """Send one of ``member`` from a domain with at least ``least`` replicas of the group.
+    """Send one of ``member (M,)`` from a domain with at least ``least`` replicas of the group.
 
     It goes to the node used least of those that admit it, in a domain with at most ``most``, and
     ``apart`` fewer than there are where it is, or in that whose count is at ``to`` if this is not
-    -1. What came from elsewhere goes first, then what follows, then what leads. ``journal (2,)``
+    -1. What waits, as ``forced (K,)`` says, and what came from elsewhere goes first, then what
+    follows, then what leads. ``journal (2,)``
     becomes the replica and the node that it left.
     """
     rules, first, count = problem.rules, problem.partitions.first, state.group_count
@@ -106,7 +107,8 @@ def step_down(
 ) -> int:
     """Bring two counts of group limit ``i`` nearer; returns the moves that it took, 0 to 2.
 
-    ``journal (2, 2)`` becomes the replicas and the nodes that they left.
+    Of ``member (M,)`` those that are ``forced (K,)`` to go come first. ``journal (2, 2)`` becomes
+    the replicas and the nodes that they left.
     """
     no = index(-1)
     for least, greatest in ((most, fewest), (most, most), (index(0), fewest)):

@@ -179,8 +179,7 @@ def search(run: Run) -> None:
     """Repair, repair, place and level, as far as clock, work and caller allow."""
     run.broken = rules_broken(run, run.request.start)
     # what waits goes before rules, which would else take all of a budget, the time or the work
-    skewed = any(one.kind.endswith("skew") for one in run.broken)
-    if run.problem.budgets.binds or (run.broken and (run.has_limit or skewed)):
+    if run.problem.budgets.binds or (run.broken and run.has_limit):
         with run.timed("repair"):
             repair(run)
     if run.broken:
