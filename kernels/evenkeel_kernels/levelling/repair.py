@@ -152,11 +152,11 @@ def group_breaches(problem: Problem, state: State, k: int, n: int) -> int:
 
 
 @inline_only
-def skewed_by(problem: Problem, state: State, k: int, n: int) -> int:
-    """Count by how much the skews of the group of ``k`` are too great with it on ``n``."""
+def breaches_and_skew(problem: Problem, state: State, k: int, n: int) -> int:
+    """Count `group_breaches`, and by how much the skews of the group are too great."""
     rules, domain = problem.rules, problem.domains.domain
     g, here = problem.partitions.group[problem.partitions.owner[k]], index(state.node[k])
-    count = 0
+    count = group_breaches(problem, state, k, n)
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
         if rules.group_limit[i, 4] >= 0:
             level = index(rules.group_limit[i, 0])
@@ -177,8 +177,7 @@ def breaches_without(
         k = index(replicas[i])
         p = index(problem.partitions.owner[k])
         count[k] = breaches(problem, state, p, k, index(-1))
-        here = index(state.node[k])
-        count[k] -= group_breaches(problem, state, k, here) + skewed_by(problem, state, k, here)
+        count[k] -= breaches_and_skew(problem, state, k, index(state.node[k]))
 
 
 @no_alloc
@@ -196,9 +195,9 @@ def leave_out_ghosts(
         before = breaches(problem, state, p, index(-1), index(-1))
         if breaches(problem, state, p, k, home) > before:
             out[k] = True
-        elif group_breaches(problem, state, k, home) + skewed_by(
-            problem, state, k, home
-        ) > group_breaches(problem, state, k, index(-1)) + skewed_by(problem, state, k, index(-1)):
+        elif breaches_and_skew(problem, state, k, home) > breaches_and_skew(
+            problem, state, k, index(-1)
+        ):
             out[k] = True
         else:
             move(problem, state, k, home)
