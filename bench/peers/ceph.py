@@ -2,15 +2,13 @@
 
 import os
 import re
-import resource
 import shutil
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from bench.peers.contest import called, least
 from bench.peers.table import Row
 from bench.support.ceph_maps import as_text, regular
 from evenkeel.systems.ceph.crush.crush_map import CrushMap
@@ -45,24 +43,11 @@ def found() -> bool:
     return all(map(tool, ("crushtool", "osdmaptool")))
 
 
-def called(*words: str) -> tuple[str, float, float]:
-    """Run a tool: what it printed, its CPU seconds in user mode, and its wall seconds."""
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
-    done = subprocess.run([tool(words[0]), *words[1:]], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{words[0]} failed:\n{done.stderr[-2000:]}")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    return done.stdout + done.stderr, used, time.perf_counter() - started
-
-
-def least(function: Callable[[], object]) -> tuple[float, float]:
-    """CPU and wall seconds, least of three after one that warms up."""
-    turns = []
-    for _ in range(4):
-        started = time.thread_time(), time.perf_counter()
-        function()
-        turns.append((time.thread_time() - started[0], time.perf_counter() - started[1]))
-    return min(turns[1:])
+def _tool(name: str, *words: str) -> tuple[str, float, float]:
+    """Run one of the two tools: what it printed, and its CPU and wall seconds."""
+    path = tool(name)
+    assert path is not None
+    return called([path, *words])
 
 
 def run(folder: Path) -> Iterator[Row]:
@@ -77,15 +62,15 @@ def compiled(crush: CrushMap, folder: Path) -> str:
     """Write a map and have it compiled; the file's name."""
     text, binary = folder / "crush.txt", folder / "crush.bin"
     text.write_text(as_text(crush))
-    called("crushtool", "-c", str(text), "-o", str(binary))
+    _tool("crushtool", "-c", str(text), "-o", str(binary))
     return str(binary)
 
 
 def mappings(title: str, binary: str, crush: CrushMap) -> Iterator[Row]:
     """Map the same numbers; the answers must be the same. What it costs to start is left out."""
     words = ["crushtool", "-i", binary, "--test", "--rule", "0", "--num-rep", "3", "--min-x", "0"]
-    *_, start, began = called(*words, "--max-x", "0", "--show-mappings")
-    output, cpu, wall = called(*words, "--max-x", str(MAPPINGS - 1), "--show-mappings")
+    *_, start, began = _tool(*words, "--max-x", "0", "--show-mappings")
+    output, cpu, wall = _tool(*words, "--max-x", str(MAPPINGS - 1), "--show-mappings")
     rows = re.findall(r"x (\d+) \[([\d,]*)\]", output)
     theirs = np.full((MAPPINGS, 3), -1)
     for x, devices in rows:
@@ -107,12 +92,10 @@ def pairs(title: str, crush: CrushMap, bits: int, folder: Path) -> Iterator[Row]
     osdmap, answer = str(folder / "osdmap.bin"), folder / "upmap.txt"
     Path(osdmap).unlink(missing_ok=True)
     sizes = ["--pg-bits", str(bits), "--pgp-bits", str(bits)]
-    called(
-        "osdmaptool", "--createsimple", str(crush.devices), *sizes, "--with-default-pool", osdmap
-    )
-    called("osdmaptool", osdmap, "--import-crush", compiled(crush, folder))
+    _tool("osdmaptool", "--createsimple", str(crush.devices), *sizes, "--with-default-pool", osdmap)
+    _tool("osdmaptool", osdmap, "--import-crush", compiled(crush, folder))
     limits = ["--upmap-deviation", "1", "--upmap-max", "100000"]
-    _, cpu, wall = called("osdmaptool", osdmap, "--mark-up-in", "--upmap", str(answer), *limits)
+    _, cpu, wall = _tool("osdmaptool", osdmap, "--mark-up-in", "--upmap", str(answer), *limits)
     pool = Pool(1, crush.devices << bits, 3, 0)
     items = {}
     for line in answer.read_text().splitlines():

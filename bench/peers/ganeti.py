@@ -1,21 +1,15 @@
 """Ganeti's hbal beside ``balance``: instances with a primary and a secondary node each."""
 
-import resource
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import evenkeel as ek
-from bench.peers.ceph import least
+from bench.peers.contest import beside, called
 from bench.peers.table import Row
-from evenkeel.measure.audit import audit
-from evenkeel.measure.levelness import levelness
 
 ABSENT = "Ganeti: hbal is not here. It comes with Debian's package `ganeti-htools`."
 SIZES = {"Ganeti, 150 instances on 12 nodes + 4": (150, 12, 4),
@@ -38,12 +32,8 @@ def run(folder: Path) -> Iterator[Row]:
         placed = np.array([random.permutation(old)[:2] for _ in range(instances)])
         start, end = folder / "cluster", folder / "end"
         start.write_text(_text(memory, disk, placed, old + new))
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        began = time.perf_counter()
         words = ["hbal", "-t", start, "-S", end, "-l", "100000", "-q"]
-        subprocess.run(words, check=True, capture_output=True)
-        wall = time.perf_counter() - began
-        cpu = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        _, *seconds = called(words)
         theirs = _placed(Path(f"{end}.balanced").read_text(), placed)
         cluster = ek.Cluster.from_arrays(
             dimensions=("memory", "disk"), bytes="disk",
@@ -55,19 +45,7 @@ def run(folder: Path) -> Iterator[Row]:
         target = cluster.placement.replaced(
             theirs.ravel().astype(np.int32), 0 * cluster.placement.leader
         )
-        levels = levelness(cluster, target).ratio - 1.0
-        goals = ek.Goals(level=dict(zip(cluster.dimensions, levels.tolist(), strict=True)))
-        used, took = least(partial(ek.solve, cluster, goals=goals))
-        result = ek.solve(cluster, goals=goals)
-        yield Row(
-            input=title, who="hbal", cpu=cpu, wall=wall, broken=audit(cluster, target).hard,
-            moves=_joined(placed, theirs), max_over_mean=float(levels.max() + 1.0),
-        )  # fmt: skip
-        yield Row(
-            input=title, who="balance, to the same level", cpu=used, wall=took,
-            broken=result.audit.hard, moves=len(result.moves), bound=result.bounds.moves_level,
-            max_over_mean=float(result.levelness.ratio.max()),
-        )  # fmt: skip
+        yield from beside(title, "hbal", (seconds[0], seconds[1]), cluster, target)
 
 
 def _text(
@@ -96,8 +74,3 @@ def _placed(text: str, before: NDArray[np.int64]) -> NDArray[np.int64]:
         cells = line.split("|")
         found[int(cells[0][1:])] = int(cells[6][1:]), int(cells[7][1:])
     return found
-
-
-def _joined(before: NDArray[np.int64], after: NDArray[np.int64]) -> int:
-    """Return how many nodes take an instance that they did not hold."""
-    return sum(len({*b} - {*a}) for a, b in zip(before.tolist(), after.tolist(), strict=True))

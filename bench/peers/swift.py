@@ -1,22 +1,17 @@
 """Swift's ring builder beside ``balance``: parts in equal numbers of replicas over zones."""
 
 import json
-import resource
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 import evenkeel as ek
-from bench.peers.ceph import least
+from bench.peers.contest import beside, called
 from bench.peers.table import Row
-from evenkeel.measure.audit import audit
-from evenkeel.measure.levelness import levelness
 
 TOOL = "swift-ring-builder"
 ABSENT = f"Swift: {TOOL} is not here. It comes with Debian's package `swift`."
@@ -63,30 +58,13 @@ def run(folder: Path) -> Iterator[Row]:
         target = cluster.placement.replaced(
             theirs.ravel().astype(np.int32), cluster.placement.leader
         )
-        level = float(levelness(cluster, target).ratio[0])
-        goals = ek.Goals(level=level - 1.0)
-        result = ek.solve(cluster, goals=goals)
-        used, took = least(partial(ek.solve, cluster, goals=goals))
-        moves = sum(len({*b} - {*a}) for a, b in zip(before.tolist(), theirs.tolist(), strict=True))
-        yield Row(
-            input=title, who=TOOL, cpu=cpu, wall=wall, broken=audit(cluster, target).hard,
-            moves=moves, max_over_mean=level,
-        )  # fmt: skip
-        yield Row(
-            input=title, who="balance, to the same level", cpu=used, wall=took,
-            broken=result.audit.hard, moves=len(result.moves), bound=result.bounds.moves_level,
-            max_over_mean=float(result.levelness.ratio[0]),
-        )  # fmt: skip
+        yield from beside(title, TOOL, (cpu, wall), cluster, target)
 
 
 def _call(builder: Path, *words: object) -> tuple[float, float]:
-    """Run the tool; its CPU seconds in user mode, and its wall seconds."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime, time.perf_counter()
-    done = subprocess.run([TOOL, builder, *map(str, words)], capture_output=True, text=True)
-    if done.returncode > 1:  # 1 is a warning
-        raise SystemExit(f"{TOOL} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    return used, time.perf_counter() - began
+    """Run the tool, whose exit code 1 is a warning; its CPU and wall seconds."""
+    _, cpu, wall = called([TOOL, builder, *map(str, words)], worst=1)
+    return cpu, wall
 
 
 def _add(builder: Path, weights: NDArray[np.int64], first: int) -> None:

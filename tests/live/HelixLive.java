@@ -1,8 +1,6 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpServer;
-import java.io.BufferedReader;
 import java.io.File;
-import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.file.Files;
@@ -33,8 +31,8 @@ import org.apache.zookeeper.server.ZooKeeperServer;
 /**
  * Apache Helix's own controller and participants, and the ZooKeeper they meet in, in one process.
  *
- * <p>Reads one command a line from standard input and answers each with one line. The state models
- * of its participants do nothing: a transition is done as soon as it is asked for.
+ * <p>The state models of its participants do nothing: a transition is done as soon as it is asked
+ * for.
  */
 public final class HelixLive {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -186,17 +184,6 @@ public final class HelixLive {
     connections.startup(server);
     HelixLive live = new HelixLive("localhost:" + port);
     live.serve(Integer.parseInt(arguments[1]));
-    System.out.println("ready");
-    BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
-    for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-      String answer;
-      try {
-        answer = live.done(line.split("\t"));
-      } catch (Exception problem) {
-        answer = "error: " + problem;
-      }
-      System.out.println(answer.replace('\n', ' '));
-    }
-    System.exit(0);
+    Commands.answer(live::done);
   }
 }

@@ -1,5 +1,3 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
@@ -12,11 +10,7 @@ import org.opensearch.env.Environment;
 import org.opensearch.node.Node;
 import org.opensearch.transport.Netty4Plugin;
 
-/**
- * Nodes of OpenSearch in one process, each with ports and data of its own.
- *
- * <p>Reads one command a line from standard input and answers each with one line.
- */
+/** Nodes of OpenSearch in one process, each with ports and data of its own. */
 public final class OpenSearchLive {
   private static final class Started extends Node {
     Started(Environment environment) {
@@ -69,18 +63,6 @@ public final class OpenSearchLive {
       seeds.add(arguments[i]);
     }
     OpenSearchLive live = new OpenSearchLive(Paths.get(arguments[0]), seeds);
-    System.out.println("ready");
-    BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
-    for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-      String answer;
-      try {
-        answer = live.done(line.split("\t"));
-      } catch (Throwable problem) {
-        answer = "error: " + problem;
-        problem.printStackTrace();
-      }
-      System.out.println(answer.replace('\n', ' '));
-    }
-    System.exit(0);
+    Commands.answer(live::done);
   }
 }

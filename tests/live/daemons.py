@@ -13,6 +13,9 @@ CORE = max(os.sched_getaffinity(0))
 ASIDE = ["taskset", "-c", str(CORE), "nice", "-n", "5"]
 """Keeps a system on one core, behind whatever else is asked of the machine."""
 
+HERE = Path(__file__).parent
+JAVA = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
 LEASH = ["sh", "-c", '"$@" & cat; kill -KILL 0', "leash"]
 """Ends a process, and all that it starts, when the test that holds its input is gone."""
 
@@ -96,3 +99,36 @@ class Daemons:
         for name in [*self.running]:
             self.kill(name)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class JavaProgram:
+    """A program of ours that runs parts of a system in one process, and takes commands."""
+
+    def __init__(
+        self, name: str, jars: Path, folder: Path, options: Sequence[str], *words: object
+    ) -> None:
+        self.classes = f"{folder / 'classes'}:{jars}/*"
+        sources = [HERE / "Commands.java", HERE / f"{name}.java"]
+        call(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", folder / "classes", *sources])
+        with (folder / "out").open("ab") as out:
+            self.process = subprocess.Popen(
+                [*ASIDE, *JAVA, *options, "-cp", self.classes, name, *map(str, words)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out, text=True,
+            )  # fmt: skip
+        assert self._line() == "ready"
+
+    def do(self, *words: object) -> str:
+        """Give one command; its answer."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\t".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        answer = self._line()
+        assert not answer.startswith("error"), (words, answer)
+        return answer
+
+    def stop(self) -> None:
+        self.process.communicate(timeout=60)
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()

@@ -2,7 +2,7 @@
 
 import json
 import os
-import subprocess
+import shutil
 import sys
 import tempfile
 import time
@@ -10,14 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.live import parts
-from tests.live.daemons import ASIDE, call, free_ports
-from tests.support import places
+from tests.live.daemons import JAVA, JavaProgram, free_ports
 
 VERSION = "1.4.3"
 JARS = (f"org.apache.helix:helix-core:{VERSION}", "org.slf4j:slf4j-nop:1.7.32")
 NOT_NEEDED = ("org.apache.logging.log4j:log4j-slf4j-impl",)
-SOURCE = places.ROOT / "tests" / "live" / "HelixLive.java"
-JAVA = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx768m")
 STATES = "MasterSlave,LeaderStandby,OnlineOffline"
 REBALANCER = "org.apache.helix.controller.rebalancer"
 OF_INSTANCES = ("", "/CURRENTSTATES", "/MESSAGES", "/ERRORS", "/STATUSUPDATES", "/HISTORY")
@@ -30,31 +27,18 @@ class Helix:
         jars = parts.maven(f"helix-{VERSION}", JARS, NOT_NEEDED)
         parts.debian(("javac",), ("openjdk-17-jdk-headless",))
         self.folder = Path(tempfile.mkdtemp(prefix="evenkeel-helix-"))
-        self.classes = f"{self.folder / 'classes'}:{jars}/*"
-        call(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", self.folder / "classes", SOURCE])
         zookeeper, rest = free_ports(2)
         self.zookeeper, self.rest = f"localhost:{zookeeper}", f"http://localhost:{rest}"
-        self.process = subprocess.Popen(
-            [*ASIDE, *JAVA, "-cp", self.classes, "HelixLive", str(zookeeper), str(rest),
-             str(self.folder / "zookeeper")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        self.program = JavaProgram(
+            "HelixLive", jars, self.folder, ["-Xmx768m"], zookeeper, rest,
+            self.folder / "zookeeper",
         )  # fmt: skip
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "ready\n"
+        self.do = self.program.do
         self.dumps = 0
 
     def stop(self) -> None:
-        self.process.communicate(timeout=60)
-
-    def do(self, *words: object) -> str:
-        """Give one command; its answer."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write("\t".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        assert not answer.startswith("error"), (words, answer)
-        return answer
+        self.program.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def put(
         self,
@@ -143,7 +127,7 @@ class Helix:
         tools = self.folder / "bin"
         if not tools.exists():
             tools.mkdir()
-            words = " ".join([*JAVA[:-1], "-Xmx96m", "-cp", f"'{self.classes}'"])
+            words = " ".join([*JAVA, "-Xmx96m", "-cp", f"'{self.program.classes}'"])
             tool = tools / "helix-admin.sh"
             tool.write_text(f'#!/bin/sh\nexec {words} org.apache.helix.tools.ClusterSetup "$@"\n')
             tool.chmod(0o755)

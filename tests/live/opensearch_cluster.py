@@ -3,14 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.live import parts
-from tests.live.daemons import ASIDE, call, free_ports, until
-from tests.support import places
+from tests.live.daemons import JavaProgram, call, free_ports, until
 
 VERSION = "2.19.4"
 JARS = (
@@ -18,11 +16,7 @@ JARS = (
     f"org.opensearch.plugin:transport-netty4-client:{VERSION}",
     "org.apache.logging.log4j:log4j-core:2.21.0",
 )
-SOURCE = places.ROOT / "tests" / "live" / "OpenSearchLive.java"
-JAVA = (
-    "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1500m",
-    "-Dopensearch.set.netty.runtime.available.processors=false",
-)  # fmt: skip
+OPTIONS = ("-Xmx1500m", "-Dopensearch.set.netty.runtime.available.processors=false")
 DUMPS = {
     "shards.json": "_cat/shards?format=json&bytes=b"
     "&h=index,shard,prirep,state,docs,store,ip,id,node",
@@ -46,41 +40,26 @@ class OpenSearch:
         self.ports = {name: (next(ports), next(ports)) for name in zones}
         self.zones = dict(zones)
         self.dumped = 0
-        classes = self.folder / "classes"
-        call(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, SOURCE])
         seeds = [f"127.0.0.1:{self.ports[name][1]}" for name in self.managers]
-        with (self.folder / "out").open("ab") as out:
-            self.process = subprocess.Popen(
-                [*ASIDE, *JAVA, "-cp", f"{classes}:{jars}/*", "OpenSearchLive",
-                 str(self.folder / "nodes"), *seeds],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out, text=True,
-            )  # fmt: skip
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "ready\n"
+        self.program = JavaProgram(
+            "OpenSearchLive", jars, self.folder, OPTIONS, self.folder / "nodes", *seeds
+        )
         for name in zones:
             self.start(name)
         until("all nodes joined", lambda: self.nodes() == {*zones}, timeout=120)
 
     def stop(self) -> None:
-        self.process.communicate(timeout=60)
+        self.program.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, name: str) -> None:
         http, transport = self.ports[name]
-        self._do("start", name, http, transport, self.zones[name], ",".join(self.managers))
+        self.program.do("start", name, http, transport, self.zones[name], ",".join(self.managers))
 
     def lose(self, name: str) -> None:
         """End a node; the others find out."""
-        self._do("stop", name)
+        self.program.do("stop", name)
         until("it is gone", lambda: name not in self.nodes(), timeout=60)
-
-    def _do(self, *words: object) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write("\t".join(map(str, words)) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        assert not answer.startswith("error"), (words, answer)
 
     @property
     def address(self) -> str:
