@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.violations import Violation
-from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.explain import Explanation, explain
-from evenkeel.measure.group_goals import groups_met
 from evenkeel.measure.levelness import Levelness, below_mean_note, levelness
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
@@ -207,8 +206,9 @@ class Result(Reported, Shown):
     @cached_property
     def goals_reached(self) -> bool:
         """Whether every node is within what the goals ask of it; so it is with a ``Cost``."""
-        met = goals_met(self.levelness, self.bounds)
-        return met and groups_met(self.cluster, self.goals, self.placement.node)
+        return goals_reached(
+            self.cluster, self.goals, self.placement.node, self.levelness, self.bounds
+        )
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
-from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.bounds.floor import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
-from evenkeel.measure.group_goals import group_excesses, group_targets, groups_met
+from evenkeel.measure.group_goals import group_excesses, group_targets
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.spending import departed
 from evenkeel.methods.contract import Outcome, Request
@@ -75,9 +75,8 @@ def verdict(
 ) -> Verdict:
     """Judge a result by its request; default goals bind only methods that balance."""
     judged = bool(method.goals) or goals_given
-    met = isinstance(request.goals, Cost) or (
-        goals_met(found.level, found.bounds)
-        and groups_met(request.cluster, request.goals, outcome.node)
+    met = isinstance(request.goals, Cost) or goals_reached(
+        request.cluster, request.goals, outcome.node, found.level, found.bounds
     )
     above = np.any(found.level.loads > found.bounds.target * (1.0 + ROUNDING), axis=1)
     used_up = budgets_used_up(

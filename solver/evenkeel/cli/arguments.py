@@ -37,6 +37,7 @@ TIER_LIMITS = {
 
 
 NOT_GIVEN = object()
+"""The level by default: that of the method, if it levels."""
 
 
 class _Unnamed(str):
@@ -44,7 +45,6 @@ class _Unnamed(str):
 
 
 UNNAMED = _Unnamed("balance")
-"""The level by default: that of the method, if it levels."""
 
 
 UNKNOWN = re.compile(r"argument .*: invalid choice: '(.*)' \(choose from (.*)\)")

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.bounds import Bounds, goals_met
+from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.compare import compare
-from evenkeel.measure.group_goals import group_targets, groups_met
+from evenkeel.measure.group_goals import group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.methods.contract import Outcome, Request, Watch
@@ -206,8 +206,9 @@ def run_checked(chosen: Method, request: Request) -> Run:
     repaired = _run(chosen, replace(request, goals=goals.repairs, proven=None))
     if goals.act_above is not None:
         wide = replace(repaired.request, goals=goals.widened(request.cluster.dimensions))
-        met = goals_met(levelness(request.cluster, repaired.placement), wide.bounds)
-        if met and groups_met(request.cluster, wide.goals, repaired.placement.node):
+        cluster, placement = request.cluster, repaired.placement
+        level = levelness(cluster, placement)
+        if goals_reached(cluster, wide.goals, placement.node, level, wide.bounds):
             return _held_back(repaired, wide, "every node is within act_above")
     found = _run_gently(chosen, request)
     if reason := _not_worth(goals, repaired.placement, found):
@@ -254,8 +255,8 @@ def _run_gently(chosen: Method, request: Request) -> Run:
     costs, placement = move_costs(FaultList(), cluster, goals), cluster.placement
 
     def judged(run: Run) -> tuple[int, bool, float]:
-        met = goals_met(levelness(cluster, run.placement), request.bounds)
-        met &= groups_met(cluster, goals, run.placement.node)
+        level = levelness(cluster, run.placement)
+        met = goals_reached(cluster, goals, run.placement.node, level, request.bounds)
         joined = compare(cluster, placement, run.placement).joined
         return (
             audit(cluster, run.placement).hard, not met,

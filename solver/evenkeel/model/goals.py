@@ -163,6 +163,12 @@ class Goals:
         return Goals(level, wider(self.leaders, most), floor, self.soft_yield, groups=groups)
 
 
+def over_the_whole(goals: Goals) -> bool:
+    """Return whether goals compare answers, or groups, over all nodes at once."""
+    compares = goals.act_above is not None or bool(goals.worth or goals.move_cost)
+    return compares or goals.groups is not None
+
+
 def move_costs(faults: FaultList, cluster: Cluster, goals: Goals) -> NDArray[np.float64]:
     """Return how many moves one of each partition counts for, (P,); note names of none."""
     partitions = cluster.partitions

@@ -30,7 +30,7 @@ from evenkeel.measure.bounds.moves import (
 )
 from evenkeel.measure.bounds.share import Part
 from evenkeel.measure.compare import forced_moves
-from evenkeel.measure.group_goals import group_moves, group_targets
+from evenkeel.measure.group_goals import group_moves, group_targets, groups_met
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.node_states import usable
@@ -351,6 +351,17 @@ def goals_met(level: Levelness, proven: Bounds) -> bool:
     within = level.loads <= proven.target * (1.0 + ROUNDING)
     within &= level.loads >= proven.floor * (1.0 - ROUNDING)
     return bool(within.all() and (level.leaders <= proven.leader_target).all())
+
+
+def goals_reached(
+    cluster: Cluster,
+    goals: Goals | Cost,
+    node: NDArray[np.int32],
+    level: Levelness,
+    proven: Bounds,
+) -> bool:
+    """Return whether replicas on ``node (K,)`` meet the goals, those within groups as well."""
+    return goals_met(level, proven) and groups_met(cluster, goals, node)
 
 
 def level_target(

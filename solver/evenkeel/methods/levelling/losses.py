@@ -25,7 +25,7 @@ from evenkeel.methods.contract import Loss, LossSeries
 from evenkeel.methods.shared.compile import budget_arrays, compile_problem, compile_state
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.goals import Cost, Goals, over_the_whole
 from evenkeel.model.intake.stranded import unchanged
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Role
@@ -268,13 +268,9 @@ def standing(cluster: Cluster) -> Standing | None:
 
 def _asked(cluster: Cluster, goals: Goals | Cost) -> Asked | None:
     """Return goals as numbers; None if they are of a kind that takes a search."""
-    if isinstance(goals, Cost):
+    if isinstance(goals, Cost) or over_the_whole(goals):
         return None
     names = cluster.dimensions
-    if goals.act_above is not None or goals.worth or goals.move_cost:
-        return None
-    if goals.groups is not None:
-        return None
     if any(goals.floor_tolerance(name) is not None for name in names):
         return None
     given = [goals.tolerance(name) for name in names]

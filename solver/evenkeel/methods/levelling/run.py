@@ -4,8 +4,7 @@ Budgets bind all of it: they are among the rules that admit a move.
 
 1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so
    do some on nodes and in domains beyond their limits.
-2. *Repair*, where budgets bind or a skew is broken: what waits is placed, the most endangered
-   partitions first.
+2. *Repair*, where budgets bind: what waits is placed, the most endangered partitions first.
 3. *Rules*: rules broken between replicas are repaired, one move at a time, and skews of groups to
    the end; a partition without a replica that can lead where it is has one moved.
 4. *Place and level*: the descent places what waits, together with the fewest replicas that

@@ -26,7 +26,7 @@ from evenkeel.methods.registry import find
 from evenkeel.methods.run import Run, checked, run_checked, run_guarded, run_method
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Goals
+from evenkeel.model.goals import Goals, over_the_whole
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
@@ -370,8 +370,7 @@ def solve_in_parts(
     asked = checked(find("balance"), cluster, goals=goals, seed=seed)
     wanted = Goals() if goals is None else goals
     count = parts_of(cluster) if parts is None else operator.index(parts)
-    whole = bool(wanted.worth or wanted.move_cost) or wanted.groups is not None
-    if count == 1 or whole or wanted.act_above is not None:  # judged over the whole
+    if count == 1 or over_the_whole(wanted):
         return solve(cluster, goals=goals, seed=seed)
     log_event(
         logger, "splitting", logging.DEBUG, parts=count, nodes=len(cluster.nodes),

@@ -157,11 +157,12 @@ def _part(one: Workload, chosen: Sequence[int]) -> Workload:
 
 NAME = "kubernetes"
 MOST_NAMED = 4
+"""Most names in a note."""
+
 SEVERAL = (
     "that several budgets select the pods of {}: the eviction of a pod with more than one is "
     "refused, and they stay"
 )
-"""Most names in a note."""
 
 USUAL_PODS = 110
 """Default number of pods per kubelet."""
