@@ -539,7 +539,7 @@ class TestWaiting:
             waiting.compiling("state.apply")
             waiting.compiling("state.book")
         told = capsys.readouterr().err
-        assert told.startswith("compiling kernels (first run only, up to a minute): ")
+        assert told.startswith("compiling kernels (first run only, under a minute): ")
         assert told.count("\n") == 1
         with Waiting(quiet=True) as waiting:
             waiting.compiling("state.apply")

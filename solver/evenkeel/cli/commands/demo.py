@@ -42,7 +42,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.install.diagnostics import warmup
     from evenkeel.simulate.scenarios.generators import expansion
     from evenkeel.systems.registry import write
     from evenkeel.view.results import report
@@ -50,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
         waiting.doing("generating")
         cluster = expansion(arguments.partitions, arguments.nodes, seed=arguments.seed)
-        waiting.doing("loading kernels")
-        warmup(waiting.compiling)
+        solved(cluster, arguments, waiting, stopping)  # compiles or loads what the next one times
         result = solved(cluster, arguments, waiting, stopping)
         waiting.doing("writing")
         folder = Path(arguments.folder)
