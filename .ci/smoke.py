@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 import evenkeel as ek
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel_kernels.build.jit import backend
 
 EXPECTED = "bb3ebd7def27e0bb"

@@ -26,7 +26,7 @@ import evenkeel as ek
 from bench.experiments.crush import Layout
 from bench.support.ceph_maps import regular
 from evenkeel.methods.shared.stopping import Watch
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.systems.ceph.crush.cluster import cluster_of as ceph_cluster
 from evenkeel.systems.ceph.crush.placement import Pool
 from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import evenkeel as ek
 from evenkeel.measure.loads import node_loads
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 
 FILE = Path(__file__).parent / "pictures" / "balance.svg"
 DIMENSION = 1

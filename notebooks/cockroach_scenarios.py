@@ -20,6 +20,7 @@
 # carries out both, at the same speed.
 
 # %%
+import sys
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
@@ -31,8 +32,6 @@ from evenkeel import simulate
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms
 from evenkeel.simulate.events import LoadBecomes, NodesBack, NodesDown
-from evenkeel.simulate.run import verdicts_of
-from evenkeel.simulate.scenarios.layouts import Ranges, Stores, cluster_of
 from evenkeel.systems.cockroach.allocator.equivalence_classes import (
     Site,
     configs_of,
@@ -43,6 +42,11 @@ from evenkeel.systems.cockroach.allocator.replicas import Allocator, Replicas, s
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel.view import plots
 from evenkeel.view.html import Raw, table
+
+sys.path.insert(0, "..")  # the scenarios lie beside the notebooks, in bench
+from bench.scenarios.cockroach import SCENARIOS
+from bench.scenarios.layouts import Ranges, Stores, cluster_of
+from bench.scenarios.verdicts import verdicts_of
 
 # %% [markdown]
 # ## The example of the note
@@ -166,7 +170,7 @@ for line in [*log.lines(cluster)][:4]:
 methods = ("balance", "cockroach")
 waiting = {
     (name, method): pools[method].submit(simulate.run, build(), method)
-    for name, build in simulate.SCENARIOS.items()
+    for name, build in SCENARIOS.items()
     for method in methods
 }
 histories = {key: run.result() for key, run in waiting.items()}
@@ -182,7 +186,7 @@ f"{len(histories)} histories, {sum(len(one.seconds) for one in histories.values(
 # %%
 SIGN = {True: "✓", False: "✗"}
 rows = []
-for name in simulate.SCENARIOS:
+for name in SCENARIOS:
     both = [histories[name, method] for method in methods]
     for number, found in enumerate(zip(*(one.check() for one in both), strict=True)):
         beyond = number >= len(both[0].scenario.checks)

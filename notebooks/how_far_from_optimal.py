@@ -23,7 +23,7 @@ from IPython.display import HTML, display
 from matplotlib import pyplot as plt
 
 import evenkeel as ek
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.systems import roadef
 from evenkeel.systems.roadef.reassignment import check
 from evenkeel.view import plots

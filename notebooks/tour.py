@@ -22,7 +22,7 @@ import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.view import plots
 
 # %% [markdown]

@@ -12,6 +12,7 @@ import pytest
 
 import evenkeel as ek
 from bench.gates.test_gates import gate  # noqa: F401  a fixture
+from bench.scenarios.cockroach import SCENARIOS
 from bench.speed.test_speed_cockroach import grown
 from bench.speed.test_speed_crush import STATES, STRATEGIES, named
 from bench.speed.test_speed_longhorn import joined
@@ -26,7 +27,6 @@ from evenkeel import simulate
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.methods.cost.method import minimise
 from evenkeel.methods.shared.stopping import Watch
-from evenkeel.simulate import SCENARIOS
 from evenkeel.systems import roadef
 from evenkeel.systems.ceph.crush.placement import Pool
 from evenkeel.systems.ceph.crush.upmap import balance

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from bench.scenarios.cockroach import SCENARIOS
+from bench.scenarios.verdicts import verdicts_of
 from evenkeel import simulate
-from evenkeel.simulate import SCENARIOS
-from evenkeel.simulate.run import verdicts_of
 
 pytestmark = pytest.mark.quality
 

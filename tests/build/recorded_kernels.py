@@ -22,7 +22,7 @@ from evenkeel_kernels.build.jit import backend
 REHEARSED = """
 import sys
 import evenkeel as ek
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.methods.registry import METHODS
 from evenkeel_kernels.build.inventory import _kernels
 from evenkeel_kernels.build.jit import backend

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 import evenkeel as ek
 from bench.experiments.crush import Layout
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel_kernels.build.inventory import _kernels
 
 method = sys.argv[1]

@@ -12,7 +12,7 @@ from evenkeel.control.engines.balance import BalanceEngine
 from evenkeel.control.engines.engine import Cancelled, Scope, Task
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.placement import Flag
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
 from tests.support.clusters import clusters

@@ -19,7 +19,7 @@ from evenkeel.methods.registry import METHODS, Method
 from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Rule
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.systems.registry import read, write
 from tests.support import places
 

@@ -11,7 +11,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.model.placement import Flag
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from tests.support import places
 
 FORMATS = places.DATA / "formats"

@@ -114,8 +114,8 @@ def test_a_frontier_tells_its_points(cluster, told):
     assert ended["moves"] == [one.comparison.moves for one in found.results]
 
 
-def test_a_simulation_tells_how_it_ended(told):
-    scenario = simulate.SCENARIOS["conformance"]()
+def test_a_simulation_tells_how_it_ended(cluster, told):
+    scenario = simulate.Scenario("quiet", cluster, minutes=10.0)
     history = simulate.run(scenario)
     began, ended = told()["evenkeel.simulate"]
     assert began == {"event": "playing", "scenario": scenario.name, "method": "balance"}

@@ -9,7 +9,7 @@ from ortools.graph.python import min_cost_flow
 import evenkeel as ek
 from evenkeel.methods.leaders.flow import Arcs, flow_within, lead_flow
 from evenkeel.methods.shared.stopping import Clock
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel_kernels.leaders import fewest_changes as kernel
 from tests.naive.leaders import fewest_changes as naive
 

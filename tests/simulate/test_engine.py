@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from bench.scenarios.cockroach import SCENARIOS
+from bench.scenarios.layouts import Ranges, Stores
 from evenkeel import simulate
 from evenkeel.methods import contract, registry
 from evenkeel.model.placement import Role
@@ -27,7 +29,6 @@ from evenkeel.simulate.events import (
     Split,
     SplitBusy,
 )
-from evenkeel.simulate.scenarios.layouts import Ranges, Stores
 from tests.support.simulated import ONE_SECOND, Script, scenario
 
 VOTER, NON_VOTER = Role.VOTER, Role.NON_VOTER
@@ -364,9 +365,7 @@ def test_roles_change_places_without_moving_data():
 
 def test_the_same_seed_gives_the_same_bits():
     for method in ("balance", "cockroach"):
-        one, two = (
-            simulate.run(simulate.SCENARIOS["rebalancing"](), method, seed=3) for _ in range(2)
-        )
+        one, two = (simulate.run(SCENARIOS["rebalancing"](), method, seed=3) for _ in range(2))
         for name in ("seconds", "load", "replicas", "leaders", "moves", "conformance", "totals"):
             assert (getattr(one, name) == getattr(two, name)).all(), (method, name)
 

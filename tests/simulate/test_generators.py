@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenkeel.model.errors import InvalidInput
-from evenkeel.simulate.scenarios.generators import Disorder, expansion
+from evenkeel.simulate.generators import Disorder, expansion
 from tests.support.instances import generate
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.scenarios.layouts import Ranges
 from evenkeel import simulate
 from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
@@ -21,7 +22,6 @@ from evenkeel.simulate.controllers.range_by_range import (
 from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events import NodesBecome, Rewrite
-from evenkeel.simulate.scenarios.layouts import Ranges
 from evenkeel.systems.deciders import Decider, Decision
 from tests.support.simulated import ONE_SECOND, scenario
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from bench.scenarios.layouts import Ranges, Stores
 from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.world import World
-from evenkeel.simulate.scenarios.layouts import Ranges, Stores
 from evenkeel.systems.cockroach.allocator.range_decider import RangeDecider
 from evenkeel.systems.deciders import StoreView
 from tests.support.simulated import scenario

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from bench.scenarios.cockroach import SCENARIOS
+from bench.scenarios.layouts import Ranges, Stores
+from bench.scenarios.verdicts import verdicts_of
 from evenkeel import simulate
-from evenkeel.simulate import SCENARIOS, Health
+from evenkeel.simulate import Health
 from evenkeel.simulate.events import LoadBecomes, NodesBecome, NodesDown, RollingUpgrade
-from evenkeel.simulate.run import verdicts_of
-from evenkeel.simulate.scenarios.layouts import Ranges, Stores
 from tests.support.effort import mostly_long
 from tests.support.simulated import scenario
 

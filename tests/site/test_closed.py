@@ -7,7 +7,7 @@ import pytest
 import evenkeel as ek
 from docs import picture
 from docs.closed_site import faults
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 
 GOOD = """
 <link rel="stylesheet" href="style.css?digest=1"><img src="data:image/png;base64,AA==">

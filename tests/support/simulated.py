@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 
 import evenkeel as ek
+from bench.scenarios.layouts import MIB, ON_DISK, Ranges, Stores, cluster_of
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller
-from evenkeel.simulate.scenarios.layouts import MIB, ON_DISK, Ranges, Stores, cluster_of
-from evenkeel.simulate.scenarios.scenario import Scenario
 
 ONE_SECOND = MIB * ON_DISK
 """Bytes per second at which a range of one MiB takes a second."""

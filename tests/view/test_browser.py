@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from tests.view.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser

@@ -11,7 +11,7 @@ from hypothesis import given
 
 import evenkeel as ek
 from evenkeel.model.runtime.shown import Shown
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from tests.support.clusters import clusters
 
 ODD = "<script>alert('1')</script>&\"x\""

@@ -11,7 +11,7 @@ from hypothesis import given
 
 import evenkeel as ek
 from evenkeel.measure.audit.violations import KINDS
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.view.charts import MOST_BARS, Lineup, axis_of_counts, axis_of_shares
 from evenkeel.view.html import UNSEEN
 from evenkeel.view.plots.moves import flows_between

@@ -8,7 +8,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.runtime.figures import duration
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.view.charts import axis_of
 from evenkeel.view.histories import history_page
 from evenkeel.view.html import UNSEEN

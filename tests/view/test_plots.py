@@ -16,7 +16,7 @@ from evenkeel import simulate
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.errors import InvalidInput
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.view import plots
 from evenkeel.view.plots.canvas import STYLES
 from evenkeel.view.plots.moves import DEAD, NOWHERE, OTHERS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
-from evenkeel.simulate.scenarios.generators import expansion
+from evenkeel.simulate.generators import expansion
 from evenkeel.view.results import moves_table, report, report_state, result_html, result_page
 from evenkeel.view.terminal import EIGHTHS, HEIGHTS, MARK, NARROWEST, axis, bar, histogram
 

@@ -33,7 +33,7 @@ def rehearsals(method: str) -> Iterator[Rehearsal]:
 
 
 def _expanded() -> Iterator[Rehearsal]:
-    from evenkeel.simulate.scenarios.generators import expansion
+    from evenkeel.simulate.generators import expansion
 
     cluster = expansion(partitions=200, nodes=25, zones=5)
     yield Rehearsal(cluster, Goals(level=0.04))
@@ -213,7 +213,7 @@ def _small() -> Iterator[Rehearsal]:
 
 def _placed() -> Iterator[Rehearsal]:
     """What leaders are chosen in."""
-    from evenkeel.simulate.scenarios.generators import expansion
+    from evenkeel.simulate.generators import expansion
 
     yield Rehearsal(expansion(partitions=200, nodes=25, zones=5), Goals(level=0.0, leaders=0.0))
 

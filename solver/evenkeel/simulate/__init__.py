@@ -1,9 +1,10 @@
-"""Simulation: scenarios to try methods on, and the history of clusters over time.
+"""Simulation: events, controllers and the history of clusters over time.
 
 >>> from evenkeel import simulate
->>> history = simulate.run(simulate.SCENARIOS["repair_add_voters"](), "balance")
->>> [finding.met for finding in history.check()]
-[True]
+>>> import evenkeel as ek
+>>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+>>> simulate.play(c, [simulate.NodesDown(nodes="n0")], until=600.0).total("moves")
+6.0
 """
 
 from evenkeel.simulate.controllers.pipeline import pipeline
@@ -11,6 +12,7 @@ from evenkeel.simulate.controllers.plan import Planned, planned
 from evenkeel.simulate.engine.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
 from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.history import History
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import Change, Health
 from evenkeel.simulate.events import (
@@ -32,14 +34,9 @@ from evenkeel.simulate.events import (
     Split,
     SplitBusy,
 )
-from evenkeel.simulate.play import play
-from evenkeel.simulate.run import Verdict, play_all, run, verdicts_of
-from evenkeel.simulate.scenarios.cockroach import SCENARIOS
-from evenkeel.simulate.scenarios.layouts import Ranges, Stores, cluster_of
-from evenkeel.simulate.scenarios.scenario import Scenario
+from evenkeel.simulate.play import play, run
 
 __all__ = [
-    "SCENARIOS",
     "AtMost",
     "Balance",
     "Change",
@@ -63,7 +60,6 @@ __all__ = [
     "NodesGone",
     "Overloaded",
     "Planned",
-    "Ranges",
     "Rewrite",
     "RollingUpgrade",
     "Scenario",
@@ -71,15 +67,10 @@ __all__ = [
     "SplitBusy",
     "Stage",
     "Steady",
-    "Stores",
     "Thrash",
-    "Verdict",
     "Within",
-    "cluster_of",
     "pipeline",
     "planned",
     "play",
-    "play_all",
     "run",
-    "verdicts_of",
 ]

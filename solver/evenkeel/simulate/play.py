@@ -1,4 +1,4 @@
-"""Play: simulate any cluster with events and a controller."""
+"""Play: simulate a cluster with events, or a scenario, and a controller that reacts."""
 
 import operator
 from collections.abc import Sequence
@@ -16,11 +16,12 @@ from evenkeel.planning.plan import Plan
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.controllers.pipeline import Publishing, check_pipeline
 from evenkeel.simulate.controllers.plan import planned
+from evenkeel.simulate.controllers.range_by_range import RangeByRange
 from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.history import History
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.events import Event, above_zero, bound
-from evenkeel.simulate.scenarios.scenario import Scenario
 from evenkeel.systems.helix.options import Waged
 
 AFTERWARDS = 3600.0
@@ -201,3 +202,46 @@ def _controller(
         return Balancing(method, seed=seed, full=1.0), who
     faults.add("method", method, "must be a method, a Pipeline, a Plan, a Controller or a callable")
     return None, ""
+
+
+def run(scenario: Scenario, method: str | Controller | Solve = "balance", seed: int = 0) -> History:
+    """Play a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What is played.
+    method : str, Controller or callable
+        Who decides: a method's name; ``"cockroach"`` decides range by range as CockroachDB's queues
+        do, every other method solves the whole cluster. Or a controller, or a callable that takes a
+        cluster, goals and a seed and returns a placement.
+    seed : int
+        All randomness comes from it; the same seed gives the same bits.
+
+    Returns
+    -------
+    History
+        What was measured; ``history.check()`` holds the scenario's checks against it.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such method.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel import simulate
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> quiet = simulate.Scenario("quiet", c, 1.0, checks=[simulate.AtMost("moves", 9.0)])
+    >>> [finding.met for finding in simulate.run(quiet).check()]
+    [True]
+    """
+    if isinstance(method, str) and find(method).decider:
+        return Stage(scenario, RangeByRange(method, scenario, seed), seed).play(method)
+    if isinstance(method, str):
+        return Stage(scenario, Balancing(method_named(method), seed=seed), seed).play(method)
+    if callable(method):
+        name = getattr(method, "__name__", type(method).__name__)
+        return Stage(scenario, Balancing(method, seed=seed), seed).play(name)
+    return Stage(scenario, method, seed).play(type(method).__name__)

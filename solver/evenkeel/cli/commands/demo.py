@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.simulate.scenarios.generators import expansion
+    from evenkeel.simulate.generators import expansion
     from evenkeel.systems.registry import write
     from evenkeel.view.results import report
 

@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.simulate.scenarios.generators import Disorder, expansion
+    from evenkeel.simulate.generators import Disorder, expansion
     from evenkeel.systems.registry import write
 
     with Waiting(arguments.quiet) as waiting:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from evenkeel.methods.registry import find, imported
 from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.environment import Environment
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import Change, Health, World
-from evenkeel.simulate.scenarios.scenario import Scenario
 from evenkeel.systems.deciders import Decider, Decision, StoreView
 
 ROUND = 600.0

@@ -13,7 +13,7 @@ from evenkeel.simulate.engine.world import Change
 
 if TYPE_CHECKING:
     from evenkeel.simulate.engine.checks import Finding
-    from evenkeel.simulate.scenarios.scenario import Scenario
+    from evenkeel.simulate.engine.scenario import Scenario
 
 TOTALS = (
     "moves", "bytes", "leader_changes", "thrash", "failed", "expired", "failovers",

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.simulate.engine.conformance import Conformance
 from evenkeel.simulate.engine.history import TOTALS, Entry, History
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.traffic import NEVER, Traffic
 from evenkeel.simulate.engine.world import Change, Flight, Health, World
 from evenkeel.simulate.events import Event
-from evenkeel.simulate.scenarios.scenario import Scenario
 
 logger = logging.getLogger("evenkeel.simulate")
 

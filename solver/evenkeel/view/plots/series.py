@@ -372,8 +372,9 @@ def course(
 
     Examples
     --------
-    >>> from evenkeel import simulate
-    >>> history = simulate.run(simulate.SCENARIOS["repair_add_voters"](), "balance")
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
+    >>> history = ek.simulate.play(c, [ek.simulate.NodesDown(nodes="n0")])
     >>> course(history, "under").get_ylabel()
     'under'
     """

@@ -10,14 +10,14 @@ CockroachDB, pkg/kv/kvserver/asim/tests/testdata/non_rand.
 
 from dataclasses import replace
 
+from bench.scenarios.layouts import MIB, Ranges, Stores, cluster_of
 from evenkeel.model.goals import Goals
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms, Within
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.world import Health
 from evenkeel.simulate.events import NodesBecome, Rewrite
-from evenkeel.simulate.scenarios.layouts import MIB, Ranges, Stores, cluster_of
-from evenkeel.simulate.scenarios.scenario import Scenario
 
 COUNTS = Goals(level={"replicas": 0.03}, leaders=0.05)
 """As many replicas, and as many leases, on every store."""

@@ -9,16 +9,16 @@ CockroachDB, pkg/kv/kvserver/asim/tests/testdata/non_rand and its folder mma.
 
 from collections.abc import Callable
 
+from bench.scenarios import cockroach_loads as loads
+from bench.scenarios import cockroach_repairs as repairs
+from bench.scenarios.cockroach_repairs import COUNTS, HOST
+from bench.scenarios.layouts import GIB, MIB, Ranges, Stores, cluster_of
 from evenkeel.model.goals import Goals
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Thrash, Within
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.events import Overloaded
-from evenkeel.simulate.scenarios import cockroach_loads as loads
-from evenkeel.simulate.scenarios import cockroach_repairs as repairs
-from evenkeel.simulate.scenarios.cockroach_repairs import COUNTS, HOST
-from evenkeel.simulate.scenarios.layouts import GIB, MIB, Ranges, Stores, cluster_of
-from evenkeel.simulate.scenarios.scenario import Scenario
 
 FREE = [Rule(spread=HOST)]
 

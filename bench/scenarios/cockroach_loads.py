@@ -10,14 +10,14 @@ CockroachDB, pkg/kv/kvserver/asim/tests/testdata/non_rand and its folder mma.
 
 from dataclasses import replace
 
+from bench.scenarios.cockroach_repairs import HOST
+from bench.scenarios.layouts import GIB, Ranges, Stores, cluster_of
 from evenkeel.model.goals import Goals
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.engine.checks import AtMost, Conforms, Steady, Within
 from evenkeel.simulate.engine.checks import Balance as Even
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.events import SplitBusy
-from evenkeel.simulate.scenarios.cockroach_repairs import HOST
-from evenkeel.simulate.scenarios.layouts import GIB, Ranges, Stores, cluster_of
-from evenkeel.simulate.scenarios.scenario import Scenario
 
 CPU = Goals(level={"cpu": 0.05})
 BOTH = Goals(level={"cpu": 0.05, "write": 0.05})
