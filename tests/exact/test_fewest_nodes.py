@@ -1,6 +1,7 @@
 """The covering program, against trying every number of nodes."""
 
-from itertools import product
+from fractions import Fraction
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -39,6 +40,31 @@ def test_the_cheapest_is_that_of_trying_all(seed):
         assert float(found.count @ price) == pytest.approx(least)
 
 
-def test_prices_without_a_small_unit_are_rounded_down():
-    whole, unit = whole_prices([1e-7 / 3, 1000.0])
-    assert all(w * unit <= p for w, p in zip(whole, [1e-7 / 3, 1000.0], strict=True))
+@pytest.mark.parametrize("seed", range(40))
+def test_whole_prices_are_ordered_as_prices_are(seed):
+    rng = np.random.default_rng(seed)
+    price = rng.choice([0.0, 5e-324, 1e-300, 0.1, 0.3, 7.0, 1e9, 1e9 + 2, 1e300], 3).tolist()
+    most = rng.integers(0, 4, 3).tolist()
+    whole = whole_prices(price, most)
+    counts = [*product(*(range(n + 1) for n in most))]
+    exact = [sum(Fraction(str(p)) * n for p, n in zip(price, one, strict=True)) for one in counts]
+    total = [sum(p * n for p, n in zip(whole.each, one, strict=True)) for one in counts]
+    for a, b in combinations(range(len(counts)), 2):
+        assert (exact[a] < exact[b]) == (total[a] < total[b])
+    assert [whole.least(one) for one in total] == [*map(float, exact)]
+
+
+@pytest.mark.parametrize(
+    ("price", "most"),
+    [
+        ([1e-7 / 3, 1000.0], [9, 9]),
+        ([0.1234567890123, 1 / 3, 1e300], [100_000] * 3),
+        ([1 / 7, 1e5 / 7, 1e10 / 7, 1e15 / 7], [100_000] * 4),
+    ],
+)
+def test_prices_that_are_too_long_are_rounded_down(price, most):
+    whole = whole_prices(price, most)
+    assert sum(p * n for p, n in zip(whole.each, most, strict=True)) < 2**53
+    for each, one in zip(whole.each, price, strict=True):
+        assert 0.0 <= whole.least(each) <= one
+    assert whole.least(max(whole.each)) >= 0.9 * max(price)

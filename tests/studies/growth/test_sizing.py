@@ -1,5 +1,7 @@
 """Sizing: against every number of nodes of small clusters, and what is said of what cannot be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,46 @@ def test_prices_where_partitions_share_a_limit(seed):
         assert found.price == pytest.approx(least_price(small, survive))
         assert found.price_at_least <= found.price
         assert found.status in ("infeasible" if np.isinf(found.price) else ("optimal", "feasible"))
+
+
+@pytest.mark.parametrize("seed", mostly_long(range(60), range(12)))
+@pytest.mark.filterwarnings("error")
+def test_nodes_without_limits_and_prices_of_any_size(seed):
+    """As above, with capacities of which some have no end."""
+    rng, small, survive = np.random.default_rng(seed), drawn(seed), LOSSES[seed // 3 % 4]
+    prices = [float(rng.choice([0.0, 5e-324, 1e-300, 1.0, 1.5, 1e300])) for _ in small.types]
+    endless = 10**6
+
+    def some_endless(capacity):
+        return [endless if rng.random() < 0.3 else most for most in capacity]
+
+    small = small._replace(
+        capacity=[*map(some_endless, small.capacity)],
+        types=[
+            (some_endless(one[0]), price, *one[2:])
+            for one, price in zip(small.types, prices, strict=True)
+        ],
+    )
+    capacity = small.cluster.nodes.capacity
+    cluster = small.cluster.replace(capacity=np.where(capacity == endless, np.inf, capacity))
+    types = [
+        replace(one, capacity=np.where(one.capacity == endless, np.inf, one.capacity))
+        for one in small.node_types
+    ]
+    found = ek.size(cluster, 1.0, types, survive=survive or ())
+    if found.status == "not found":
+        assert found.price_at_least <= least_price(small, survive)
+    else:
+        assert found.price == found.price_at_least == pytest.approx(least_price(small, survive))
+        assert "nan" not in str(found)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_endless_node_does_not_outlive_its_own_loss():
+    cluster = ek.Cluster.from_arrays(capacity=[[np.inf], [4.0]], load=[[3.0]] * 2, replicas=1)
+    kind = ek.NodeType("t", [np.inf], price=1e300)
+    found = ek.size(cluster, 1.0, [kind], survive="node")
+    assert (found.status, found.count, found.price) == ("optimal", 1, 1e300)
 
 
 @pytest.mark.parametrize("seed", mostly_long(range(0, 24, 3), (0, 18)))

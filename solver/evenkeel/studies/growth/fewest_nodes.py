@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
-from math import lcm
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +29,11 @@ FIRST = 24
 SCALE = 1 << 30
 """What a row's largest entry is scaled to, so that its others can be whole numbers."""
 
-FINEST = 10**9
-"""The most that prices are multiplied by to make them whole."""
+MOST_WHOLE = 1 << 52
+"""What whole prices of all nodes may sum to, so that the solver's sums are exact."""
+
+DIGITS = (17, 9, 6, 4, 2)
+"""Significant digits of prices, of which the first that stay below that are kept."""
 
 NEARLY = 1e-9
 """Share of a need that may be rounding."""
@@ -62,12 +67,12 @@ class Rows:
 
     def unmet_by(self, count: NDArray[np.int64]) -> NDArray[np.intp]:
         """Return the rows that so many nodes (J,) do not meet, whatever is lost."""
-        used, unmet = count > 0, np.zeros(len(self.spare), bool)
-        held = np.where(used, self.holds, 0.0) @ np.where(used, count, 0).astype(np.float64)
+        unmet, many = np.zeros(len(self.spare), bool), np.maximum(count, 0).astype(np.float64)
         for lost in range(self.lacking.shape[1]):
-            largest = np.where(count >= lost, self.holds, 0.0).max(1, initial=0.0) if lost else 0.0
-            left = np.where(np.isfinite(held), held - lost * largest, held)
-            need = self.lacking[:, lost]
+            need = np.maximum(self.lacking[:, lost], 0.0)
+            each = np.minimum(self.holds, need[:, None])  # a row asks for no more than its amount
+            largest = np.where(count >= lost, each, 0.0).max(1, initial=0.0)
+            left = each @ many - lost * largest
             unmet |= (lost <= self.spare) & (left < need * (1.0 - 2.0 * NEARLY)) & (need > 0.0)
         return np.flatnonzero(unmet)
 
@@ -111,13 +116,14 @@ def cheapest(
     leaves: Sequence[NDArray[np.int64]] = (),
     budget: float = np.inf,
     too_few: Sequence[NDArray[np.int64]] = (),
-    below: float = np.inf,
+    cheaper_than: NDArray[np.int64] | None = None,
     seed: int = 0,
 ) -> Cheapest:
     """Return the cheapest numbers of nodes, at most ``most (J,)`` each; of these an even choice.
 
     ``even (J,)`` is the domain of each kind, of which ``standing`` nodes each are there already;
-    what is no more than one of ``too_few`` in every kind, or not ``below`` a price, is left out.
+    what is no more than one of ``too_few`` in every kind, or not ``cheaper_than`` other numbers, is
+    left out.
     With ``leaves``, for each kind what leaves with each of its nodes, the choice is instead that in
     which least leaves with those that go, and no more than a ``budget`` ever does.
     """
@@ -134,18 +140,19 @@ def cheapest(
         for one, least, var in zip(larger, few.tolist(), x, strict=True):
             model.add(var >= least + 1).only_enforce_if(one)
         model.add_bool_or(larger)
-    whole, unit = whole_prices(price)
-    cost = sum(p * var for p, var in zip(whole, x, strict=True))
+    prices = whole_prices(price, most.tolist())
+    cost = sum(p * var for p, var in zip(prices.each, x, strict=True))
     left = _leaving(model, x, leaves) if leaves else None
     if left is not None and np.isfinite(budget):
         model.add(left <= int(budget))
-    if np.isfinite(below):
-        model.add(cost <= int(np.ceil(below / unit - NEARLY)) - 1)
+    if cheaper_than is not None:
+        other = sum(p * n for p, n in zip(prices.each, cheaper_than.tolist(), strict=True))
+        model.add(cost <= other - 1)
     model.minimize(cost)
     solver, status, count = _met(model, x, rows, most, seed)
     if status == cp_model.INFEASIBLE:
         return Cheapest(None, np.inf)
-    at_least = max(0.0, float(np.ceil(solver.best_objective_bound - 1e-6)) * unit)
+    at_least = prices.least(max(0, int(np.ceil(solver.best_objective_bound - 1e-6))))
     if count is None:
         return Cheapest(None, at_least)
     model.add(cost <= round(solver.objective_value))
@@ -176,20 +183,62 @@ def _leaving(model: CpModel, x: Sequence[Any], leaves: Sequence[NDArray[np.int64
     return total
 
 
-def whole_prices(price: Sequence[float]) -> tuple[list[int], float]:
-    """Return prices as whole numbers, and the unit; rounded down where they have no small one.
+class WholePrices(NamedTuple):
+    """Prices as whole numbers of which sums compare as those of the prices do.
+
+    ``levels`` are, from the dearest down, the whole number and the price of a step; all that is
+    cheaper than a step adds up to less, so that only the order of the two counts.
+    """
+
+    each: list[int]
+    levels: list[tuple[int, Fraction]]
+
+    def least(self, total: int) -> float:
+        """Return the least price of nodes whose whole prices sum to this, or to more."""
+        price = Fraction(0)
+        for step, worth in self.levels:
+            steps, total = divmod(total, step)
+            price += steps * worth
+        return float(price)
+
+
+def whole_prices(price: Sequence[float], most: Sequence[int]) -> WholePrices:
+    """Return prices of at most so many nodes as whole numbers; rounded down if they are too long.
 
     Examples
     --------
-    >>> whole_prices([0.45, 1.2])
-    ([9, 24], 0.05)
+    >>> whole_prices([0.45, 1.2], [9, 9])
+    WholePrices(each=[3, 8], levels=[(1, Fraction(3, 20))])
+    >>> whole_prices([1.0, 2.0, 1e300], [4, 4, 4]).each
+    [1, 2, 13]
     """
-    exact = [Fraction(str(float(one))) for one in price]
-    unit = lcm(*(one.denominator for one in exact)) if exact else 1
-    if unit <= FINEST and max(exact, default=Fraction(0)) * unit < FINEST:
-        return [int(one * unit) for one in exact], 1.0 / unit
-    scale = max(price) / FINEST
-    return [int(one / scale) for one in price], scale
+    found = WholePrices([0] * len(price), [])
+    for digits in DIGITS:
+        rounded = Context(prec=digits, rounding=ROUND_DOWN)
+        exact = [Fraction(rounded.create_decimal(str(float(one)))) for one in price]
+        found = _without_gaps(exact, most)
+        if sum(p * n for p, n in zip(found.each, most, strict=True)) < MOST_WHOLE:
+            return found
+    scale = max(price) / (MOST_WHOLE // (sum(most) + 1))
+    return WholePrices([int(one / scale) for one in price], [(1, Fraction(scale))])
+
+
+def _without_gaps(price: Sequence[Fraction], most: Sequence[int]) -> WholePrices:
+    """Return prices in whole steps; where all that is cheaper is less than a step, in its order."""
+    unit = lcm(*(one.denominator for one in price))
+    exact = [int(one * unit) for one in price]
+    order = sorted((j for j, one in enumerate(exact) if one), key=exact.__getitem__)
+    steps = [*accumulate((exact[j] for j in reversed(order)), gcd)][::-1]
+    each, levels = [0] * len(price), list[tuple[int, Fraction]]()
+    below = whole_below = step = whole = 0
+    for j, common in zip(order, steps, strict=True):
+        if common > below:
+            step, whole = common, whole_below + 1
+            levels.insert(0, (whole, Fraction(step, unit)))
+        each[j] = exact[j] // step * whole
+        below += exact[j] * most[j]
+        whole_below += each[j] * most[j]
+    return WholePrices(each, levels)
 
 
 def _meet(model: CpModel, x: Sequence[Any], rows: Rows, most: NDArray[np.int64]) -> None:

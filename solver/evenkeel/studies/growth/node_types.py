@@ -11,9 +11,10 @@ from evenkeel.model.changes import limited_tiers
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.newcomers import with_unknown_domains
+from evenkeel.model.reading.arrays import MOST_IN_ALL
 from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
-from evenkeel.model.reading.quantities import is_real, is_whole
+from evenkeel.model.reading.quantities import check_number, is_whole
 
 Place = str | Mapping[str, str]
 """A domain of the widest tier, or labels by tier."""
@@ -139,8 +140,7 @@ def _kinds(faults: FaultList, path: str, cluster: Cluster, given: NodeType) -> l
     """Read one type as kinds, one for each place."""
     if not isinstance(given.name, str) or not given.name:
         faults.add(f"{path}.name", given.name, "must be a name")
-    if not is_real(given.price) or not 0.0 <= given.price < np.inf:
-        faults.add(f"{path}.price", given.price, "must be a number, 0 or more")
+    check_number(faults, f"{path}.price", given.price, greatest=MOST_IN_ALL)
     if given.most is not None and (not is_whole(given.most) or given.most < 0):
         faults.add(f"{path}.most", given.most, "must be a whole number, 0 or more")
     if not is_whole(given.max_replicas) or given.max_replicas < -1:

@@ -106,13 +106,11 @@ def rows_of(
     seen: set[bytes] = set()
     for need in needs:
         held, each = held_by(cluster, need, old, kinds)
-        standing = float(held.sum())
-        largest = np.sort(held)[::-1]
+        smallest = np.sort(held)
         left = [
-            need.amount - standing + float(largest[: max(need.spare - lost, 0)].sum())
-            if np.isfinite(standing) else -np.inf
+            need.amount - float(smallest[: max(len(held) - max(need.spare - lost, 0), 0)].sum())
             for lost in range(spare + 1)
-        ]  # fmt: skip
+        ]
         if max(left) <= -FURTHEST * need.amount:
             continue
         row = np.array([*each, *left, need.spare])

@@ -400,7 +400,8 @@ class _Search:
         for _ in range(AGAIN):
             if self._price_of_best <= self.at_least * (1.0 + NEARLY):
                 return
-            found = self._cheapest(asked, self.too_few, below=self._price_of_best)
+            assert self.best is not None
+            found = self._cheapest(asked, self.too_few, self.best[0])
             if found.count is None and asked == low:
                 return
             if found.count is None or self._fits(found.count):
@@ -410,14 +411,17 @@ class _Search:
             asked = (low + high) / 2.0
 
     def _cheapest(
-        self, slack: float, too_few: list[NDArray[np.int64]], below: float = np.inf
+        self,
+        slack: float,
+        too_few: list[NDArray[np.int64]],
+        cheaper_than: NDArray[np.int64] | None = None,
     ) -> Cheapest:
         """Return the cheapest that meets the needs, and so much more of each load."""
         more = [slack * one.needed * (one.kind in LOADS) for one in self.shortages]
         lacking = self.rows.lacking + np.array(more).reshape(-1, 1)
         return cheapest(
             replace(self.rows, lacking=lacking), self.prices, self.most, **self.choice,
-            too_few=too_few, below=below, seed=self.terms.seed,
+            too_few=too_few, cheaper_than=cheaper_than, seed=self.terms.seed,
         )  # fmt: skip
 
     def _fits(self, count: NDArray[np.int64]) -> bool:
@@ -480,9 +484,10 @@ class _Search:
             return ""
         row = int(found.argmax())
         left = next(one for one, rows in zip(fewer, unmet, strict=True) if row in rows)
-        holds, need = self.rows.holds[row], self.shortages[row]
+        need, lacking = self.shortages[row], float(self.rows.lacking[row, 0])
+        holds = np.minimum(self.rows.holds[row], need.needed)
         lost = float(self.rows.spare[row]) * float(holds[left > 0].max(initial=0.0))
-        held = need.needed - float(self.rows.lacking[row, 0]) + float(holds @ left) - lost
+        held = need.needed - lacking + float(holds @ left) - lost
         return f"with one node fewer, {need._replace(held=max(held, 0.0)).reason}"
 
     def not_found(self, none: str, **kept: Any) -> Sizing:

@@ -115,10 +115,9 @@ class Stock(NamedTuple):
     def order(self, count: NDArray[np.int64]) -> tuple[Leaving, ...]:
         """Return the nodes that go, what saves most per move first."""
         topology, names = self.cluster.topology, self.cluster.nodes.names
-        goes = sorted(
-            self.leaving(count),
-            key=lambda n: (self.replicas[n] / self.price[n] if self.price[n] else np.inf, n),
-        )  # fmt: skip
+        price, replicas = self.price.tolist(), self.replicas.tolist()
+        saved = [p and (p / n if n else np.inf) for p, n in zip(price, replicas, strict=True)]
+        goes = sorted(self.leaving(count), key=lambda n: (-saved[n], n))
 
         def place(node: int) -> str:
             domain = topology.domain[0][node] if topology.tiers else -1
@@ -134,9 +133,10 @@ class Stock(NamedTuple):
         nodes = np.concatenate([np.zeros(0, np.intp), *self.members])
         nodes = nodes[self.price[nodes] > 0.0]
         price, held = self.price[nodes], self.replicas[nodes]
-        first = np.argsort(held / price, kind="stable")
+        with np.errstate(over="ignore"):
+            first = np.argsort(held / price, kind="stable")
         before = np.concatenate([[0.0], np.cumsum(price[first])])
-        share = np.clip((asked - before[:-1]) / price[first], 0.0, 1.0)
+        share = np.clip(asked - before[:-1], 0.0, price[first]) / price[first]
         return int(np.ceil(float(share @ held[first]) * (1.0 - 1e-12)))
 
 
