@@ -17,6 +17,8 @@ from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.solving import solve
 from evenkeel.systems import registry
+from evenkeel.systems.helix.cluster import left_out
+from evenkeel.systems.plans.targets import target_by_name
 from tests.support import places
 from tests.support.clusters import assert_same
 
@@ -618,6 +620,16 @@ class TestWriting:
         assert all(one.count("/") == 1 and ".." not in one and "\n" not in one for one in members)
         assert_same(registry.read(file), cluster)
 
+    @pytest.mark.parametrize("file", ["target.json", "target.zip"])
+    def test_what_changes_nothing_is_read_as_a_target(self, tmp_path, file):
+        cluster = read()
+        for path in registry.write(cluster, tmp_path / file, "helix", cluster.placement):
+            target = registry.read(path)
+            assert [*left_out(target)]
+            after = target_by_name(cluster, target)
+            assert after.node.tolist() == cluster.placement.node.tolist()
+            assert after.leader.tolist() == cluster.placement.leader.tolist()
+
     def test_a_partition_without_replicas_is_refused(self, tmp_path):
         cluster = read()
         node = np.full(len(cluster.placement.node), -1, np.int32)
@@ -648,8 +660,6 @@ def test_any_ideal_states_come_back(tmp_path_factory, lists):
         for name, rows in lists.items()
     ]
     path = Path(tmp_path_factory.mktemp("helix"), "in.json")
-    if not records:
-        return
     cluster = registry.read(json.dumps(records).encode(), format="helix")
     (after,) = written(cluster, path)
     assert by_id(after) == by_id(records)

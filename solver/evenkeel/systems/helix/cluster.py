@@ -19,7 +19,7 @@ from evenkeel.systems.expressions import word
 from evenkeel.systems.helix import instances
 from evenkeel.systems.helix.instances import ALL_RESOURCES, DISABLED, MOST
 from evenkeel.systems.helix.pinot import CONSUMING, PINNED
-from evenkeel.systems.helix.records import Found, Records, gather
+from evenkeel.systems.helix.records import Found, Records, gather, is_empty
 from evenkeel.systems.helix.resources import (
     MODELS,
     Resource,
@@ -37,6 +37,7 @@ MOST_LIMITS = ("GLOBAL_MAX_PARTITIONS_ALLOWED_PER_INSTANCE", "MAX_PARTITIONS_PER
 
 UNLIMITED = 2**31 - 1
 
+NO_RECORD = "no {}: as a target, the files change nothing"
 NO_INSTANCE = "no InstanceConfig of {}: it counts as gone, and what it holds is placed anew"
 MIRRORED = (
     "replicas on {}, swapped in beside the instance that it stands for: Helix mirrors them, and "
@@ -68,7 +69,9 @@ def read(
     """
     faults = FaultList()
     records = gather(faults, documents)
-    if not (records.ideal or records.view or faults):
+    if all(map(is_empty, documents)):
+        records.notes.add(NO_RECORD, "ideal state")
+    elif not (records.ideal or records.view or faults):
         names = [document.name for document in documents]
         faults.add("source", names, "holds no ideal state and no external view")
     if len(records.cluster) > 1:

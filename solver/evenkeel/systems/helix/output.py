@@ -328,6 +328,8 @@ def _packed(records: Sequence[Raw], path: Path) -> bytes:
             return msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n"
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            if not records:
+                archive.writestr(zipfile.ZipInfo(f"{FOLDER}.json", EPOCH), b"[]\n")
             for record in records:
                 # a resource may be called anything: no name leads out of the folder
                 safe = quote(record["id"], safe="").replace(".", "%2E")

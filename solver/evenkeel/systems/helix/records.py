@@ -189,7 +189,9 @@ def recognises(document: Document) -> str:
     """
     head = document.data[:HEAD].lstrip()
     known = head.startswith((b"{", b"[")) and FIELDS.search(head)
-    return "records" if known else "instances" if _is_listing(document) else ""
+    return (
+        "records" if known or is_empty(document) else "instances" if _is_listing(document) else ""
+    )
 
 
 def hint(document: Document) -> str:
@@ -200,6 +202,11 @@ def hint(document: Document) -> str:
             "ZooKeeper, which /zk/get?path=/CLUSTER/IDEALSTATES/TABLE_OFFLINE prints"
         )
     return ""
+
+
+def is_empty(document: Document) -> bool:
+    """Return whether a document is a list without records, as is written where nothing changes."""
+    return document.data.split() in ([b"[]"], [b"[", b"]"])
 
 
 def _is_listing(document: Document) -> bool:
