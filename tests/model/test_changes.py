@@ -120,6 +120,18 @@ class TestReplace:
             assert types[name] == hints[name], name
 
 
+class TestFewerReplicas:
+    def test_no_more_live_ones_are_needed_than_are_wanted(self):
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 3, load=[[1.0]] * 2, replicas=3, min_active=2,
+            placement=[[0, 1, 2]] * 2,
+        )  # fmt: skip
+        fewer = cluster.apply(ek.Changes(replicas={"p0": 1}))
+        assert fewer.partitions.min_active.tolist() == [1, 2]
+        assert cluster.apply(ek.Changes(replicas=4)).partitions.min_active.tolist() == [2, 2]
+        assert ek.solve(fewer, goals=ek.Goals(level=None)).plan().complete
+
+
 class TestFromArrays:
     def test_a_word_that_is_unknown_names_the_closest_one(self):
         found = refused(lambda: ek.Cluster.from_arrays(capacty=[[1.0]], load=[[1.0]]))

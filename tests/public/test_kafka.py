@@ -231,6 +231,17 @@ class TestWishes:
         assert all({rack[b] for b in row} == {*"abc"} for row in there.values())
         assert case.run("solve", "described.txt", "--replicas", "orders").code == 2
 
+    def test_more_replicas_than_racks_are_spread_evenly(self, public):
+        case = public("kafka/more-replicas")
+        files = ("described.txt", "racks.txt")
+        told = case.run("solve", *files, "--replicas", "orders=4", "-o", "p.json")
+        assert told.code == 0
+        rack = {1: "a", 2: "b", 3: "c", 4: "a"}
+        for name, row in lists(case, "p.json").items():
+            if "orders" in name:
+                assert sorted(rack[b] for b in row) == [*"aabc"]
+        assert "4 replicas are spread evenly over 3 racks: at most 2" in told.text
+
     def test_fewer_replicas_than_must_be_in_sync_break_no_rule(self, public):
         case = public("kafka/more-replicas")
         files = ("described.txt", "racks.txt")

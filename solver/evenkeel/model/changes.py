@@ -648,8 +648,11 @@ def changed_parts(faults: FaultList, parts: Parts, changes: Changes) -> dict[str
         }
     elif "rules" in named:
         given["rules"] = changes.rules
+    wanted = parts["partitions"].replicas
     parts = read_changes(faults, given, parts)
     if joined:
+        if "replicas" in named:
+            parts = _no_more_active(parts, wanted)
         if "load_factor" in named:
             parts = _multiplied(faults, parts, changes.load_factor)
         parts = _pinned(faults, parts, changes, named)
@@ -750,6 +753,14 @@ def _multiplied(faults: FaultList, parts: Parts, given: Any) -> dict[str, Any]:
         return dict(parts)
     load = multiplied(faults, "load_factor", partitions.load, factor)
     return {**parts, "partitions": replace(partitions, load=load)}
+
+
+def _no_more_active(parts: Parts, before: NDArray[np.int32]) -> dict[str, Any]:
+    """Return the parts in which none of fewer replicas than ``before (P,)`` needs more live."""
+    partitions = parts["partitions"]
+    now = partitions.replicas
+    least = np.where(now < before, np.minimum(partitions.min_active, now), partitions.min_active)
+    return {**parts, "partitions": replace(partitions, min_active=read_only(least))}
 
 
 def _pinned(

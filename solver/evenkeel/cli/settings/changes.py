@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evenkeel.cli.output import complain
-from evenkeel.cli.settings.softened import softened, too_few_domains
+from evenkeel.cli.settings.softened import softened, spread_evenly, too_few_domains
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.figures import quantity
@@ -115,6 +115,7 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
     """Return the cluster with other numbers of replicas wanted of the partitions of some groups."""
     import numpy as np
 
+    from evenkeel.model.changes import Changes
     from evenkeel.model.reading.selection import read_groups
 
     faults = FaultList()
@@ -126,16 +127,18 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
             continue
         replicas[read_groups(faults, "group", cluster.partitions, group, one)] = int(number)
     faults.raise_if_any()
+    changed = cluster.apply(Changes(replicas=replicas))
     least = cluster.partitions.min_active
-    if some := np.flatnonzero(
-        (least > replicas) & (replicas != cluster.partitions.replicas)
-    ).tolist():
+    if some := np.flatnonzero(changed.partitions.min_active < least).tolist():
         names = some_of(some, lambda p: str(cluster.partitions.names[p]), 5)
         complain(
             f"note: {counted(len(some), 'partition')} ({names}) need more live replicas than "
             "--replicas gives them (min.insync.replicas of Kafka): they need as many as it gives"
         )
-    return cluster.replace(replicas=replicas, min_active=np.minimum(least, replicas))
+    changed, notes = spread_evenly(cluster, changed)
+    for note in notes:
+        complain(f"note: {note}")
+    return changed
 
 
 def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
@@ -158,10 +161,14 @@ def _not_leading(cluster: "Cluster", which: Sequence[str]) -> "Cluster":
     """Return the cluster with nodes that lead nothing; note partitions without another leader."""
     import numpy as np
 
-    from evenkeel.model.intake.stranded import led_alone, with_left_alone
+    from evenkeel.model.intake.stranded import led_alone, marked, with_left_alone
+    from evenkeel.model.placement import Flag
     from evenkeel.model.reading.selection import find_nodes
 
     faults = FaultList()
+    if marked(cluster.placement, Flag.ELECTED).any():
+        message = "cannot be kept: only the system elects leaders (primaries), no order moves one"
+        faults.add("node", [*which], f"{message}; --drain moves them with their data")
     nodes = cluster.nodes
     found = find_nodes(faults, "node", nodes, cluster.topology, which)
     faults.raise_if_any()

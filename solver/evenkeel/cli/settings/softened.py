@@ -1,4 +1,4 @@
-"""Softened: rules that keep replicas apart by a tier, and yield where too few domains are left."""
+"""Rules that keep replicas apart by a tier: softened, or adapted to other numbers of replicas."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -38,26 +38,67 @@ def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":
     )
 
 
-def too_few_domains(cluster: "Cluster") -> Iterator[str]:
-    """Yield by which tiers rules keep more replicas apart than there are domains that take any."""
+def spread_evenly(before: "Cluster", after: "Cluster") -> "tuple[Cluster, list[str]]":
+    """Return a cluster whose even spreads are even for other numbers of replicas, and notes.
+
+    A limit that spread the former number evenly, such as one of three in each of three racks,
+    spreads the new one evenly, too: four are at most two in each.
+    """
+    import numpy as np
+
+    rules, rule = [*after.rules], after.partitions.rule.copy()
+    then, now = before.partitions.replicas, after.partitions.replicas
+    notes = []
+    bound = (then != now) & (rule >= 0)
+    for r, old, new in np.unique(np.stack([rule, then, now], 1)[bound], axis=0).tolist():
+        own = dict[str, Any]()
+        for tier, amount in rules[r].spread.items():
+            count = len(_domains_left(after, rules[r], tier))
+            if count and _is_hard(amount) and amount == -(-old // count) != -(-new // count):
+                own[tier] = -(-new // count)
+                notes.append(
+                    f"{new} replicas are spread evenly over {count} {tier}s: at most {own[tier]} "
+                    f"of a partition in one, instead of {amount}; --spread {tier}=N sets another "
+                    "limit"
+                )
+        if own:
+            rule[bound & (after.partitions.rule == r) & (then == old) & (now == new)] = len(rules)
+            rules.append(replace(rules[r], spread={**rules[r].spread, **own}))
+    if not notes:
+        return after, []
+    changed = after.replace(rules=rules, rule=rule, group_rule=after.partitions.group_rule)
+    return changed, [*dict.fromkeys(notes)]
+
+
+def _domains_left(cluster: "Cluster", rule: "Rule", tier: str) -> list[int]:
+    """Return the domains of a tier with nodes that take replicas of a rule; none where some has
+    no domain, or that is no tier.
+    """
     import numpy as np
 
     from evenkeel.model.rules import mask_of, parse_expression
 
     nodes, topology = cluster.nodes, cluster.topology
+    takes = nodes.alive & nodes.accepts
+    for text in rule.require:
+        tests = parse_expression(FaultList(), "require", text)
+        takes = takes & mask_of(tests, nodes, topology, FaultList(), "require")
+    if tier not in topology.tiers:
+        return []
+    domain = np.unique(topology.domain[topology.tier_index(tier)][takes])
+    return [] if (domain < 0).any() else domain.tolist()
+
+
+def too_few_domains(cluster: "Cluster") -> Iterator[str]:
+    """Yield by which tiers rules keep more replicas apart than there are domains that take any."""
     named = set()
     for r, rule in enumerate(cluster.rules):
         wanted = int(cluster.partitions.replicas[cluster.partitions.rule == r].max(initial=0))
-        takes = nodes.alive & nodes.accepts
-        for text in rule.require:
-            tests = parse_expression(FaultList(), "require", text)
-            takes = takes & mask_of(tests, nodes, topology, FaultList(), "require")
         for tier, amount in rule.spread.items():
-            if tier in named or tier not in topology.tiers or not isinstance(amount, int):
+            if tier in named or not isinstance(amount, int):
                 continue
-            domain = topology.domain[topology.tier_index(tier)][takes]
-            left = len(np.unique(domain))
-            if (domain >= 0).all() and amount * left < wanted:
+            left = len(_domains_left(cluster, rule, tier))
+            if left and amount * left < wanted:
                 named.add(tier)
                 yield (
                     f"a rule wants at most {amount} of {wanted} replicas in one {tier}, and nodes "
