@@ -73,7 +73,8 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     parser.add_argument(
         "-o", "--out", metavar="OUT",
-        help="file for the plan, if it ends in .json; else the folder to carry it out with",
+        help="file for the plan, if it ends in .json; else the folder to carry it out with, and "
+        "none if nothing is to be done",
     )  # fmt: skip
     parser.add_argument("--table", metavar="OUT", help="file for the steps, .csv or .json")
     parser.add_argument(
@@ -187,10 +188,11 @@ def list_plan_files(
     written: list[Path], certificate: "Certificate", out: str | None, otherwise: str = ""
 ) -> str:
     """Return a line for each file written, or why there is none."""
-    if out is not None and not certificate.ok and not out.endswith(SUFFIX):
-        otherwise = f"{out} was not written: a plan that is not safe has no folder to run\n"
-        return otherwise + list_files(written)
-    return list_files(written, otherwise)
+    if out is None or out.endswith(SUFFIX) or Path(out) in written:
+        return list_files(written, otherwise)
+    why = "nothing is to be done" if certificate.ok else "a plan that is not safe has no folder"
+    older = "; what stands there is of an older plan" if Path(out).exists() else ""
+    return f"{out} was not written: {why}{older}\n" + list_files(written)
 
 
 def figures_of_plan(
@@ -387,8 +389,9 @@ def write_plan_out(
 ) -> list[Path]:
     """Write a plan to a file or a folder, as the ending of the name says.
 
-    A folder is made to be carried out: there is none of a plan that is not safe. Where the files
-    ``read`` lie in a folder whose run was stopped, what it holds goes along.
+    A folder is made to be carried out: there is none of a plan that is not safe, or that does
+    nothing. Where the files ``read`` lie in a folder whose run was stopped, what it holds goes
+    along.
     """
     from evenkeel.systems.folders.held import holding
     from evenkeel.systems.folders.writing import write_plan_folder
@@ -396,9 +399,15 @@ def write_plan_out(
 
     if out.endswith(SUFFIX):
         return [write_plan(plan, out, with_cluster=with_cluster)]
-    if not certificate.ok:
+    holder = holding(read)
+    if not certificate.ok or does_nothing(plan, holder):
         return []
-    return [write_plan_folder(plan, out, overwrite=force, after=holding(read))]
+    return [write_plan_folder(plan, out, overwrite=force, after=holder)]
+
+
+def does_nothing(plan: "Plan", holder: Path | None) -> bool:
+    """Return whether a plan has no step, and no setting of a run that was stopped to give back."""
+    return not len(plan) and holder is None
 
 
 def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Namespace) -> list[Path]:
