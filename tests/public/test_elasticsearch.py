@@ -290,3 +290,105 @@ class TestPlaces:
         given = ("shards.json", "nodes.json", "shutdown.json", "cluster.json", "indices.json")
         answer, commands = ordered(case, files=given)
         assert answer.code == 0 and targets(commands) == {"new"} and len(commands) == 3
+
+
+class TestPrimaries:
+    """Only Elasticsearch elects primaries."""
+
+    def test_goals_that_need_another_primary_are_refused(self, public):
+        case = public("elasticsearch/odd-distribution")
+        for words in (["--leaders", "5%"], ["--method", "leaders"], ["--no-lead", "Ulysses"]):
+            answer, commands = case.run("solve", *TEXTS, *words), None
+            assert answer.code == 2, words
+            assert "only the system elects leaders (primaries)" in answer.text, commands
+
+    def test_a_primary_that_moves_stays_the_primary(self, public):
+        case = public("elasticsearch/odd-distribution")
+        cluster = ek.read([case.path(name) for name in TEXTS]).drain("Ulysses")
+        result = ek.solve(cluster)
+        assert result.success
+        assert result.placement.leader.tolist() == cluster.placement.leader.tolist()
+
+
+class TestFactors:
+    """Another number of copies: the setting of the index is written, too, and taken back."""
+
+    @staticmethod
+    def settings(script):
+        lines = [one for one in script.splitlines() if one.startswith("settings /")]
+        return [json.loads(one.split("'")[1]) for one in lines]
+
+    @pytest.mark.parametrize(("copies", "kind", "back"), [
+        (3, "allocate_replica", "cancel"), (1, "cancel", "allocate_replica"),
+    ])  # fmt: skip
+    def test_a_script_sets_the_number(self, public, copies, kind, back):
+        case = public("elasticsearch/odd-distribution")
+        answer, commands = ordered(
+            case, "--level", "none", "--replicas", f"tweets={copies}", files=TEXTS
+        )
+        assert (answer.code, commands) == (0, [])
+        ordered_later = json.loads(case.written("plan.2.json"))["commands"]
+        assert [[*one] for one in ordered_later] == [[kind]] * 5
+        undone = json.loads(case.written("plan.undo.json"))["commands"]
+        assert [[*one] for one in undone] == [[back]] * 5
+        for name, numbers in (("plan.sh", [2, copies]), ("plan.undo.sh", [copies, 2])):
+            held, freed = self.settings(case.written(name))
+            assert held == {
+                "index.number_of_replicas": max(numbers) - 1,
+                "index.routing.allocation.enable": "none",
+            }
+            assert freed == {
+                "index.number_of_replicas": numbers[1] - 1,
+                "index.routing.allocation.enable": None,
+            }
+
+    @pytest.mark.parametrize("words", [
+        ["--replicas", "tweets=3"], ["--replicas", "tweets=1"],
+        ["--replicas", "tweets=1", "--drain", "Ulysses"],
+    ])  # fmt: skip
+    def test_a_folder_sets_the_number_and_back(self, public, words):
+        case = public("elasticsearch/odd-distribution")
+        answer = case.run("plan", *TEXTS, "--level", "none", *words, "-o", "move")
+        assert answer.code == 0
+        ends = []
+        for name in ("waves.json", "undo/waves.json"):
+            form = json.loads((case.folder / "move" / name).read_text())
+            bodies = [
+                json.loads(command["run"][-2])
+                for wave in form["waves"] for command in wave["commands"] if "-d" in command["run"]
+            ]  # fmt: skip
+            numbers = [
+                one["index.number_of_replicas"] for one in bodies
+                if "index.number_of_replicas" in one
+            ]  # fmt: skip
+            wanted = int(words[1].rpartition("=")[2])
+            assert numbers[0] == max(wanted, 2) - 1
+            ends.append(numbers[-1])
+            primaries = [
+                one["commands"][0]["cancel"]["allow_primary"] for one in bodies
+                if "cancel" in str(one)
+            ]  # fmt: skip
+            assert all(one is ("--drain" in words) for one in primaries)
+        assert ends == [wanted - 1, 1]
+
+    def test_the_folder_gives_the_reasons(self, public):
+        case = public("elasticsearch/odd-distribution")
+        words = ["--level", "none", "--replicas", "tweets=3", "--drain", "Ulysses"]
+        assert case.run("plan", *TEXTS, *words, "-o", "move").code == 0
+        page = (case.folder / "move" / "README.md").read_text()
+        assert "1 node to be emptied (drained, excluded or decommissioned): Ulysses" in page
+        assert "5 partitions of tweets: 3 replicas instead of 2" in page
+
+
+def test_a_plan_that_does_nothing_has_no_folder(public):
+    case = public("elasticsearch/odd-distribution")
+    assert case.run("plan", *TEXTS, "-o", "move").code == 0
+    before = (case.folder / "move" / "waves.json").read_bytes()
+    words = ["--level", "5%", "--act-above", "400%", "-o"]
+    answer = case.run("plan", *TEXTS, *words, "other")
+    assert answer.code == 0
+    assert not case.path("other").exists()
+    assert "was not written: nothing is to be done" in answer.text
+    answer = case.run("plan", *TEXTS, "--force", *words, "move")
+    assert "what stands there is of an older plan" in answer.text
+    assert (case.folder / "move" / "waves.json").read_bytes() == before

@@ -23,6 +23,7 @@ from evenkeel.measure.compare import compare
 from evenkeel.measure.group_goals import group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
@@ -30,7 +31,7 @@ from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import NodeTable
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_cost, check_goals, move_costs
-from evenkeel.model.intake.stranded import pinned_messages, unavailable_message, unchanged
+from evenkeel.model.intake.stranded import marked, pinned_messages, unavailable_message, unchanged
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Flag, Placement
@@ -103,6 +104,9 @@ GENTLE = 4
 
 NO_TIME = "There was no time to begin: everything stays as it came."
 """Message where a method was not begun."""
+
+NO_LEADERS = "No partition of this cluster has a leader: the goal for leaders has no effect."
+"""Warning where a goal for leaders binds nothing."""
 
 SEEDS = 2**62
 """Seeds are below it, and not below its negative."""
@@ -181,6 +185,7 @@ def checked(
     faults = FaultList()
     _check_cluster(faults, cluster, start)
     _check_goals(faults, chosen, cluster, goals)
+    _check_leaders(faults, chosen, cluster, goals)
     given = _options(faults, chosen, options)
     kept = given.kept_of(chosen.limits) if isinstance(given, Options) else chosen.limits
     _check_limits(faults, chosen, kept, cluster, goals, limits)
@@ -306,6 +311,8 @@ def run_guarded(
     if text := unavailable_message(cluster):
         outcome = _with_warnings(outcome, [f"{text}."])
     outcome = _with_warnings(outcome, [f"{one}." for one in pinned_messages(cluster)])
+    if getattr(request.goals, "leaders", None) is not None and not has_leaders(cluster):
+        outcome = _with_warnings(outcome, [NO_LEADERS])
     if not chosen.never_worse:
         outcome = _with_warnings(outcome, _about_time(request))
         return Run(request, outcome, placement, None, 0, timings)
@@ -320,7 +327,8 @@ def run_guarded(
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
     """Return the placement answered; the cluster's own, with all that is counted, if it is that.
 
-    Partitions that are unavailable, being reassigned or left alone keep nodes and leader.
+    Partitions that are unavailable, being reassigned or left alone keep nodes and leader. Where
+    only the system elects leaders, a live leader leads on, where its replica moves to.
     """
     before, node, leader = cluster.placement, outcome.node, outcome.leader
     if node is before.node and leader is before.leader:
@@ -329,6 +337,10 @@ def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
     if held.any():
         node = np.where(held[before.owner], before.node, node)
         leader = np.where(held, before.leader, leader)
+    if (elected := marked(before, Flag.ELECTED)).any():
+        at = np.maximum(before.leader_replica, 0)
+        lives = np.append(cluster.nodes.serves, False)[before.node[at]]
+        leader = np.where(elected & lives & (node[at] >= 0), before.leader, leader)
     if np.array_equal(before.node, node) and np.array_equal(before.leader, leader):
         return before
     return before.replaced(node, leader)
@@ -412,6 +424,19 @@ def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goa
             if value != getattr(Goals(), name) and name not in chosen.goals:
                 message = f"the method {chosen.name} cannot pursue this goal; balance can"
                 faults.add(f"goals.{name}", value, message)
+
+
+def _check_leaders(
+    faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost
+) -> None:
+    """Note goals and methods for leaders, where only the system elects them."""
+    if not marked(cluster.placement, Flag.ELECTED).any():
+        return
+    message = "cannot be kept: only the system elects leaders (primaries), no order moves one"
+    if isinstance(goals, Goals) and goals.leaders is not None:
+        faults.add("goals.leaders", goals.leaders, message)
+    if chosen.name == "leaders":
+        faults.add("method", chosen.name, message)
 
 
 def _check_limits(

@@ -30,6 +30,8 @@ class Role(IntEnum):
 class Flag(IntFlag):
     """Properties of a replica besides its node and role.
 
+    ``ELECTED``: it leads, and only its system elects leaders: no order makes another one lead.
+
     Examples
     --------
     >>> flags = np.zeros(2, np.uint16)
@@ -49,6 +51,7 @@ class Flag(IntFlag):
     STRANDED = 256
     PREFERRED = 512
     LEFT_ALONE = 1024
+    ELECTED = 2048
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Count as an entry of ``flags``, so that ``flags |= Flag.PINNED`` stays uint16."""

@@ -285,7 +285,7 @@ class TestText:
         cluster = registry.read(told.encode())
         assert list(cluster.nodes.names) == ["es 1", "es 3"]
         assert cluster.placement.nodes.tolist() == [[1, -1]]
-        assert cluster.placement.flags.tolist() == [Flag.INCOMING, 0]
+        assert cluster.placement.flags.tolist() == [Flag.INCOMING | Flag.ELECTED, 0]
 
     def test_blanks_in_names_are_no_borders(self):
         told = (

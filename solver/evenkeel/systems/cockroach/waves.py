@@ -12,7 +12,15 @@ from evenkeel.systems.cockroach.cluster import read
 from evenkeel.systems.cockroach.documents import kind_of
 from evenkeel.systems.cockroach.statements import KINDS, check_numbers
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, stem
+from evenkeel.systems.folders.carrier import (
+    Answer,
+    Carrier,
+    Change,
+    Orders,
+    Wave,
+    no_partition,
+    stem,
+)
 from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.folders.observing import Observed, observed
 
@@ -167,5 +175,5 @@ def lists_stores(documents: Sequence[Document]) -> bool:
 
 CARRIER = Carrier(
     orders, look, {"setting": setting}, SETTINGS, NOTES, (_held(),), f"{LOAD} is still off",
-    leader, observe, lists_stores, gives_up=False, pace=PACE,
+    leader, observe, lists_stores, gives_up=no_partition, pace=PACE,
 )  # fmt: skip

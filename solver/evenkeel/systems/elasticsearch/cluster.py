@@ -16,9 +16,11 @@ from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document, largest, quoted
 from evenkeel.systems.elasticsearch.disks import disks_of
 from evenkeel.systems.elasticsearch.documents import Findings, gather
+from evenkeel.systems.elasticsearch.factors import ENABLE
 from evenkeel.systems.elasticsearch.notices import note_settings
 from evenkeel.systems.elasticsearch.rules import AWARE, SAME_HOST, rules_of
 from evenkeel.systems.elasticsearch.settings import (
+    EXPAND,
     PARTIAL,
     SEARCH,
     DataNode,
@@ -78,6 +80,14 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     given["native"] = {
         "shards": found.shards, "answers": sorted(found.kinds), "notes": [*found.notes],
         "started": sorted(found.started),
+        "enable": {
+            index: str(settings[ENABLE][1])
+            for index, settings in found.indices.items() if ENABLE in settings
+        },
+        "expanding": sorted(
+            index for index, settings in found.indices.items()
+            if str(settings.get(EXPAND, ("", "false"))[1]).lower() != "false"
+        ),
     }  # fmt: skip
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
@@ -164,7 +174,9 @@ def _placement(
         node += own
         leader.append(0 if led else -1)
         # without a primary there is no source for copies, and missing ones stay missing
-        if not led:
+        if led:
+            flags[begin] |= int(Flag.ELECTED)
+        else:
             flags[begin:] = [one | int(MARKS) for one in flags[begin:]]
         wanted.append(len(own))
     first = np.concatenate([[0], np.cumsum([len(shard.rows) for shard in shards])])

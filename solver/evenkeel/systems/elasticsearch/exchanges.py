@@ -57,10 +57,12 @@ def orders(
     exchanged: Sequence[Exchange],
     names: Sequence[str],
     coming: Mapping[str, str],
+    primary: int = -1,
 ) -> list[list[Command]]:
     """Return the commands for one shard: cancels, moves and new copies.
 
-    ``own`` names the shard; ``coming`` has the source of each copy in progress, by target.
+    ``own`` names the shard; ``coming`` has the source of each copy in progress, by target. Copies
+    that leave for nowhere are cancelled; of the ``primary``, another copy takes the place.
     """
     cancels: list[Command] = []
     moves: list[Command] = []
@@ -76,6 +78,16 @@ def orders(
                 leaving.append(coming[target])
         for source, target in zip(leaving, joining, strict=False):
             moves.append({"move": {**own, "from_node": source, "to_node": target}})
+        cancels += [
+            {
+                "cancel": {
+                    **own,
+                    "node": name,
+                    "allow_primary": primary >= 0 and name == names[primary],
+                }
+            }
+            for name in leaving[len(joining) :]
+        ]
         copies += [
             {"allocate_replica": {**own, "node": target}} for target in joining[len(leaving) :]
         ]

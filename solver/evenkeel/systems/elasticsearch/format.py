@@ -7,7 +7,7 @@ Elasticsearch, ``_cat/shards``, ``_cat/allocation``, ``_nodes``, cluster and ind
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,15 @@ from evenkeel.systems.elasticsearch.exchanges import (
     goes_where_one_leaves,
     orders,
     under_way,
+)
+from evenkeel.systems.elasticsearch.factors import (
+    Factor,
+    enable_of,
+    factors_of,
+    freed_only,
+    held_back,
+    let_go,
+    path_of,
 )
 from evenkeel.systems.elasticsearch.notices import left_out
 from evenkeel.systems.elasticsearch.waves import CARRIER
@@ -48,6 +57,22 @@ reroute 'dry_run=true&explain=true&metric=none' FILE
 curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
   -d '{"persistent":{"cluster.routing.rebalance.enable":"none"}}'
 reroute 'metric=none' FILE
+"""
+CHANGED = """# Indices with other numbers of copies. Elasticsearch should neither place nor choose
+# any, so index.routing.allocation.enable is none meanwhile, and given back at the end or a failure.
+settings() {
+  curl -fsSn -X PUT "$ES$1" -H 'Content-Type: application/json' -d "$2"
+}
+"""
+BACK = """#!/bin/sh
+# Takes back what the plan beside it did. ES is the address of the cluster.
+set -eu
+cd -- "$(dirname -- "$0")"
+: "${ES:=http://localhost:9200}"
+reroute() {
+  curl -fsSn -X POST "$ES/_cluster/reroute?$1" -H 'Content-Type: application/json' \\
+    --data-binary @"$2"
+}
 """
 LATER = """# What needs room or a node that others leave: once all have arrived, and disks are read.
 curl -fsSn "$ES/_cluster/health?wait_for_no_relocating_shards=true&timeout=24h"
@@ -75,15 +100,48 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
     if placement is None:
         return {path: _lines(native["shards"])}
-    there, back = _commands(cluster, placement)
-    first, *later = _rounds(cluster, there)
-    files = {path: _formatted(first), path.with_suffix(".undo.json"): _formatted(back)}
+    there, back, factors = _commands(cluster, placement)
+    # a dry run refuses copies of numbers that are not set yet
+    held = [one for one in there if _index_of(one) in factors]
+    first, *later = _rounds(cluster, [one for one in there if _index_of(one) not in factors])
+    undo = path.with_suffix(".undo.json")
+    files = {path: _formatted(first), undo: _formatted(back)}
     script = SCRIPT.replace("FILE", shlex.quote(f"./{path.name}"))
+    if factors:
+        before, after = _settings(cluster, factors)
+        later = [[*held], *later]
+        script += f"{CHANGED}{before}"
+        ways_back = _settings(cluster, {of: Factor(*one[::-1]) for of, one in factors.items()})
+        again = f"reroute 'metric=none' {shlex.quote(f'./{undo.name}')}\n"
+        text = f"{BACK}{CHANGED}{ways_back[0]}{again}{ways_back[1]}"
+        files[path.with_suffix(".undo.sh")] = text.encode()
     for i, commands in enumerate(later, start=2):
         file = path.with_suffix(f".{i}.json")
         files[file] = _formatted(commands)
         script += LATER.replace("FILE", shlex.quote(f"./{file.name}"))
+    if factors:
+        script += after
     return files | {path.with_suffix(".sh"): script.encode()}
+
+
+def _index_of(command: Command) -> str:
+    [of] = command.values()
+    return str(of["index"])
+
+
+def _settings(cluster: Cluster, factors: Mapping[str, Factor]) -> tuple[str, str]:
+    """Return the parts of a script that hold indices with other numbers, and let them go."""
+
+    def line(index: str, body: bytes) -> str:
+        return f"settings {shlex.quote(path_of(index))} {shlex.quote(body.decode())}"
+
+    freed = [line(of, freed_only(enable_of(cluster, of))) for of in factors]
+    before = ["trap release EXIT", *(line(of, held_back(max(one))) for of, one in factors.items())]
+    after = [line(of, let_go(one.after, enable_of(cluster, of))) for of, one in factors.items()]
+    return (
+        "\n".join(["release() {", *(f"  {one}" for one in freed), "}", *before, ""]),
+        "\n".join(["trap - EXIT", *after, ""]),
+    )
 
 
 def _formatted(commands: Sequence[Command]) -> bytes:
@@ -158,9 +216,18 @@ def _lines(rows: Sequence[Any]) -> bytes:
         raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
 
 
-def _commands(cluster: Cluster, after: Placement) -> tuple[list[Command], list[Command]]:
-    """Return commands and their undo: cancels first, then moves, then new copies."""
+def _commands(
+    cluster: Cluster, after: Placement
+) -> tuple[list[Command], list[Command], Mapping[str, Factor]]:
+    """Return commands, their undo, and the indices with other numbers of copies.
+
+    Cancels are first, then moves, then new copies. The undo takes back only those copies that a
+    higher number asked for.
+    """
     faults = FaultList()
+    factors = factors_of(faults, cluster)
+    fewer: list[Command] = []
+    more_again: list[Command] = []
     before, names = cluster.placement, cluster.nodes.names
     there: list[list[Command]] = [[], [], []]
     coming = under_way(cluster.native)
@@ -175,21 +242,26 @@ def _commands(cluster: Cluster, after: Placement) -> tuple[list[Command], list[C
         slots = slice(int(before.first[p]), int(before.first[p + 1]))
         ours = before.node[slots].tolist()
         exchanged = exchanges(before.role[slots].tolist(), ours, after.node[slots].tolist())
-        if any(len(one.joins) < len(one.leaves) for one in exchanged):
+        if index not in factors and any(len(one.joins) < len(one.leaves) for one in exchanged):
             new = [names[n] for n in after.node[slots].tolist() if n >= 0]
             message = f"would give up copies: it has {sum(n >= 0 for n in ours)}"
             faults.add(name, new, message)
             continue
-        for all_, more in zip(
-            there, orders(own, exchanged, names, coming.get(name, {})), strict=True
-        ):
+        found = orders(own, exchanged, names, coming.get(name, {}), int(before.leader_node[p]))
+        for all_, more in zip(there, found, strict=True):
             all_ += more
+        if index in factors:
+            joined = [one["allocate_replica"]["node"] for one in found[2]]
+            left = [one["cancel"]["node"] for one in found[0]]
+            fewer += [{"cancel": {**own, "node": n, "allow_primary": False}} for n in joined]
+            more_again += [{"allocate_replica": {**own, "node": n}} for n in left]
     faults.raise_if_any()
     undo = [
         {"move": one | {"from_node": one["to_node"], "to_node": one["from_node"]}}
         for one in (command["move"] for command in reversed(there[1]))
     ]
-    return [command for part in there for command in part], undo
+    undo = [*fewer, *undo, *more_again]
+    return [command for part in there for command in part], undo, factors
 
 
 FORMAT = Format(

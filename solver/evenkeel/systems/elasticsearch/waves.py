@@ -1,9 +1,11 @@
 """Waves as Elasticsearch takes them: a reroute for each shard, with the balancer held meanwhile."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -12,6 +14,16 @@ from evenkeel.systems.elasticsearch.documents import recognises
 from evenkeel.systems.elasticsearch.exchanges import Command as Reroute
 from evenkeel.systems.elasticsearch.exchanges import exchanges, goes_where_one_leaves, under_way
 from evenkeel.systems.elasticsearch.exchanges import orders as moves
+from evenkeel.systems.elasticsearch.factors import (
+    ENABLE,
+    Factor,
+    enable_of,
+    factors_of,
+    freed_only,
+    held_back,
+    numbered_only,
+    path_of,
+)
 from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, anybody
 from evenkeel.systems.folders.form import Command, Hold, Setting, literal
 
@@ -40,9 +52,14 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """
     faults = FaultList()
     coming = under_way(cluster.native)
+    factors = factors_of(faults, cluster)
+    last = _last_waves(waves)
     found = []
-    for wave in waves:
-        bodies = [_reroute(faults, cluster, one, coming.get(one.name, {})) for one in wave]
+    for w, wave in enumerate(waves):
+        bodies = [_reroute(faults, cluster, one, coming.get(one.name, {}), factors) for one in wave]
+        changed = [of for of in dict.fromkeys(map(_index_of, wave)) if of in factors]
+        before = [_held_index(cluster, of, most) for of in changed if (most := _most(waves, of))]
+        after = [_settled(of, last[of]) for of in changed if last[of].wave == w]
         commands = [
             _es("POST", "/_cluster/reroute?metric=none", "-w", r"\n%{http_code}",
                 "-d", literal(_encoded(faults, one.name, body)), check="rerouted")
@@ -53,9 +70,55 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
             for one, body in zip(wave, bodies, strict=True)
         ):
             commands = [RELOCATED, *commands]
-        found.append(Orders(commands, ends=[RELOCATED]))
+        found.append(Orders([*before, *commands, *after], ends=[RELOCATED]))
     faults.raise_if_any()
     return found
+
+
+class Last(NamedTuple):
+    """The last wave that changes an index, and how many copies its shards have then."""
+
+    wave: int
+    copies: int
+
+
+def _last_waves(waves: Sequence[Wave]) -> Mapping[str, Last]:
+    return {
+        _index_of(one): Last(w, sum(n >= 0 for n in one.after))
+        for w, wave in enumerate(waves) for one in wave
+    }  # fmt: skip
+
+
+def _most(waves: Sequence[Wave], index: str) -> int:
+    """Return the most copies that a shard of an index has on the way."""
+    return max(
+        sum(n >= 0 for n in row)
+        for wave in waves for one in wave if _index_of(one) == index
+        for row in (one.before, one.after)
+    )  # fmt: skip
+
+
+def _index_of(change: Change) -> str:
+    return change.name.rpartition("/")[0]
+
+
+def _held_index(cluster: Cluster, index: str, copies: int) -> Command:
+    """Return what sets the number of copies of an index while Elasticsearch places none of them."""
+    path = literal(path_of(index))
+
+    def put(body: bytes) -> Command:
+        return _es("PUT", path, "-f", "-d", literal(body.decode()))
+
+    command = put(held_back(copies))
+    back = put(freed_only(enable_of(cluster, index)))
+    command.hold = Hold(f"{ENABLE} of {index}", [back])
+    return command
+
+
+def _settled(index: str, last: Last) -> Command:
+    """Return what sets the number of copies that an index has in the end."""
+    body = literal(numbered_only(last.copies).decode())
+    return _es("PUT", literal(path_of(index)), "-f", "-d", body)
 
 
 def _es(method: str, path: str, *words: str, save: str = "", check: str = "") -> Command:
@@ -131,7 +194,11 @@ def _encoded(faults: FaultList, name: str, commands: Sequence[Reroute]) -> str:
 
 
 def _reroute(
-    faults: FaultList, cluster: Cluster, change: Change, coming: Mapping[str, str]
+    faults: FaultList,
+    cluster: Cluster,
+    change: Change,
+    coming: Mapping[str, str],
+    factors: Mapping[str, Factor],
 ) -> list[Reroute]:
     names, held = cluster.nodes.names, cluster.placement
     index, _, number = change.name.rpartition("/")
@@ -141,11 +208,12 @@ def _reroute(
     own: dict[str, Any] = {"index": index, "shard": int(number)}
     slots = slice(int(held.first[change.partition]), int(held.first[change.partition + 1]))
     trades = exchanges(held.role[slots].tolist(), change.before, change.after)
-    if any(len(one.leaves) > len(one.joins) for one in trades):
+    if index not in factors and any(len(one.leaves) > len(one.joins) for one in trades):
         gone = [names[n] for n in change.leaves]
         faults.add(change.name, gone, "would give up copies: change replicas")
         return []
-    return [one for part in moves(own, trades, names, coming) for one in part]
+    found = moves(own, trades, names, coming, int(held.leader_node[change.partition]))
+    return [one for part in found for one in part]
 
 
 def lists_nodes(documents: Sequence[Document]) -> bool:
@@ -153,8 +221,14 @@ def lists_nodes(documents: Sequence[Document]) -> bool:
     return any(recognises(one) == "nodes" for one in documents)
 
 
+def gives_up(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return the shards that give copies up again: those of indices with another number, (P,)."""
+    changed = factors_of(FaultList(), cluster)
+    return np.array([name.rpartition("/")[0] in changed for name in cluster.partitions.names])
+
+
 CARRIER = Carrier(
     orders, look, {"rebalance": rebalance, "rerouted": rerouted, "relocated": relocated}, SETTINGS,
     NOTES, (_held("persistent"), _held("transient")), "the balancer is still held",
-    leader=anybody, lists_nodes=lists_nodes, gives_up=False,
+    leader=anybody, lists_nodes=lists_nodes, gives_up=gives_up,
 )  # fmt: skip

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.systems.folders.form import Command, Setting
 
@@ -133,6 +136,16 @@ def all_nodes(documents: "Sequence[Document]") -> bool:
     return True
 
 
+def any_partition(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return True for all partitions."""
+    return np.ones(len(cluster.partitions), np.bool_)
+
+
+def no_partition(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return False for all partitions."""
+    return np.zeros(len(cluster.partitions), np.bool_)
+
+
 def nothing_before(plan: "Plan") -> Orders:
     """Return no commands."""
     return Orders()
@@ -182,9 +195,10 @@ class Carrier:
     drops : str
         How copies that are on their way and lead nowhere any more are dropped, in a sentence;
         "" where the system does so by itself.
-    gives_up : bool
-        Whether a replica that was added can be given up again; else what was short of replicas
-        before the plan stays as the plan leaves it, on the way back, too.
+    gives_up : callable
+        ``gives_up(cluster)``: the partitions of which a replica that was added can be given up
+        again, (P,) bool; others that were short of replicas before the plan stay as the plan leaves
+        them, on the way back, too.
     """
 
     orders: Callable[[Cluster, Sequence[Wave]], Sequence[Orders]]
@@ -204,4 +218,4 @@ class Carrier:
     keeps_pace: bool = False
     pace: str = "The system copies at the pace that it is set to."
     drops: str = ""
-    gives_up: bool = True
+    gives_up: Callable[[Cluster], NDArray[np.bool_]] = any_partition

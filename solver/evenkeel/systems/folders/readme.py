@@ -28,6 +28,9 @@ from evenkeel.systems.registry import find
 MOST_COUNTS = 10_000_000
 """Pairs of a group and a node that are counted for one figure."""
 
+MOST_REASONS = 12
+"""Lines of nodes and groups that are listed as reasons."""
+
 TEXT = """\
 # A plan for {system}
 
@@ -148,7 +151,7 @@ def readme(
     text = TEXT.format(
         system=plan.cluster.native_format,
         what=_what(plan, carrier),
-        asked=_asked(plan.goals),
+        asked=_asked(plan.goals) + _reasons(plan),
         why=_why(plan),
         pace=_pace(plan, waves),
         waves=wave_table(plan, carrier, waves),
@@ -161,7 +164,7 @@ def readme(
             f"| `{one.name}` | {f'`{shown(one.default)}`' if one.default else ''} | {one.meaning} |"
             for one in form.settings
         ),
-        undo=_undo(plan, back, ways_back, gives_up=carrier.gives_up),
+        undo=_undo(plan, back, ways_back, gives_up=bool(carrier.gives_up(plan.cluster).all())),
         hand=_hand(form),
     )
     return text.encode("utf-8", "replace")
@@ -178,7 +181,7 @@ def readme_of_way_back(
         what = f"There is no way back: {left}."
     elif left:
         what += f"\n\nIt leaves out what has no way back: {left}."
-    if not carrier.gives_up and count:
+    if not carrier.gives_up(plan.cluster).all() and count:
         what += f"\n\n{REPAIRS_STAY.capitalize()}."
     waves = (wave_table(back, carrier, ways_back), change_list(back, carrier, ways_back))
     text = TEXT_BACK.format(
@@ -251,6 +254,33 @@ def _asked(goals: Goals | Cost | None) -> str:
     if goals_asked and goals.soft_yield:
         goals_asked.append("soft rules yield to that")
     return f"Asked for: {'; '.join(goals_asked) or 'all rules kept, and no levelness'}.\n\n"
+
+
+def _reasons(plan: Plan) -> str:
+    """Return which nodes have to give their replicas away, and which groups other numbers."""
+    cluster, before = plan.cluster, plan.cluster.placement
+    nodes, partitions = cluster.nodes, cluster.partitions
+    moved = np.unique(before.node[before.node != plan.end.node])
+    left = np.isin(np.arange(len(nodes)), moved)
+    lines = []
+    for which, why in (
+        (left & nodes.alive & ~nodes.keeps, "to be emptied (drained, excluded or decommissioned)"),
+        (left & ~nodes.alive, "down"),
+    ):
+        if which.any():
+            names = some_of(np.flatnonzero(which).tolist(), lambda n: shown(nodes.names[n]))
+            lines.append(f"- {counted(int(which.sum()), 'node')} {why}: {names}")
+    held = np.bincount(before.owner[before.node >= 0], minlength=len(before))
+    ends = np.bincount(plan.end.owner[plan.end.node >= 0], minlength=len(before))
+    changed = np.flatnonzero(held != ends)
+    rows = np.stack([partitions.group[changed], held[changed], ends[changed]], 1)
+    counts = np.unique(rows, axis=0, return_counts=True)
+    for (group, has, wants), count in zip(counts[0].tolist(), counts[1].tolist(), strict=True):
+        of = f"{counted(count, 'partition')} of {shown(partitions.group_names[group])}"
+        lines.append(f"- {of}: {counted(wants, 'replica')} instead of {has}")
+    if len(lines) > MOST_REASONS:
+        lines = [*lines[:MOST_REASONS], f"- and {len(lines) - MOST_REASONS:,} more"]
+    return "\n".join([*lines, "", ""]) if lines else ""
 
 
 def _tolerances(given: float | Mapping[str, float | None] | None) -> str:

@@ -110,7 +110,8 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     carrier = carrier_of(plan.cluster.native_format)
     _check_steps(plan)
     original = plan.cluster.placement
-    back = plan.undo() if carrier.gives_up else _back_but_for_repairs(plan)
+    given_up = carrier.gives_up(plan.cluster)
+    back = plan.undo() if given_up.all() else _back_but_for_repairs(plan, given_up)
     there = plan.cluster.placement
     waves, ways_back = (
         carrier.stages(plan.cluster, waves_of(way, original)) for way in (plan, back)
@@ -129,11 +130,14 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     return files
 
 
-def _back_but_for_repairs(plan: Plan) -> Plan:
-    """Return the way back on which partitions that were short of replicas stay as they are."""
+def _back_but_for_repairs(plan: Plan, given_up: NDArray[np.bool_]) -> Plan:
+    """Return the way back on which partitions that were short of replicas stay as they are.
+
+    Those of ``given_up (P,)`` do not.
+    """
     before, end = plan.cluster.placement, plan.end
     had, has = (_nodes_held(one, len(plan.cluster.nodes)) for one in (before, end))
-    repaired = np.flatnonzero(has > had)
+    repaired = np.flatnonzero((has > had) & ~given_up)
     kept = np.isin(before.owner, repaired)
     leader = before.leader.copy()
     leader[repaired] = end.leader[repaired]

@@ -23,6 +23,7 @@ from evenkeel.systems.folders.carrier import (
     all_nodes,
     anybody,
     equals,
+    no_partition,
     stem,
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting, literal
@@ -231,5 +232,5 @@ CHECKS = {
 
 CARRIER = Carrier(
     orders, look, CHECKS, SETTINGS, NOTES, still=STILL, leader=anybody, lists_nodes=all_nodes,
-    given=given, gives_up=False,
+    given=given, gives_up=no_partition,
 )  # fmt: skip

@@ -44,6 +44,7 @@ FlagName = Literal[
     "stranded",
     "preferred",
     "left_alone",
+    "elected",
 ]
 RoleName = Literal["voter", "non_voter", "learner"]
 

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.systems.folders.carrier import Carrier, Orders, Wave, all_nodes, anybody, stem
+from evenkeel.systems.folders.carrier import (
+    Carrier,
+    Orders,
+    Wave,
+    all_nodes,
+    anybody,
+    no_partition,
+    stem,
+)
 from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.swift.output import packed_after
 
@@ -90,5 +98,5 @@ def look(plan: "Plan") -> list[Command]:
 
 CARRIER = Carrier(
     orders, look, settings=SETTINGS, notes=NOTES, still=STILL, leader=anybody,
-    lists_nodes=all_nodes, gives_up=False,
+    lists_nodes=all_nodes, gives_up=no_partition,
 )  # fmt: skip
