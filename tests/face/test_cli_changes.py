@@ -122,3 +122,21 @@ def test_groups_that_lie_least_evenly_come_first(file, capsys):
     assert "orders-dlq" in capsys.readouterr().out
     assert main(["solve", file, "--by-group"]) == 0
     assert "audit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "named"), [
+    (("--level", "5%", "--level", "none"), "--level: is given twice, '5%' and 'none'"),
+    (("--method", "exact", "--method", "balance"), "--method: is given twice"),
+    (("--seed", "1", "--seed=2", "--moves", "3", "--moves", "4"), "--moves: is given twice"),
+    (("--replicas", "a=3", "--replicas", "a=2"), "--replicas: is given twice for a"),
+    (("--spread", "rack=1", "--spread", "rack=2"), "--spread: is given twice for rack"),
+    (("--domain-in", "rack=1", "--domain-in", "rack=2"), "--domain-in: is given twice for rack"),
+    (("--move-cost", "a=1", "--move-cost", "a=2"), "--move-cost: is given twice for a"),
+])  # fmt: skip
+def test_of_two_values_none_is_dropped_in_silence(file, capsys, words, named):
+    assert main(["solve", str(file), *words]) == 2
+    assert named in capsys.readouterr().err
+
+
+def test_the_same_value_twice_is_one(file):
+    assert main(["solve", str(file), "--level", "5%", "--level", "5%"]) == 0

@@ -8,6 +8,7 @@ from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from textwrap import fill, wrap
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evenkeel.cli.exits import BAD_INPUT
@@ -63,8 +64,12 @@ class Parser(argparse.ArgumentParser):
     unread: tuple[str, ...] = ()
     """What was wrong with the values of options so far."""
 
+    given: Mapping[tuple[str, str], str] = MappingProxyType({})
+    """The values of options so far, by the option, and by the name that a value is for."""
+
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Read the values of an option; go on where one is wrong, so that all are reported."""
+        self._note_twice(action, arg_strings)
         try:
             return super()._get_values(action, arg_strings)
         except argparse.ArgumentError as error:
@@ -73,9 +78,25 @@ class Parser(argparse.ArgumentParser):
             self.unread = (*self.unread, str(error))
             return argparse.SUPPRESS
 
+    def _note_twice(self, action: argparse.Action, arg_strings: list[str]) -> None:
+        """Note an option that is given twice with different values: only one could hold."""
+        if not action.option_strings or len(arg_strings) != 1:
+            return
+        [text], name = arg_strings, ""
+        if isinstance(action, argparse._AppendAction):
+            if action.metavar not in ("GROUP=N", "TIER=N", "NAME=X"):
+                return
+            name = text.rpartition("=")[0].strip()
+        key = action.dest, name
+        if self.given.get(key, text) != text:
+            of = f" for {name}" * bool(name)
+            message = f"is given twice{of}, {self.given[key]!r} and {text!r}: give it once"
+            self.unread = (*self.unread, str(argparse.ArgumentError(action, message)))
+        self.given = {**self.given, key: text}
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse what is known; say everything that is wrong with it, and leave."""
-        self.unread = ()
+        self.unread, self.given = (), {}
         parsed = super().parse_known_args(args, namespace)
         if self.unread:
             *others, last = self.unread
