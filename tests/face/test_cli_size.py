@@ -41,6 +41,22 @@ def test_a_forecast_is_told_with_its_price_and_its_proof(file, capsys):
     assert {one["place"] for one in figures["nodes"]} == {"zone a", "zone b", "zone c"}
 
 
+def test_what_remains_is_as_full_as_is_said(tmp_path, capsys):
+    cluster = ek.Cluster.from_arrays(
+        dimensions=("cpu", "disk"), capacity=[[10.0, 10.0]] * 4, load=[[1.0, 2.0]] * 6,
+        placement=[[0], [1], [2], [3], [0], [1]],
+    )  # fmt: skip
+    ek.write(cluster, tmp_path / "c.npz")
+    assert main(["size", str(tmp_path / "c.npz"), "--shrink", "--at-most", "80%"]) == 0
+    told = capsys.readouterr().out
+    assert "drain" in told
+    assert re.search(r"then disk of the fullest node, n\d, is at (80|60).0%, and at 60.0% on", told)
+    main(["size", str(tmp_path / "c.npz"), "--shrink", "--at-most", "80%", "--json"])
+    fullest = json.loads(capsys.readouterr().out)["fullest"]
+    assert fullest["cpu"]["mean"] == pytest.approx(0.3)
+    assert fullest["disk"]["share"] <= 0.8
+
+
 def test_without_a_forecast_headroom_is_told(file, capsys):
     assert main(["size", file, "--json"]) == 0
     reaches = {one["grows"]: one for one in json.loads(capsys.readouterr().out)["reaches"]}

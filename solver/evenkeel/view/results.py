@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS
-from evenkeel.measure.levelness import Levelness, below_mean_note
+from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import unavailable_message
@@ -91,7 +91,7 @@ def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
         *(Line(f"! {caption}") for caption in [lost_message(cluster)] if caption),
         *(Line(f"! {warning}") for warning in result.warnings),
         dimension_table(cluster, states, result),
-        *(Line(caption, "dim") for caption in [below_mean_note(states)] if caption),
+        *(Line(caption, "dim") for caption in [population_note(cluster)] if caption),
         *(Line(f"goal: {caption}", "dim") for caption in result.targets),
         *([proven_table(result, SHOWN_ROWS)] if result.proven else []),
         movement_table(result),
@@ -134,7 +134,7 @@ def report_state(
             if message
         ),
         dimension_table(cluster, (level,)),
-        *(Line(note, "dim") for note in [below_mean_note([level])] if note),
+        *(Line(note, "dim") for note in [population_note(cluster)] if note),
         *_rules([audited]),
         *_violations(audited, SHOWN_ROWS),
     ]
@@ -168,7 +168,7 @@ def result_html(result: Any) -> str:
             *_short_of_goals(result),
             *(f"! {caption}" for caption in [lost_message(cluster), *result.warnings] if caption),
             dimension_table(cluster, states, result, SHOWN_DIMENSIONS),
-            *(caption for caption in [below_mean_note(states)] if caption),
+            *(caption for caption in [population_note(cluster)] if caption),
             *([proven_table(result, SHOWN_DIMENSIONS)] if result.proven else []),
             *(one.text if isinstance(one, Line) else one
               for one in _rules([result.audit_before, result.audit])),
@@ -231,7 +231,8 @@ def dimension_table(
     seen = [state.table[state.alive] for state in states]
     finite = np.concatenate([table[np.isfinite(table)] for table in seen])
     top = max(1.05, float(finite.max(initial=0.0)) * 1.02)
-    led = [state.leaders[state.leader_share > 0.0] for state in states]
+    leading = np.any([(one.leader_share > 0.0) | (one.leaders > 0) for one in states], axis=0)
+    led = [state.leaders[state.alive & leading] for state in states]
     leads = any(state.leaders.any() for state in states)
     count = range(len(names))
 
@@ -261,8 +262,20 @@ def dimension_table(
                + ([paired([""] * len(states))] if leads else [])),
     ]  # fmt: skip
     caption = "Utilisation is load as a share of the node's capacity, before → after"
-    caption = f"{'; '.join(filter(None, [caption, below_mean_note(states)]))}."
+    caption = f"{'; '.join(filter(None, [caption, population_note(cluster)]))}."
     return Table(columns, caption, left=len(cluster.dimensions) - len(names), what="dimensions")
+
+
+def population_note(cluster: Cluster) -> str:
+    """Return over which nodes figures are, where some that are alive take no replicas."""
+    nodes = cluster.nodes
+    alive, takes = int(nodes.serves.sum()), int(nodes.may_receive.sum())
+    if takes == alive:
+        return ""
+    return (
+        f"the mean is what the {counted(takes, 'node')} that take replicas would carry; max, min "
+        f"and std are over all {counted(alive, 'node')} that are alive, before and after"
+    )
 
 
 def _both(values: Sequence[Any]) -> Any:
