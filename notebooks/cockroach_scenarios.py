@@ -31,7 +31,7 @@ import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms
-from evenkeel.simulate.events import LoadBecomes, NodesBack, NodesDown
+from evenkeel.simulate.events import At
 from evenkeel.systems.cockroach.allocator.equivalence_classes import (
     Site,
     configs_of,
@@ -288,15 +288,16 @@ cluster, environment = cluster_of(
     [Ranges(count=180, mebibytes=64.0, rate=60_000.0, reads=0.9, request_cpu=1e-4, raft_cpu=2e-5)],
     [ek.Rule(spread={"host": 1})],
 )
+hot = {p: dict.fromkeys(("qps", "cpu", "write"), 12.0) for p in range(12)}
 own = simulate.Scenario(
     name="a store down and a hot spot",
     cluster=cluster,
     environment=environment,
     minutes=30.0,
     events=[
-        NodesDown(at=180.0, nodes=[0], dead_after=120.0),
-        NodesBack(at=720.0, nodes=[0]),
-        LoadBecomes(at=1200.0, partitions=range(12), factors=[12.0] * 12),
+        At(180.0, ek.Changes(down=[0]), dead_after=120.0),
+        At(720.0, ek.Changes(up=[0])),
+        At(1200.0, ek.Changes(load_factor=hot)),
     ],
     goals=ek.Goals(level={"cpu": 0.05, "replicas": 0.05}),
     objective="cpu",

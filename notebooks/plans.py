@@ -231,8 +231,8 @@ carrying = simulate.planned(
     "balance", throttle=ek.Throttle(node_in=1, node_out=2), protocol="cockroach"
 )
 happens = [
-    simulate.NodesDrained(nodes="n0", at=10.0),
-    simulate.NodesDown(nodes="n4", at=60.0, dead_after=30.0),
+    simulate.NodesBecome(at=10.0, nodes="n0", health=simulate.Health.DRAINING),
+    simulate.At(60.0, ek.Changes(down="n4"), dead_after=30.0),
 ]
 history = simulate.play(
     stores, happens, carrying, until=3600.0, goals=ek.Goals(level=None), environment=slow

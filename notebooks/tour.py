@@ -261,11 +261,11 @@ for price in (3.0, 1.0, 0.0):
 # time.
 
 # %%
+more = {p: {"cpu": 4.0, "net": 4.0} for p in range(36, 48)}
+hot = ek.Changes(load_factor=more, name="topic 3 hot")
 events = [
-    simulate.DomainLost(tier="zone", domain="c", at=600.0, lasts=1800.0),
-    simulate.HotSpot(
-        partitions=range(36, 48), factor=4.0, at=4200.0, lasts=1200.0, name="topic 3 hot"
-    ),
+    simulate.At(600.0, ek.Changes(down="zone=c"), lasts=1800.0),
+    simulate.At(4200.0, hot, lasts=1200.0),
 ]
 history = simulate.play(
     levelled,

@@ -327,28 +327,31 @@ def trouble(load, seed=4):
             node = int(rng.choice(able))
             serves ^= {node}
             if what == "lost":
-                events.append(simulate.NodesGone(nodes=node, at=at))
+                events.append(simulate.At(at, ek.Changes(gone=node)))
                 continue
             away ^= {node}
             events.append(
-                simulate.NodesDown(nodes=node, at=at)
+                simulate.At(at, ek.Changes(down=node))
                 if what == "down"
-                else simulate.NodesBack(nodes=node, at=at, suspect_for=0.0)
+                else simulate.At(at, ek.Changes(up=node), suspect_for=0.0)
             )
         elif what == "joins":
             zone.append(int(in_zone.argmin()))
             serves.add(len(zone) - 1)
             new = [f"new{len(zone)}"]
-            events.append(simulate.NodesAdded(nodes=new, like=zone[-1], at=at))
+            events.append(simulate.At(at, ek.Changes(nodes={"names": [new], "like": zone[-1]})))
         elif what == "loads":
             some = np.flatnonzero(rng.random(PARTITIONS) < 0.1)
             drawn = rng.integers(2, 7, len(some)).astype(float)
             events.append(
-                simulate.LoadBecomes(
-                    at=at,
-                    partitions=some.tolist(),
-                    factors=(drawn / load[some]).tolist(),
-                    dimensions=["cpu"],
+                simulate.At(
+                    at,
+                    ek.Changes(
+                        load_factor={
+                            int(p): {"cpu": float(factor)}
+                            for p, factor in zip(some, drawn / load[some], strict=True)
+                        }
+                    ),
                 )
             )
             load[some] = drawn

@@ -11,13 +11,14 @@ CockroachDB, pkg/kv/kvserver/asim/tests/testdata/non_rand.
 from dataclasses import replace
 
 from bench.scenarios.layouts import MIB, Ranges, Stores, cluster_of
+from evenkeel.model.changes import Changes
 from evenkeel.model.goals import Goals
 from evenkeel.model.rules import Rule
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms, Within
 from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.world import Health
-from evenkeel.simulate.events import NodesBecome, Rewrite
+from evenkeel.simulate.events import At, NodesBecome
 
 COUNTS = Goals(level={"replicas": 0.03}, leaders=0.05)
 """As many replicas, and as many leases, on every store."""
@@ -89,7 +90,7 @@ def zone_config() -> Scenario:
         environment=environment,
         minutes=10.0,
         goals=COUNTS,
-        events=[Rewrite(at=60.0, rule=1)],
+        events=[At(60.0, Changes(rule=1))],
         checks=[
             Within("replicas", list(range(12, 36)), 0.0, 0.0, last=5),
             Conforms(under=0, violating=0),
@@ -115,7 +116,7 @@ def decommission_conformance() -> Scenario:
         minutes=20.0,
         goals=COUNTS,
         events=[
-            Rewrite(at=300.0, rule=1),
+            At(300.0, Changes(rule=1)),
             NodesBecome(at=300.0, nodes=[3], health=Health.DECOMMISSIONING),
         ],
         checks=[WHOLE],
@@ -140,7 +141,7 @@ def conformance() -> Scenario:
         environment=environment,
         minutes=10.0,
         goals=COUNTS,
-        events=[Rewrite(at=300.0, rule=1)],
+        events=[At(300.0, Changes(rule=1))],
         checks=[WHOLE],
     )
 

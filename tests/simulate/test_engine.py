@@ -11,6 +11,7 @@ from bench.scenarios.cockroach import SCENARIOS
 from bench.scenarios.layouts import Ranges, Stores
 from evenkeel import simulate
 from evenkeel.methods import contract, registry
+from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.simulate import Change, Environment, Health
 from evenkeel.simulate.controllers.method import with_roles_exchanged
@@ -20,12 +21,9 @@ from evenkeel.simulate.engine.history import thrash_percent
 from evenkeel.simulate.engine.stage import Gossip
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events import (
-    LoadBecomes,
-    NodesBack,
+    At,
     NodesBecome,
-    NodesDown,
     Overloaded,
-    Rewrite,
     Split,
     SplitBusy,
 )
@@ -180,19 +178,22 @@ def test_what_is_too_busy_is_split_until_it_is_not():
 
 
 def test_a_node_that_stays_away_dies_and_one_that_comes_back_is_suspect_first():
-    game = scenario(events=[NodesDown(at=10.0, nodes=[0, 1])])
+    game = scenario(events=[At(10.0, ek.Changes(down=[0, 1]))])
     world = World(game.cluster, game.environment)
     follow = [later for event in game.events for later in event.happen(world)]
     assert world.health[:2].tolist() == [Health.UNKNOWN] * 2
     assert [later.at for later in follow] == [310.0]
     world.advance(20.0)
-    clear = NodesBack(at=20.0, nodes=[1]).happen(world)
+    clear = NodesBecome(at=20.0, nodes=[1], health=Health.SUSPECT, later=(30.0, Health.UP)).happen(
+        world
+    )
     assert world.health[1] == Health.SUSPECT
     world.advance(50.0)
     assert not clear[0].happen(world)
     assert world.health[1] == Health.UP
     world.advance(200.0)
-    again = NodesDown(at=200.0, nodes=[1]).happen(world)
+    [down] = At(200.0, ek.Changes(down=[1])).bound(FaultList(), "", game.cluster)
+    again = down.happen(world)
     world.advance(310.0)
     assert not follow[0].happen(world)
     assert world.health.tolist() == [Health.DEAD, Health.UNKNOWN, Health.UP, Health.UP]
@@ -228,7 +229,7 @@ def test_a_world_begins_in_the_states_that_the_cluster_says():
 
 
 def test_leaders_move_away_from_a_node_that_goes_down():
-    history = simulate.run(scenario(events=[NodesDown(at=5.0, nodes=[0])]), Script())
+    history = simulate.run(scenario(events=[At(5.0, ek.Changes(down=[0]))]), Script())
     assert history.leaders[0].tolist() == [4, 0, 0, 0]
     assert history.leaders[1].tolist() == [0, 4, 0, 0]
 
@@ -236,8 +237,8 @@ def test_leaders_move_away_from_a_node_that_goes_down():
 def test_load_and_wishes_change_and_disks_grow():
     ranges = Ranges(count=2, on=[([0, 1, 2], 1.0)], rate=100.0, block=10.0, mebibytes=0.0)
     events = [
-        LoadBecomes(at=60.0, partitions=[0], factors=[3.0]),
-        Rewrite(at=60.0, partitions=[1], replicas=2),
+        At(60.0, ek.Changes(load_factor={"p0": dict.fromkeys(("qps", "cpu", "write"), 3.0)})),
+        At(60.0, ek.Changes(replicas={"p1": 2})),
     ]
     history = simulate.run(scenario(ranges, events=events), Script())
     grown = history.series("disk")[:, 0]
@@ -251,8 +252,8 @@ def test_other_numbers_of_replicas_are_reached_with_all_of_them_voting():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4, load=[[1.0]] * 3, placement=[[0, 1, 2]] * 3, replicas=3, min_active=1
     )
-    wishes = [Rewrite(at=60.0, partitions=["p0"], replicas=1),
-              Rewrite(at=60.0, partitions=["p1"], replicas=4)]  # fmt: skip
+    wishes = [At(60.0, ek.Changes(replicas={"p0": 1})),
+              At(60.0, ek.Changes(replicas={"p1": 4}))]  # fmt: skip
     history = simulate.play(cluster, wishes, "balance", until=1200.0)
     assert history.replicas.sum(1).tolist()[-1] == 1 + 4 + 3
     for kind in ("under", "over"):
@@ -416,11 +417,11 @@ def test_any_callable_may_be_in_the_loop_and_acts_on_what_it_could_know():
 def test_balance_leaves_what_has_no_majority_alone_and_repairs_the_rest():
     ranges = [Ranges(count=3, on=[([0, 1, 2], 1.0)]), Ranges(count=3, on=[([2, 3, 4], 1.0)])]
     still = {"stores": 6, "goals": ek.Goals(level=None)}
-    dies = NodesDown(at=10.0, nodes=[0, 1], dead_after=20.0)
+    dies = At(10.0, ek.Changes(down=[0, 1]), dead_after=20.0)
     history = simulate.run(scenario(*ranges, events=[dies], **still), "balance")
     assert history.total("moves") == 0
     assert history.astray("unavailable")[-1] == 3
-    one_dies = NodesDown(at=10.0, nodes=[0], dead_after=20.0)
+    one_dies = At(10.0, ek.Changes(down=[0]), dead_after=20.0)
     history = simulate.run(scenario(*ranges, events=[one_dies], **still), "balance")
     assert history.total("moves") == 3
     assert history.astray("under").tolist()[:4] == [0, 0, 0, 3]

@@ -86,9 +86,9 @@ def test_a_node_that_dies_in_the_middle_has_the_rest_planned_anew():
     cluster = cluster_of(nodes=9, partitions=30)
     carrying = simulate.planned("balance", throttle=ek.Throttle(node_in=1, copies=2))
     watched = Watched(carrying)
-    dies = simulate.NodesDown(nodes="n4", at=20.0, dead_after=30.0)
+    dies = simulate.At(20.0, ek.Changes(down="n4"), dead_after=30.0)
     history = simulate.play(
-        cluster, [simulate.NodesDown(nodes="n1", at=5.0, dead_after=5.0), dies], watched,
+        cluster, [simulate.At(5.0, ek.Changes(down="n1"), dead_after=5.0), dies], watched,
         until=3600.0, environment=SLOW,
     )  # fmt: skip
     table = history.table()
@@ -103,7 +103,7 @@ def test_news_may_be_late():
     cluster = cluster_of(nodes=9, partitions=30)
     late = simulate.Environment(snapshot=1.0, overhead=0.5, gossip_delay=40.0, lead_gap=0.0)
     dies = [
-        simulate.NodesDown(nodes=f"n{n}", at=at, dead_after=5.0) for n, at in ((1, 5.0), (4, 60.0))
+        simulate.At(at, ek.Changes(down=f"n{n}"), dead_after=5.0) for n, at in ((1, 5.0), (4, 60.0))
     ]
     carrying = simulate.planned("balance", throttle=ek.Throttle(node_in=1))
     history = simulate.play(cluster, dies, carrying, until=7200.0, environment=late)
@@ -125,7 +125,7 @@ def test_no_more_copies_at_once_than_the_throttle_lets():
     counts = {}
     for copies in (1, 3):
         watched = Counting(simulate.planned("balance", throttle=ek.Throttle(copies=copies)))
-        down = simulate.NodesDown(nodes="n1", at=5.0, dead_after=5.0)
+        down = simulate.At(5.0, ek.Changes(down="n1"), dead_after=5.0)
         simulate.play(cluster, [down], watched, until=3600.0, environment=wide, every=30.0)
         counts[copies] = watched.most
     assert counts[1] == 1
@@ -134,7 +134,7 @@ def test_no_more_copies_at_once_than_the_throttle_lets():
 
 def test_the_same_seed_carries_out_the_same():
     cluster = cluster_of(nodes=9, partitions=30)
-    down = simulate.NodesDown(nodes="n1", at=5.0, dead_after=5.0)
+    down = simulate.At(5.0, ek.Changes(down="n1"), dead_after=5.0)
     once, again = (
         simulate.play(cluster, [down], simulate.planned("balance"), until=1200.0, environment=SLOW)
         for _ in range(2)

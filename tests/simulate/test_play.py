@@ -11,17 +11,11 @@ from evenkeel import simulate
 from evenkeel.control import Delay
 from evenkeel.measure.levelness import levelness
 from evenkeel.simulate import (
-    DomainLost,
+    At,
     Growth,
     Health,
-    HotSpot,
-    LoadBecomes,
     LoadDrift,
-    NodesAdded,
-    NodesBack,
-    NodesDown,
-    NodesDrained,
-    NodesGone,
+    NodesBecome,
     RollingUpgrade,
     Split,
     play,
@@ -77,7 +71,7 @@ def watched(events, cluster=None, **others):
 
 
 def test_nodes_go_down_die_and_come_back():
-    events = [NodesDown(nodes="n1", at=10.0, dead_after=30.0), NodesBack(nodes=["n1"], at=60.0)]
+    events = [At(10.0, ek.Changes(down="n1"), dead_after=30.0), At(60.0, ek.Changes(up=["n1"]))]
     history, seen = watched(events, every=10.0)
     states = [(seconds, Health(int(health[1])).name) for seconds, health, _ in seen]
     assert states == [
@@ -95,31 +89,39 @@ def test_nodes_go_down_die_and_come_back():
 
 
 def test_what_never_follows_is_not_planned():
-    events = [NodesDown(nodes="n1", at=10.0, dead_after=np.inf)]
+    events = [At(10.0, ek.Changes(down="n1"), dead_after=np.inf)]
     history, seen = watched(events, every=10.0, until=600.0)
     assert [what for _, what in history.events] == ["n1 down"]
     assert Health(int(seen[-1][1][1])) is Health.UNKNOWN
 
 
-def test_nodes_that_are_gone_do_not_come_back_but_may_be_added():
+def test_nodes_that_are_gone_do_not_come_back_unless_they_are_up_again():
     events = [
-        NodesGone(nodes="n2", at=10.0),
-        NodesDown(nodes="n2", at=15.0),
-        NodesBack(nodes="n2", at=20.0),
-        NodesAdded(nodes="n2", at=30.0),
+        At(10.0, ek.Changes(gone="n2")),
+        At(15.0, ek.Changes(down="n2")),
+        At(30.0, ek.Changes(up="n2")),
     ]
     history, seen = watched(events)
-    assert [what for _, what in history.events] == ["n2 gone", "n2 added"]
-    assert [health[2] for _, health, _ in seen] == [Health.UP, Health.ABSENT, Health.UP]
+    assert [what for _, what in history.events] == ["n2 gone", "n2 back", "n2 up"]
+    states = [Health.UP, Health.ABSENT, Health.SUSPECT, Health.UP]
+    assert [health[2] for _, health, _ in seen] == states
     assert bool(seen[1][2].nodes.gone[2])
 
 
 def test_new_nodes_are_like_another_one_where_nothing_else_is_said():
-    new = NodesAdded(
-        nodes=["x", "y"], at=10.0, like="n1", capacity=[7.0, 8.0], domains={"zone": "d"}
+    new = At(
+        10.0,
+        ek.Changes(
+            nodes={
+                "names": ["x", "y"],
+                "like": "n1",
+                "capacity": [[7.0, 8.0]] * 2,
+                "domains": {"zone": ["d", "d"]},
+            }
+        ),
     )
     cluster = cluster_of(tags={"ssd": [n % 2 == 1 for n in range(9)]})
-    history, seen = watched([new, NodesDown(nodes="zone=d", at=20.0)], cluster)
+    history, seen = watched([new, At(20.0, ek.Changes(down="zone=d"))], cluster)
     before, after = seen[0][2], seen[1][2]
     assert len(before.nodes) == 11 and before.nodes.gone[9:].all()
     assert not after.nodes.gone.any() and after.nodes.may_receive[9:].all()
@@ -133,11 +135,11 @@ def test_new_nodes_are_like_another_one_where_nothing_else_is_said():
 
 
 def test_a_drained_node_leads_nothing_and_an_evacuated_one_holds_nothing():
-    drained = NodesDrained(nodes="n0", at=10.0)
+    drained = NodesBecome(at=10.0, nodes="n0", health=Health.DRAINING)
     history = play(cluster_of(), [drained], until=600.0, **STILL)
     assert history.leaders[0, 0] > 0 == history.leaders[-1, 0]
     assert history.replicas[-1, 0] == history.replicas[0, 0]
-    gives = NodesDrained(nodes="n0", at=10.0, evacuated=True)
+    gives = At(10.0, ek.Changes(drain="n0"))
     history = play(cluster_of(), [gives], until=600.0, **STILL)
     assert history.replicas[-1, 0] == 0
     assert history.astray("under").max() == 0, "it serves until everything is somewhere else"
@@ -148,14 +150,12 @@ def test_a_domain_of_any_level_is_lost_and_comes_back():
     cluster = cluster_of(
         domains={"zone": ["a", "b", "c"] * 3, "rack": [f"r{n // 6}" for n in range(9)]}
     )
-    _, seen = watched([DomainLost(tier="zone", domain="b", at=10.0, lasts=60.0)], cluster)
+    _, seen = watched([At(10.0, ek.Changes(down="zone=b"), lasts=60.0)], cluster)
     assert np.flatnonzero(seen[1][1] == Health.UNKNOWN).tolist() == [1, 4, 7]
     assert (seen[-1][1] == Health.UP).all()
-    history, seen = watched([DomainLost(tier="rack", domain="b/r0", at=10.0)], cluster)
+    history, seen = watched([At(10.0, ek.Changes(down="zone=b,rack=r0"))], cluster)
     assert np.flatnonzero(seen[1][1] == Health.UNKNOWN).tolist() == [1, 4]
-    assert history.events[0] == (10.0, "rack b/r0 lost")
-    with pytest.raises(ek.InvalidInput, match="names several domains"):
-        play(cluster, [DomainLost(tier="rack", domain="r0", at=10.0)])
+    assert history.events[0] == (10.0, "n1, n4 down")
 
 
 @pytest.mark.parametrize("level", ["node", "zone"])
@@ -174,19 +174,19 @@ def test_an_upgrade_takes_every_node_once_and_no_two_zones_together(level):
 
 def test_a_hot_spot_multiplies_and_ends_where_it_began():
     cluster = cluster_of()
-    hot = HotSpot(partitions=["p3", 4], factor=8.0, at=10.0, lasts=30.0)
+    hot = At(10.0, ek.Changes(load_factor={"p3": {"cpu": 8.0}, 4: {"cpu": 8.0}}), lasts=30.0)
     _, seen = watched([hot], cluster)
     was, then, after = (one.partitions.load.voter for _, _, one in seen)
     assert np.array_equal(then[3:5, 0], 8.0 * was[3:5, 0])
-    assert np.array_equal(then[:, 1], was[:, 1]), "what is moved does not get hot"
+    assert np.array_equal(then[:, 1], was[:, 1])
     assert np.allclose(after, was)
-    _, seen = watched([HotSpot(partitions=[3], factor=2.0, at=1.0, dimensions=["disk"])], cluster)
+    _, seen = watched([At(1.0, ek.Changes(load_factor={3: {"disk": 2.0}}))], cluster)
     assert np.array_equal(seen[1][2].partitions.load.voter[3], was[3] * [1.0, 2.0])
 
 
 def test_partitions_are_named_by_group():
     cluster = cluster_of(group=[0] * 10 + [1] * 20, group_names=["x", "y"])
-    _, seen = watched([LoadBecomes(partitions="group=y", factors=3.0, at=1.0)], cluster)
+    _, seen = watched([At(1.0, ek.Changes(load_factor={"group=y": 3.0}))], cluster)
     ratio = seen[1][2].partitions.load.voter[:, 0] / seen[0][2].partitions.load.voter[:, 0]
     assert ratio.tolist() == [1.0] * 10 + [3.0] * 20
 
@@ -236,45 +236,50 @@ def test_names_of_what_is_added_are_new():
 
 def test_faults_of_events_and_arguments_are_reported_together():
     events = [
-        NodesDown(nodes="n99", at=10.0),
-        NodesBack(nodes="n1", at=-1.0, suspect_for=-2.0),
-        NodesAdded(nodes="new", at=1.0, like="nobody"),
-        NodesAdded(nodes="newer", domains={"row": "x"}, capacity=[1.0]),
-        DomainLost(tier="row", domain="a"),
-        DomainLost(tier="zone", domain="z"),
+        At(10.0, ek.Changes(down="n99")),
+        At(-1.0, ek.Changes(up="n1"), suspect_for=-2.0),
+        At(1.0, ek.Changes(nodes={"names": ["new"], "like": "nobody"})),
+        At(0.0, ek.Changes(nodes={"names": ["newer"], "like": 0, "capacity": [[1.0]]})),
+        At(0.0, ek.Changes(down="row=a")),
+        At(0.0, ek.Changes(down="zone=z")),
         RollingUpgrade(tier="row", batch=0, away=0.0),
-        LoadBecomes(partitions=["p1", "p2"], factors=[1.0, 0.0]),
-        LoadBecomes(partitions=["p1", "p2"], factors=[1.0]),
-        HotSpot(partitions="group=none", factor=-1.0),
-        HotSpot(partitions="p1", dimensions=["gpu"]),
+        At(0.0, ek.Changes(load_factor={"p1": 0.0}), lasts=9.0),
+        At(0.0, ek.Changes(load_factor=[1.0])),
+        At(0.0, ek.Changes(load_factor={"group=none": -1.0})),
+        At(0.0, ek.Changes(load_factor={"p1": {"gpu": 2.0}})),
+        At(0.0, ek.Changes(pin="p1")),
+        At(0.0),
+        At(0.0, "down"),
         LoadDrift(every=0.0, deviation=np.nan, pull=2.0),
         Growth(every=1.0),
         Split(partition="p77", share=1.0),
-        NodesDown(nodes="n1", at=1e9),
+        At(1e9, ek.Changes(down="n1")),
         "an event",
     ]
     with pytest.raises(ek.InvalidInput) as error:
         play(cluster_of(), events, "no method", until=3600.0, every=0.0, seed="x")
     paths = {fault.path for fault in error.value.faults}
     wanted = {
-        "events[0].nodes[0]", "events[1].at", "events[1].suspect_for", "events[2].like[0]",
-        "events[3].domains['row']", "events[3].capacity", "events[4].tier", "events[5].domain",
-        "events[6].tier", "events[6].batch", "events[6].away", "events[7].factors[1]",
-        "events[8].factors", "events[9].partitions[0]", "events[9].factor",
-        "events[10].dimensions[0]", "events[11].every", "events[11].deviation", "events[11].pull",
-        "events[12].partitions", "events[13].partition[0]", "events[13].share", "events[15]",
-        "every", "seed", "method",
+        "events[0].changes.down[0]", "events[1].at", "events[1].suspect_for",
+        "events[2].changes.nodes.like[0]", "events[3].changes.nodes.capacity",
+        "events[4].changes.down[0]", "events[5].changes.down[0]", "events[6].tier",
+        "events[6].batch", "events[6].away", "events[7].changes.load_factor",
+        "events[8].changes.load_factor", "events[9].changes.load_factor['group=none']",
+        "events[10].changes.load_factor['p1']['gpu']", "events[11].changes.pin",
+        "events[12].changes", "events[13].changes", "events[14].every", "events[14].deviation",
+        "events[14].pull", "events[15].partitions", "events[16].partition[0]", "events[16].share",
+        "events[18]", "every", "seed", "method",
     }  # fmt: skip
     assert wanted <= paths, wanted - paths
     with pytest.raises(ek.InvalidInput, match=r"events\[0\]\.at: is after the end, 60"):
-        play(cluster_of(), [NodesDown(nodes="n1", at=61.0)], until=60.0)
+        play(cluster_of(), [At(61.0, ek.Changes(down="n1"))], until=60.0)
     with pytest.raises(ek.InvalidInput, match="ManualClock"):
         play(cluster_of(), (), ek.control.Pipeline("balance"))
 
 
 @pytest.mark.parametrize("method", ["balance", "helix_crush", "helix_crushed", "helix_waged"])
 def test_a_dead_node_is_emptied_whoever_decides(method):
-    dies = NodesDown(nodes="n4", at=60.0, dead_after=120.0)
+    dies = At(60.0, ek.Changes(down="n4"), dead_after=120.0)
     options = ek.options.Waged(scope="emergency") if method == "helix_waged" else None
     given = {"options": options, "environment": FAST, "until": 3600.0, "every": 1.0}
     history = play(cluster_of(), [dies], method, **given)
@@ -305,7 +310,7 @@ def test_a_pipeline_keeps_min_active_through_an_upgrade(case):
 
 def test_a_pipeline_adds_replicas_where_too_few_serve_and_takes_them_back():
     cluster = cluster_of(min_active=3, placement=[[0, 1, 2], [3, 4, 5], [6, 7, 8]] * 10)
-    events = [NodesDown(nodes="n0", at=60.0), NodesBack(nodes="n0", at=300.0, suspect_for=0.0)]
+    events = [At(60.0, ek.Changes(down="n0")), At(300.0, ek.Changes(up="n0"), suspect_for=0.0)]
     with simulate.pipeline("helix_waged", delay=Delay(600.0)) as pipeline:
         history = play(cluster, events, pipeline, environment=FAST, every=10.0, until=1200.0)
     total = history.replicas.sum(1)
@@ -317,7 +322,7 @@ def test_a_pipeline_adds_replicas_where_too_few_serve_and_takes_them_back():
 
 
 def test_a_pipeline_gives_the_places_away_when_the_window_has_passed():
-    down = NodesDown(nodes="n0", at=60.0, dead_after=1e6)
+    down = At(60.0, ek.Changes(down="n0"), dead_after=1e6)
     with simulate.pipeline("balance", delay=Delay(300.0)) as pipeline:
         history = play(cluster_of(), [down], pipeline, environment=FAST, every=10.0, until=1200.0)
     before = history.replicas[(history.seconds >= 60.0) & (history.seconds < 360.0), 0]
@@ -328,7 +333,7 @@ def test_a_pipeline_gives_the_places_away_when_the_window_has_passed():
 def test_a_pipeline_may_calculate_beside_itself_one_step_later():
     from evenkeel.control import ManualWorkers
 
-    added = NodesAdded(nodes=["n9", "n10", "n11"], at=60.0)
+    added = At(60.0, ek.Changes(nodes={"names": ["n9", "n10", "n11"], "like": 0}))
     for workers in (None, ManualWorkers()):
         given = {} if workers is None else {"workers": workers}
         with simulate.pipeline("balance", **given) as pipeline:
@@ -349,7 +354,7 @@ def test_a_pipeline_is_run_until_what_it_does_beside_itself_is_done():
             if self.looks >= 5:
                 super().work(scope)
 
-    added = NodesAdded(nodes=["n9", "n10", "n11"], at=60.0)
+    added = At(60.0, ek.Changes(nodes={"names": ["n9", "n10", "n11"], "like": 0}))
     with simulate.pipeline("balance", workers=Slow()) as pipeline:
         history = play(cluster_of(), [added], pipeline, environment=FAST)
     assert history.replicas[-1, 9:].sum() > 0
@@ -357,7 +362,7 @@ def test_a_pipeline_is_run_until_what_it_does_beside_itself_is_done():
 
 @pytest.mark.parametrize("decides", ["balance", "pipeline"])
 def test_a_lost_zone_leaves_every_partition_serving(decides):
-    lost = DomainLost(tier="zone", domain="a", at=60.0, lasts=1200.0)
+    lost = At(60.0, ek.Changes(down="zone=a"), lasts=1200.0)
     method = simulate.pipeline("balance", delay=Delay(300.0)) if decides == "pipeline" else decides
     history = play(cluster_of(), [lost], method, environment=FAST, every=10.0)
     assert history.astray("unavailable").max() == 0
@@ -369,7 +374,7 @@ def test_a_lost_zone_leaves_every_partition_serving(decides):
 
 
 def test_a_hot_spot_is_levelled():
-    hot = HotSpot(partitions=[f"p{p}" for p in range(8)], factor=6.0, at=300.0)
+    hot = At(300.0, ek.Changes(load_factor={f"p{p}": {"cpu": 6.0} for p in range(8)}))
     cluster = cluster_of(partitions=200, capacity=1000.0)
     history = play(cluster, [hot], environment=FAST, every=10.0, until=3600.0)
     quiet, struck = history.level[29, 0], history.level[30, 0]
@@ -382,8 +387,8 @@ def test_each_seed_gives_the_same_bits():
     events = [
         LoadDrift(every=60.0, seed=3),
         Growth(every=40.0, partitions=3, seed=5),
-        NodesDown(nodes="n3", at=60.0),
-        NodesAdded(nodes="n9", at=100.0),
+        At(60.0, ek.Changes(down="n3")),
+        At(100.0, ek.Changes(nodes={"names": ["n9"], "like": 0})),
     ]
     for decides in ("balance", "pipeline"):
         first, second = (
@@ -406,7 +411,7 @@ def test_a_callable_may_decide_and_options_go_to_the_method():
     def leave(cluster, goals, seed):
         return cluster.placement
 
-    history = play(cluster_of(), [NodesGone(nodes="n0", at=10.0)], leave, until=600.0)
+    history = play(cluster_of(), [At(10.0, ek.Changes(gone="n0"))], leave, until=600.0)
     assert history.method == "leave" and history.total("moves") == 0
     options = ek.options.Crushed(base="multiround")
     assert play(cluster_of(), (), "helix_crushed", options=options, until=60.0).method
@@ -416,7 +421,7 @@ def test_a_callable_may_decide_and_options_go_to_the_method():
 
 def test_pairs_that_are_forbidden_stay_so_when_others_are_added():
     cluster = cluster_of(nodes=6, partitions=4, forbidden=[[0, 3], [1, 3]])
-    evacuated = NodesDrained(nodes="n0", at=60.0, evacuated=True)
+    evacuated = At(60.0, ek.Changes(drain="n0"))
     history = play(cluster, [evacuated], environment=FAST, until=600.0)
     joined = {(one.change.partition, node) for one in history.log for node, _ in one.change.add}
     assert not joined & {(0, 3), (1, 3)}
@@ -424,13 +429,16 @@ def test_pairs_that_are_forbidden_stay_so_when_others_are_added():
 
 def test_leaderless_clusters_stay_leaderless():
     cluster = cluster_of(leader=-1)
-    history = play(cluster, [NodesDown(nodes="n0", at=10.0, dead_after=20.0)], environment=FAST)
+    history = play(cluster, [At(10.0, ek.Changes(down="n0"), dead_after=20.0)], environment=FAST)
     assert history.leaders.sum() == 0
     assert history.total("failovers") == 0 == history.astray("under")[-1]
 
 
 def test_levelness_over_time_is_that_of_each_snapshot():
-    events = [NodesDown(nodes="n1", at=60.0, dead_after=60.0), HotSpot(partitions=["p1"], at=300.0)]
+    events = [
+        At(60.0, ek.Changes(down="n1"), dead_after=60.0),
+        At(300.0, ek.Changes(load_factor={"p1": {"cpu": 10.0}})),
+    ]
 
     class Copying(simulate.Controller):
         def __init__(self):
@@ -468,9 +476,9 @@ def test_returns_are_counted_within_their_window():
 def test_seconds_below_min_active_are_exact_and_by_partition():
     cluster = cluster_of(partitions=2, placement=[[0, 1, 2], [3, 4, 5]])
     events = [
-        NodesDown(nodes=["n0", "n1"], at=10.25),
-        NodesBack(nodes=["n1"], at=47.5),
-        NodesDown(nodes="n2", at=50.0),
+        At(10.25, ek.Changes(down=["n0", "n1"])),
+        At(47.5, ek.Changes(up=["n1"])),
+        At(50.0, ek.Changes(down="n2")),
     ]
     history, _ = watched(events, cluster, until=100.0, every=50.0)
     assert history.below_min_active.tolist() == [37.25 + 50.0, 0.0]
@@ -481,7 +489,7 @@ def test_seconds_below_min_active_are_exact_and_by_partition():
 def test_a_history_is_a_table_and_a_document():
     import json
 
-    events = [NodesDown(nodes="n1", at=60.0, dead_after=60.0, name="power cut")]
+    events = [At(60.0, ek.Changes(down="n1", name="power cut"), dead_after=60.0)]
     history = play(cluster_of(), events, environment=FAST, until=600.0, name="one night")
     table = history.table()
     assert {len(column) for column in table.values()} == {11}

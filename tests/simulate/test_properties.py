@@ -4,18 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import evenkeel as ek
 from evenkeel import simulate
 from evenkeel.control import Delay
 from evenkeel.simulate import (
-    DomainLost,
+    At,
     Growth,
-    HotSpot,
+    Health,
     LoadDrift,
-    NodesAdded,
-    NodesBack,
-    NodesDown,
-    NodesDrained,
-    NodesGone,
+    NodesBecome,
     RollingUpgrade,
     Split,
     play,
@@ -34,14 +31,18 @@ def happening(draw):
     at = draw(seconds)
     which = draw(node)
     kinds = [
-        lambda: NodesDown(nodes=which, at=at, dead_after=draw(st.sampled_from([0.0, 60.0, 1e6]))),
-        lambda: NodesBack(nodes=which, at=at),
-        lambda: NodesGone(nodes=which, at=at),
-        lambda: NodesDrained(nodes=which, at=at, evacuated=draw(st.booleans())),
-        lambda: NodesAdded(nodes=f"new{which}", at=at, like=which),
-        lambda: DomainLost(tier="zone", domain=draw(st.sampled_from("abc")), at=at, lasts=120.0),
+        lambda: At(at, ek.Changes(down=which), dead_after=draw(st.sampled_from([0.0, 60.0, 1e6]))),
+        lambda: At(at, ek.Changes(up=which)),
+        lambda: At(at, ek.Changes(gone=which)),
+        lambda: At(at, ek.Changes(drain=which)),
+        lambda: At(at, ek.Changes(cordon=which, load_factor={"disk": 1.5})),
+        lambda: NodesBecome(at=at, nodes=which, health=Health.DRAINING),
+        lambda: At(at, ek.Changes(nodes={"names": [f"new{which}"], "like": which})),
+        lambda: At(
+            at, ek.Changes(down=draw(st.sampled_from(["zone=a", "zone=b", "zone=c"]))), lasts=120.0
+        ),
         lambda: RollingUpgrade(tier="zone", at=at, batch=2, away=50.0, pause=10.0),
-        lambda: HotSpot(partitions=[draw(partition)], at=at, factor=9.0, lasts=100.0),
+        lambda: At(at, ek.Changes(load_factor={draw(partition): 9.0}), lasts=100.0),
         lambda: LoadDrift(at=at, every=100.0, lasts=300.0),
         lambda: Growth(at=at, every=100.0, lasts=200.0, partitions=2),
         lambda: Split(partition=draw(partition), at=at),

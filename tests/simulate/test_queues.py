@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import evenkeel as ek
 from bench.scenarios.layouts import Ranges
 from evenkeel import simulate
 from evenkeel.methods.registry import METHODS, Method
@@ -21,7 +22,7 @@ from evenkeel.simulate.controllers.range_by_range import (
 )
 from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import World
-from evenkeel.simulate.events import NodesBecome, Rewrite
+from evenkeel.simulate.events import At, NodesBecome
 from evenkeel.systems.deciders import Decider, Decision
 from tests.support.simulated import ONE_SECOND, scenario
 
@@ -271,7 +272,7 @@ def test_an_improvement_never_takes_a_replica_back(toy):
 
 def test_a_cluster_at_rest_is_not_asked_again_until_something_happens(toy):
     ranges = Ranges(count=10, on=[([0, 1, 2], 1.0)])
-    event = Rewrite(at=1200.0, replicas=3)
+    event = At(1200.0, ek.Changes(replicas=3))
     play(scenario(ranges, minutes=40.0, events=[event], gossip_interval=10.0))
     asked = [p for what, p in toy.asked if what == "replicas"]
     assert len(asked) <= 2 * 2 * 10 + 20

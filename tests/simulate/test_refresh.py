@@ -10,7 +10,7 @@ from evenkeel import simulate
 from evenkeel.measure.audit import audit
 from evenkeel.methods.contract import SimulatedState
 from evenkeel.methods.registry import find
-from evenkeel.simulate import Growth, HotSpot, NodesAdded, NodesBack, NodesDown, NodesDrained, play
+from evenkeel.simulate import At, Growth, Health, NodesBecome, play
 from evenkeel.simulate.engine.world import World
 from evenkeel.systems import registry
 from evenkeel.systems.ceph.crush import cluster_of as ceph_cluster_of
@@ -44,7 +44,7 @@ def test_longhorn_hears_of_disks_that_are_down_and_volumes_that_grow():
     cluster = longhorn()
     before = cluster.native
     world = World(cluster)
-    NodesDown(nodes=[0]).happen(world)
+    NodesBecome(nodes=[0], health=Health.UNKNOWN).happen(world)
     world.voter_load[1] *= 3.0
     world.advance(1000.0)
     told = SimulatedState(cluster, world.snapshot(), world.origin, 1000.0, world.health_since)
@@ -82,8 +82,8 @@ def test_a_longhorn_system_that_nothing_happened_to_is_the_same():
 
 def test_longhorn_moves_off_a_dead_disk_and_one_that_is_evacuated():
     for event in (
-        NodesDown(nodes=["node-1/ssd-1"], at=60.0, dead_after=60.0),
-        NodesDrained(nodes=["node-1/ssd-1"], at=60.0, evacuated=True),
+        At(60.0, ek.Changes(down=["node-1/ssd-1"]), dead_after=60.0),
+        At(60.0, ek.Changes(drain=["node-1/ssd-1"])),
     ):
         cluster = longhorn()
         quiet = play(cluster, [], "longhorn", environment=FAST, until=3600.0)
@@ -97,7 +97,7 @@ def test_longhorn_moves_off_a_dead_disk_and_one_that_is_evacuated():
 def test_ceph_places_anew_when_a_device_is_out_and_back_when_it_returns():
     _, crush, pool = golden("a12_pgs")
     cluster = ceph_cluster_of(crush, pool)
-    events = [NodesDown(nodes="osd.0", at=60.0, dead_after=60.0), NodesBack(nodes=0, at=1200.0)]
+    events = [At(60.0, ek.Changes(down="osd.0"), dead_after=60.0), At(1200.0, ek.Changes(up=0))]
     history = play(cluster, events, "ceph_crush", environment=FAST, until=2400.0)
     before = history.replicas[0, 0]
     assert before > 0
@@ -109,9 +109,9 @@ def test_ceph_places_anew_when_a_device_is_out_and_back_when_it_returns():
 def test_cockroach_hears_of_dead_stores_new_ones_and_ranges_that_split():
     cluster = cockroach(status=["available"] * 5 + ["throttled"])
     events = [
-        NodesDown(nodes=0, at=60.0, dead_after=60.0),
+        At(60.0, ek.Changes(down=0), dead_after=60.0),
         simulate.Split(partition=1, at=1000.0),
-        NodesAdded(nodes="x", like=0, at=1500.0),
+        At(1500.0, ek.Changes(nodes={"names": ["x"], "like": 0})),
     ]
     history = play(
         cluster, events, "cockroach", environment=replace(FAST, consensus=True), until=4000.0
@@ -129,21 +129,31 @@ def test_methods_refuse_clusters_of_others_at_once(method):
 
 
 def test_what_a_payload_cannot_know_is_refused_at_once():
-    events = [Growth(partitions=2), NodesAdded(nodes="x", like=0, at=60.0), HotSpot(partitions=[0])]
+    events = [
+        Growth(partitions=2),
+        At(60.0, ek.Changes(nodes={"names": ["x"], "like": 0})),
+        At(0.0, ek.Changes(load_factor={0: 10.0})),
+    ]
     with pytest.raises(ek.InvalidInput) as raised:
         play(longhorn(), events, "longhorn")
     assert [fault.path for fault in raised.value.faults] == ["events", "events[0]"]
     with pytest.raises(ek.InvalidInput, match="one latency for all"):
-        play(cockroach(latency=np.zeros((6, 6))), [NodesAdded(nodes="x")], "cockroach")
+        play(
+            cockroach(latency=np.zeros((6, 6))),
+            [At(0.0, ek.Changes(nodes={"names": ["x"], "like": 0}))],
+            "cockroach",
+        )
 
 
 def test_hot_volumes_are_larger_for_longhorn_too():
-    history = play(longhorn(), [HotSpot(partitions=[0], factor=2.0)], "longhorn", until=60.0)
-    assert history.events == ((0.0, "pvc-cold hot"),)
+    history = play(
+        longhorn(), [At(0.0, ek.Changes(load_factor={0: 2.0}, name="hot"))], "longhorn", until=60.0
+    )
+    assert history.events == ((0.0, "hot"),)
 
 
 def test_waged_mends_by_default_and_keeps_to_options_that_are_given():
-    down = [NodesDown(nodes=0, at=60.0, dead_after=60.0)]
+    down = [At(60.0, ek.Changes(down=0), dead_after=60.0)]
     history = play(cluster_of(), down, "helix_waged", environment=FAST, until=3600.0)
     assert history.replicas[-1, 0] == 0
     assert history.astray("under")[-1] == 0
@@ -171,7 +181,7 @@ def _nobody(cluster, goals, seed):
 @pytest.mark.parametrize("decides", ["helix_waged", "pipeline"])
 def test_loads_that_drift_are_whole_for_waged(decides):
     drift = simulate.LoadDrift(at=10.0, every=60.0, lasts=300.0)
-    down = NodesDown(nodes=0, at=100.0, dead_after=60.0)
+    down = At(100.0, ek.Changes(down=0), dead_after=60.0)
     method = simulate.pipeline("helix_waged") if decides == "pipeline" else decides
     history = play(cluster_of(), [drift, down], method, environment=FAST, until=1800.0)
     assert history.warnings == ()
@@ -188,7 +198,7 @@ def test_loads_that_are_not_whole_are_refused_at_once_for_waged(decides):
 
 def test_a_replica_that_does_not_answer_stays_until_another_takes_its_place():
     cluster = cluster_of(partitions=12, capacity=1000.0)
-    lost = simulate.DomainLost(tier="zone", domain="a", lasts=120.0)
+    lost = simulate.At(0.0, ek.Changes(down="zone=a"), lasts=120.0)
     history = play(
         cluster, [lost], simulate.pipeline("helix_waged"), until=1200.0, environment=FAST
     )

@@ -9,7 +9,7 @@ from bench.scenarios.layouts import Ranges, Stores
 from bench.scenarios.verdicts import verdicts_of
 from evenkeel import simulate
 from evenkeel.simulate import Health
-from evenkeel.simulate.events import LoadBecomes, NodesBecome, NodesDown, RollingUpgrade
+from evenkeel.simulate.events import At, NodesBecome, RollingUpgrade
 from tests.support.effort import mostly_long
 from tests.support.simulated import scenario
 
@@ -99,7 +99,7 @@ def test_a_lost_zone_is_made_good_elsewhere(method):
         stores=stores,
         rules=[ek.Rule(spread={"host": 1, "region": 1})],
         minutes=15.0,
-        events=[NodesDown(at=60.0, nodes=[0, 1])],
+        events=[At(60.0, ek.Changes(down=[0, 1]))],
         goals=ek.Goals(level={"replicas": 0.3}),
     )
     history = simulate.run(game, method)
@@ -114,7 +114,7 @@ def test_a_lost_zone_is_made_good_elsewhere(method):
 
 def test_balance_follows_a_hot_spot_and_rests_in_between():
     ranges = Ranges(count=60, rate=6000.0, reads=1.0)
-    heats = LoadBecomes(at=120.0, partitions=[0, 6, 12, 18], factors=[5.0] * 4)
+    heats = At(120.0, ek.Changes(load_factor={p: {"qps": 5.0} for p in (0, 6, 12, 18)}))
     game = scenario(
         ranges, stores=6, minutes=5.0, events=[heats], goals=ek.Goals(level={"qps": 0.1})
     )

@@ -87,8 +87,8 @@ def swept(cluster):
 
 
 def played(cluster):
-    lost = ek.simulate.NodesDown(nodes=[0], at=60.0)
-    back = ek.simulate.NodesBack(nodes=[0], at=1800.0)
+    lost = ek.simulate.At(60.0, ek.Changes(down=[0]))
+    back = ek.simulate.At(1800.0, ek.Changes(up=[0]))
     return ek.simulate.play(cluster, [lost, back], until=3600.0)
 
 

@@ -151,7 +151,7 @@ def test_a_history_is_told_as_it_is():
         capacity=[[9.0]] * 4, load=[[1.0]] * 8, placement=[[n % 4, (n + 1) % 4] for n in range(8)],
         bytes="d0",
     )  # fmt: skip
-    events = [ek.simulate.NodesDown(nodes=[0], at=60.0, dead_after=300.0)]
+    events = [ek.simulate.At(60.0, ek.Changes(down=[0]), dead_after=300.0)]
     history = ek.simulate.play(cluster, events, until=1200.0, every=60.0)
     page = history_page(history)
     root = read(page)
@@ -169,7 +169,7 @@ def test_a_history_is_told_as_it_is():
 
 def test_a_history_that_ends_short_says_so():
     cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0, 1]])
-    history = ek.simulate.play(cluster, [ek.simulate.NodesGone(nodes=[0])], until=600.0)
+    history = ek.simulate.play(cluster, [ek.simulate.At(0.0, ek.Changes(gone=[0]))], until=600.0)
     page = history_page(history)
     assert "short of replicas at the end" in said(next(read(page).iter("h1")))
     assert "1 partition lacked a replica, at the end 1 still" in page

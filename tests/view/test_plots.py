@@ -27,7 +27,7 @@ from tests.support.clusters import clusters
 @cache
 def a_history():
     """A node dies; whoever asks twice is shown the same one."""
-    dies = simulate.NodesDown(nodes="n1", at=60.0, dead_after=60.0)
+    dies = simulate.At(60.0, ek.Changes(down="n1"), dead_after=60.0)
     return simulate.play(expansion(200, 15, 5, seed=3), [dies], until=600.0)
 
 

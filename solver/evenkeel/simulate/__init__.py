@@ -3,7 +3,7 @@
 >>> from evenkeel import simulate
 >>> import evenkeel as ek
 >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
->>> simulate.play(c, [simulate.NodesDown(nodes="n0")], until=600.0).total("moves")
+>>> simulate.play(c, [simulate.At(0.0, ek.Changes(down="n0"))], until=600.0).total("moves")
 6.0
 """
 
@@ -16,20 +16,12 @@ from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import Change, Health
 from evenkeel.simulate.events import (
-    DomainLost,
+    At,
     Event,
     Growth,
-    HotSpot,
-    LoadBecomes,
     LoadDrift,
-    NodesAdded,
-    NodesBack,
     NodesBecome,
-    NodesDown,
-    NodesDrained,
-    NodesGone,
     Overloaded,
-    Rewrite,
     RollingUpgrade,
     Split,
     SplitBusy,
@@ -37,30 +29,22 @@ from evenkeel.simulate.events import (
 from evenkeel.simulate.play import play, run
 
 __all__ = [
+    "At",
     "AtMost",
     "Balance",
     "Change",
     "Check",
     "Conforms",
     "Controller",
-    "DomainLost",
     "Environment",
     "Event",
     "Growth",
     "Health",
     "History",
-    "HotSpot",
-    "LoadBecomes",
     "LoadDrift",
-    "NodesAdded",
-    "NodesBack",
     "NodesBecome",
-    "NodesDown",
-    "NodesDrained",
-    "NodesGone",
     "Overloaded",
     "Planned",
-    "Rewrite",
     "RollingUpgrade",
     "Scenario",
     "Split",

@@ -1,19 +1,28 @@
-"""Events of a simulation: what happens to nodes, loads and partitions, each at a time."""
+"""Events of a simulation: changes of a cluster at a time, and processes that go on."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.changes import Changes, changed_parts, parts_of
+from evenkeel.model.changes import (
+    STATES,
+    Changes,
+    Factor,
+    changed_parts,
+    listed,
+    parts_of,
+    read_factor,
+)
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.reading.containers import items_of
-from evenkeel.model.reading.selection import find_nodes, find_partitions
+from evenkeel.model.reading.quantities import check_number, check_whole
+from evenkeel.model.reading.selection import Which, find_nodes, find_partitions
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.simulate.engine.world import Health, World
 
@@ -38,7 +47,7 @@ class Event(ABC):
     >>> from evenkeel import simulate
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
     >>> events: list[simulate.Event] = [
-    ...     simulate.NodesDown(at=60.0, nodes="n0"), simulate.Split(at=30.0, partition="p0"),
+    ...     simulate.At(60.0, ek.Changes(down="n0")), simulate.Split(at=30.0, partition="p0"),
     ... ]
     >>> simulate.play(c, events, until=60.0, every=60.0).events
     ((30.0, 'p0 split'), (60.0, 'n0 down'))
@@ -99,7 +108,7 @@ class Event(ABC):
         sequence of Event
             Itself, or what it stands for.
         """
-        at_least(faults, f"{path}.at", self.at, 0.0)
+        check_number(faults, f"{path}.at", self.at)
         if not isinstance(self.name, str):
             faults.add(f"{path}.name", self.name, "must be a string")
         return self._bound(faults, path, cluster)
@@ -113,44 +122,12 @@ class Event(ABC):
         return (self,)
 
 
-def at_least(faults: FaultList, path: str, value: float, least: float) -> None:
-    """Note a number that is too small, or none.
-
-    Examples
-    --------
-    >>> found = FaultList()
-    >>> at_least(found, "events[0].at", -1.0, 0.0)
-    >>> str(found.faults[0])
-    'events[0].at: must be 0 or more (got -1.0)'
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        faults.add(path, value, "must be a number")
-    elif not value >= least:
-        faults.add(path, value, f"must be {least:g} or more")
-
-
-def above_zero(faults: FaultList, path: str, value: float) -> None:
-    """Note a number that is not above 0, not finite, or none.
-
-    Examples
-    --------
-    >>> found = FaultList()
-    >>> above_zero(found, "events[0].factor", 0.0)
-    >>> str(found.faults[0])
-    'events[0].factor: must be finite and above 0 (got 0.0)'
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        faults.add(path, value, "must be a number")
-    elif not 0.0 < value < np.inf:
-        faults.add(path, value, "must be finite and above 0")
-
-
-def listed(names: Sequence[str], which: Iterable[int]) -> str:
+def few_of(names: Sequence[str], which: Iterable[int]) -> str:
     """Name a few of many.
 
     Examples
     --------
-    >>> listed(["a", "b", "c", "d"], [0, 2]), listed(["a", "b", "c", "d"], range(4))
+    >>> few_of(["a", "b", "c", "d"], [0, 2]), few_of(["a", "b", "c", "d"], range(4))
     ('a, c', 'a, b and 2 more')
     """
     chosen = [int(i) for i in which]
@@ -159,15 +136,19 @@ def listed(names: Sequence[str], which: Iterable[int]) -> str:
     return f"{', '.join(names[i] for i in chosen[:2])} and {len(chosen) - 2} more"
 
 
-def several(given: Any) -> Any:
-    """Return a sequence, of one where one was given by itself.
+def above_zero(faults: FaultList, path: str, value: float) -> None:
+    """Note a value that is not above 0, not finite, or no number.
 
     Examples
     --------
-    >>> several("n3"), several(["n3", "n4"])
-    (['n3'], ['n3', 'n4'])
+    >>> found = FaultList()
+    >>> above_zero(found, "events[0].factor", 0.0)
+    >>> str(found.faults[0])
+    'events[0].factor: must be finite and above 0 (got 0.0)'
     """
-    return [given] if isinstance(given, str | int | np.integer) else given
+    check_number(faults, path, value)
+    if not faults.about(path) and not 0.0 < value < np.inf:
+        faults.add(path, value, "must be finite and above 0")
 
 
 SUSPECT_FOR = 30.0
@@ -191,63 +172,24 @@ DESCRIPTIONS = {
 ANSWERING = (Health.UP, Health.SUSPECT, Health.DRAINING, Health.DECOMMISSIONING)
 """States of nodes that answer."""
 
+AWAY = (Health.SUSPECT, Health.DRAINING, Health.DECOMMISSIONING, Health.UNKNOWN, Health.DEAD)
+"""States from which nodes return."""
 
-@dataclass(frozen=True, kw_only=True)
-class NodesEvent(Event):
-    """Nodes that are in some states go to another one, and to a third a while later."""
+TURNS: dict[str, tuple[Collection[Health], Health, str]] = {
+    "down": (ANSWERING, Health.UNKNOWN, "down"),
+    "up": ((*AWAY, Health.ABSENT), Health.SUSPECT, "back"),
+    "cordon": ((Health.UP,), Health.SUSPECT, "cordoned"),
+    "drain": (ANSWERING, Health.DECOMMISSIONING, "evacuated"),
+    "gone": (tuple(Health), Health.ABSENT, "gone"),
+}
+"""For each state of ``Changes``: states of the nodes that it concerns, their next one, a verb."""
 
-    nodes: str | int | Sequence[str | int]
-
-    where: ClassVar[Collection[Health]] = (*Health,)
-    becomes: ClassVar[Health] = Health.UP
-    verb: ClassVar[str] = ""
-    later: ClassVar[tuple[str, Health] | None] = None
-
-    def happen(self, world: World) -> Sequence[Event]:
-        """Set the state; partitions led from nodes that no longer answer find another leader."""
-        nodes, health = self._chosen(world), self._health()
-        if not nodes:
-            return ()
-        world.health[nodes] = health
-        world.health_since[nodes] = world.seconds
-        world.version += 1
-        if world.keep_all_led() or health >= Health.UNKNOWN:
-            world.refresh()
-        if self.later is None:
-            return ()
-        seconds = getattr(self, self.later[0])
-        turn = NodesTurn(
-            at=self.at + seconds, nodes=nodes, was=health, turns=self.later[1], after=seconds
-        )
-        return [turn]
-
-    def numbers(self) -> list[int]:
-        """Return the nodes, once they are bound."""
-        return [int(node) for node in several(self.nodes)]
-
-    def _chosen(self, world: World) -> list[int]:
-        return [node for node in self.numbers() if world.health[node] in self.where]
-
-    def _health(self) -> Health:
-        return self.becomes
-
-    def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        if self.later is not None:
-            at_least(faults, f"{path}.{self.later[0]}", getattr(self, self.later[0]), 0.0)
-        found = find_nodes(
-            faults, f"{path}.nodes", cluster.nodes, cluster.topology, several(self.nodes)
-        )
-        if len(found) == 0 and not faults.about(f"{path}.nodes"):
-            faults.add(f"{path}.nodes", self.nodes, "names no node")
-        return (replace(self, nodes=found.tolist()),)
-
-    def _describe(self, world: World) -> str:
-        which = listed(world.cluster.nodes.names, self.numbers())
-        return f"{which} {self.verb or DESCRIPTIONS[self._health()]}"
+REFUSED = ("pin", "unpin", "remove_nodes", "drop", "partitions", "rules", "placement")
+"""Changes that do not happen in a simulation."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodesBecome(NodesEvent):
+class NodesBecome(Event):
     """Nodes are in another state from now on.
 
     Parameters
@@ -260,6 +202,14 @@ class NodesBecome(NodesEvent):
         The nodes: names, numbers, or expressions such as ``"zone=a"``.
     health : Health
         Their state.
+    where : collection of Health
+        States of the nodes that it concerns; all by default.
+    lasted : float
+        Seconds that they have been in that state at least.
+    later : (float, Health), optional
+        State that they go to unless another event intervenes, and the seconds until then.
+    verb : str
+        What histories say of them; the name of the state if left empty.
 
     Examples
     --------
@@ -267,228 +217,185 @@ class NodesBecome(NodesEvent):
     'DRAINING'
     """
 
+    nodes: Which
     health: Health
+    where: Collection[Health] = tuple(Health)
+    lasted: float = 0.0
+    later: tuple[float, Health] | None = None
+    verb: str = ""
 
-    def _health(self) -> Health:
-        return self.health
+    def happen(self, world: World) -> Sequence[Event]:
+        """Set the state; partitions led from nodes that no longer answer find another leader."""
+        nodes = self._concerned(world)
+        if not nodes:
+            return ()
+        world.health[nodes] = self.health
+        world.health_since[nodes] = world.seconds
+        world.version += 1
+        if world.keep_all_led() or self.health >= Health.UNKNOWN:
+            world.refresh()
+        if self.later is None:
+            return ()
+        seconds, health = self.later
+        at = self.at + seconds
+        return [
+            NodesBecome(at=at, nodes=nodes, health=health, where=(self.health,), lasted=seconds)
+        ]
+
+    def _concerned(self, world: World) -> list[int]:
+        """Return the nodes that are in one of the states, and for long enough."""
+        since = world.seconds - self.lasted + MILLISECOND if self.lasted else np.inf
+        return [
+            int(node)
+            for node in listed(self.nodes)
+            if world.health[node] in self.where and world.health_since[node] <= since
+        ]
+
+    def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
+        found = _nodes_of(faults, f"{path}.nodes", cluster, self.nodes)
+        if not found and not faults.about(f"{path}.nodes"):
+            faults.add(f"{path}.nodes", self.nodes, "names no node")
+        return (replace(self, nodes=found),)
+
+    def _describe(self, world: World) -> str:
+        which = few_of(world.cluster.nodes.names, self._concerned(world))
+        return f"{which} {self.verb or DESCRIPTIONS[self.health]}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodesDown(NodesEvent):
-    """Nodes stop answering; unless they come back they are dead a while later.
+def _nodes_of(faults: FaultList, path: str, cluster: Cluster, which: Which) -> list[int]:
+    found: list[int] = find_nodes(
+        faults, path, cluster.nodes, cluster.topology, listed(which)
+    ).tolist()
+    return found
+
+
+@dataclass(frozen=True)
+class At(Event):
+    """Changes that happen to a cluster at a time.
+
+    Nodes that are ``down`` do not answer, and are dead a while later; those that are ``up`` again
+    are suspect for a while. A ``drain`` takes until all replicas are elsewhere. Nodes that join may
+    be named by any event, and are gone before. A ``load_factor``, that of the dimension that it
+    changes most, also multiplies the growth of data. Partitions join by `Growth` and `Split`; pins,
+    rules, removals and a placement do not change.
 
     Parameters
     ----------
     at : float
         Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    nodes : str, int, or sequence of them
-        The nodes: names, numbers, or expressions such as ``"zone=a"``.
+    changes : Changes
+        What changes; its name is that in histories.
+    lasts : float
+        Seconds until nodes that are down, drained or cordoned are back and loads as before; for
+        good by default.
     dead_after : float
-        Seconds until they count as dead: until then a method leaves their replicas where they are.
-        A pipeline goes by its own delay windows instead.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel import simulate
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> lost = simulate.NodesDown(at=60.0, nodes=["n0"], dead_after=300.0)
-    >>> simulate.play(c, [lost], until=600.0, every=300.0).events
-    ((60.0, 'n0 down'), (360.0, 'n0 dead'))
-    """
-
-    dead_after: float = DEAD_AFTER
-
-    where = ANSWERING
-    becomes = Health.UNKNOWN
-    later = ("dead_after", Health.DEAD)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodesBack(NodesEvent):
-    """Nodes that were down, dead or drained serve again; they are suspect for a while.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    nodes : str, int, or sequence of them
-        The nodes: names, numbers, or expressions such as ``"zone=a"``. Those that are gone stay so.
+        Seconds until nodes that are down count as dead: until then a method leaves their replicas
+        where they are. A pipeline uses its own delay windows instead.
     suspect_for : float
-        Seconds for which they keep what they have and are given nothing.
+        Seconds for which nodes that are back keep what they have and are given nothing.
 
     Examples
     --------
     >>> import evenkeel as ek
     >>> from evenkeel import simulate
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> events = [simulate.NodesDown(nodes="n0"), simulate.NodesBack(at=60.0, nodes="n0")]
-    >>> simulate.play(c, events, until=120.0, every=60.0).events
-    ((0.0, 'n0 down'), (60.0, 'n0 back'), (90.0, 'n0 up'))
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4,
+    ...     domains={"zone": [*"aab"]},
+    ... )
+    >>> lost = simulate.At(60.0, ek.Changes(down="zone=b"), lasts=400.0)
+    >>> simulate.play(c, [lost], until=600.0, every=300.0).events
+    ((60.0, 'n2 down'), (360.0, 'n2 dead'), (460.0, 'n2 back'), (490.0, 'n2 up'))
+    >>> hot = simulate.At(30.0, ek.Changes(load_factor={"p0": 2.0}))
+    >>> simulate.play(c, [hot], until=60.0, every=30.0).load.sum((1, 2)).tolist()
+    [8.0, 10.0, 10.0]
     """
 
+    at: float = 0.0
+    changes: Changes = field(default_factory=Changes)
+    name: str = field(default="", init=False, repr=False)
+    lasts: float = np.inf
+    dead_after: float = DEAD_AFTER
     suspect_for: float = SUSPECT_FOR
 
-    where = (Health.DRAINING, Health.DECOMMISSIONING, Health.UNKNOWN, Health.DEAD)
-    becomes = Health.SUSPECT
-    verb = "back"
-    later = ("suspect_for", Health.UP)
+    def happen(self, world: World) -> Sequence[Event]:
+        """Take loads, capacities and wanted numbers from a changed snapshot."""
+        before = world.snapshot()
+        world.adopt(before.apply(self.changes))
+        if self.changes.load_factor is not None:
+            factor = read_factor(FaultList(), "", parts_of(before), self.changes.load_factor)
+            with np.errstate(divide="ignore"):
+                furthest = np.abs(np.log(factor)).argmax(1)
+            world.growth *= factor[np.arange(len(factor)), furthest]
+        world.refresh()
+        world.version += 1
+        return ()
 
+    def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
+        changes = self.changes
+        for name in ("lasts", "dead_after", "suspect_for"):
+            check_number(faults, f"{path}.{name}", getattr(self, name))
+        if not isinstance(changes, Changes):
+            faults.add(f"{path}.changes", changes, "must be evenkeel.Changes")
+            return ()
+        if not changes.named:
+            faults.add(f"{path}.changes", None, "changes nothing")
+        for name in changes.named.intersection(REFUSED):
+            faults.add(f"{path}.changes.{name}", getattr(changes, name), "cannot be simulated")
+        inside = FaultList()
+        changed_parts(inside, parts_of(cluster), replace(changes, nodes=None))
+        factor = None if inside or changes.load_factor is None else self._inverse(faults, path)
+        for one in inside.faults:
+            faults.add(f"{path}.changes.{one.path}", one.value, one.message)
+        if faults.about(path):
+            return ()
+        events: list[Event] = []
+        for verb in STATES:
+            if nodes := _nodes_of(faults, path, cluster, getattr(changes, verb)):
+                events += self._turned(verb, nodes)
+        rest = replace(changes, nodes=None, down=(), up=(), cordon=(), drain=(), gone=())
+        if rest.named:
+            events.append(replace(self, changes=rest, lasts=np.inf))
+        if np.isfinite(self.lasts) and factor is not None:
+            ends = Changes(load_factor=factor, name=changes.name and f"{changes.name} ends")
+            events.append(At(self.at + self.lasts, ends))
+        return events
 
-@dataclass(frozen=True, kw_only=True)
-class NodesTurn(NodesEvent):
-    """Nodes that have been in one state for so long turn to another."""
+    def _turned(self, state: str, nodes: list[int]) -> list[Event]:
+        """Return the events of nodes that go into a state, and may come back."""
+        where, health, verb = TURNS[state]
+        back = self.suspect_for, Health.UP
+        later = {"down": (self.dead_after, Health.DEAD), "up": back}.get(state)
+        name = self.changes.name
+        events: list[Event] = [
+            NodesBecome(
+                at=self.at, name=name, nodes=nodes, health=health, where=where, later=later,
+                verb=verb,
+            )
+        ]  # fmt: skip
+        if np.isfinite(self.lasts) and state in ("down", "drain", "cordon"):
+            events.append(
+                NodesBecome(
+                    at=self.at + self.lasts, name=name and f"{name} ends", nodes=nodes,
+                    health=Health.SUSPECT, where=AWAY, later=back, verb="back",
+                )
+            )  # fmt: skip
+        return events
 
-    was: Health
-    turns: Health
-    after: float
+    def _inverse(self, faults: FaultList, path: str) -> Factor | None:
+        """Return the factor that undoes a change of loads, where it does not last."""
 
-    def _chosen(self, world: World) -> list[int]:
-        lasted = world.seconds - world.health_since >= self.after - MILLISECOND
-        return [n for n in self.numbers() if lasted[n] and world.health[n] == self.was]
+        def inverse(factor: Any) -> Any:
+            if isinstance(factor, Mapping):
+                return {key: inverse(one) for key, one in factor.items()}
+            if not (np.asarray(factor, np.float64) > 0.0).all():
+                faults.add(f"{path}.changes.load_factor", factor, "must be above 0: it ends")
+                return None
+            return 1.0 / np.asarray(factor, np.float64)[()]
 
-    def _health(self) -> Health:
-        return self.turns
+        return inverse(self.changes.load_factor) if np.isfinite(self.lasts) else None
 
-
-@dataclass(frozen=True, kw_only=True)
-class NodesGone(NodesEvent):
-    """Nodes are gone for good, with all they hold.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    nodes : str, int, or sequence of them
-        The nodes: names, numbers, or expressions such as ``"zone=a"``.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel import simulate
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> history = simulate.play(c, [simulate.NodesGone(nodes=2)], until=600.0, every=300.0)
-    >>> history.events
-    ((0.0, 'n2 gone'),)
-    """
-
-    becomes = Health.ABSENT
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodesDrained(NodesEvent):
-    """Nodes lead nothing and are given nothing, until they are back.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    nodes : str, int, or sequence of them
-        The nodes: names, numbers, or expressions such as ``"zone=a"``.
-    evacuated : bool
-        Whether they give away all replicas, and not leadership alone.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel import simulate
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> drained = simulate.NodesDrained(nodes="n0", evacuated=True)
-    >>> history = simulate.play(c, [drained], until=600.0, every=300.0)
-    >>> history.replicas[-1].tolist()
-    [0, 4, 4]
-    """
-
-    evacuated: bool = False
-
-    where = ANSWERING
-
-    def _health(self) -> Health:
-        return Health.DECOMMISSIONING if self.evacuated else Health.DRAINING
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodesAdded(NodesEvent):
-    """Nodes join: new ones, or ones of the cluster that were gone.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    nodes : str, int, or sequence of them
-        The nodes; names that the cluster does not know are new nodes.
-    like : str or int, optional
-        The node that new ones are like: capacity, weights, tags, domains. The cluster's first by
-        default.
-    capacity : sequence of float, optional
-        Of each new node, one for each dimension; as ``like`` by default.
-    domains : mapping of str to str, optional
-        Labels of the new nodes by tier, where they are not those of ``like``. Labels may be new.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 2, load=[[1.0]] * 4, placement=[[0]] * 4)
-    >>> history = ek.simulate.play(c, [NodesAdded(nodes=["n2", "n3"], at=60.0)])
-    >>> bool(history.replicas[-1, 2:].any()), history.events
-    (True, ((60.0, 'n2, n3 added'),))
-    """
-
-    like: str | int | None = None
-    capacity: Sequence[float] | None = None
-    domains: Mapping[str, str] | None = None
-
-    where = (Health.ABSENT,)
-    becomes = Health.UP
-    verb = "added"
-
-
-def with_newcomers(faults: FaultList, cluster: Cluster, events: Sequence[object]) -> Cluster:
-    """Return a cluster of which all nodes are part that will ever join, absent so far."""
-    for i, event in enumerate(events):
-        if isinstance(event, NodesAdded):
-            cluster = _with_new(faults, f"events[{i}]", cluster, event)
-    return cluster
-
-
-def _with_new(faults: FaultList, path: str, cluster: Cluster, event: NodesAdded) -> Cluster:
-    known, given = cluster.nodes.names, event.capacity
-    asked = items_of(faults, f"{path}.nodes", several(event.nodes))
-    new = [one for one in dict.fromkeys(asked) if isinstance(one, str) and one not in known]
-    if not new:
-        return cluster
-    if len(known) == 0:
-        faults.add(f"{path}.like", event.like, "the cluster has no node to be like")
-        return cluster
-    domains: Any = event.domains
-    if isinstance(domains, Mapping):
-        domains = {tier: [str(label)] * len(new) for tier, label in domains.items()}
-    capacity = None if given is None else [given] * len(new)
-    like = 0 if event.like is None else event.like
-    inside = FaultList()
-    parts = changed_parts(
-        inside,
-        parts_of(cluster),
-        Changes(
-            nodes={"names": new, "like": like, "capacity": capacity, "domains": domains}, gone=new
-        ),
-    )
-    for one in inside.faults:
-        faults.add(f"{path}.{one.path.removeprefix('nodes.')}", one.value, one.message)
-    if inside:
-        return cluster
-    vouch_for(parts)
-    return replace(cluster, **parts)
+    def _describe(self, world: World) -> str:
+        return few_of(what := self.changes.describe().split("; "), range(len(what)))
 
 
 def bound(
@@ -499,18 +406,43 @@ def bound(
     Examples
     --------
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[])
-    >>> [event.nodes for event in bound(FaultList(), c, [NodesDown(nodes="n2")])[1]]
+    >>> [event.nodes for event in bound(FaultList(), c, [At(0.0, Changes(down="n2"))])[1]]
     [[2]]
     """
     given = items_of(faults, "events", events)
-    cluster = with_newcomers(faults, cluster, given)
+    joining: dict[int, NodesBecome] = {}
+    for i, event in enumerate(given):
+        changes = event.changes if isinstance(event, At) else None
+        if isinstance(changes, Changes) and changes.nodes is not None:
+            before = len(cluster.nodes)
+            cluster = _with_absent(faults, f"events[{i}].changes", cluster, changes)
+            new = [*range(before, len(cluster.nodes))]
+            joining[i] = NodesBecome(
+                at=event.at, name=changes.name, nodes=new, health=Health.UP,
+                where=(Health.ABSENT,), verb="added",
+            )  # fmt: skip
     found: list[Event] = []
     for i, event in enumerate(given):
         if isinstance(event, Event):
+            found += [joining[i]] if i in joining else []
             found += event.bound(faults, f"events[{i}]", cluster)
         else:
             faults.add(f"events[{i}]", event, "must be an event")
     return cluster, tuple(found)
+
+
+def _with_absent(faults: FaultList, path: str, cluster: Cluster, changes: Changes) -> Cluster:
+    """Return a cluster of which nodes that join later are part, gone so far."""
+    inside = FaultList()
+    parts = changed_parts(inside, parts_of(cluster), Changes(nodes=changes.nodes))
+    for one in inside.faults:
+        faults.add(f"{path}.{one.path}", one.value, one.message)
+    if inside:
+        return cluster
+    absent = [*range(len(cluster.nodes), len(parts["nodes"]))]
+    parts = changed_parts(faults, parts, Changes(gone=absent))
+    vouch_for(parts)
+    return replace(cluster, **parts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -542,9 +474,9 @@ class Overloaded(Event):
     score: float
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        at_least(faults, f"{path}.score", self.score, 0.0)
-        found = find_nodes(faults, f"{path}.node", cluster.nodes, cluster.topology, [self.node])
-        return (replace(self, node=int(found[0])),) if len(found) else ()
+        check_number(faults, f"{path}.score", self.score)
+        found = _nodes_of(faults, f"{path}.node", cluster, [self.node])
+        return (replace(self, node=found[0]),) if found else ()
 
     def happen(self, world: World) -> Sequence[Event]:
         """Set the score."""
@@ -554,74 +486,6 @@ class Overloaded(Event):
 
     def _describe(self, world: World) -> str:
         return f"{world.cluster.nodes.names[int(self.node)]} overloaded {self.score:g}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DomainLost(Event):
-    """All nodes of a domain stop answering: a rack, a zone, a region.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    tier : str
-        Name of the tier.
-    domain : str
-        Name of the domain: its label, or its path where labels repeat, as ``"b/r1"``.
-    lasts : float
-        Seconds until they are back; for good by default.
-    dead_after : float
-        Seconds until they count as dead.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel import simulate
-    >>> c = ek.Cluster.from_arrays(
-    ...     capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4,
-    ...     domains={"zone": [*"aab"]},
-    ... )
-    >>> lost = simulate.DomainLost(tier="zone", domain="a", lasts=60.0)
-    >>> simulate.play(c, [lost], until=600.0, every=300.0).events
-    ((0.0, 'zone a lost'), (60.0, 'zone a back'), (90.0, 'n0, n1 up'))
-    """
-
-    tier: str
-    domain: str
-    lasts: float = np.inf
-    dead_after: float = DEAD_AFTER
-
-    def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        above_zero(faults, f"{path}.lasts", min(self.lasts, 1e300))
-        at_least(faults, f"{path}.dead_after", self.dead_after, 0.0)
-        members = domains_of(cluster, self.tier)
-        if not members:
-            known = list(cluster.topology.tiers)
-            faults.add(f"{path}.tier", self.tier, f"unknown tier; known: {known}")
-            return ()
-        paths = [one for one in members if self.domain in (one, one.rpartition("/")[2])]
-        if len(paths) != 1:
-            many = "names several domains" if paths else "unknown domain"
-            faults.add(f"{path}.domain", self.domain, f"{many}; known: {list(members)}")
-            return ()
-        nodes = members[paths[0]]
-        what = f"{self.tier} {self.domain}"
-        events: list[Event] = [
-            NodesDown(
-                at=self.at,
-                name=self.name or f"{what} lost",
-                nodes=nodes,
-                dead_after=self.dead_after,
-            )
-        ]
-        if np.isfinite(self.lasts):
-            events.append(NodesBack(at=self.at + self.lasts, name=f"{what} back", nodes=nodes))
-        return events
-
-    def _describe(self, world: World) -> str:
-        return f"{self.tier} {self.domain} lost"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -664,17 +528,12 @@ class RollingUpgrade(Event):
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
         above_zero(faults, f"{path}.away", self.away)
-        at_least(faults, f"{path}.pause", self.pause, 0.0)
-        at_least(faults, f"{path}.dead_after", self.dead_after, 0.0)
-        if isinstance(self.batch, bool) or not isinstance(self.batch, int) or self.batch < 1:
-            faults.add(f"{path}.batch", self.batch, "must be a whole number, 1 or more")
-        if self.nodes is None:
-            chosen = set(np.flatnonzero(~cluster.nodes.gone).tolist())
-        else:
-            found = find_nodes(
-                faults, f"{path}.nodes", cluster.nodes, cluster.topology, several(self.nodes)
-            )
-            chosen = set(found.tolist())
+        check_number(faults, f"{path}.pause", self.pause)
+        check_number(faults, f"{path}.dead_after", self.dead_after)
+        check_whole(faults, f"{path}.batch", self.batch, 1)
+        chosen = set(np.flatnonzero(~cluster.nodes.gone).tolist())
+        if self.nodes is not None:
+            chosen = set(_nodes_of(faults, f"{path}.nodes", cluster, self.nodes))
         everywhere = {"": list(range(len(cluster.nodes)))}
         members = everywhere if self.tier == NODE_TIER else domains_of(cluster, self.tier)
         if not members:
@@ -688,11 +547,9 @@ class RollingUpgrade(Event):
         for inside in [*members.values(), sorted(stray)]:
             mine = [node for node in inside if node in chosen]
             for i in range(0, len(mine), self.batch):
-                some = mine[i : i + self.batch]
-                events.append(
-                    NodesDown(at=goes, name=self.name, nodes=some, dead_after=self.dead_after)
-                )
-                events.append(NodesBack(at=goes + self.away, nodes=some))
+                some = Changes(down=mine[i : i + self.batch], name=self.name)
+                gone = At(goes, some, lasts=self.away, dead_after=self.dead_after)
+                events += gone.bound(faults, path, cluster)
                 goes += self.away + self.pause
         return events
 
@@ -722,132 +579,6 @@ def domains_of(cluster: Cluster, tier: str) -> dict[str, list[int]]:
 
 COUNTED = "replicas"
 """A dimension of this name counts replicas, whatever they carry."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoadBecomes(Event):
-    """Partitions carry more load, or less.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    partitions : sequence of (str or int)
-        Which ones, by name, number or ``"group=NAME"``.
-    factors : float or sequence of float
-        By which loads are multiplied: one for all of them, or one for each.
-    dimensions : sequence of str, optional
-        Which dimensions; all but the one that is moved, and counts of replicas, by default.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel import simulate
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> more = simulate.LoadBecomes(at=30.0, partitions=["p0"], factors=2.0)
-    >>> history = simulate.play(c, [more], until=60.0, every=30.0)
-    >>> history.load.sum((1, 2)).tolist()
-    [8.0, 10.0, 10.0]
-    """
-
-    partitions: Sequence[str | int]
-    factors: float | Sequence[float]
-    dimensions: Sequence[str] | None = None
-
-    def happen(self, world: World) -> Sequence[Event]:
-        """Multiply."""
-        which = np.array(self.partitions, np.int64)
-        factor = np.broadcast_to(np.asarray(self.factors, np.float64), which.shape)
-        multiply(world, which, factor, flows_of(world.cluster, self.dimensions))
-        world.growth[which] *= factor
-        world.refresh()
-        world.version += 1
-        return ()
-
-    def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        which = find_partitions(
-            faults, f"{path}.partitions", cluster.partitions, several(self.partitions)
-        )
-        check_dimensions(faults, f"{path}.dimensions", cluster, self.dimensions)
-        if np.ndim(self.factors) == 0:
-            above_zero(faults, f"{path}.factors", self.factors)  # type: ignore[arg-type]
-        else:
-            given = items_of(faults, f"{path}.factors", self.factors)
-            if len(given) != len(which) and not faults.about(path):
-                faults.add(f"{path}.factors", len(given), f"needs {len(which)}, one a partition")
-            for i, factor in enumerate(given):
-                above_zero(faults, f"{path}.factors[{i}]", factor)
-        return (replace(self, partitions=which.tolist()),)
-
-    def _describe(self, world: World) -> str:
-        which = listed(world.names, self.partitions)  # type: ignore[arg-type]
-        factors = np.unique(np.asarray(self.factors, np.float64))
-        return f"load of {which}" + (f" x {factors[0]:.3g}" if len(factors) == 1 else "")
-
-
-@dataclass(frozen=True, kw_only=True)
-class HotSpot(Event):
-    """Some partitions are hot for a while.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    partitions : sequence of (str or int)
-        Which ones, by name, number or ``"group=NAME"``.
-    factor : float
-        By which their loads are multiplied.
-    lasts : float
-        Seconds until they are as before; for good by default.
-    dimensions : sequence of str, optional
-        Which dimensions; all but the one that is moved, and counts of replicas, by default.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel import simulate
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> hot = simulate.HotSpot(partitions=["p0"], factor=4.0, lasts=60.0)
-    >>> history = simulate.play(c, [hot], until=60.0, every=30.0)
-    >>> history.load.sum((1, 2)).tolist()
-    [14.0, 14.0, 8.0]
-    """
-
-    partitions: Sequence[str | int]
-    factor: float = 10.0
-    lasts: float = np.inf
-    dimensions: Sequence[str] | None = None
-
-    def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        which = find_partitions(
-            faults, f"{path}.partitions", cluster.partitions, several(self.partitions)
-        )
-        check_dimensions(faults, f"{path}.dimensions", cluster, self.dimensions)
-        above_zero(faults, f"{path}.factor", self.factor)
-        at_least(faults, f"{path}.lasts", self.lasts, 0.0)
-        if faults.about(path):
-            return ()
-        partitions, factor = which.tolist(), float(self.factor)
-        who = listed(cluster.partitions.names, partitions)
-        hot = LoadBecomes(
-            at=self.at,
-            name=self.name or f"{who} hot",
-            partitions=partitions,
-            factors=factor,
-            dimensions=self.dimensions,
-        )
-        if np.isinf(self.lasts):
-            return (hot,)
-        over = f"{self.name} ends" if self.name else f"{who} cool"
-        ends = replace(hot, at=self.at + self.lasts, name=over, factors=1.0 / factor)
-        return (hot, ends)
-
-    def _describe(self, world: World) -> str:
-        return "hot spot"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -926,12 +657,12 @@ class LoadDrift(Event):
         above_zero(faults, f"{path}.deviation", self.deviation)
         if not 0.0 <= self.pull <= 1.0:
             faults.add(f"{path}.pull", self.pull, "must be a share, from 0 to 1")
-        at_least(faults, f"{path}.lasts", self.lasts, 0.0)
-        check_whole(faults, f"{path}.seed", self.seed, 0)
+        check_number(faults, f"{path}.lasts", self.lasts)
+        check_whole(faults, f"{path}.seed", self.seed)
         if self.partitions is None:
             return (self,)
         which = find_partitions(
-            faults, f"{path}.partitions", cluster.partitions, several(self.partitions)
+            faults, f"{path}.partitions", cluster.partitions, listed(self.partitions)
         )
         return (replace(self, partitions=which.tolist()),)
 
@@ -963,12 +694,6 @@ def check_dimensions(
         faults.add(path, dimensions, f"changes nothing: give at least one of {known}")
 
 
-def check_whole(faults: FaultList, path: str, value: int, least: int) -> None:
-    """Note what is no whole number, or too small."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        faults.add(path, value, f"must be a whole number, {least} or more")
-
-
 def multiply(
     world: World,
     partitions: NDArray[np.int64],
@@ -979,71 +704,6 @@ def multiply(
     columns = np.array(dimensions, np.int64)
     for load in (world.leader_load, world.voter_load, world.non_voter_load):
         load[np.ix_(partitions, columns)] *= factor[:, None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rewrite(Event):
-    """Partitions want something else: other numbers, or another rule.
-
-    Parameters
-    ----------
-    at : float
-        Seconds from the beginning.
-    name : str
-        What histories call it; what it does, if left empty.
-    partitions : sequence of (str or int) or slice
-        Which ones, by name, number or ``"group=NAME"``; all by default.
-    rule : int, optional
-        Index of the rule in the cluster.
-    replicas, voters : int, optional
-        Wanted numbers. Where all replicas vote, they do so in other numbers, too.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel import simulate
-    >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> more = simulate.Rewrite(at=60.0, partitions=["p0"], replicas=3)
-    >>> history = simulate.play(c, [more], until=600.0, every=300.0)
-    >>> history.replicas.sum(1).tolist()
-    [8, 9, 9]
-    """
-
-    partitions: Sequence[str | int] | slice = field(default_factory=lambda: slice(None))
-    rule: int | None = None
-    replicas: int | None = None
-    voters: int | None = None
-
-    def happen(self, world: World) -> Sequence[Event]:
-        """Set what is given."""
-        which: Any = self.partitions  # numbers or a slice, once it is bound
-        if self.replicas is not None:
-            votes, wanted = world.voters[which], world.wanted[which]
-            most = np.minimum(votes, self.replicas)
-            world.voters[which] = np.where(votes == wanted, self.replicas, most)
-        given = (("rule", self.rule), ("wanted", self.replicas), ("voters", self.voters))
-        for name, value in given:
-            if value is not None:
-                getattr(world, name)[which] = value
-        world.version += 1
-        return ()
-
-    def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
-        if self.rule is not None and not -1 <= self.rule < len(cluster.rules):
-            faults.add(f"{path}.rule", self.rule, f"must be a rule, -1 to {len(cluster.rules) - 1}")
-        for name in ("replicas", "voters"):
-            if getattr(self, name) is not None:
-                at_least(faults, f"{path}.{name}", getattr(self, name), 0.0)
-        if isinstance(self.partitions, slice):
-            return (self,)
-        which = find_partitions(
-            faults, f"{path}.partitions", cluster.partitions, several(self.partitions)
-        )
-        return (replace(self, partitions=which.tolist()),)
-
-    def _describe(self, world: World) -> str:
-        given = (("rule", self.rule), ("replicas", self.replicas), ("voters", self.voters))
-        return ", ".join(f"{name} {value}" for name, value in given if value is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1110,10 +770,10 @@ class Growth(Event):
 
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
         above_zero(faults, f"{path}.every", self.every)
-        at_least(faults, f"{path}.lasts", self.lasts, 0.0)
-        at_least(faults, f"{path}.load", self.load, 0.0)
-        check_whole(faults, f"{path}.partitions", self.partitions, 0)
-        check_whole(faults, f"{path}.seed", self.seed, 0)
+        check_number(faults, f"{path}.lasts", self.lasts)
+        check_number(faults, f"{path}.load", self.load)
+        check_whole(faults, f"{path}.partitions", self.partitions)
+        check_whole(faults, f"{path}.seed", self.seed)
         if not self.partitions and not self.load:
             faults.add(
                 f"{path}.partitions", self.partitions, "grows nothing: give partitions or load"
@@ -1235,7 +895,7 @@ class SplitBusy(Event):
     def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
         above_zero(faults, f"{path}.every", self.every)
         for name in ("rate", "size"):
-            at_least(faults, f"{path}.{name}", getattr(self, name), 0.0)
+            check_number(faults, f"{path}.{name}", getattr(self, name))
         return (self,)
 
     def _describe(self, world: World) -> str:

@@ -48,7 +48,8 @@ def play(
     cluster : Cluster
         The beginning; it is not changed.
     events : sequence of Event, optional
-        What happens, in any order, of ``evenkeel.simulate.events``.
+        What happens, in any order: ``Changes`` ``At`` a time, ``RollingUpgrade``, ``LoadDrift``,
+        ``Growth`` and others.
     method : str, Pipeline, Plan, Controller or callable, optional
         Who decides. The name of a method, which solves the whole cluster after every event, what it
         reads of the cluster's payload brought up to date; a ``Pipeline`` of
@@ -92,8 +93,8 @@ def play(
     ...     placement=[[0, 1, 2], [3, 4, 5]] * 10, min_active=2, spread={"zone": 1},
     ... )
     >>> events = [
-    ...     simulate.NodesDown(nodes="n0", at=60.0, dead_after=300.0),
-    ...     simulate.HotSpot(partitions=["p1"], factor=8.0, at=1200.0),
+    ...     simulate.At(60.0, ek.Changes(down="n0"), dead_after=300.0),
+    ...     simulate.At(1200.0, ek.Changes(load_factor={"p1": 8.0}, name="p1 hot")),
     ... ]
     >>> history = simulate.play(cluster, events, until=3600.0)
     >>> history.total("moves") >= 10, history.total("below_min_active")
@@ -160,7 +161,7 @@ def _check_payload(
     fixed = find(method).fixed_membership
     if fixed and len(whole.nodes) > len(cluster.nodes):
         added = [whole.nodes.names[n] for n in range(len(cluster.nodes), len(whole.nodes))]
-        faults.add("events", added, f"{why}: have these nodes down from the start, and NodesBack")
+        faults.add("events", added, f"{why}: have these nodes down from the start, and up later")
     for i, event in enumerate(events):
         if fixed and event.grows:
             faults.add(f"events[{i}]", type(event).__name__, f"{why}: it cannot add partitions")

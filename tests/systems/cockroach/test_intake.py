@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel import simulate
-from evenkeel.simulate.events import Rewrite
+from evenkeel.simulate.events import At
 
 THREE = ["region=a", "region=b", "region=c"]
 SIX = [f"region={name}" for name in "aabbcc"]
@@ -274,7 +274,7 @@ def test_a_simulation_goes_by_what_is_wanted_then():
         configs=[{"constraints": ["-region=nowhere"]}, {"constraints": {"+region=a": 2}}],
         size=2**20,
     )
-    end = played(cluster, events=[Rewrite(at=60.0, rule=1)]).replicas[-1]
+    end = played(cluster, events=[At(60.0, ek.Changes(rule=1))]).replicas[-1]
     assert end[:2].tolist() == [10, 10]
 
 

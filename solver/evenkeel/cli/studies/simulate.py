@@ -24,15 +24,15 @@ from evenkeel.model.goals import Goals
 
 if TYPE_CHECKING:
     from evenkeel.simulate.engine.history import History
-    from evenkeel.simulate.events import Event
+    from evenkeel.simulate.events import At
 
 EVENTS = {
-    "down": ("NodesDown", "nodes that fall silent, and count as dead after five minutes"),
-    "back": ("NodesBack", "nodes that are back"),
-    "drained": ("NodesDrained", "nodes that are drained"),
-    "gone": ("NodesGone", "nodes that are gone for good"),
+    "down": ("down", "nodes that fall silent, and count as dead after five minutes"),
+    "back": ("up", "nodes that are back"),
+    "drained": ("drain", "nodes that are drained: all replicas have to leave"),
+    "gone": ("gone", "nodes that are gone for good"),
 }
-"""The event of each option."""
+"""The change of each option."""
 
 
 def add(commands: Commands) -> None:
@@ -143,16 +143,17 @@ def run(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
 
 
-def _events(arguments: argparse.Namespace) -> "list[Event]":
+def _events(arguments: argparse.Namespace) -> "list[At]":
     """Return what happens, in the order of time."""
-    from evenkeel.simulate import events
+    from evenkeel.model.changes import Changes
+    from evenkeel.simulate.events import At
 
     found = [
-        getattr(events, kind)(nodes=nodes, at=at)
-        for name, (kind, _) in EVENTS.items()
+        (at, Changes(**{change: nodes}))
+        for name, (change, _) in EVENTS.items()
         for nodes, at in getattr(arguments, name)
     ]
-    return sorted(found, key=lambda one: one.at)
+    return [At(at, changes) for at, changes in sorted(found, key=lambda one: one[0])]
 
 
 def _figures(history: "History") -> dict[str, Any]:

@@ -269,7 +269,8 @@ class Conforms(Check):
     >>> import evenkeel as ek
     >>> from evenkeel import simulate
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> history = simulate.play(c, [simulate.NodesDown(nodes="n0")], until=60.0, every=60.0)
+    >>> lost = simulate.At(0.0, ek.Changes(down="n0"))
+    >>> history = simulate.play(c, [lost], until=60.0, every=60.0)
     >>> found = simulate.Conforms(under=4).of(history)
     >>> found.what, found.measured, found.met
     ('under 4', 4.0, False)

@@ -78,7 +78,8 @@ class History(Reported, Shown):
     >>> import evenkeel as ek
     >>> from evenkeel import simulate
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> history = simulate.play(c, [simulate.NodesDown(nodes="n0")], until=600.0, every=300.0)
+    >>> lost = simulate.At(0.0, ek.Changes(down="n0"))
+    >>> history = simulate.play(c, [lost], until=600.0, every=300.0)
     >>> history.astray("under").tolist(), history.total("moves"), history.events
     ([0, 4, 0], 6.0, ((0.0, 'n0 down'), (300.0, 'n0 dead')))
     """

@@ -58,7 +58,7 @@ class Scenario:
     >>> from evenkeel import simulate
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
     >>> lost = simulate.Scenario(
-    ...     "n0 lost", c, minutes=10.0, events=[simulate.NodesDown(nodes="n0")],
+    ...     "n0 lost", c, minutes=10.0, events=[simulate.At(0.0, ek.Changes(down="n0"))],
     ...     checks=[simulate.Conforms(under=0)], every=300.0,
     ... )
     >>> simulate.run(lost, "balance").check()

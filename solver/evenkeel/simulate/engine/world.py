@@ -194,6 +194,16 @@ class World:
         """The dimension that is moved; -1 for none."""
         return self.cluster.bytes_dimension
 
+    def adopt(self, changed: Cluster) -> None:
+        """Take capacities, loads and wanted numbers from a changed snapshot."""
+        partitions = changed.partitions
+        self.capacity = changed.nodes.capacity.copy()
+        self.leader_load = partitions.load.leader.copy()
+        self.voter_load = partitions.load.voter.copy()
+        self.non_voter_load = partitions.load.non_voter.copy()
+        self.wanted, self.voters = partitions.replicas.copy(), partitions.voters.copy()
+        self.rule = partitions.rule.copy()
+
     def refresh(self) -> None:
         """Add up anew what every node carries, has and leads."""
         count, dimensions = self.capacity.shape

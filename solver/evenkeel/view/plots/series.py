@@ -374,7 +374,7 @@ def course(
     --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[4.0]] * 3, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> history = ek.simulate.play(c, [ek.simulate.NodesDown(nodes="n0")])
+    >>> history = ek.simulate.play(c, [ek.simulate.At(0.0, ek.Changes(down="n0"))])
     >>> course(history, "under").get_ylabel()
     'under'
     """
