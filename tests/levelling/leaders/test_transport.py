@@ -12,6 +12,8 @@ from evenkeel_kernels.levelling.leaders.transport import (
     LATE,
     Charges,
     Choices,
+    _drawn_up,
+    _resources,
     sweep_choices,
     trade_choices,
     transport_leaders,
@@ -20,7 +22,7 @@ from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.repair import must_relocate
 from evenkeel_kernels.levelling.slices import at_once
 from tests.levelling.test_descent import NO_LIMIT, check_counts, check_rules, no_leader_limit
-from tests.naive.levelling.leaders.transport import Plain, fewest_changes
+from tests.naive.levelling.leaders.transport import Plain, fewest_changes, list_choices
 from tests.support.redistributed import place_anew
 from tests.support.small_problems import level_case, random_small
 
@@ -58,7 +60,7 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
         first=first,
         slot=np.concatenate([np.arange(len(row)) for row in rows]).astype(np.int16),
         node=np.array([n for row in rows for n in row], np.int32),
-        late=np.array([costs == LATE for row in toll for costs in row]),
+        toll=np.array([costs for row in toll for costs in row]),
         taken=(first[:-1] + np.array(taken)).astype(np.int32),
         kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)).astype(np.int32),
         extra=extra,
@@ -73,6 +75,31 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
     price = 2.0 * stiffness * np.maximum(above, 0.0) * scale
     pays = (price > 0.0).any(axis=1)
     return plain, choices, Charges(scale, above + 1.0, above.copy(), price, stiffness, pays)
+
+
+@pytest.mark.small
+@given(seeds, st.booleans())
+def test_who_could_lead_is_listed_with_the_heaviest_leads_first(seed: int, keep: bool) -> None:
+    small = random_small(seed)
+    problem, state = small.arrays()
+    was = np.roll(state.leader, 1)
+    targets = new_targets(problem, np.full(len(small.zone), 3.0), 1.0)
+    resource, charges = _resources(problem, state, targets)
+    mean_scale = charges.scale.sum(axis=0) / np.maximum((charges.scale > 0.0).sum(axis=0), 1)
+    choices = at_once(_drawn_up(problem, state, targets, was, keep))[0]
+    expected = list_choices(problem, state, resource.tolist(), mean_scale.tolist())
+    assert choices.partition.tolist() == [p for p, _ in expected]
+    assert choices.slot.tolist() == [slot for _, slots in expected for slot in slots]
+    for m, (p, slots) in enumerate(expected):
+        came = [state.node[k] == problem.partitions.home[k] for k in
+                problem.partitions.first[p] + np.array(slots)]  # fmt: skip
+        kept = problem.partitions.led_from[p] >= 0 and was[p] in slots and came[slots.index(was[p])]
+        taken = was[p] if keep and kept else state.leader[p]
+        assert choices.slot[choices.taken[m]] == taken
+        toll = choices.toll[choices.first[m] : choices.first[m + 1]].tolist()
+        if kept:
+            assert toll == [float(slot != was[p]) for slot in slots]
+        assert set(toll) <= {0.0, 1.0 if kept else LATE}
 
 
 @pytest.mark.small

@@ -51,6 +51,8 @@ LATE = 0.1
 """What it costs, in leader changes, that somebody else leads until a lost leader's copy is made."""
 LEAST_LEAD = 1e-100
 """Of the target ratio of a mean lead: a resource may add nothing where there is a choice."""
+LARGEST, SIZES = 1025, 2051
+"""The greatest exponent of a number, and the sizes of leads."""
 BEYOND = 1e29
 """1 / the target of a node that may carry nothing."""
 
@@ -67,7 +69,7 @@ class Choices(NamedTuple):
     first: NDArray[np.int64]  # (M + 1,) its choices are first[m] : first[m + 1]
     slot: NDArray[np.int16]  # (A,)
     node: NDArray[np.int32]  # (A,)
-    late: NDArray[np.bool_]  # (A,) who led is lost, and this one cannot lead at once
+    toll: NDArray[np.float64]  # (A,) what it costs, in leader changes
     taken: NDArray[np.int32]  # (M,) the choice that leads now
     kept: NDArray[np.int32]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
@@ -111,8 +113,9 @@ def count_choices(
     state: State,
     resource: NDArray[np.int64],
     mean_scale: NDArray[np.float64],
-    count: NDArray[np.int32],
+    count: NDArray[np.int16],
     size: NDArray[np.int16],
+    listed: NDArray[np.int64],
     begin: int,
     end: int,
 ) -> None:
@@ -120,7 +123,8 @@ def count_choices(
 
     Of partitions ``begin`` to ``end``. 0 where nobody leads, where leading weighs nothing, and
     where there is one choice only. The size of a lead on a node of ``mean_scale (E,)`` is in half
-    octaves; ``resource (E,)`` is as in `extra_of`.
+    octaves, 0 the greatest; ``resource (E,)`` is as in `extra_of`. ``listed (SIZES, 2)`` counts
+    the partitions of each size, and their choices.
     """
     first = problem.partitions.first
     for p in range(begin, end):
@@ -132,11 +136,14 @@ def count_choices(
             share = max(share, abs(extra_of(problem, p, resource[e])) * mean_scale[e])
         if share == 0.0:
             continue
+        many = index(0)
         for k in range(first[p], first[p + 1]):
-            count[p] += int(may_choose(problem, state, p, k))
-        if count[p] == 1:
-            count[p] = 0
-        size[p] = math.frexp(share * share)[1]
+            many += int(may_choose(problem, state, p, k))
+        if many > 1:
+            count[p] = many
+            size[p] = LARGEST - max(-LARGEST, math.frexp(share * share)[1])
+            listed[size[p], 0] += 1
+            listed[size[p], 1] += many
 
 
 @inline_only
@@ -166,20 +173,6 @@ def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> No
 
 
 @inline_only
-def toll(choices: Choices, m: int, choice: int) -> float:
-    """How many leader changes it costs that ``m`` takes ``choice``."""
-    if choices.kept[m] >= 0:
-        return 0.0 if choice == choices.kept[m] else 1.0
-    return LATE if choices.late[choice] else 0.0
-
-
-@inline_only
-def as_changed(choices: Choices, m: int, choice: int) -> float:
-    """How many more leaders have changed, -1 to 1, if ``m`` took ``choice``."""
-    return toll(choices, m, choice) - toll(choices, m, index(choices.taken[m]))
-
-
-@inline_only
 def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None:
     """Let ``m`` be led from ``choice``."""
     shift(choices, charges, m, index(choices.node[choices.taken[m]]), -1.0)
@@ -192,7 +185,7 @@ def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None
 def note_content(choices: Choices, m: int) -> None:
     """Note whether ``m`` is where it costs nothing, and leading weighs no less than following."""
     now = index(choices.taken[m])
-    content = toll(choices, m, now) == 0.0
+    content = choices.toll[now] == 0.0
     for e in range(choices.extra.shape[1]):
         content = content and choices.extra[m, e] >= 0.0
     choices.content[m] = choices.node[now] if content else -1
@@ -203,26 +196,33 @@ def list_choices(
     problem: Problem,
     state: State,
     was: NDArray[np.int16],
-    keep: bool,
     resource: NDArray[np.int64],
+    count: NDArray[np.int16],
+    size: NDArray[np.int16],
+    listed: NDArray[np.int64],
     choices: Choices,
-    charges: Charges,
     begin: int,
     end: int,
 ) -> None:
-    """Fill in the choices of each partition, whose slot ``was (P,)`` led. O(A).
+    """Fill in the choices of partitions ``begin`` to ``end``, whose slot ``was (P,)`` led. O(A).
 
-    Of those listed at ``begin`` to ``end``. With ``keep`` that slot is taken wherever it may be,
-    else who leads now. Where who led is lost, all are free that could lead at once. ``resource
-    (E,)`` is as in `extra_of`.
+    ``count (P,)``, ``size (P,)`` and ``resource (E,)`` are those of `count_choices`; ``listed
+    (SIZES, 2)`` says where the next partition of each size goes, and its choices. Who leads now is
+    taken. Where who led is lost, all are free that could lead at once.
     """
     partitions = problem.partitions
-    for m in range(begin, end):
-        p = index(choices.partition[m])
-        at = choices.first[m]
+    for p in range(begin, end):
+        if count[p] == 0:
+            continue
+        m, at = listed[size[p], 0], listed[size[p], 1]
+        listed[size[p], 0] += 1
+        listed[size[p], 1] += count[p]
+        choices.partition[m] = p
+        choices.first[m] = at
         choices.kept[m] = -1
         for e in range(resource.shape[0]):
             choices.extra[m, e] = extra_of(problem, p, resource[e])
+        led = partitions.led_from[p] >= 0
         for slot in range(partitions.first[p + 1] - partitions.first[p]):
             k = index(partitions.first[p] + slot)
             if not may_choose(problem, state, p, k):
@@ -231,15 +231,20 @@ def list_choices(
             choices.node[at] = state.node[k]
             if slot == state.leader[p]:
                 choices.taken[m] = at
-            led = partitions.led_from[p] >= 0
             if led and slot == was[p] and state.node[k] == partitions.home[k]:
                 choices.kept[m] = at
+            choices.toll[at] = LATE * leads_late(problem, p, index(state.node[k]))
             at += 1
-        for choice in range(choices.first[m], at):
-            n = index(choices.node[choice])
-            choices.late[choice] = leads_late(problem, p, n) > 0
-        note_content(choices, index(m))
-        if keep and choices.kept[m] >= 0:
+        for choice in range(choices.first[m], at if choices.kept[m] >= 0 else 0):
+            choices.toll[choice] = float(int(choice != choices.kept[m]))
+        note_content(choices, m)
+
+
+@no_alloc
+def keep_choices(choices: Choices, charges: Charges) -> None:
+    """Let those lead that led before and live, where they may. O(M E)."""
+    for m in range(choices.partition.shape[0]):
+        if choices.kept[m] >= 0:
             take_choice(choices, charges, index(m), index(choices.kept[m]))
 
 
@@ -267,14 +272,14 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
             saves += choices.extra[m, e] * charges.price[here, e]
         if content and saves <= 1.0 and (choices.kept[m] >= 0 or saves <= 0.0):
             continue  # any other choice costs a leader change, or nothing is saved
-        paid = toll(choices, m, now)
+        paid = choices.toll[now]
         best, least = now, -LEAST_GAIN
         leaving = np.nan
         for choice in range(choices.first[m], choices.first[m + 1]):
             if choice == now:
                 continue
             there = index(choices.node[choice])
-            change = toll(choices, m, index(choice)) - paid
+            change = choices.toll[choice] - paid
             costs = change - saves
             for e in range(resources):
                 costs += choices.extra[m, e] * charges.price[there, e]
@@ -315,7 +320,7 @@ def trade_choices(
             there = index(choices.node[choice])
             if there == here:
                 continue
-            change = as_changed(choices, m, choice)
+            change = choices.toll[choice] - choices.toll[now]
             change += charge(choices, charges, m, here, -1.0)
             change += charge(choices, charges, m, there, 1.0)
             shift(choices, charges, m, here, -1.0)
@@ -332,7 +337,7 @@ def trade_choices(
                 for to in range(choices.first[q], choices.first[q + 1]):
                     if choices.node[to] == there:
                         continue
-                    both = leaving + as_changed(choices, q, to)
+                    both = leaving + (choices.toll[to] - choices.toll[choices.taken[q]])
                     both += charge(choices, charges, q, index(choices.node[to]), 1.0)
                     if both < least:
                         best, best_to, other, other_to, least = m, choice, q, to, both
@@ -423,30 +428,30 @@ def _drawn_up(
     resource, charges = _resources(problem, state, targets)
     scale, ratio = charges.scale, charges.ratio
     mean_scale = scale.sum(axis=0) / np.maximum((scale > 0.0).sum(axis=0), 1)
-    number = np.empty(len(state.leader), np.int32)
-    size = np.zeros(len(state.leader), np.int16)
-    for begin, end in slices(len(number), PARTITIONS):
-        count_choices(problem, state, resource, mean_scale, number, size, begin, end)
+    count = np.empty(len(state.leader), np.int16)
+    size, listed = np.empty(len(count), np.int16), np.zeros((SIZES, 2), np.int64)
+    for begin, end in slices(len(count), PARTITIONS):
+        count_choices(problem, state, resource, mean_scale, count, size, listed, begin, end)
         yield end - begin
-    chosen = np.flatnonzero(number)
-    chosen = chosen[np.argsort(-size[chosen], kind="stable")]
-    first = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(number[chosen], out=first[1:])
+    chosen, number = listed.sum(axis=0).tolist()
+    listed = np.cumsum(listed, axis=0) - listed
     choices = Choices(
-        partition=chosen.astype(np.int32),
-        first=first,
-        slot=np.empty(first[-1], np.int16),
-        node=np.empty(first[-1], np.int32),
-        late=np.empty(first[-1], bool),
-        taken=np.empty(len(chosen), np.int32),
-        kept=np.empty(len(chosen), np.int32),
-        extra=np.empty((len(chosen), len(resource))),
-        content=np.empty(len(chosen), np.int32),
+        partition=np.empty(chosen, np.int32),
+        first=np.full(chosen + 1, number),
+        slot=np.empty(number, np.int16),
+        node=np.empty(number, np.int32),
+        toll=np.empty(number),
+        taken=np.empty(chosen, np.int32),
+        kept=np.empty(chosen, np.int32),
+        extra=np.empty((chosen, len(resource))),
+        content=np.empty(chosen, np.int32),
     )
-    for begin, end in slices(len(chosen), PARTITIONS):
-        list_choices(problem, state, was, keep, resource, choices, charges, begin, end)
+    for begin, end in slices(len(count), PARTITIONS):
+        list_choices(problem, state, was, resource, count, size, listed, choices, begin, end)
         yield end - begin
-    mean = mean_scale * np.linalg.norm(choices.extra, axis=0) / max(len(chosen), 1) ** 0.5
+    if keep:
+        keep_choices(choices, charges)
+    mean = mean_scale * np.linalg.norm(choices.extra, axis=0) / max(chosen, 1) ** 0.5
     room = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     load = np.divide(ratio, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     slack = np.clip(1.0 - load / np.maximum(room, 1e-300), 0.0, 1.0)

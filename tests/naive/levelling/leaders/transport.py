@@ -1,14 +1,41 @@
 """Choosing leaders anew in plain Python: one sweep, one trade, and the linear program's least."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from evenkeel_kernels.core.problem import VOTER, Problem, State
 from tests.support.small_problems import Small
 
 LEAST_GAIN = 1e-9
+
+
+def list_choices(
+    problem: Problem, state: State, resource: list[int], mean_scale: list[float]
+) -> list[tuple[int, list[int]]]:
+    """List the partitions that have a choice, the heaviest lead first, with slots that may lead."""
+    partitions, found = problem.partitions, []
+    for p, leader in enumerate(state.leader.tolist()):
+        rank, first = problem.rules.lead_rank[partitions.rule[p]], partitions.first[p]
+        slots = [
+            slot
+            for slot, n in enumerate(state.node[first : partitions.first[p + 1]].tolist())
+            if n >= 0 and state.role[first + slot] == VOTER and problem.nodes.leads[n]
+            and rank[n] < 255
+        ]  # fmt: skip
+        if leader not in slots:
+            continue
+        least = rank[state.node[first + leader]]
+        slots = [s for s in slots if s == leader or rank[state.node[first + s]] <= least]
+        extra = partitions.leader_load[p] - partitions.voter_load[p]
+        adds = [1.0 if e < 0 else abs(extra[e]) for e in resource]
+        share = max((a * m for a, m in zip(adds, mean_scale, strict=True)), default=0.0)
+        if share > 0.0 and len(slots) > 1:
+            found.append((-math.frexp(share * share)[1], p, slots))
+    return [(p, slots) for _, p, slots in sorted(found)]
 
 
 @dataclass
