@@ -67,7 +67,7 @@ class Progress(NamedTuple):
     """Where a descent stands."""
 
     stage: str  # of SLICES, or "redistribute", "walk", "break out", "relieve" or "level"
-    highest: float  # greatest target ratio; level at 1 or less
+    highest: float  # greatest target ratio, inf if not known; level at 1 or less
     steps: int  # steps walked and candidates looked at so far
 
 
@@ -98,14 +98,14 @@ def descend(
     targets = new_targets(problem, most_leaders, 1.0)
     if problem.budgets.leader_changes < UNLIMITED:
         for _ in ration_leaders(problem, state, targets, False):  # before moves spend the budget
-            yield Progress("leaders", highest(state, targets), 0)
+            yield Progress("leaders", np.inf, 0)
     for _ in placed_anew(problem, state, forced, most_leaders, most_moves, parameters):
-        yield Progress("place", highest(state, targets), 0)
+        yield Progress("place", np.inf, 0)
     targets = targets._replace(knee=knee(problem, state, parameters.sweep_knee))
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     yield Progress("redistribute", highest(state, targets), 0)
     for _ in level_leaders(problem, state, targets, was, parameters.sweeps):
-        yield Progress("leaders", highest(state, targets), 0)
+        yield Progress("leaders", np.inf, 0)
     targets = targets._replace(knee=knee(problem, state, parameters.walk_knee))
     steps = 0
     patience = Patience(problem, state, targets, parameters)

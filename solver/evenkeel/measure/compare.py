@@ -99,10 +99,8 @@ def compare(cluster: Cluster, before: Placement, after: Placement) -> Comparison
     beat()
     arrivals, departures = np.flatnonzero(came), np.flatnonzero(left)
     # replicas that share a node are one departure, and still several
-    had, has = (
-        np.bincount(one.owner[one.node >= 0], minlength=len(cluster.partitions))
-        for one in (before, after)
-    )
+    counts = (PlacementCounts.of(cluster, one) for one in (before, after))
+    had, has = (one.tallied(one.node_row > 0) for one in counts)
     removed = int(np.maximum(had - has, 0).sum())
     beat()
     moved = _moved_load(cluster, after, arrivals)

@@ -175,6 +175,8 @@ def level_the_others(run: Run) -> None:
     What cannot be relieved outweighs all else: beside it, nothing that others would gain seems
     worth a try. So the highest are let be where they are, for as long as the others get lower.
     """
+    if run.stop is not None or run.ratio <= 1.0:
+        return
     asked, problem, most_leaders = run.targets, run.problem, run.most_leaders
     for _ in range(LET_BE):
         before, stood = excess(run.state, asked), (run.state.node.copy(), run.state.leader.copy())

@@ -28,6 +28,7 @@ from evenkeel.methods.shared.replica_counts import (
     serving,
     slots_to_fill,
     surplus_replicas,
+    wants_its_rows,
     within_wanted,
 )
 from evenkeel.methods.shared.size import SMALL, size_of
@@ -122,11 +123,10 @@ def look_once_more(run: Run) -> None:
     for _ in range(ROUNDS):
         if run.stop is not None:
             break
-        found = [
-            place_what_fits(run), _place_beside_terms(run), _place_beside_spread(run),
-            _place_unled(run), _appoint(run), _drop(run),
-        ]  # fmt: skip
-        if not any(found):
+        steps = [_appoint, _drop]
+        if run.waiting.any():
+            steps[:0] = place_what_fits, _place_beside_terms, _place_beside_spread, _place_unled
+        if sum(step(run) for step in steps) == 0:
             break
 
 
@@ -219,6 +219,8 @@ def _appoint(run: Run) -> bool:
 def _drop(run: Run) -> bool:
     """Drop followers beyond those wanted that were needed before, and are not any more."""
     cluster, state = run.request.cluster, run.state
+    if wants_its_rows(cluster):
+        return False
     serving_node = serving(cluster, state.node)
     spare = may_be_dropped(
         cluster, serving_node, slots_to_fill(cluster, serving_node) & ~run.dropped

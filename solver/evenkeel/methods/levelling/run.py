@@ -103,28 +103,22 @@ from evenkeel_kernels.levelling.slices import at_once, looks_in_slice
 
 def levelled(request: Request, parameters: Parameters = DEFAULT) -> Outcome:
     """Repair, place and level by search, and refine what was found where replicas are few."""
-
-    def phases(run: Run) -> None:
-        before, changed = excess(run.state, run.targets), must_change(run)
-        search(run)
-        with run.timed("refine"):
-            changed |= refine_small(run)
-        stay_unless_worth_it(run, before, changed)
-        complete(run)
-
-    return outcome_after(phases, request, parameters)
+    return outcome_after(lambda run: _level(run, refine_small), request, parameters)
 
 
 def searched(request: Request, parameters: Parameters = DEFAULT, *, work: int = 0) -> Outcome:
     """Repair, place and level by search, without refining, after so much ``work``."""
+    return outcome_after(lambda run: _level(run, lambda _: False), request, parameters, work)
 
-    def phases(run: Run) -> None:
-        before, changed = excess(run.state, run.targets), must_change(run)
-        search(run)
-        stay_unless_worth_it(run, before, changed)
-        complete(run)
 
-    return outcome_after(phases, request, parameters, work)
+def _level(run: Run, refine: Callable[[Run], bool]) -> None:
+    """Repair, place and level, and ``refine``, which returns whether what stands comes from it."""
+    before, changed = excess(run.state, run.targets), must_change(run)
+    search(run)
+    with run.timed("refine"):
+        changed |= refine(run)
+    stay_unless_worth_it(run, before, changed)
+    complete(run)
 
 
 def placed_and_led(request: Request, *, work: int = 0) -> Outcome:

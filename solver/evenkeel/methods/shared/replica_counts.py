@@ -52,7 +52,7 @@ def waits_in_place_of_another(
     return found[_rank_in_run(owner) < short[owner]]
 
 
-def _wants_its_rows(cluster: Cluster) -> bool:
+def wants_its_rows(cluster: Cluster) -> bool:
     """Return whether every partition wants as many replicas as it has slots, all of them voters."""
     placement, parts = cluster.placement, cluster.partitions
 
@@ -75,7 +75,7 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
     pinned = ((placement.flags[empty] & Flag.PINNED) != 0) & (placement.node[empty] >= 0)
     empty = empty[~pinned]
     chosen = np.zeros(len(node), bool)
-    if _wants_its_rows(cluster):
+    if wants_its_rows(cluster):
         chosen[empty] = True
         return chosen
     if len(empty) == 0:
@@ -100,7 +100,7 @@ def within_wanted(
 
     It wants others than it has then, and none of those may go.
     """
-    if _wants_its_rows(cluster):
+    if wants_its_rows(cluster):
         return filling
     slots = np.flatnonzero(filling)
     owner = cluster.placement.owner[slots]
@@ -148,7 +148,7 @@ def may_be_dropped(
 
     Where they have that only once slots of another role are filled, those of the role too many.
     """
-    if _wants_its_rows(cluster):
+    if wants_its_rows(cluster):
         return np.zeros(0, np.int64)
     placement, wanted = cluster.placement, cluster.partitions.replicas
     present = _present(cluster, node)
