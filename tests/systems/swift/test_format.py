@@ -1,6 +1,7 @@
 """Swift's rings are read, and written as Swift reads them."""
 
 import gzip
+import hashlib
 import json
 import struct
 import tracemalloc
@@ -40,6 +41,30 @@ def ring(devices, rows, *, order="little", **head):
     mark = "<" if order == "little" else ">"
     body = b"".join(np.array(row, f"{mark}u2").tobytes() for row in rows)
     return struct.pack("!4sHI", b"R1NG", 1, len(text)) + text + body
+
+
+def sections(data, *, wide=2, cut=0, wrong=False):
+    """The same ring as version 2 has it: sections, each with its length, and an index of them."""
+    length = struct.unpack_from("!4sHI", data)[2]
+    head = json.loads(data[10 : 10 + length])
+    order = "<" if head["byteorder"] == "little" else ">"
+    ids = np.frombuffer(data, f"{order}u2", offset=10 + length).astype(np.uint64)
+    ids[ids == 65535] = (1 << 8 * wide) - 1
+    meta = {"part_shift": head["part_shift"], "dev_id_bytes": wide, "version": 7}
+    parts = {
+        "swift/ring/metadata": json.dumps(meta).encode(),
+        "swift/ring/devices": json.dumps(head["devs"]).encode(),
+        "swift/ring/assignments": ids[: len(ids) - cut].astype(f">u{wide}").tobytes(),
+    }
+    whole, index = struct.pack("!4sH", b"R1NG", 2), {}
+    for name, own in parts.items():
+        blob = struct.pack("!Q", len(own)) + own
+        digest = hashlib.sha256(blob + b"x" * wrong).hexdigest()
+        index[name] = [1, len(whole), 2, len(whole) + len(blob), "sha256", digest]
+        whole += blob
+    text = json.dumps(index).encode()
+    tail = struct.pack("!QQ", len(whole), 99)
+    return whole + struct.pack("!Q", len(text)) + text + tail
 
 
 def unpacked(file):
@@ -165,9 +190,40 @@ class TestBadInput:
             with pytest.raises(InvalidInput):
                 registry.read(data[:length], format="swift")
 
+    @pytest.mark.parametrize("wide", [2, 4, 8])
+    def test_sections_are_read_as_the_first_version(self, tmp_path, wide):
+        first = gzip.decompress(FILE.read_bytes())
+        old, new = registry.read(first), registry.read(gzip.compress(sections(first, wide=wide)))
+        assert np.array_equal(old.placement.node, new.placement.node)
+        assert list(old.nodes.names) == list(new.nodes.names)
+        assert np.array_equal(old.nodes.capacity, new.nodes.capacity)
+        notes = [*registry.find("swift").left_out(new)]
+        assert "a plan is written as version 1" in notes[0]
+        result = solve(new)
+        files = registry.write(new, tmp_path / "object.ring.gz", placement=result)
+        head, rows = unpacked(files[0])
+        assert head["replica_count"] == len(rows) and head["version"] in (7, 8)
+        assert np.array_equal(registry.read(files[0]).placement.node, result.placement.node)
+
+    def test_a_last_section_may_be_a_part_of_a_row(self):
+        first = gzip.decompress(FILE.read_bytes())
+        cluster = registry.read(sections(first, cut=20))
+        assert (
+            cluster.partitions.replicas.sum() == registry.read(first).partitions.replicas.sum() - 20
+        )
+
+    def test_sections_that_are_broken(self):
+        first = gzip.decompress(FILE.read_bytes())
+        data = sections(first)
+        for length in range(0, len(data), 7):
+            with pytest.raises(InvalidInput):
+                registry.read(data[:length], format="swift")
+        with pytest.raises(InvalidInput, match="checksum"):
+            registry.read(sections(first, wrong=True))
+
     def test_other_versions(self):
         data = bytearray(gzip.decompress(FILE.read_bytes()))
-        data[5] = 2
+        data[5] = 3
         with pytest.raises(InvalidInput, match="another version"):
             registry.read(bytes(data))
 

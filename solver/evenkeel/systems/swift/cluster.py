@@ -13,7 +13,7 @@ from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, the_only
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
-from evenkeel.systems.swift.ring import NO_DEVICE, Device, Ring, check_devices, read_ring
+from evenkeel.systems.swift.ring import NO_DEVICE, VERSION, Device, Ring, check_devices, read_ring
 
 NAME = "swift"
 TIERS = ("region", "zone", "server")
@@ -49,11 +49,17 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
         "native": {"header": ring.text, "ids": [one.id for one in devices]},
     }
     given |= _placement(ring, devices)
+    notes = given["native"]["notes"] = []
+    if ring.version != VERSION:
+        notes.append(
+            f"a ring of version {ring.version}: a plan is written as version {VERSION}, which "
+            "every release of Swift reads"
+        )
     strange = sorted({*ring.device.tolist()} - {NO_DEVICE, *(one.id for one in devices)})
     if strange:
-        given["native"]["notes"] = [
+        notes.append(
             f"replicas on devices that are not there, which count as none: {some_of(strange, str)}"
-        ]
+        )
     given |= _amounts(ring, devices)
     given |= _tiers(ring, devices, spread)
     return build(faults, given, lambda path: f"{document.name}: {path}")

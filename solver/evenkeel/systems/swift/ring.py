@@ -1,8 +1,11 @@
 """The file of a ring: a header, JSON that lists the devices, and the device of each replica.
 
+Version 2 (Swift 2.36) has these as sections, each with its length, and an index of the sections;
+the last 16 bytes are where the index begins, unpacked and packed. It is read as version 1 has it.
 The claims of the header are compared with the size of the file before memory is allocated.
 """
 
+import hashlib
 import math
 import re
 import struct
@@ -20,6 +23,14 @@ from evenkeel.systems.json_text import Int64, decode_json
 MAGIC = b"R1NG"
 HEADER = struct.Struct("!4sHI")
 VERSION = 1
+SECTIONS = 2
+"""The version with sections."""
+
+LENGTH = struct.Struct("!Q")
+METADATA, DEVICES, ASSIGNMENTS = (
+    f"swift/ring/{name}" for name in ("metadata", "devices", "assignments")
+)
+CHECKSUMS = ("md5", "sha1", "sha256", "sha512")
 HEAD = 65536
 HASH_BITS = 32
 NO_DEVICE = 65535
@@ -48,6 +59,19 @@ class Head(msgspec.Struct):
     byteorder: Literal["little", "big"] = "little"
 
 
+class Metadata(msgspec.Struct):
+    """The JSON of a ring with sections, but its devices."""
+
+    part_shift: Annotated[int, Meta(ge=0, le=HASH_BITS)]
+    dev_id_bytes: Literal[2, 4, 8]
+    version: int | None = None
+    next_part_power: int | None = None
+
+
+Index = dict[str, tuple[int | None, int, int | None, int | None, str | None, str | None]]
+"""Of each section where it begins and ends, packed and unpacked, and its checksum."""
+
+
 class Ring(NamedTuple):
     """A ring: its JSON as it came and as we read it, and devices, replica by replica."""
 
@@ -55,6 +79,7 @@ class Ring(NamedTuple):
     head: Head
     device: NDArray[np.uint16]
     parts: int
+    version: int = VERSION
 
     @property
     def replicas(self) -> float:
@@ -108,10 +133,12 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
         faults.add(document.name, data[:8], "is not a ring, or is truncated")
         return None
     _, version, length = HEADER.unpack_from(data)
+    if version == SECTIONS:
+        return _of_sections(faults, document)
     if version != VERSION:
         message = (
-            f"is a ring of another version than {VERSION}: have swift-ring-builder write one of "
-            f"version {VERSION}"
+            f"is a ring of another version than {VERSION} and {SECTIONS}: have swift-ring-builder "
+            f"write one of version {VERSION}"
         )
         faults.add(document.name, version, message)
         return None
@@ -127,6 +154,68 @@ def read_ring(faults: FaultList, document: Document) -> Ring | None:
     device = np.frombuffer(data, order, offset=begin).astype(np.uint16)
     text = data[HEADER.size : begin].decode("utf-8", "replace")
     return Ring(text, head, device, 1 << (HASH_BITS - head.part_shift))
+
+
+def _of_sections(faults: FaultList, document: Document) -> Ring | None:
+    """Take a ring of version 2 apart."""
+    data, name = document.data, document.name
+    tail = len(data) - 2 * LENGTH.size
+    begin = LENGTH.unpack_from(data, tail)[0] if tail > HEADER.size else len(data)
+    text = _section(data, begin) if begin < len(data) else None
+    index = None if text is None else decode_json(faults, Document(name, text), Index)
+    if index is None:
+        faults.add(name, begin, "has no index of its sections: it is truncated, or broken")
+        return None
+    found = {}
+    for key in (METADATA, DEVICES, ASSIGNMENTS):
+        if key not in index:
+            faults.add(name, key, f"is missing from the sections, {[*index]}")
+            continue
+        begin, method, digest = index[key][1], *index[key][4:]
+        own = _section(data, begin) if 0 <= begin < len(data) else None
+        if own is None:
+            faults.add(name, key, "is truncated")
+            continue
+        sum_ = hashlib.new(method, usedforsecurity=False) if method in CHECKSUMS else None
+        if sum_ is not None:
+            sum_.update(data[begin : begin + LENGTH.size + len(own)])
+            if sum_.hexdigest() != digest:
+                faults.add(name, key, f"does not have its checksum, {digest}: it is broken")
+        found[key] = own
+    if faults:
+        return None
+    meta = decode_json(faults, Document(name, found[METADATA]), Metadata)
+    devs = decode_json(faults, Document(name, found[DEVICES]), list[Device | None])
+    if meta is None or devs is None:
+        return None
+    parts, wide = 1 << (HASH_BITS - meta.part_shift), meta.dev_id_bytes
+    count, rest = divmod(len(found[ASSIGNMENTS]), wide)
+    if rest or not count:
+        message = f"bytes of replicas do not fit numbers of {wide} bytes"
+        faults.add(name, len(found[ASSIGNMENTS]), message)
+        return None
+    number = np.frombuffer(found[ASSIGNMENTS], f">u{wide}").astype(np.uint64)
+    number[number == np.uint64((1 << (8 * wide)) - 1)] = NO_DEVICE
+    if number.max() > NO_DEVICE:
+        faults.add(name, int(number.max()), f"devices are numbered below {NO_DEVICE}")
+        return None
+    head = {
+        "devs": msgspec.json.decode(found[DEVICES]), "part_shift": meta.part_shift,
+        "replica_count": -(-count // parts), "byteorder": "little",
+    }  # fmt: skip
+    more = {key: getattr(meta, key) for key in ("version", "next_part_power")}
+    head |= {key: value for key, value in more.items() if value is not None}
+    own = msgspec.json.encode(head).decode()
+    read = Head(devs, meta.part_shift, head["replica_count"])
+    return Ring(own, read, number.astype(np.uint16), parts, SECTIONS)
+
+
+def _section(data: bytes, begin: int) -> bytes | None:
+    """Return the section that begins somewhere, None where it would end beyond the data."""
+    if begin + LENGTH.size > len(data):
+        return None
+    end = begin + LENGTH.size + LENGTH.unpack_from(data, begin)[0]
+    return data[begin + LENGTH.size : end] if end <= len(data) else None
 
 
 def _counts_fit(faults: FaultList, document: Document, head: Head, rest: int) -> bool:
