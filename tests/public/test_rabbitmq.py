@@ -277,3 +277,18 @@ def test_a_node_in_maintenance_gives_its_leads_away(public):
     assert case.run("solve", *FILES, "--leaders", "0", "-o", "out.json").code == 0
     led = Counter(row["leader"] for row in json.loads(case.written("out.json")))
     assert led == {"rabbit@rabbit-1": 2, "rabbit@rabbit-2": 2}
+
+
+def test_a_queue_whose_name_no_command_takes_stays_and_the_others_move(public, tmp_path):
+    case = public("rabbitmq/many-columns")
+    queues = json.loads(case.path("queues.json").read_text())
+    queues[0]["name"] = "$aws/things"
+    (tmp_path / "q.json").write_text(json.dumps(queues))
+    cluster = ek.read([tmp_path / "q.json", case.path("status.json")])
+    assert len(cluster.partitions) == len(queues)
+    answer = case.run("solve", str(tmp_path / "q.json"), "status.json", "-o", "p.sh")
+    assert answer.code == 3  # it leads where another one should
+    assert "$aws/things" in answer.err
+    script = case.written("p.sh")
+    assert "lead q" in script
+    assert "$aws" not in script

@@ -74,17 +74,28 @@ class QueueChange(NamedTuple):
     lost: Sequence[str] = ()
 
 
-def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
-    """Report texts that cannot be arguments of a command, even if quoted.
+def why_unfit(text: str) -> str:
+    """Return why a text cannot be an argument of a command, even if quoted; "" if it can.
 
     Some packages wrap the tools in a script that hands arguments to a second shell.
+
+    Examples
+    --------
+    >>> why_unfit("orders"), why_unfit("amq.$1")[:26]
+    ('', 'cannot stand in a command:')
     """
+    if UNFIT.search(text):
+        return "cannot stand in a command: it begins with -, or holds a NUL, $, ` or \\"
+    if any(0xD800 <= ord(letter) < 0xE000 for letter in text):
+        return "cannot be written as UTF-8"
+    return ""
+
+
+def check_texts(faults: FaultList, name: str, texts: Iterable[str]) -> None:
+    """Report texts that cannot be arguments of a command."""
     for text in texts:
-        if UNFIT.search(text):
-            message = "cannot stand in a command: it begins with -, or holds a NUL, $, ` or \\"
+        if message := why_unfit(text):
             faults.add(name, text, f"{message}; {LEAVE}")
-        elif any(0xD800 <= ord(letter) < 0xE000 for letter in text):
-            faults.add(name, text, f"cannot be written as UTF-8; {LEAVE}")
 
 
 def lines_of(change: QueueChange) -> str:

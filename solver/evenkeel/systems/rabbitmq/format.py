@@ -24,7 +24,13 @@ from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.documents import Document, largest, quoted
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
-from evenkeel.systems.rabbitmq.calls import FUNCTIONS, QueueChange, check_texts, lines_of
+from evenkeel.systems.rabbitmq.calls import (
+    FUNCTIONS,
+    QueueChange,
+    check_texts,
+    lines_of,
+    why_unfit,
+)
 from evenkeel.systems.rabbitmq.documents import (
     MOST_NAMED,
     Findings,
@@ -296,6 +302,7 @@ def _placement(
     roles: list[int] = []
     leader, width, wanted, votes = [], [], [], []
     fewer: list[str] = []
+    unfit: dict[str, str] = {}
     for key in keys:
         at, queue = found.queues[key]
         members = members_of(queue)
@@ -318,7 +325,9 @@ def _placement(
         there = len(runs)
         lost = 2 * there <= len(members) or (queue.state or "").lower() in LOST
         known = int(MARKS) if lost else 0
-        if found.apart & {*members}:
+        if why := next(filter(None, map(why_unfit, key)), ""):
+            unfit[key[1]] = why
+        if why or found.apart & {*members}:
             known |= int(Flag.LEFT_ALONE | Flag.PINNED)
         flags += [known | HEALTHY if name in online else known for name in members]
         idle = [
@@ -338,6 +347,11 @@ def _placement(
     if strange:
         named = some_of([*strange], lambda one: f"{printable(one)}: {', '.join(strange[one])}")
         found.notes.add(f"leaders or online nodes that are no members ({named}): ignored")
+    if unfit:
+        named = some_of([*unfit], lambda one: f"{printable(one)} {unfit[one]}", MOST_NAMED)
+        found.notes.add(
+            f"queues that the tools cannot be called for: {named}; they stay as they are"
+        )
     if fewer:
         named = some_of(fewer, printable, MOST_NAMED)
         found.notes.add(
