@@ -738,3 +738,25 @@ def test_two_racks_are_left_for_three_replicas(public):
     assert case.run("solve", *words, "--soft", "rack", "-o", "p.json").code == 0
     rows = lists(case, "p.json").values()
     assert len(rows) == 3 and all(len({*row} & {3, 4, 5, 6}) == 3 for row in rows)
+
+
+class TestReplicasThatLag:
+    """Kafka elects no preferred replica that is not in sync."""
+
+    @pytest.mark.parametrize("words", [
+        ["--leaders", "0"], ["--method", "leaders"], ["--method", "exact", "--leaders", "0"],
+        ["--level", "none", "--leaders", "0"],
+    ])  # fmt: skip
+    def test_none_becomes_the_preferred_leader(self, tmp_path, public, words):
+        case = public("kafka/preferred-leaders")
+        rows = [
+            f"\tTopic: t\tPartition: {p}\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,3" for p in range(6)
+        ]
+        rows.append("\tTopic: t\tPartition: 6\tLeader: 2\tReplicas: 2,1,3\tIsr: 2,1,3")
+        text = "Topic: t\tPartitionCount: 7\tReplicationFactor: 3\tConfigs: \n" + "\n".join(rows)
+        (tmp_path / "lagging.txt").write_text(text)
+        answer = case.run("solve", str(tmp_path / "lagging.txt"), *words, "-o", "p.json")
+        assert answer.code == 0
+        new = lists(case, "p.json")
+        assert len(new) == 3
+        assert {row[0] for row in new.values()} == {3}

@@ -27,6 +27,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
+from evenkeel.methods.shared.late_leaders import led_in_sync
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import NodeTable
 from evenkeel.model.errors import FaultList
@@ -307,6 +308,8 @@ def run_guarded(
     """Check the answer of a method for regressions, and warn of work that found no time."""
     began = time.perf_counter()
     cluster = request.cluster
+    if chosen.never_worse:
+        outcome = _led_in_sync(cluster, outcome)
     placement = _placement_of(cluster, outcome)
     if text := unavailable_message(cluster):
         outcome = _with_warnings(outcome, [f"{text}."])
@@ -322,6 +325,17 @@ def run_guarded(
         outcome = _corrected(outcome, looked)
     outcome = _with_warnings(outcome, _about_time(request))
     return Run(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
+
+
+def _led_in_sync(cluster: Cluster, outcome: Outcome) -> Outcome:
+    """Return the outcome without new leaders that lag; nothing is proven of it any more."""
+    leader = led_in_sync(cluster, outcome.node, outcome.leader)
+    if leader is outcome.leader:
+        return outcome
+    stop = outcome.stop_reason
+    return replace(
+        outcome, leader=leader, message="", stop_reason="exhausted" if stop == "optimum" else stop
+    )
 
 
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:

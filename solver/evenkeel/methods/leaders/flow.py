@@ -62,13 +62,16 @@ class Arcs:
 
 
 def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> Arcs:
-    """Find the replicas that may lead, each partition's best choices only.
+    """Find the replicas that may lead, each partition's best choices only, and none that lags.
 
     Where the leader is lost, replicas that could lead at once, if there are any.
     """
     placement = cluster.placement
     standing = np.flatnonzero((node >= 0) & (placement.role == Role.VOTER))
     standing = standing[cluster.nodes.may_lead[node[standing]]]
+    at_hand = ready(cluster) | (node != placement.node)
+    at_hand |= leader[placement.owner] == np.arange(len(node)) - placement.first[placement.owner]
+    standing = standing[at_hand[standing]]
     owner = placement.owner[standing].astype(np.int64)
     rank = np.zeros(len(standing), np.int64)
     rules, rule_of = bound_rules(cluster)

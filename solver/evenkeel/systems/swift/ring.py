@@ -205,9 +205,9 @@ def _of_sections(faults: FaultList, document: Document) -> Ring | None:
     }  # fmt: skip
     more = {key: getattr(meta, key) for key in ("version", "next_part_power")}
     head |= {key: value for key, value in more.items() if value is not None}
-    own = msgspec.json.encode(head).decode()
+    as_first = msgspec.json.encode(head).decode()
     read = Head(devs, meta.part_shift, head["replica_count"])
-    return Ring(own, read, number.astype(np.uint16), parts, SECTIONS)
+    return Ring(as_first, read, number.astype(np.uint16), parts, SECTIONS)
 
 
 def _section(data: bytes, begin: int) -> bytes | None:
