@@ -112,7 +112,7 @@ def still_broken(
     used_up: list[str],
 ) -> Verdict:
     """Judge a result that breaks hard rules; without bounds, some placement breaks none."""
-    broken = ", ".join(f"{n:,} {kind}" for kind, n in audit.counts.items() if n)
+    broken = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in audit.counts.items() if n)
     done = f"Cut short, since {CUT_SHORT[stop]}" if stop in CUT_SHORT else "What fits is placed"
     text = text or f"{done}; still broken: {broken}."
     if used_up and stop == "limits":
@@ -291,7 +291,7 @@ def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
         yield f"replicas of a group at most {each} on a node: its share plus {goals.groups:.2%}"
     if goals.leaders is not None and bounds.leaders:
         most = bounds.leader_target.max()
-        more = f"its share plus {goals.leaders:.2%}, in whole ones"
+        more = f"its share plus {goals.leaders:.2%}, in whole leaders"
         yield f"leaders at most {most:,.0f} on a node: {more}"
 
 

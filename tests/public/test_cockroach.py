@@ -53,7 +53,7 @@ def test_the_only_node_of_a_rack_that_a_constraint_names_stays_and_the_constrain
     case = public("cockroach/only-node-of-a-rack")
     answer = case.run("solve", "ranges.csv", "nodes.csv", "zones.csv", "--method", method)
     assert answer.code == 3
-    assert "6 not_kept" in answer.text or "not_kept" in answer.text
+    assert "6 not kept" in answer.text or "not kept" in answer.text
     assert "2 spread node 1, 1 place 1 on rack=3, 1 must be emptied" in answer.text
 
 

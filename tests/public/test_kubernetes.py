@@ -84,7 +84,7 @@ class TestReports:
         [
             (
                 "kubernetes/local-path-drained", ("--drain", "w1"), 3, {"web-7d-1"},
-                "still broken: 1 not_kept",
+                "still broken: 1 not kept",
             ),
             (
                 "kubernetes/pending-by-volume-and-affinity", (), 4, set(),

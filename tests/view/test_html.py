@@ -12,6 +12,7 @@ from hypothesis import given
 import evenkeel as ek
 from evenkeel.model.runtime.shown import Shown
 from evenkeel.simulate.generators import expansion
+from evenkeel.view.results import in_words
 from tests.support.clusters import clusters
 
 ODD = "<script>alert('1')</script>&\"x\""
@@ -96,11 +97,11 @@ def test_a_result_says_what_came_of_it(result):
     compared = result.comparison
     assert f"{compared.moves:,} moves; {compared.forced:,} replicas had to move" in text
     for one in result.proven:
-        assert " ".join([one.name, *one.figures, one.reason]) in text
+        assert " ".join([one.name, *one.figures, in_words(one.reason)]) in text
     for d, name in enumerate(result.cluster.dimensions):
         before, after = result.levelness_before.ratio[d], result.levelness.ratio[d]
         assert f"{name} {before:.4f} → {after:.4f} {result.bounds.ratio[d]:.4f}" in text
-    assert f"✓ on_dead {result.audit_before.counts['on_dead']:,} - " in text
+    assert f"✓ on dead {result.audit_before.counts['on_dead']:,} - " in text
     assert "have no node" not in text
 
 

@@ -15,7 +15,14 @@ from evenkeel.simulate.generators import expansion
 from evenkeel.view.charts import MOST_BARS, Lineup, axis_of_counts, axis_of_shares
 from evenkeel.view.html import UNSEEN
 from evenkeel.view.plots.moves import flows_between
-from evenkeel.view.results import SHOWN_CHANGES, SHOWN_MOVES, SHOWN_NODES, result_page
+from evenkeel.view.results import (
+    SHOWN_CHANGES,
+    SHOWN_MOVES,
+    SHOWN_NODES,
+    in_words,
+    plain,
+    result_page,
+)
 from tests.support.clusters import clusters
 
 HOSTILE = (
@@ -185,7 +192,7 @@ def test_domains_add_up_to_the_cluster(result, root):
 
 def test_bounds_are_those_of_the_result(result, root):
     rows = table_of(root, "No placement that keeps")
-    expected = [[one.name, *one.figures, one.reason] for one in result.proven]
+    expected = [[one.name, *one.figures, in_words(one.reason)] for one in result.proven]
     assert rows == expected
     assert len(rows) >= 4
 
@@ -208,7 +215,7 @@ def test_moves_between_domains_add_up(result, root):
 def test_rules_are_counted_as_the_audits_count(result, root):
     rows = table_of(root, "How often each rule")
     expected = {
-        kind: (result.audit_before.counts[kind], result.audit.counts[kind])
+        plain(kind): (result.audit_before.counts[kind], result.audit.counts[kind])
         for kind in KINDS
         if result.audit_before.counts[kind] or result.audit.counts[kind]
     }

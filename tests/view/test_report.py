@@ -11,7 +11,14 @@ import evenkeel as ek
 from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.simulate.generators import expansion
-from evenkeel.view.results import moves_table, report, report_state, result_html, result_page
+from evenkeel.view.results import (
+    in_words,
+    moves_table,
+    report,
+    report_state,
+    result_html,
+    result_page,
+)
 from evenkeel.view.terminal import EIGHTHS, HEIGHTS, MARK, NARROWEST, axis, bar, histogram
 
 
@@ -48,7 +55,7 @@ class TestReport:
         assert row(text, "forced")[1] == f"{result.comparison.forced:,}"
         assert row(text, "leader changes")[2] == f"{result.comparison.leader_changes:,}"
         dead = result.audit_before.counts["on_dead"]
-        assert row(text, "✓ on_dead")[2:4] == [f"{dead:,}", "-"]
+        assert row(text, "✓ on dead")[3:5] == [f"{dead:,}", "-"]
         assert "unplaced" not in text
         for stage in result.timings:
             assert any(line.strip().startswith(stage.rpartition(".")[2]) for line in lines)
@@ -93,7 +100,7 @@ class TestReport:
         proven = text[text.index("proven") :]
         for one in result.proven:
             line = " ".join(row(proven, one.name))
-            assert line.endswith(f"{one.gap:.2%} {one.reason}")
+            assert line.endswith(f"{one.gap:.2%} {in_words(one.reason)}")
         assert [one.name for one in result.proven[:3]] == [
             "moves",
             "leader changes",
@@ -111,7 +118,7 @@ class TestReport:
         assert "moves" not in [one.name for one in short.proven]
         text = report(short)
         assert "of the replicas, the goals were not reached" in " ".join(text.split())
-        assert "proven best" not in text
+        assert "the fewest possible" not in text
         assert "The goals were not reached; the goals take" in short._repr_html_()
         broken = ek.solve(cluster, goals=ek.Goals(level=0.1), limits=ek.Limits(moves=60))
         assert "rules are still broken: the goals take at least" in str(broken)

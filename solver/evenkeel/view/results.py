@@ -86,7 +86,7 @@ def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
     style = f"bold {STATUS_STYLE[result.status]}"
     parts: list[Line | Table] = [
         Line(f"Evenkeel · {result.method} · {_sign(result)} {result.status}", style),
-        Line(f"{result.message} Stopped by: {result.stop_reason}."),
+        Line(f"{result.message} {STOPPED.get(result.stop_reason, '')}".rstrip()),
         Line(_size(cluster, result.levelness), "dim"),
         *(Line(f"! {caption}") for caption in [lost_message(cluster)] if caption),
         *(Line(f"! {warning}") for warning in result.warnings),
@@ -303,12 +303,48 @@ def proven_table(result: Any, most: int | None = None) -> Table:
             Column("reached", reached, str),
             Column("at least", least, str),
             Column("gap", gap, str),
-            Column("by", [one.reason for one in shown], letters=0, faint=True),
+            Column("by", [in_words(one.reason) for one in shown], letters=0, faint=True),
         ],
         "No placement that keeps all rules has less than the bound, but for leader changes: none "
         "that leaves replicas there. The gap is how far above it the result is.",
         left=len(result.proven) - len(shown), what="figures",
     )  # fmt: skip
+
+
+STOPPED = {
+    "time": "The time limit ended the search.",
+    "work": "The work limit ended the search.",
+    "interrupted": "The search was interrupted.",
+}
+"""What ended a search before its end."""
+
+TERMS = {
+    "nothing": "no bound is proven",
+    "aggregate": "the total of all nodes",
+    "forced moves": "replicas that must move",
+    "overfull nodes": "nodes above the goal",
+    "prices of leading": "leads that must be passed on",
+    "leaders that left": "leaders on nodes that they must leave",
+    "largest replica": "the size of the largest replica",
+}
+"""Terms of bounds, for people."""
+
+
+def in_words(term: str) -> str:
+    """Return the term of a bound for people, with what follows a comma.
+
+    Examples
+    --------
+    >>> in_words("aggregate"), in_words("nothing, for where replicas stay")
+    ('the total of all nodes', 'no bound is proven, for where replicas stay')
+    """
+    name, comma, rest = term.partition(",")
+    return f"{TERMS.get(name, name)}{comma}{rest}"
+
+
+def plain(kind: str) -> str:
+    """Return the name of a rule for people."""
+    return kind.replace("_", " ")
 
 
 def movement_table(result: Any) -> Table:
@@ -321,9 +357,10 @@ def movement_table(result: Any) -> Table:
     rows = [
         ("moves", compared.moves, share),
         (to_reach, proven,
-         f"proven by {bounds.moves_term}: the goals cannot be reached with fewer"),
-        ("to repair", bounds.moves_feasible, "proven: rules cannot be kept with fewer"),
-        ("forced", compared.forced, "had no node, or one that may not keep them"),
+         f"no fewer reach the goals, proven by {in_words(bounds.moves_term)}" if proven
+         else "no move is proven to be needed for the goals"),
+        ("to repair", bounds.moves_feasible, "no fewer keep the rules (proven)"),
+        ("forced", compared.forced, "replicas without a node, or on one that they must leave"),
     ]  # fmt: skip
     if result.cost is not None or not result.goals_asked:
         del rows[1]  # no goals to reach
@@ -361,22 +398,30 @@ def _standing(result: Any) -> str:
         return "no goals were asked for"
     if not result.goals_reached:
         return "the goals were not reached"
-    return "proven best" if result.gap.moves <= 0 else f"{result.gap.moves:.1%} above the bound"
+    if result.gap.moves <= 0:
+        return "the fewest possible (proven)"
+    return f"{result.gap.moves:.1%} more than are proven to be needed"
+
+
+def _broken_kinds(audits: Sequence[Audit]) -> list[str]:
+    """Return the rules that some audit found broken, in their usual order."""
+    return [kind for kind in KINDS if any(one.counts[kind] for one in audits)]
 
 
 def _rules(audits: Sequence[Audit]) -> list[Line | Table]:
     """Lay out how often each rule is broken; a line says so where none is."""
-    broken = [kind for kind in KINDS if any(one.counts[kind] for one in audits)]
+    broken = _broken_kinds(audits)
     if not broken:
         return [Line("rules  none broken")]
     signs = [
         ("✗" if KINDS[kind].hard else "~") if audits[-1].counts[kind] else "✓" for kind in broken
     ]
     heads = ("before", "after") if len(audits) > 1 else ("broken",)
+    names = [f"{sign} {plain(kind)}" for sign, kind in zip(signs, broken, strict=True)]
     return [
         Table(
             [
-                Column("rules", [f"{s} {kind}" for s, kind in zip(signs, broken, strict=True)]),
+                Column("rules", names),
                 *(
                     Column(head, [one.counts[kind] or "-" for kind in broken], "{:,}".format)
                     for head, one in zip(heads, audits, strict=True)
@@ -414,7 +459,7 @@ def _violations(audited: Audit, most: int, title: str = "") -> list[Table]:
     return [
         Table(
             [
-                Column("worst", [row.kind for row in rows]),
+                Column("worst", [plain(row.kind) for row in rows]),
                 Column("where", where, letters=0),
                 Column("amount", [row.amount for row in rows], quantity),
             ],
@@ -731,15 +776,15 @@ def _broken(result: Any) -> list[str | Table]:
         return ["No rule was broken before, and none is now."]
     rules = shown[0]
     pairs = [*zip(rules.columns[1].values, rules.columns[2].values, strict=True)]
-    kinds = [name.partition(" ")[2] for name in rules.columns[0].values]
+    kinds = _broken_kinds([result.audit_before, result.audit])
     columns = [
-        Column("rule", kinds),
+        Column("rule", [*map(plain, kinds)]),
         Column("strength", ["hard" if KINDS[kind].hard else "soft" for kind in kinds]),
         *rules.columns[1:3],
         Column("outcome", [_outcome(*(0 if n == "-" else n for n in one)) for one in pairs]),
         rules.columns[3],
     ]
-    regressions = ", ".join(f"{n:,} {kind}" for kind, n in result.regressions.items() if n)
+    regressions = ", ".join(f"{n:,} {plain(kind)}" for kind, n in result.regressions.items() if n)
     parts: list[str | Table] = [replace(rules, columns=columns)]
     parts += [f"Broken now, and not before: {regressions}."] if regressions else []
     if unplaced := [*_unplaced(result, SHOWN_UNPLACED)]:

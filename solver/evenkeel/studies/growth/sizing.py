@@ -563,7 +563,7 @@ def _shrunk(search: _Search, stock: Stock) -> Sizing:
     def message(price: str, saying: str) -> str:
         goes = f"{_counted(len(leaving))} may go" if leaving else "no node may go"
         why = search.why_no_fewer(count)
-        stays = f"{len(stock.stays) + int(count.sum()):,} stay for {price}"
+        stays = f"{len(stock.stays) + int(count.sum()):,} stay at a price of {price}"
         return f"{goes}, {stays}, and {saying}" + (f": {why}" if why else "")
 
     return search.found(
