@@ -124,7 +124,7 @@ class TestReports:
             ),
             (
                 "elasticsearch/exclude-without-a-place", 4, {("move", "logs/0", "n2")},
-                "still broken: 1 not_kept",
+                "still broken: 1 not kept",
             ),
             (
                 "elasticsearch/shrunk-index", 3, set(),
@@ -277,7 +277,7 @@ class TestPlaces:
     def test_a_drain_that_is_stuck_is_named(self, public):
         answer, commands = ordered(public("elasticsearch/drain-that-is-stuck"), "--level", "none")
         assert answer.code == 4 and [of["index"] for _, of in commands] == ["b"]
-        assert "not_kept partition a/0 · node n3" in answer.text
+        assert "not kept partition a/0 · node n3" in answer.text
 
     def test_one_shard_brings_a_node_below_the_high_watermark(self, public):
         case = public("elasticsearch/above-the-flood-stage")
@@ -392,3 +392,40 @@ def test_a_plan_that_does_nothing_has_no_folder(public):
     answer = case.run("plan", *TEXTS, "--force", *words, "move")
     assert "what stands there is of an older plan" in answer.text
     assert (case.folder / "move" / "waves.json").read_bytes() == before
+
+
+class TestMoreReports:
+    def test_no_two_moves_leave_the_balance_as_it_was(self, public):
+        case = public("elasticsearch/moves-that-improve-nothing")
+        for level in ("5%", "0"):
+            assert ordered(case, "--level", level, "--groups", "0")[1] == []
+
+    def test_awareness_is_read_from_the_nodes(self, public):
+        answer, commands = ordered(public("elasticsearch/awareness-from-the-file-of-nodes"))
+        assert answer.code == 0 and len(commands) == 4
+        assert "spread 4 -" in answer.text
+
+    def test_large_shards_leave_the_full_node(self, public):
+        answer, commands = ordered(public("elasticsearch/large-shards-fill-a-node"))
+        assert answer.code == 3 and len(commands) == 6
+        assert {(of["index"], of["from_node"]) for _, of in commands} == {("big", "full")}
+        assert targets(commands) == {"b", "c", "d"}
+
+    def test_a_skew_of_primaries_is_refused_with_the_reason(self, public):
+        case = public("elasticsearch/opensearch-primary-skew")
+        answer = case.run("solve", "shards.json", "--leaders", "0")
+        assert answer.code == 2 and "only the system elects leaders" in answer.text
+        answer, commands = ordered(case, "--level", "5%")
+        assert answer.code == 0 and len(commands) == 2
+
+    def test_the_node_that_holds_most_gives_half_away(self, public):
+        answer, commands = ordered(public("elasticsearch/one-node-holds-most"), files=TEXTS)
+        assert answer.code == 0 and len(commands) == 14
+        assert {of["from_node"] for _, of in commands} == {"PESD34"}
+
+    def test_nodes_with_many_primaries_get_replicas(self, public):
+        answer, commands = ordered(
+            public("elasticsearch/opensearch-primary-weight"), "--level", "0"
+        )
+        assert answer.code == 0 and len(commands) == 1
+        assert targets(commands) == {"n2"}

@@ -760,3 +760,73 @@ class TestReplicasThatLag:
         new = lists(case, "p.json")
         assert len(new) == 3
         assert {row[0] for row in new.values()} == {3}
+
+
+def test_a_factor_is_lowered_to_what_lives_and_can_be_taken_back(public):
+    case = public("kafka/factor-lowered-while-a-broker-is-down")
+    answer = case.run("solve", "described.txt", "--replicas", "topic-3=1", "-o", "p.json")
+    assert answer.code == 0
+    assert lists(case, "p.json") == {"topic-3-0": [1], "topic-3-1": [2], "topic-3-2": [1]}
+    assert lists(case, "p.rollback.json") == {"topic-3-0": [1, 2]}
+
+
+def test_registered_controllers_are_no_brokers(public):
+    case = public("kafka/controllers-that-stay-registered")
+    answer = case.run("solve", "described.txt", "--replicas", "new-topic-2=3", "-o", "p.json")
+    assert answer.code == 0 and "moves 0" in answer.text
+    rows = [*lists(case, "p.json").values()]
+    assert len(rows) == 6 and all({*row} == {3, 4, 5} for row in rows)
+    answer = case.run("solve", "described.txt", "--level", "none")
+    assert answer.code == 4 and "unplaced (18)" in answer.text
+
+
+def test_a_broker_that_was_removed_too_early_is_replaced(public):
+    case = public("kafka/scaled-down-too-early")
+    answer = case.run("solve", "described.txt", "-o", "p.json")
+    assert answer.code == 3 and "alone-0 (on 2)" in answer.text
+    rows = lists(case, "p.json")
+    assert {*rows} == {"samples-1", "samples-2"}
+    assert all({*row} == {0, 1} for row in rows.values())
+
+
+def test_the_one_broker_of_a_rack_holds_a_replica_of_all(public):
+    case = public("kafka/racks-of-three-three-one")
+    answer = case.run("solve", "described.txt", "racks.txt", "-o", "p.json")
+    assert answer.code == 0
+    listing = case.path("described.txt").read_text().splitlines()[1:]
+    start = {f"t-{p}": [*map(int, re.findall(r"\d+", row.split("\t")[4]))]
+             for p, row in enumerate(listing)}  # fmt: skip
+    rows = [*(start | lists(case, "p.json")).values()]
+    held = Counter(b for row in rows for b in row)
+    assert held[6] == 10 and {*held.values()} == {3, 4, 10}
+    assert all(sorted(min(b // 3, 2) for b in row) == [0, 1, 2] for row in rows)
+
+
+def test_a_replacement_takes_what_failed(public):
+    case = public("kafka/replaced-broker-takes-what-failed")
+    files = ("described.txt", "logdirs.json", "--add-nodes", "more.csv", "--level", "none")
+    answer = case.run("solve", *files, "--exclude", "1", "--exclude", "2", "-o", "p.json")
+    assert answer.code == 0
+    assert [*lists(case, "p.json").values()] == [[1, 4]] * 6
+
+
+def test_a_third_broker_gets_its_share(public):
+    case = public("kafka/third-broker-holds-nothing")
+    words = ("--add-nodes", "more.csv", "--level", "5%")
+    answer = case.run("solve", "described.txt", *words, "-o", "p.json")
+    rows = lists(case, "p.json")
+    assert answer.code == 0 and len(rows) == 18
+    assert all(3 in row for row in rows.values())
+
+
+def test_what_only_a_dead_broker_held_is_named_and_stays(public):
+    case = public("kafka/single-replicas-of-a-dead-broker")
+    answer = case.run("solve", "described.txt", "-o", "p.json")
+    assert answer.code == 3 and lists(case, "p.json") == {}
+    assert "r1-3 (on 3), r1-7 (on 3)" in answer.text and "unclean" in answer.text
+
+
+def test_groups_of_brokers_are_level(public):
+    case = public("kafka/groups-of-brokers")
+    assert case.run("check", "described.txt", "--level", "5%").code == 0
+    assert case.run("solve", "described.txt", "--level", "5%", "--json").json["moves"] == 0

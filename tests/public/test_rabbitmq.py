@@ -292,3 +292,21 @@ def test_a_queue_whose_name_no_command_takes_stays_and_the_others_move(public, t
     script = case.written("p.sh")
     assert "lead q" in script
     assert "$aws" not in script
+
+
+def test_leaders_of_an_import_are_level_after_six_transfers(public):
+    case = public("rabbitmq/balanced-locator-skews")
+    words = ("--level", "none", "--leaders", "0")
+    answer = case.run("solve", "queues.json", "status.json", *words, "-o", "out.sh")
+    assert answer.code == 0
+    assert Counter(what for what, _, _ in calls(case)) == {"lead": 6}
+
+
+def test_a_queue_of_a_forgotten_node_is_named_and_left_alone(public):
+    case = public("rabbitmq/queue-of-a-forgotten-node")
+    answer = case.run("solve", "queues.json", "status.json", "-o", "out.sh")
+    assert answer.code == 3 and "test (on rabbit@rmq3)" in answer.text
+    assert "declare it anew" in answer.text
+    assert calls(case) == [] and not re.search(
+        r"^(join|lead|leave) \S", case.written("out.sh"), re.M
+    )

@@ -222,7 +222,7 @@ def test_machines_that_need_a_gpu_get_one(public):
 def test_two_replicas_on_one_node_are_parted(public):
     case = public("tables/one-node-twice")
     answer = case.run("check", "nodes.csv", "replicas.csv")
-    assert answer.code == 1 and "same_node partition p" in answer.text
+    assert answer.code == 1 and "same node partition p" in answer.text
     answer = case.run("solve", "nodes.csv", "replicas.csv", "--level", "none", "-o", "out.csv")
     assert answer.code == 0 and "p,a,1.0\np,a,1.0" not in case.written("out.csv")
 
@@ -258,3 +258,65 @@ def test_nothing_comes_to_a_cordoned_node(public):
     rows = [line.split(",")[:2] for line in case.written("out.csv").split()[1:]]
     assert {name for name, node in rows if node == "a"} <= {"p0", "p2", "p4"}
     assert sorted(node for _, node in rows) == [*"aabbcc"]
+
+
+def counted(case, *words, files=("nodes.csv", "replicas.csv")):
+    """Return the figures of a solve, and its moves as rows."""
+    found = case.run("solve", *files, *words, "--table", "moves.csv", "--json")
+    rows = [line.split(",") for line in case.written("moves.csv").splitlines()[1:]]
+    return found.json, [row for row in rows if row[0] == "move"]
+
+
+def test_the_last_replica_of_solr_needs_another_to_move(public):
+    found, moves = counted(public("tables/solr-last-replica"), "--level", "none")
+    assert (found["status"], found["broken"], len(moves)) == ("optimal", {}, 2)
+
+
+def test_duplicates_of_solr_are_mended_though_counts_are_level(public):
+    found, moves = counted(public("tables/solr-duplicates-on-a-node"), "--level", "0")
+    assert found["broken_before"] == {"same_node": 2} and found["broken"] == {}
+    assert [row[1] for row in moves] == ["c1_s1", "c1_s2"]
+
+
+def test_nodes_for_other_collections_move_nothing(public):
+    assert counted(public("tables/solr-scale-up-for-others"), "--level", "5%")[1] == []
+
+
+def test_citus_shards_are_level_by_size(public):
+    files = ("nodes.csv", "replicas.csv", "rules.toml")
+    found, moves = counted(public("tables/citus-145-317-666"), "--level", "5%", files=files)
+    assert found["status"] == "optimal" and {row[3] for row in moves} == {"node3"}
+
+
+def test_servers_are_level_and_so_is_every_table(public):
+    case = public("tables/yugabyte-tables-of-four-tablets")
+    found, moves = counted(case, "--level", "5%", "--groups", "0")
+    assert (found["status"], len(moves)) == ("optimal", 6)
+    assert {row[3] for row in moves} == {"ts1"}
+
+
+def test_tables_of_one_tablet_are_spread(public):
+    case = public("tables/yugabyte-single-tablets")
+    found, moves = counted(case, "--level", "5%", "--groups", "0")
+    assert (found["status"], len(moves)) == ("optimal", 10)
+
+
+def test_zones_of_unlike_size_are_level_within(public):
+    case, files = public("tables/yugabyte-zones-of-three-three-two"), (
+        "nodes.csv", "replicas.csv", "rules.toml",
+    )  # fmt: skip
+    found, moves = counted(case, "--level", "5%", files=files)
+    assert (found["status"], len(moves)) == ("optimal", 14)
+    assert {(row[3][0], row[4]) for row in moves} == {("a", "a1")}
+
+
+def test_what_has_one_live_replica_is_repaired_first(public):
+    case = public("tables/yugabyte-most-endangered-first")
+    _, moves = counted(case, "--moves", "2", "--level", "none")
+    assert {row[1] for row in moves} == {"zone0", "zone1"}
+
+
+def test_leaders_are_level_beside_a_dead_server(public):
+    case = public("tables/yugabyte-leaders-beside-a-dead-server")
+    found, moves = counted(case, "--method", "leaders")
+    assert (found["leader_changes"], found["most_leaders"], moves) == (3, 5, [])

@@ -56,15 +56,16 @@ def spread_evenly(before: "Cluster", after: "Cluster") -> "tuple[Cluster, list[s
             count = len(_domains_left(after, rules[r], tier))
             if count and _is_hard(amount) and amount == -(-old // count) != -(-new // count):
                 own[tier] = -(-new // count)
-                notes.append(
-                    f"{new} replicas are spread evenly over {count} {tier}s: at most {own[tier]} "
-                    f"of a partition in one, instead of {amount}; --spread {tier}=N sets another "
-                    "limit"
-                )
+                if count > 1:  # one holds all in any case
+                    notes.append(
+                        f"{new} replicas are spread evenly over {count} {tier}s: at most "
+                        f"{own[tier]} of a partition in one, instead of {amount}; --spread "
+                        f"{tier}=N sets another limit"
+                    )
         if own:
             rule[bound & (after.partitions.rule == r) & (then == old) & (now == new)] = len(rules)
             rules.append(replace(rules[r], spread={**rules[r].spread, **own}))
-    if not notes:
+    if len(rules) == len(after.rules):
         return after, []
     changed = after.replace(rules=rules, rule=rule, group_rule=after.partitions.group_rule)
     return changed, [*dict.fromkeys(notes)]

@@ -100,6 +100,9 @@ def read(
     given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
     native = ({"log_dirs": folders} if folders else {}) | as_native(missing)
+    longer = np.flatnonzero(np.diff(given["first"]) > given["replicas"])
+    if len(longer):
+        native["surplus"] = [given["partition_names"][p] for p in longer.tolist()]
     if native:
         given["native"] = native
     del rows, state

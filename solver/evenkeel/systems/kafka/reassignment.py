@@ -67,11 +67,13 @@ def encode(
         ]
         # nothing can be copied back to a dead broker: its partitions are left out
         irreversible = one_way(cluster, target)
-        # nor is a surplus list restored
-        wanted = cluster.partitions.replicas
+        # nor is a list restored that was too long when it was read
+        native = cluster.native if isinstance(cluster.native, dict) else {}
+        surplus, names = {*native.get("surplus", ())}, cluster.partitions.names
         kept = [
-            p for p in chosen if not irreversible[p] and len(now[p]) <= max(wanted[p], len(then[p]))
-        ]
+            p for p in chosen
+            if not irreversible[p] and (len(now[p]) <= len(then[p]) or names[p] not in surplus)
+        ]  # fmt: skip
         back = entries({p: now[p] for p in kept})
         files[path.with_suffix(".rollback.json")] = document(back, VERSION)
         files[path.with_suffix(".election.json")] = election(elected)
