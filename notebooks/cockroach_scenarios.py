@@ -38,7 +38,6 @@ from evenkeel.systems.cockroach.allocator.equivalence_classes import (
     diversity,
     localities_of,
 )
-from evenkeel.systems.cockroach.allocator.replicas import Allocator, Replicas, stores_like
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel.view import plots
 from evenkeel.view.html import Raw, table
@@ -46,6 +45,7 @@ from evenkeel.view.html import Raw, table
 sys.path.insert(0, "..")  # the scenarios lie beside the notebooks, in bench
 from bench.scenarios.cockroach import SCENARIOS
 from bench.scenarios.layouts import Ranges, Stores, cluster_of
+from bench.scenarios.one_range import Allocator, Replicas, stores_like
 from bench.scenarios.verdicts import verdicts_of
 
 # %% [markdown]

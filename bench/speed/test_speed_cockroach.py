@@ -8,10 +8,10 @@ from evenkeel.systems.cockroach.allocator.actions import actions
 from evenkeel.systems.cockroach.allocator.compile import fleet_of
 from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
-from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
+from evenkeel.systems.cockroach.allocator.replicas import ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
-from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
 
 SEED = 7
 ZONES = 9

@@ -8,11 +8,9 @@ import pytest
 from bench.support.ceph_maps import regular
 from evenkeel.systems.ceph.crush.placement import Pool
 from evenkeel.systems.ceph.crush.upmap import balance
-from evenkeel.systems.helix.crush.crush import crush
 from evenkeel.systems.helix.crush.crushed import crushed
 from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.multiround import multiround
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.tree import Tree, crush, multiround
 
 STATES = [1, 2]
 STRATEGIES = {

@@ -18,10 +18,9 @@ from evenkeel.model.assignment import Assignment
 from evenkeel.systems.helix.waged import fit as fitting
 from evenkeel.systems.helix.waged.fit import Preference
 from evenkeel.systems.helix.waged.method import model_of, run_nodes
+from evenkeel.systems.helix.waged.model import Scope, Task
 from evenkeel.systems.helix.waged.rebalance import nothing, placing_order, prepare
-from evenkeel.systems.helix.waged.scopes import Scope, Task
-from evenkeel_kernels.helix.waged_fit import fit
-from evenkeel_kernels.helix.waged_sigmoid import LOWEST, PART_HIGH, PART_LOW, WHOLE_HIGH, WHOLE_LOW
+from evenkeel_kernels.helix.waged import LOWEST, PART_HIGH, PART_LOW, WHOLE_HIGH, WHOLE_LOW, fit
 
 ZONES, GROUPS, REPLICAS = 10, 25, 3
 SIZES = [(8_344, 300), (8_344, 1_000), (25_000, 300), (25_000, 1_000)]

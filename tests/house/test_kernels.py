@@ -18,42 +18,29 @@ HELD_BY = {
     "ceph/test_placement.py::test_seeds": [
         "ceph.crush.hash_pairs",
     ],
-    "cockroach/test_constraints.py::test_every_store_is_judged_as_written": [
-        "cockroach.single_decision.check_all",
-    ],
     "cockroach/test_leases.py::test_a_pass_is_the_plain_rules_range_after_range": [
-        "cockroach.leases.queue.transfer_leases",
+        "cockroach.leases.transfer_leases",
     ],
     "cockroach/test_leases.py::test_same_target_and_reason_as_the_plain_rules": [
-        "cockroach.leases.stats.count_leases",
+        "cockroach.leases.count_leases",
+        "cockroach.leases.lease_reason",
     ],
     "cockroach/test_queue.py::test_complete_ranges_in_trouble_come_to_rest_without_thrash": [
-        "cockroach.replicas.queue.work_off",
-    ],
-    "cockroach/test_scores.py::test_a_rebalance_is_a_possible_outcome_of_the_draws": [
-        "cockroach.single_decision.rebalance_alone",
-    ],
-    "cockroach/test_scores.py::test_a_removal_is_one_of_the_worst": [
-        "cockroach.single_decision.remove_alone",
+        "cockroach.replicate_queue.work_off",
     ],
     "cockroach/test_scores.py::test_an_addition_is_one_of_the_best": [
-        "cockroach.single_decision.add_alone",
-        "cockroach.store_stats.tally_all",
-    ],
-    "cockroach/test_scores.py::test_replacements_are_the_best_of_those_strictly_better": [
-        "cockroach.single_decision.better_alone",
-        "cockroach.single_decision.should_rebalance_alone",
+        "cockroach.context.tally_all",
     ],
     "cockroach/test_store_rebalancer.py::test_every_lease_that_moves_alone_is_what_the_rules_say": [
-        "cockroach.load.store_rebalancer.rebalance_stores",
+        "cockroach.store_rebalancer.rebalance_stores",
     ],
     "cockroach/test_store_rebalancer.py::test_same_lease_target_as_the_plain_rules": [
-        "cockroach.load.tables.lease_by_load",
-        "cockroach.load.tables.mean_load",
+        "cockroach.store_rebalancer.lease_by_load",
+        "cockroach.leases.mean_load",
     ],
     "cockroach/test_store_rebalancer.py::test_same_relocation_as_step_after_step": [
-        "cockroach.load.replica_targets.replicas_by_load",
-        "cockroach.load.replica_targets.scorer_of",
+        "cockroach.store_rebalancer.replicas_by_load",
+        "cockroach.store_rebalancer.scorer_of",
     ],
     "core/test_eligible_nodes.py::test_reach_is_where_a_guest_fits_and_may_stand": [
         "core.eligible_nodes.fill_reach",
@@ -81,15 +68,15 @@ HELD_BY = {
         "helix.even_deal.give_up",
     ],
     "helix/test_even_deal.py::test_each_step_equals_the_naive_one": [
-        "helix.hash_ring.replace_lost",
-        "helix.hash_ring.ring_of",
+        "helix.even_deal.replace_lost",
+        "helix.even_deal.ring_of",
     ],
     "helix/test_waged_golden.py::test_every_golden_step_agrees": [
-        "helix.waged_rows.pack_rows",
-        "helix.waged_scopes.keep_all_valid",
-        "helix.waged_scopes.keep_and_fill",
-        "helix.waged_scopes.keep_what_agrees",
-        "helix.waged_scopes.keep_where_active",
+        "helix.waged.pack_rows",
+        "helix.waged.keep_all_valid",
+        "helix.waged.keep_and_fill",
+        "helix.waged.keep_what_agrees",
+        "helix.waged.keep_where_active",
     ],
     "longhorn/test_rules.py::test_tiers": [
         "longhorn.state.link_all",

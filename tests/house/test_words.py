@@ -50,7 +50,6 @@ LEFT = {
     # names that kernels define
     "solver/evenkeel/methods/levelling/losses.py": {"told"},
     "solver/evenkeel/methods/levelling/rule_repair.py": {"mend", "mending", "seat", "seats"},
-    "solver/evenkeel/systems/cockroach/allocator/store_rebalancer.py": {"desk"},
     "solver/evenkeel/methods/levelling/run.py": {"mend"},
     "solver/evenkeel/methods/levelling/soft_rules.py": {"mend"},
     "solver/evenkeel/methods/exact/stages.py": {"wishes"},

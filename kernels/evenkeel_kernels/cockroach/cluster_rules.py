@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, device_function, inline_only
-from evenkeel_kernels.cockroach.apply import book
+from evenkeel_kernels.cockroach.changes import book
 from evenkeel_kernels.cockroach.tables import (
     NON_VOTER,
     VOTER,
@@ -47,38 +47,23 @@ class Rows(NamedTuple):
 
 @by_reference
 class ClusterRules(NamedTuple):
-    """What the cluster asks, and what it has, with its replicas in the slots of `Ranges`.
+    """What the cluster asks, and what it has, with its replicas in the slots of `Ranges`."""
 
-    Attributes
-    ----------
-    problem, state : Problem, State
-        Of the cluster, with replicas on dead nodes, too.
-    carries, serves : (N,) bool
-        Nodes whose loads count, and those that serve.
-    idle : (I,) int64
-        Nodes whose loads do not count.
-    wanted, voters : (P,) int32
-        Replicas of each range, and how many of them vote; of no range where nothing is asked.
-    accepted : Rows
-        Each range as it was last accepted.
-    living : (K,) int32
-        Store of each replica that was accepted and serves, else -1.
-    touched : (2 W,) int64
-        Scratch: nodes that a change concerns.
-    was, now, drift : (M,) float64
-        Scratch: what was broken, what is, and what of it may be rounding.
-    """
-
+    # problem, state: of the cluster, with replicas on dead nodes, too
     problem: Problem
     state: State
+    # carries, serves: (N,) nodes whose loads count, and those that serve
     carries: Flags
     serves: Flags
-    idle: Longs
+    idle: Longs  # (I,) nodes whose loads do not count
+    # wanted, voters: (P,) replicas of each range, and how many of them vote; of no range where
+    # nothing is asked
     wanted: Ints
     voters: Ints
-    accepted: Rows
-    living: Ints
-    touched: Longs
+    accepted: Rows  # each range as it was last accepted
+    living: Ints  # (K,) store of each replica that was accepted and serves, else -1
+    touched: Longs  # (2 W,) scratch: nodes that a change concerns
+    # was, now, drift: (M,) scratch: what was broken, what is, and what of it may be rounding
     was: Floats
     now: Floats
     drift: Floats

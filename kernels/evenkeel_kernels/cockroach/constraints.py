@@ -10,69 +10,39 @@ CockroachDB, ``pkg/kv/kvserver/constraint/analyzer.go`` and the checks of ``allo
 
 from typing import NamedTuple
 
-import numpy as np
-
-from evenkeel_kernels.build.jit import by_reference, device_function, inline_only
-from evenkeel_kernels.cockroach.tables import Configs, Ints, Localities, Longs, Members
+from evenkeel_kernels.build.jit import device_function, inline_only
+from evenkeel_kernels.cockroach.context import AllocatorContext
+from evenkeel_kernels.cockroach.tables import Ints, Localities, Longs
 
 VALID, NECESSARY = 1, 2
 
 
-@by_reference
-class Analysis(NamedTuple):
-    """How far a range meets its constraints.
-
-    Attributes
-    ----------
-    held, voter_held : (E,) int32
-        Replicas, or voters, that satisfy each conjunction of its configuration, in their order.
-    """
-
-    held: Ints
-    voter_held: Ints
-
-
 class Table(NamedTuple):
-    """The conjunctions of one configuration, and how far one range meets them.
+    """The conjunctions of one configuration, and how far one range meets them."""
 
-    Attributes
-    ----------
-    row, asked : (.,) int32
-        Conjunctions of all configurations, and how many replicas are to satisfy them.
-    start, stop : int
-        Those of this configuration.
-    held : (E,) int32
-        Replicas that satisfy each of these.
-    free : bool
-        Whether they leave some replicas unconstrained.
-    """
-
+    # row, asked: (.,) conjunctions of all configurations, and how many replicas are to satisfy them
     row: Ints
     asked: Ints
+    # start, stop: those of this configuration
     start: int
     stop: int
-    held: Ints
-    free: bool
-
-
-def room_to_analyse(configs: Configs) -> Analysis:
-    """Make room for the analysis of any range of these configurations."""
-    most = max(int(np.diff(configs.first).max(initial=0)), 1)
-    voters = max(int(np.diff(configs.voter_first).max(initial=0)), 1)
-    return Analysis(np.zeros(most, np.int32), np.zeros(voters, np.int32))
+    held: Ints  # (E,) replicas that satisfy each of these
+    free: bool  # whether they leave some replicas unconstrained
 
 
 @inline_only
-def every(configs: Configs, q: int, analysis: Analysis) -> Table:
+def every(context: AllocatorContext, q: int) -> Table:
     """Return the conjunctions that bind every replica. O(E)."""
+    configs, analysis = context.configs, context.analysis
     start, stop = configs.first[q], configs.first[q + 1]
     free = is_free(configs.asked, start, stop, configs.total[q])
     return Table(configs.row, configs.asked, start, stop, analysis.held, free)
 
 
 @inline_only
-def of_voters(configs: Configs, q: int, analysis: Analysis) -> Table:
+def of_voters(context: AllocatorContext, q: int) -> Table:
     """Return the conjunctions that bind voters. O(E)."""
+    configs, analysis = context.configs, context.analysis
     start, stop = configs.voter_first[q], configs.voter_first[q + 1]
     free = is_free(configs.voter_asked, start, stop, configs.voter_total[q])
     return Table(configs.voter_row, configs.voter_asked, start, stop, analysis.voter_held, free)
@@ -88,16 +58,15 @@ def is_free(asked: Ints, start: int, stop: int, total: int) -> bool:
 
 
 @device_function
-def analyse(
-    localities: Localities, configs: Configs, q: int, members: Members, analysis: Analysis
-) -> None:
+def analyse(context: AllocatorContext, q: int) -> None:
     """Count who satisfies what. O(W E)."""
-    table = every(configs, q, analysis)
+    localities, members = context.localities, context.members
+    table = every(context, q)
     for e in range(table.start, table.stop):
         held = satisfying(localities, table.row[e], members.voter, members.size[0])
         held += satisfying(localities, table.row[e], members.non_voter, members.size[1])
         table.held[e - table.start] = held
-    table = of_voters(configs, q, analysis)
+    table = of_voters(context, q)
     for e in range(table.start, table.stop):
         held = satisfying(localities, table.row[e], members.voter, members.size[0])
         table.held[e - table.start] = held

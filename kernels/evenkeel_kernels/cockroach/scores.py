@@ -135,11 +135,11 @@ def too_few(scorer: Scorer, least: float, mean: float) -> bool:
 
 
 @inlined
-def sheds_load(scorer: Scorer, source: float, best: float, mean: float) -> bool:
+def sheds_load(scorer: Scorer, impact: float, source: float, best: float, mean: float) -> bool:
     """Whether load goes from a store to the ``best`` of a class, by the mean of both together."""
     if best > source or source <= mean + margin(scorer, mean):
         return False
-    return max(source - scorer.impact, 0.0) - best >= scorer.difference
+    return max(source - impact, 0.0) - best >= scorer.difference
 
 
 @inlined

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import by_reference, inline_only, inlined, no_alloc
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, inlined, no_alloc
 from evenkeel_kernels.core.problem import index
 from evenkeel_kernels.core.rng import advance
 
@@ -52,130 +52,80 @@ CLOSE = 1e-10
 
 @by_reference
 class Stores(NamedTuple):
-    """Stores as a decision knows them.
+    """Stores as a decision knows them."""
 
-    Attributes
-    ----------
-    status : (S,) int8
-        AVAILABLE and so on.
-    ready : (S,) bool
-        Whether its host is fit for routine moves.
-    amount : (A, S) float64
-        RANGES and LEASES are counts, QPS and CPU per second, WRITES and BYTES in bytes.
-    capacity, available : (S,) float64
-        Bytes; 0 for a capacity that is not known.
-    io : (S,) float64
-        Overload of the disk's bandwidth.
-    """
-
-    status: NDArray[np.int8]
-    ready: Flags
+    status: NDArray[np.int8]  # (S,) AVAILABLE and so on
+    ready: Flags  # (S,) whether its host is fit for routine moves
+    # (A, S) RANGES and LEASES are counts, QPS and CPU per second, WRITES and BYTES in bytes
     amount: Floats
+    # capacity, available: (S,) bytes; 0 for a capacity that is not known
     capacity: Floats
     available: Floats
-    io: Floats
+    io: Floats  # (S,) overload of the disk's bandwidth
 
 
 @by_reference
 class Localities(NamedTuple):
-    """Where stores are, and what they satisfy; never stale.
+    """Where stores are, and what they satisfy; never stale."""
 
-    Attributes
-    ----------
-    host : (S,) int64
-        Host of each store, counted from 0.
-    host_first, host_store : (hosts + 1,), (S,) int64
-        Stores of each host, ascending.
-    alike : (S,) int64
-        Class of each store.
-    class_first, class_store : (C + 1,), (S,) int64
-        Stores of each class, ascending.
-    pair : (C, C) float64
-        Diversity of two stores of these classes on different hosts, 0 to 1.
-    matches : (J, C) bool
-        Whether stores of a class satisfy a conjunction.
-    """
-
-    host: Longs
+    host: Longs  # (S,) host of each store, counted from 0
+    # host_first, host_store: (hosts + 1,), (S,) stores of each host, ascending
     host_first: Longs
     host_store: Longs
-    alike: Longs
+    alike: Longs  # (S,) class of each store
+    # class_first, class_store: (C + 1,), (S,) stores of each class, ascending
     class_first: Longs
     class_store: Longs
-    pair: Floats
-    matches: Flags
+    pair: Floats  # (C, C) diversity of two stores of these classes on different hosts, 0 to 1
+    matches: Flags  # (J, C) whether stores of a class satisfy a conjunction
 
 
 @by_reference
 class Configs(NamedTuple):
-    """What is wanted of ranges.
+    """What is wanted of ranges."""
 
-    Attributes
-    ----------
-    replicas, voters : (Q,) int32
-        Wanted; voters at most replicas.
-    total, voter_total : (Q,) int32
-        What counts of constraints are measured against, to see whether some replicas are left
-        unconstrained; 0 if they never are.
-    first, row, asked : (Q + 1,) int64, (.,) int32, (.,) int32
-        Conjunctions that bind every replica, and for how many (0 for all).
-    voter_first, voter_row, voter_asked : (Q + 1,) int64, (.,) int32, (.,) int32
-        Conjunctions that bind voters.
-    lead_first, lead_row : (Q + 1,) int64, (.,) int32
-        Conjunctions that the leaseholder should satisfy, first choice first.
-    """
-
+    # replicas, voters: (Q,) wanted; voters at most replicas
     replicas: Ints
     voters: Ints
+    # total, voter_total: (Q,) what counts of constraints are measured against, to see whether some
+    # replicas are left unconstrained; 0 if they never are
     total: Ints
     voter_total: Ints
+    # first, row, asked: (Q + 1,) int64, (.,) int32, (.,) conjunctions that bind every replica, and
+    # for how many (0 for all)
     first: Longs
     row: Ints
     asked: Ints
+    # voter_first, voter_row, voter_asked: (Q + 1,) int64, (.,) int32, (.,) conjunctions that bind
+    # voters
     voter_first: Longs
     voter_row: Ints
     voter_asked: Ints
+    # lead_first, lead_row: (Q + 1,) int64, (.,) conjunctions that the leaseholder should satisfy,
+    # first choice first
     lead_first: Longs
     lead_row: Ints
 
 
 @by_reference
 class Ranges(NamedTuple):
-    """Where ranges are. A slot may be empty, and every row may keep spare ones.
+    """Where ranges are. A slot may be empty, and every row may keep spare ones."""
 
-    Attributes
-    ----------
-    first : (P + 1,) int64
-        Slots of each range.
-    store : (K,) int32
-        Store of each replica; -1 for an empty slot.
-    role : (K,) uint8
-        VOTER and so on; of an empty slot, the role it is kept for.
-    lease : (P,) int16
-        Slot of the leaseholder; -1 for none.
-    config : (P,) int32
-        Its configuration.
-    replica_load, lease_load : (A, P) float64
-        What each replica carries, and what the leaseholder carries on top; (A, 0) if not known.
-    raft : (P,) int8
-        NOT_MODELLED and so on; the next two are read where it is LEADING.
-    up_to_date, behind : (K,) bool
-        Whether a replica has all that is committed; whether it may need a snapshot.
-    joint : (P,) bool
-        Whether a change of replicas was left unfinished.
-    """
-
-    first: Longs
-    store: Ints
-    role: NDArray[np.uint8]
-    lease: NDArray[np.int16]
-    config: Ints
+    first: Longs  # (P + 1,) slots of each range
+    store: Ints  # (K,) store of each replica; -1 for an empty slot
+    role: NDArray[np.uint8]  # (K,) VOTER and so on; of an empty slot, the role it is kept for
+    lease: NDArray[np.int16]  # (P,) slot of the leaseholder; -1 for none
+    config: Ints  # (P,) its configuration
+    # replica_load, lease_load: (A, P) what each replica carries, and what the leaseholder carries
+    # on top; (A, 0) if not known
     replica_load: Floats
     lease_load: Floats
-    raft: NDArray[np.int8]
+    raft: NDArray[np.int8]  # (P,) NOT_MODELLED and so on; the next two are read where it is LEADING
+    # up_to_date, behind: (K,) whether a replica has all that is committed; whether it may need a
+    # snapshot
     up_to_date: Flags
     behind: Flags
-    joint: Flags
+    joint: Flags  # (P,) whether a change of replicas was left unfinished
 
 
 @by_reference
@@ -198,27 +148,17 @@ class Scorer(NamedTuple):
     threshold: float  # share of the mean
     least: float  # in the unit of the row
     difference: float  # least difference between two stores for load to be moved
-    impact: float  # load of the range that is moved
 
 
 @by_reference
 class Members(NamedTuple):
-    """The replicas of one range, taken out of its row; callers may change them.
+    """The replicas of one range, taken out of its row; callers may change them."""
 
-    Attributes
-    ----------
-    voter, non_voter : (W,) int64
-        Stores, ascending.
-    up_to_date : (W,) bool
-        Of each voter.
-    size : (3,) int64
-        Voters, non-voters, and what is known of raft: NOT_MODELLED and so on.
-    """
-
+    # voter, non_voter: (W,) stores, ascending
     voter: Longs
     non_voter: Longs
-    up_to_date: Flags
-    size: Longs
+    up_to_date: Flags  # (W,) of each voter
+    size: Longs  # (3,) voters, non-voters, and what is known of raft: NOT_MODELLED and so on
 
 
 @inlined
@@ -271,6 +211,54 @@ def draw(rng_state: NDArray[np.uint64], below: int) -> int:
     return index((rng_state[0] >> np.uint64(33)) % np.uint64(below))
 
 
+@inlined
+def member_at(members: Members, i: int) -> int:
+    """Return the store of the ``i``-th replica, voters first."""
+    n = members.size[0]
+    return members.voter[i] if i < n else members.non_voter[i - n]
+
+
+@inlined
+def compared(members: Members, role: int) -> int:
+    """Return how many replicas diversity compares one of that role with: voters with voters."""
+    return members.size[0] + (members.size[1] if role == NON_VOTER else 0)
+
+
+@inlined
+def holds(members: Members, role: int, s: int) -> bool:
+    """Whether a replica of that role is on a store. O(W)."""
+    row = members.voter if role == VOTER else members.non_voter
+    return place_of(row, members.size[role], s) >= 0
+
+
+@device_function
+def put_member(members: Members, role: int, s: int, up_to_date: bool) -> None:
+    """Add a replica. O(W)."""
+    if role == VOTER:
+        at = add_member(members.voter, members.size[0], s)
+        for i in range(members.size[0], at, -1):
+            members.up_to_date[i] = members.up_to_date[i - 1]
+        members.up_to_date[at] = up_to_date
+    else:
+        add_member(members.non_voter, members.size[1], s)
+    members.size[role] += 1
+
+
+@device_function
+def take_out_member(members: Members, role: int, s: int) -> bool:
+    """Take a replica out, if it is there; whether it was. O(W)."""
+    row = members.voter if role == VOTER else members.non_voter
+    at = place_of(row, members.size[role], s)
+    if at < 0:
+        return False
+    for i in range(at, members.size[role] - 1):
+        row[i] = row[i + 1]
+        if role == VOTER:
+            members.up_to_date[i] = members.up_to_date[i + 1]
+    members.size[role] -= 1
+    return True
+
+
 @inline_only
 def take_members(ranges: Ranges, p: int, members: Members) -> None:
     """Fill ``members`` with the replicas of a range; learners are left out. O(W squared)."""
@@ -280,15 +268,7 @@ def take_members(ranges: Ranges, p: int, members: Members) -> None:
     for k in range(ranges.first[p], ranges.first[p + 1]):
         if ranges.store[k] < 0 or ranges.role[k] == LEARNER:
             continue
-        if ranges.role[k] == VOTER:
-            at = add_member(members.voter, members.size[0], ranges.store[k])
-            for i in range(members.size[0], at, -1):
-                members.up_to_date[i] = members.up_to_date[i - 1]
-            members.up_to_date[at] = ranges.up_to_date[k]
-            members.size[0] += 1
-        else:
-            add_member(members.non_voter, members.size[1], ranges.store[k])
-            members.size[1] += 1
+        put_member(members, index(ranges.role[k]), index(ranges.store[k]), ranges.up_to_date[k])
 
 
 @inlined

@@ -62,7 +62,7 @@ class Fleet:
 
     def view(self, not_ready: Sequence[int] = (), status: Sequence[str] | None = None) -> "Stores":
         """The stores as they are known."""
-        from evenkeel.systems.cockroach.allocator.replicas import stores_like
+        from bench.scenarios.one_range import stores_like
 
         states = [one.get("status", "live") for one in self.stores] if status is None else status
         if unknown := sorted(set(states) - STATES.keys()):

@@ -23,10 +23,7 @@ def preferences(listed: list[list[str]]) -> list:
 
 
 def _score(document: Json, case: Json) -> Json:
-    from evenkeel_kernels.cockroach.leases.follow_workload import (
-        workload_adjustment,
-        workload_score,
-    )
+    from evenkeel_kernels.cockroach.leases import workload_adjustment, workload_score
 
     weights = float(case["remote_weight"]), float(case["source_weight"])
     nearer = workload_adjustment(1.0, *weights, float(case["remote_latency_ms"]))
@@ -82,8 +79,12 @@ def _lease(case: Json, fleet: Fleet) -> "Lease":
 
 def _allocator(case: Json, fleet: Fleet) -> "LeaseAllocator":
     from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
-    from evenkeel.systems.cockroach.allocator.follow_workload import Requests, workload_of
-    from evenkeel.systems.cockroach.allocator.leases import SETTINGS, LeaseAllocator
+    from evenkeel.systems.cockroach.allocator.leases import (
+        SETTINGS,
+        LeaseAllocator,
+        Requests,
+        workload_of,
+    )
     from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 
     wanted = ZoneConfig(

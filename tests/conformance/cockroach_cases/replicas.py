@@ -6,7 +6,7 @@ from tests.conformance.cockroach_cases.fixtures import Fleet, conjunctions, cons
 from tests.conformance.cockroach_cases.protocol import Category, Json, Refused, same_set, within
 
 if TYPE_CHECKING:
-    from evenkeel.systems.cockroach.allocator.replicas import Allocator, Replicas
+    from bench.scenarios.one_range import Allocator, Replicas
 
 DRAWS = 256
 """Seeds that are tried to find all outcomes of the draws."""
@@ -22,13 +22,10 @@ OVERLOAD = frozenset({"io_enforcement", "io_threshold"})
 
 
 def _allocator(document: Json, case: Json, fleet: Fleet) -> "Allocator":
+    from bench.scenarios.one_range import BY_QPS, Allocator
+    from evenkeel.systems.cockroach.allocator.compile import SETTINGS
     from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
-    from evenkeel.systems.cockroach.allocator.replicas import (
-        BY_COUNT,
-        BY_QPS,
-        SETTINGS,
-        Allocator,
-    )
+    from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT
     from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 
     config = ZoneConfig(
@@ -53,7 +50,7 @@ def _allocator(document: Json, case: Json, fleet: Fleet) -> "Allocator":
 
 
 def _replicas(case: Json, fleet: Fleet) -> "Replicas":
-    from evenkeel.systems.cockroach.allocator.replicas import Replicas
+    from bench.scenarios.one_range import Replicas
 
     voters = case.get("voters", case.get("existing", ()))
     return Replicas(fleet.places(voters), fleet.places(case.get("non_voters", ())))

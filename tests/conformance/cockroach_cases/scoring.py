@@ -13,8 +13,8 @@ CLOSE = 1e-10
 
 
 def _constraints(document: Json, case: Json) -> Json:
+    from bench.scenarios.one_range import Allocator, Replicas
     from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
-    from evenkeel.systems.cockroach.allocator.replicas import Allocator, Replicas
     from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 
     if case["group"] not in CHANGES:
@@ -92,7 +92,8 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _score_class(document: Json, case: Json) -> Json:
-    from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT, BY_QPS
+    from bench.scenarios.one_range import BY_QPS
+    from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT
     from evenkeel_kernels.cockroach import scores
     from evenkeel_kernels.cockroach.tables import fraction_used
 
@@ -117,7 +118,7 @@ def _score_class(document: Json, case: Json) -> Json:
 
 
 def _needed(document: Json, case: Json) -> Json:
-    from evenkeel_kernels.cockroach.replicas.actions import needed_voters
+    from evenkeel_kernels.cockroach.actions import needed_voters
 
     return {"needed": int(needed_voters(case["configured"], case["cluster_nodes"]))}
 
@@ -125,7 +126,7 @@ def _needed(document: Json, case: Json) -> Json:
 def _removable(document: Json, case: Json) -> Json:
     import numpy as np
 
-    from evenkeel_kernels.cockroach.quorum import removable
+    from evenkeel_kernels.cockroach.actions import removable
 
     match = np.array(case["match"], np.int64)
     free = np.zeros(len(match), np.bool_)

@@ -2,15 +2,10 @@
 
 from hypothesis import strategies as st
 
+from bench.scenarios.one_range import BY_QPS, Allocator, Replicas, stores_like
+from evenkeel.systems.cockroach.allocator.compile import SETTINGS
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
-from evenkeel.systems.cockroach.allocator.replicas import (
-    BY_COUNT,
-    BY_QPS,
-    SETTINGS,
-    Allocator,
-    Replicas,
-    stores_like,
-)
+from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
@@ -93,7 +88,7 @@ def compiled(problem):
     )
     configs, conjunctions = configs_of([config])
     sites = [Site(one.host, one.tiers, one.attributes) for one in problem.stores]
-    scorer = BY_QPS._replace(impact=problem.impact) if problem.by_load else BY_COUNT
+    scorer = BY_QPS if problem.by_load else BY_COUNT
     view = stores_like(
         len(sites),
         status=[one.status for one in problem.stores],
@@ -104,7 +99,9 @@ def compiled(problem):
         available=[100.0 * (1.0 - one.used) for one in problem.stores],
         io=[one.io for one in problem.stores],
     )
-    return Allocator(localities_of(sites, conjunctions), configs, SETTINGS, scorer), view
+    return Allocator(
+        localities_of(sites, conjunctions), configs, SETTINGS, scorer, problem.impact
+    ), view
 
 
 def held(voters, others, **more):

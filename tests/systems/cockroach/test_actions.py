@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.scenarios.one_range import Replicas
 from evenkeel.systems.cockroach.allocator.actions import ACTIONS, actions
 from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
-from evenkeel.systems.cockroach.allocator.replicas import Replicas
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
-from evenkeel_kernels.cockroach.quorum import removable
-from evenkeel_kernels.cockroach.replicas.actions import needed_non_voters, needed_voters
+from evenkeel_kernels.cockroach.actions import needed_non_voters, needed_voters, removable
 from evenkeel_kernels.cockroach.tables import LEARNER, NON_VOTER, VOTER
 from tests.naive.cockroach import replicas as naive
 from tests.support.cockroach.problems import compiled, problems

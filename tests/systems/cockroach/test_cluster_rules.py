@@ -6,11 +6,11 @@ import pytest
 import evenkeel as ek
 from evenkeel.methods.shared.compile import compile_state
 from evenkeel.model.placement import Placement
-from evenkeel.systems.cockroach.allocator.cluster_rules import rules_of
+from evenkeel.systems.cockroach.allocator.actions import rules_of
 from evenkeel.systems.cockroach.allocator.compile import fleet_of
-from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
+from evenkeel.systems.cockroach.allocator.replicas import ReplicateRun
 from evenkeel_kernels.cockroach import tables as kernel
-from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
 from tests.judge.case import build
 from tests.judge.clusters import FAMILIES, draw
 from tests.judge.trial import try_one

@@ -9,24 +9,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
+from bench.scenarios.one_range import stores_like
 from evenkeel.systems.cockroach.allocator import leases
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
-from evenkeel.systems.cockroach.allocator.follow_workload import Requests, workload_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
-from evenkeel.systems.cockroach.allocator.leases import Lease, LeaseAllocator
-from evenkeel.systems.cockroach.allocator.load import QPS
-from evenkeel.systems.cockroach.allocator.replicas import rng_state_of, stores_like
-from evenkeel.systems.cockroach.allocator.store_rebalancer import LoadRun
+from evenkeel.systems.cockroach.allocator.leases import (
+    QPS,
+    Lease,
+    LeaseAllocator,
+    Requests,
+    rng_state_of,
+    workload_of,
+)
+from evenkeel.systems.cockroach.allocator.store_rebalancer import LoadRun, StoreRebalancer
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
     ZoneConfig,
 )
 from evenkeel_kernels.cockroach import tables as kernel
-from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
-from evenkeel_kernels.cockroach.leases.follow_workload import workload_adjustment, workload_score
-from evenkeel_kernels.cockroach.leases.queue import MOVED
-from evenkeel_kernels.cockroach.load.tables import LEASES_ONLY, OFF
+from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.leases import (
+    LEASES_ONLY,
+    MOVED,
+    OFF,
+    workload_adjustment,
+    workload_score,
+)
 from tests.naive.cockroach import leases as naive
 
 seeds = st.integers(0, 2**32 - 1)
@@ -249,11 +258,11 @@ def random_cluster(seed: int, hosts: int = 6, many: int = 60):
 
 
 def started(allocator: LeaseAllocator, view, ranges, mode: int = OFF, seed: int = 1) -> LoadRun:
+    asked = replace(allocator, workload=None, load=QPS._replace(mode=mode))
+    left = nothing_left(len(ranges.lease))
     return LoadRun(
-        allocator.localities, allocator.configs, view, ranges, QPS._replace(mode=mode),
-        room_to_log(5000), nothing_left(len(ranges.lease)), lease_settings=allocator.settings,
-        workload=None, rng_state=rng_state_of(seed),
-    )  # fmt: skip
+        StoreRebalancer(asked), view, ranges, room_to_log(5000), left, rng_state_of(seed)
+    )
 
 
 def as_case(case: naive.Case, view, ranges, p: int) -> naive.Case:

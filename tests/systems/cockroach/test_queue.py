@@ -9,12 +9,13 @@ import evenkeel as ek
 from evenkeel.systems.cockroach.allocator.actions import ACTIONS
 from evenkeel.systems.cockroach.allocator.compile import fleet_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
-from evenkeel.systems.cockroach.allocator.replicas import rng_state_of
-from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
+from evenkeel.systems.cockroach.allocator.leases import rng_state_of
+from evenkeel.systems.cockroach.allocator.replicas import ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
 from evenkeel_kernels.cockroach import tables as kernel
-from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
-from evenkeel_kernels.cockroach.single_decision import decide_alone
+from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.context import make_members
+from evenkeel_kernels.cockroach.replicate_queue import decide_alone
 from tests.naive.cockroach import queue as naive
 from tests.support.cockroach.problems import compiled, problems
 
@@ -261,7 +262,12 @@ def test_a_decision_is_one_of_those_that_may_come_of_the_draws(case):
     expected = naive.decide(problem, one)
     for seed in range(12):
         step = decide_alone(
-            ranges, allocator.context(view, width), len(set(counts)), 0, left, rng_state_of(seed)
+            ranges,
+            allocator.context(view, make_members(width)),
+            len(set(counts)),
+            0,
+            left,
+            rng_state_of(seed),
         )
         named = (step.came, ACTIONS[step.action], step.role, step.target, step.removed)
         assert named in expected

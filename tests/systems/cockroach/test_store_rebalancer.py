@@ -6,26 +6,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
+from bench.scenarios.one_range import BY_QPS, Allocator, Replicas, stores_like
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
 from evenkeel.systems.cockroach.allocator.hottest import hottest
-from evenkeel.systems.cockroach.allocator.load import CPU, QPS, HotRange, StoreRebalancer
-from evenkeel.systems.cockroach.allocator.replicas import (
-    BY_QPS,
-    Allocator,
-    Replicas,
-    rng_state_of,
-    stores_like,
+from evenkeel.systems.cockroach.allocator.leases import CPU, QPS, LeaseAllocator, rng_state_of
+from evenkeel.systems.cockroach.allocator.store_rebalancer import (
+    HOT,
+    KINDS,
+    HotRange,
+    LoadRun,
+    StoreRebalancer,
 )
-from evenkeel.systems.cockroach.allocator.store_rebalancer import HOT, KINDS, LoadRun
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
     ZoneConfig,
 )
+from evenkeel_kernels.cockroach import store_rebalancer as store_load
 from evenkeel_kernels.cockroach import tables as kernel
-from evenkeel_kernels.cockroach.decision_log import nothing_left, room_to_log
-from evenkeel_kernels.cockroach.load import tables as store_load
-from evenkeel_kernels.cockroach.load.store_rebalancer import (
+from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
+from evenkeel_kernels.cockroach.leases import LEASES_ONLY, OFF
+from evenkeel_kernels.cockroach.store_rebalancer import (
     LEASE_BY_LOAD,
     LEASE_WITH_REPLICAS,
     NON_VOTER_BY_LOAD,
@@ -50,10 +51,7 @@ def test_same_lease_target_as_the_plain_rules(seed):
         store.load = float(rng.choice([0, 100, 300, 600, 1000, 1500])) + float(rng.integers(0, 3))
     load = float(rng.choice([1.0, 5.0, 100.0, 400.0, 2000.0]))
     allocator, stores = arrays(case)
-    rebalancer = StoreRebalancer(
-        allocator.localities, allocator.configs, QPS, lease_settings=allocator.settings,
-        workload=allocator.workload,
-    )  # fmt: skip
+    rebalancer = StoreRebalancer(allocator)
     serving = [store.status in (0, 1) for store in case.stores]
     limit = naive.overfull([store.load for store in case.stores], serving, 0.1, 100.0)
     hot = HotRange(case.voters, case.holder, load, behind=sorted(case.behind))
@@ -87,11 +85,11 @@ def test_same_relocation_as_step_after_step(seed):
     row = rng.permutation(count)[: voters + others].tolist()
     load = float(rng.choice([30.0, 200.0, 1500.0]))
     holder = row[0]
-    rebalancer = StoreRebalancer(localities, configs, QPS)
+    rebalancer = StoreRebalancer(LeaseAllocator(localities, configs))
     found = rebalancer.relocation(
         stores, HotRange(row[:voters], holder, load, row[voters:]), seed=seed % 1000
     )
-    allocator = Allocator(localities, configs, scorer=BY_QPS._replace(impact=load))
+    allocator = Allocator(localities, configs, scorer=BY_QPS, impact=load)
 
     def step(now, rest, voter):
         role = kernel.VOTER if voter else kernel.NON_VOTER
@@ -160,9 +158,8 @@ def runs(parts, load, seed=1, room=20000):
     localities, configs, stores, ranges = parts
     left = nothing_left(len(ranges.lease))
     rng_state = rng_state_of(seed)
-    return LoadRun(
-        localities, configs, stores, ranges, load, room_to_log(room), left, rng_state=rng_state
-    )
+    rebalancer = StoreRebalancer(LeaseAllocator(localities, configs, load=load))
+    return LoadRun(rebalancer, stores, ranges, room_to_log(room), left, rng_state)
 
 
 def snapshot(ranges):
@@ -247,7 +244,7 @@ def test_the_next_run_does_nothing(seed, load):
 def test_every_lease_that_moves_alone_is_what_the_rules_say(seed):
     parts = random_fleet(seed)
     _, _, stores, ranges = parts
-    load = QPS._replace(mode=store_load.LEASES_ONLY)
+    load = QPS._replace(mode=LEASES_ONLY)
     qps = stores.amount[kernel.QPS].copy()
     serving = np.isin(stores.status, [0, 1]).tolist()
     limit = naive.overfull(qps.tolist(), serving, 0.1, 100.0)
@@ -281,7 +278,7 @@ def test_in_pieces_or_at_once_is_the_same(seed):
 
 def test_off_moves_nothing():
     parts = random_fleet(5)
-    run = runs(parts, QPS._replace(mode=store_load.OFF))
+    run = runs(parts, QPS._replace(mode=OFF))
     assert run.relieve(10) and run.decisions == 0
 
 
@@ -399,7 +396,7 @@ def test_a_run_sends_no_followers_about_for_nothing():
     localities = localities_of(sites, conjunctions)
     stores = stores_like(5, ranges=[1, 1, 1, 0, 0], qps=[5000, 4000, 4000, 0, 0])
     hot = HotRange([0, 1, 2], 0, 900.0)
-    found = StoreRebalancer(localities, configs).relocation(stores, hot)
+    found = StoreRebalancer(LeaseAllocator(localities, configs)).relocation(stores, hot)
     assert found is not None and found.voters == (0, 3, 4) and found.holder == 0
     run = runs((localities, configs, stores, hot.as_ranges(kernel.QPS)), QPS)
     assert run.relieve(100) and run.decisions == 0

@@ -16,10 +16,9 @@ from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.rules import Amount
 from evenkeel.model.runtime.printable import counted, some_of
-from evenkeel.systems.cockroach.allocator.compile import Tables
+from evenkeel.systems.cockroach.allocator.compile import SETTINGS, Tables
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Tiers
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
-from evenkeel.systems.cockroach.allocator.replicas import SETTINGS
 from evenkeel.systems.cockroach.documents import kind_of, table_of
 from evenkeel.systems.cockroach.wanted import (
     BELONGS,
@@ -92,13 +91,7 @@ class _Store:
 
 
 def read(documents: Sequence[Document]) -> Cluster:
-    """Read a cluster from ranges, and what there is of node status, store status and zones.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, line, column and value.
-    """
+    """Read a cluster from ranges, and what there is of node status, store status and zones."""
     found = _Found()
     for document in documents:
         _read_document(found, document)

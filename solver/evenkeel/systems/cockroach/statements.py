@@ -26,11 +26,6 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
 
     On the way back nothing goes to a store that is down: such a range stays where it then is.
     Without a placement there is nothing to alter, and the table shows the placement of ranges.
-
-    Raises
-    ------
-    InvalidInput
-        If a range or store is not named by its number.
     """
     faults = FaultList()
     check_numbers(faults, cluster)

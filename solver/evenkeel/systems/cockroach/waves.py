@@ -47,14 +47,7 @@ NOTES = (
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return the statements of each wave: voters, then non-voters, then the lease of each range.
-
-    Raises
-    ------
-    InvalidInput
-        If a range or store is not named by its number, a replica would join or leave without
-        another in exchange, or voters and non-voters trade places.
-    """
+    """Return the statements of each wave: voters, then non-voters, then the lease of each range."""
     faults = FaultList()
     check_numbers(faults, cluster)
     faults.raise_if_any()
@@ -152,13 +145,7 @@ def leader(change: Change) -> int:
 
 
 def observe(documents: Sequence[Document]) -> Observed:
-    """Return where ranges are seen; zones, which ``resume`` reads, have no part in that.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, line, column and value.
-    """
+    """Return where ranges are seen; zones, which ``resume`` reads, have no part in that."""
     return observed(read([one for one in documents if not kind_of(one).startswith("zone")]))
 
 

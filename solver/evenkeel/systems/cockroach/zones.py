@@ -333,11 +333,6 @@ DEEPEST_FLOW = 4
 def parse_flow(text: str) -> Any:
     """Return lists, mappings, texts and whole numbers.
 
-    Raises
-    ------
-    ValueError
-        If the text is something else.
-
     Examples
     --------
     >>> parse_flow('{"+region=us,+ssd": 2, -region=eu: 1}')

@@ -11,14 +11,23 @@ from evenkeel.measure.loads import leader_counts, node_loads, replica_counts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
-from evenkeel.systems.cockroach.allocator.follow_workload import Requests, workload_of
-from evenkeel.systems.cockroach.allocator.replicas import SETTINGS
+from evenkeel.systems.cockroach.allocator.leases import Requests, workload_of
 from evenkeel.systems.cockroach.allocator.zone_configs import HOST, ZoneConfig, zone_configs_of
 from evenkeel_kernels.cockroach import tables as kernel
-from evenkeel_kernels.cockroach.leases.follow_workload import Workload
+from evenkeel_kernels.cockroach.leases import Workload
 
 FORMAT = "cockroach"
 """Name of the system in ``cluster.native_format``."""
+
+SETTINGS = kernel.Settings(
+    disk_full=0.95,
+    disk_rebalance=0.925,
+    io_threshold=0.3,
+    io_factor=1.1,
+    io_enforcement=kernel.BLOCK_REBALANCE,
+    recover_to_good=True,
+)
+"""CockroachDB's defaults."""
 
 ROW_OF = {
     "qps": kernel.QPS,
@@ -37,66 +46,35 @@ UNIT = {kernel.CPU: 1e9}
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Databases, tables and indexes of ranges as a dump has them, kept for writing them as read.
+    """Databases, tables and indexes of ranges as a dump has them, kept for writing them as read."""
 
-    Parameters
-    ----------
-    columns : tuple of str
-        Those present, of ``database_name``, ``schema_name``, ``table_name`` and ``index_name``.
-    rows : tuple of tuple of str
-        Distinct values of these.
-    of : ndarray of int32, shape (P,)
-        Which of them each range has.
-    database : str
-        Database assumed for all ranges without a column for it; "" for none.
-    starts : mapping of int to str
-        Start keys of ranges that are CockroachDB's own, by partition.
-    unapplied : tuple of str
-        Tables and indexes whose zones apply to no range, since no range has its table.
-    """
-
+    # those present, of ``database_name``, ``schema_name``, ``table_name`` and ``index_name``
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    of: NDArray[np.int32]
-    database: str = ""
+    rows: tuple[tuple[str, ...], ...]  # distinct values of these
+    of: NDArray[np.int32]  # (P,) which of them each range has
+    database: str = ""  # database assumed for all ranges without a column for it; "" for none
+    # start keys of ranges that are CockroachDB's own, by partition
     starts: Mapping[int, str] = field(default_factory=dict)
+    # tables and indexes whose zones apply to no range, since no range has its table
     unapplied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class CockroachMap:
-    """What CockroachDB knows beyond the model: what travels as ``cluster.native``.
+    """What CockroachDB knows beyond the model: what travels as ``cluster.native``."""
 
-    Parameters
-    ----------
-    configs : tuple of ZoneConfig
-        Distinct configurations.
-    config : ndarray of int32, shape (P,)
-        Configuration of each range.
-    status : ndarray of int8, shape (N,)
-        State of each store, ``AVAILABLE`` and so on.
-    io : ndarray of float64, shape (N,)
-        Overload of each disk's bandwidth.
-    requests : sequence of Requests or None
-        Where the requests for each range come from; empty if that is known of none.
-    latency : float or ndarray of float64, shape (hosts, hosts)
-        Milliseconds between hosts, these in the order of ``Localities.host``.
-    tables : Tables, optional
-        What ranges belong to.
-    disk, others : ndarray of float64, shape (N,), optional
-        Bytes of each disk, and how many of them are used by other than these ranges.
-    notes : tuple of str
-        Notes about parts of a dump that are ignored or missing.
-    """
-
-    configs: tuple[ZoneConfig, ...]
-    config: NDArray[np.int32]
-    status: NDArray[np.int8]
-    io: NDArray[np.float64]
+    configs: tuple[ZoneConfig, ...]  # distinct configurations
+    config: NDArray[np.int32]  # (P,) configuration of each range
+    status: NDArray[np.int8]  # (N,) state of each store, ``AVAILABLE`` and so on
+    io: NDArray[np.float64]  # (N,) overload of each disk's bandwidth
+    # where the requests for each range come from; empty if that is known of none
     requests: Sequence[Requests | None] = ()
+    # (hosts, hosts) milliseconds between hosts, these in the order of ``Localities.host``
     latency: float | NDArray[np.float64] = 0.0
-    tables: Tables | None = None
-    notes: tuple[str, ...] = ()
+    tables: Tables | None = None  # what ranges belong to
+    notes: tuple[str, ...] = ()  # notes about parts of a dump that are ignored or missing
+    # disk, others: (N,) bytes of each disk, and how many of them are used by other than these
+    # ranges
     disk: NDArray[np.float64] | None = None
     others: NDArray[np.float64] | None = None
 

@@ -12,10 +12,9 @@ from evenkeel.model.placement import Flag, Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS, as_array, list_entries, shape_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.rules import Amount, Rule
-from evenkeel.systems.cockroach.allocator.compile import FORMAT, CockroachMap
+from evenkeel.systems.cockroach.allocator.compile import FORMAT, SETTINGS, CockroachMap
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Tiers
-from evenkeel.systems.cockroach.allocator.follow_workload import Requests
-from evenkeel.systems.cockroach.allocator.replicas import SETTINGS
+from evenkeel.systems.cockroach.allocator.leases import Requests
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     HOST,
     ZoneConfig,

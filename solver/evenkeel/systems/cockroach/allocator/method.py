@@ -17,9 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.printable import counted
-from evenkeel.systems.cockroach.allocator import leases
-from evenkeel.systems.cockroach.allocator.actions import ACTIONS, Enough, enough_of
-from evenkeel.systems.cockroach.allocator.cluster_rules import rules_of
+from evenkeel.systems.cockroach.allocator.actions import ACTIONS, Enough, enough_of, rules_of
 from evenkeel.systems.cockroach.allocator.compile import (
     CockroachMap,
     Fleet,
@@ -27,21 +25,36 @@ from evenkeel.systems.cockroach.allocator.compile import (
     known_workload,
     status_of,
 )
-from evenkeel.systems.cockroach.allocator.load import CPU, QPS
-from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT, rng_state_of
-from evenkeel.systems.cockroach.allocator.replicate_queue import ReplicateRun
+from evenkeel.systems.cockroach.allocator.leases import (
+    CPU,
+    QPS,
+    SETTINGS,
+    LeaseAllocator,
+    rng_state_of,
+)
+from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT, ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
-from evenkeel.systems.cockroach.allocator.store_rebalancer import HOT, KINDS, LoadRun
+from evenkeel.systems.cockroach.allocator.store_rebalancer import (
+    HOT,
+    KINDS,
+    LoadRun,
+    StoreRebalancer,
+)
 from evenkeel_kernels.cockroach import scores
 from evenkeel_kernels.cockroach import tables as kernel
+from evenkeel_kernels.cockroach.actions import CONSIDER_REBALANCE
+from evenkeel_kernels.cockroach.changes import DecisionLog, nothing_left, room_to_log
 from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
-from evenkeel_kernels.cockroach.decision_log import DecisionLog, nothing_left, room_to_log
-from evenkeel_kernels.cockroach.leases.follow_workload import Workload
-from evenkeel_kernels.cockroach.leases.queue import MOVED
-from evenkeel_kernels.cockroach.leases.target import BY_REQUEST
-from evenkeel_kernels.cockroach.load.store_rebalancer import NON_VOTER_BY_LOAD, VOTER_BY_LOAD
-from evenkeel_kernels.cockroach.load.tables import LEASES_ONLY, OFF, REPLICAS, LoadSettings
-from evenkeel_kernels.cockroach.replicas.actions import CONSIDER_REBALANCE
+from evenkeel_kernels.cockroach.leases import (
+    BY_REQUEST,
+    LEASES_ONLY,
+    MOVED,
+    OFF,
+    REPLICAS,
+    LoadSettings,
+    Workload,
+)
+from evenkeel_kernels.cockroach.store_rebalancer import NON_VOTER_BY_LOAD, VOTER_BY_LOAD
 
 REASONS = {
     scores.BY_VALIDITY: "the constraints forbid the store it was on",
@@ -74,17 +87,6 @@ REPAIRS = {
 class RangeLog:
     """Decisions in the order in which they were made: L of them. Arrays are read-only.
 
-    Parameters
-    ----------
-    kind : ndarray of int8, shape (L,)
-        Index into ``ACTIONS``; from 40 up, a lease or load: ``store_rebalancer_run.KINDS``.
-    range : ndarray of int32, shape (L,)
-        Partition.
-    source, target : ndarray of int32, shape (L,)
-        Node that lost the replica or lease, and node that got it; -1 for none.
-    score : ndarray of float64, shape (L,)
-        By how much the target was better.
-
     Examples
     --------
     >>> log = RangeLog(*(np.array([v]) for v in (15, 0, 2, 3, 300.0)))
@@ -92,11 +94,13 @@ class RangeLog:
     (1, 'replicas are farther apart')
     """
 
+    # (L,) index into ``ACTIONS``; from 40 up, a lease or load: ``store_rebalancer_run.KINDS``
     kind: NDArray[np.int8]
-    range: NDArray[np.int32]
+    range: NDArray[np.int32]  # (L,) partition
+    # source, target: (L,) node that lost the replica or lease, and node that got it; -1 for none
     source: NDArray[np.int32]
     target: NDArray[np.int32]
-    score: NDArray[np.float64]
+    score: NDArray[np.float64]  # (L,) by how much the target was better
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -169,24 +173,14 @@ MODES = {"off": OFF, "leases": LEASES_ONLY, "leases and replicas": REPLICAS}
 
 @dataclass(frozen=True, eq=False)
 class CockroachRun:
-    """What ``cockroach`` did.
+    """What ``cockroach`` did."""
 
-    Parameters
-    ----------
-    log : RangeLog
-        Every decision, in order.
-    converged : bool
-        Whether all came to rest: nothing is left to decide, and nothing was withheld because it
-        would have gone back to where it was.
-    passes : int
-        Passes of the replicate queue over all ranges.
-    stuck : ndarray of int64, shape (.,)
-        Ranges that need something that cannot be done: no store is fit, or the quorum is lost.
-    """
-
-    log: RangeLog
+    log: RangeLog  # every decision, in order
+    # whether all came to rest: nothing is left to decide, and nothing was withheld because it would
+    # have gone back to where it was
     converged: bool
-    passes: int
+    passes: int  # passes of the replicate queue over all ranges
+    # (.,) ranges that need something that cannot be done: no store is fit, or the quorum is lost
     stuck: NDArray[np.int64]
 
 
@@ -253,18 +247,13 @@ class _Run:
         self.queue = ReplicateRun(
             fleet, log, left, scorer=self._scorer, rng_state=rng_state, rules=rules
         )
+        leases = LeaseAllocator(
+            fleet.localities, fleet.configs,
+            SETTINGS._replace(share=options.lease_threshold), workload,
+            _load_settings(fleet, options), rules,
+        )  # fmt: skip
         self._load = LoadRun(
-            fleet.localities,
-            fleet.configs,
-            fleet.stores,
-            fleet.ranges,
-            _load_settings(fleet, options),
-            log,
-            left,
-            lease_settings=leases.SETTINGS._replace(share=options.lease_threshold),
-            workload=workload,
-            rng_state=rng_state,
-            rules=rules,
+            StoreRebalancer(leases), fleet.stores, fleet.ranges, log, left, rng_state
         )
         self._log = log
         self._watch = watch

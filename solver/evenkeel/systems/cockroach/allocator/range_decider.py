@@ -11,23 +11,32 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.systems.cockroach.allocator import actions as first_things
-from evenkeel.systems.cockroach.allocator import load as store_rebalancer
-from evenkeel.systems.cockroach.allocator.compile import ROW_OF, UNIT, fleet_of, known_workload
-from evenkeel.systems.cockroach.allocator.leases import Lease, LeaseAllocator
-from evenkeel.systems.cockroach.allocator.load import (
+from evenkeel.systems.cockroach.allocator.compile import (
+    ROW_OF,
+    SETTINGS,
+    UNIT,
+    fleet_of,
+    known_workload,
+)
+from evenkeel.systems.cockroach.allocator.leases import (
+    CPU,
+    QPS,
+    Lease,
+    LeaseAllocator,
+    rng_state_of,
+)
+from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT
+from evenkeel.systems.cockroach.allocator.store_rebalancer import (
     HotRange,
     Relocation,
     StoreRebalancer,
 )
-from evenkeel.systems.cockroach.allocator.replicas import Allocator, rng_state_of
 from evenkeel.systems.deciders import Decider, Decision, StoreView
 from evenkeel_kernels.cockroach import tables as kernel
-from evenkeel_kernels.cockroach.decision_log import REMEMBERED, nothing_left
-from evenkeel_kernels.cockroach.leases.target import BY_PREFERENCE
-from evenkeel_kernels.cockroach.load.tables import mean_load
-from evenkeel_kernels.cockroach.replicas.queue import ACTED, Step
-from evenkeel_kernels.cockroach.single_decision import decide_alone
-from evenkeel_kernels.cockroach.store_stats import tally_all
+from evenkeel_kernels.cockroach.changes import REMEMBERED, nothing_left
+from evenkeel_kernels.cockroach.context import make_context, make_members, tally_all
+from evenkeel_kernels.cockroach.leases import BY_PREFERENCE, mean_load
+from evenkeel_kernels.cockroach.replicate_queue import ACTED, Step, decide_alone
 
 HOTTEST = 128
 """Ranges that a store's rebalancer looks at."""
@@ -53,15 +62,16 @@ class RangeDecider(Decider):
         fleet.ranges.behind[:] = False
         self._localities, self._configs = fleet.localities, fleet.configs
         self._hosts = fleet.hosts
-        self._context = Allocator(fleet.localities, fleet.configs).context(
-            fleet.stores, fleet.width
-        )
+        self._context = make_context(
+            fleet.localities, fleet.stores, fleet.configs, SETTINGS, BY_COUNT,
+            make_members(fleet.width),
+        )  # fmt: skip
         self._left = nothing_left(len(cluster.partitions))
-        self._leases = LeaseAllocator(fleet.localities, fleet.configs, workload=workload)
-        self._load = store_rebalancer.CPU if objective == "cpu" else store_rebalancer.QPS
-        self._rebalancer = StoreRebalancer(
-            fleet.localities, fleet.configs, load=self._load, workload=workload
+        self._load = CPU if objective == "cpu" else QPS
+        self._leases = LeaseAllocator(
+            fleet.localities, fleet.configs, workload=workload, load=self._load
         )
+        self._rebalancer = StoreRebalancer(self._leases)
         self._rng_state = rng_state_of(seed)
         self._seed = seed
         self._draws = 0
@@ -98,8 +108,7 @@ class RangeDecider(Decider):
         stores.io[:] = seen.io
         counts = seen.present & (seen.status != kernel.DECOMMISSIONING)
         self._hosts = len(np.unique(self._localities.host[counts]))
-        context = self._context
-        tally_all(context.localities, stores, context.settings, context.scorer, context.tally)
+        tally_all(self._context)
 
     def action(self, partition: int) -> tuple[str, float]:
         """Return what a range needs first, and how urgently."""

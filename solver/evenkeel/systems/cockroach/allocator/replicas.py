@@ -1,233 +1,119 @@
-"""Decide about the replicas of one range, from one node's view of the stores."""
+"""Repair and move the replicas of all ranges, as the replicate queue does, until none needs it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from evenkeel.systems.cockroach.allocator.actions import actions, no_rules
+from evenkeel.systems.cockroach.allocator.compile import SETTINGS, Fleet
+from evenkeel.systems.cockroach.allocator.leases import rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
-from evenkeel_kernels.cockroach.constraints import NECESSARY, VALID, room_to_analyse
-from evenkeel_kernels.cockroach.replicas.add import room_to_add
-from evenkeel_kernels.cockroach.replicas.queue import AllocatorContext
-from evenkeel_kernels.cockroach.replicas.rebalance import Decision
-from evenkeel_kernels.cockroach.replicas.rooms import make_members, make_rooms
-from evenkeel_kernels.cockroach.single_decision import (
-    add_alone,
-    best_to_add,
-    better_alone,
-    check_all,
-    rebalance_alone,
-    remove_alone,
-    should_rebalance_alone,
-    worst_to_remove,
+from evenkeel_kernels.cockroach.changes import DecisionLog, Left
+from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
+from evenkeel_kernels.cockroach.context import (
+    make_context,
+    make_members,
+    tally_all,
 )
-from evenkeel_kernels.cockroach.store_stats import room_to_tally, tally_all
+from evenkeel_kernels.cockroach.replicate_queue import NEEDED, STEPS, STUCK, work_off
 
-SETTINGS = kernel.Settings(
-    disk_full=0.95,
-    disk_rebalance=0.925,
-    io_threshold=0.3,
-    io_factor=1.1,
-    io_enforcement=kernel.BLOCK_REBALANCE,
-    recover_to_good=True,
-)
-"""CockroachDB's defaults."""
-
-BY_COUNT = kernel.Scorer(kernel.COUNT, kernel.RANGES, 0.05, 2.0, 0.0, 0.0)
+BY_COUNT = kernel.Scorer(kernel.COUNT, kernel.RANGES, 0.05, 2.0, 0.0)
 """Levels the number of ranges, as the replicate queue does."""
 
-BY_QPS = kernel.Scorer(kernel.LOAD, kernel.QPS, 0.10, 100.0, 200.0, 0.0)
-"""Levels queries per second."""
 
-SCATTERED = np.uint64(0x9E3779B97F4A7C15)
+@dataclass(eq=False)
+class ReplicateRun:
+    """Repairs and moves the replicas of ranges, in place, as CockroachDB's queues would in time.
 
-
-def rng_state_of(seed: int) -> NDArray[np.uint64]:
-    """Return a generator's state.
+    A pass looks at every range once, the most urgent first. The first passes do with each all that
+    it needs; when none needs anything, the next move one replica of each for the sake of counts.
 
     Examples
     --------
-    >>> bool(rng_state_of(0)[0] != rng_state_of(1)[0])
-    True
+    >>> import evenkeel as ek
+    >>> from evenkeel.systems.cockroach.allocator.compile import fleet_of
+    >>> from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
+    >>> cluster = ek.Cluster.from_arrays(
+    ...     capacity=[[99.0]] * 4, load=[[1.0]] * 12, placement=[[0, 1, 2]] * 12,
+    ... )
+    >>> run = ReplicateRun(fleet_of(cluster), room_to_log(100), nothing_left(12))
+    >>> while run.step(1000) or run.next_pass():
+    ...     pass
+    >>> run.fleet.stores.amount[kernel.RANGES].tolist()
+    [10.0, 9.0, 9.0, 8.0]
     """
-    mixed = (seed * int(SCATTERED) + 0x632BE59BD9B4E019) & 0xFFFFFFFFFFFFFFFF
-    mixed ^= mixed >> 29
-    return np.array([mixed or 1], np.uint64)
 
+    fleet: Fleet  # stores and ranges; changes are made there
+    # where decisions are noted. When it is full, work stops until it has been emptied.
+    log: DecisionLog
+    left: Left  # stores that replicas have left in this run, and do not return to by choice
+    settings: kernel.Settings = field(default=SETTINGS)  # thresholds; CockroachDB's by default
+    # what is levelled; the number of ranges by default
+    scorer: kernel.Scorer = field(default=BY_COUNT)
+    # (1,) state of the generator that draws among what ties
+    rng_state: NDArray[np.uint64] = field(default_factory=lambda: rng_state_of(0))
+    # what the cluster asks beyond what CockroachDB knows; nothing by default
+    rules: ClusterRules = field(default_factory=no_rules)
 
-class Amounts(TypedDict, total=False):
-    """What may be known of stores, of each or of all alike."""
+    def __post_init__(self) -> None:
+        fleet = self.fleet
+        self._context = make_context(
+            fleet.localities, fleet.stores, fleet.configs, self.settings, self.scorer,
+            make_members(fleet.width),
+        )  # fmt: skip
+        self._state = np.zeros(len(fleet.ranges.config), np.int8)
+        self._least = NEEDED
+        self.passes = 0
+        self.decisions = 0
+        self.looked_at = 0
+        self.begin()
 
-    ranges: ArrayLike
-    leases: ArrayLike
-    qps: ArrayLike
-    cpu: ArrayLike
-    writes: ArrayLike
-    used: ArrayLike
-    capacity: ArrayLike
-    available: ArrayLike
-    io: ArrayLike
+    def begin(self) -> None:
+        """Look at everything again, as when others have changed it."""
+        fleet = self.fleet
+        tally_all(self._context)
+        found = actions(
+            first=fleet.ranges.first,
+            store=fleet.ranges.store,
+            role=fleet.ranges.role,
+            joint=fleet.ranges.joint,
+            config=fleet.ranges.config,
+            status=fleet.stores.status,
+            configs=fleet.configs,
+            hosts=fleet.hosts,
+        )
+        self._order = np.argsort(-found.priority, kind="stable").astype(np.int32)
+        self._cursor = np.zeros(5, np.int64)
+        self.passes += 1
 
+    def step(self, budget: int) -> bool:
+        """Go on with the pass."""
+        made, looked = int(self._cursor[1]), int(self._cursor[2])
+        work_off(
+            self.fleet.ranges, self._context, self.rules, self.fleet.hosts, self._order,
+            self._cursor, budget, self._least, STEPS if self._least else 1, self._state, self.left,
+            self.log, self.rng_state,
+        )  # fmt: skip
+        self.decisions += int(self._cursor[1]) - made
+        self.looked_at += int(self._cursor[2]) - looked
+        return bool(self._cursor[0] < len(self._order))
 
-AMOUNTS = tuple(Amounts.__annotations__)
-
-
-def stores_like(
-    count: int,
-    *,
-    status: ArrayLike | None = None,
-    ready: ArrayLike | None = None,
-    **known: Unpack[Amounts],
-) -> kernel.Stores:
-    """Describe stores as they are known; what is not given is 0."""
-    state = np.zeros(count, np.int8)
-    if status is not None:
-        state[:] = status
-    amount = np.zeros((kernel.AMOUNTS, count))
-    rest = np.zeros((3, count))
-    given: ArrayLike
-    for name, given in known.items():  # type: ignore[assignment]
-        row = AMOUNTS.index(name)
-        (amount if row < len(amount) else rest)[row % len(amount)] = given
-    fit = np.array(state == kernel.AVAILABLE if ready is None else ready, np.bool_)
-    return kernel.Stores(state, fit, amount, *(np.ascontiguousarray(one) for one in rest))
-
-
-@dataclass(frozen=True)
-class Replicas:
-    """Where one range is."""
-
-    voters: Sequence[int]
-    non_voters: Sequence[int] = ()
-    config: int = 0
-    replaced: int = kernel.NOWHERE
-    up_to_date: Sequence[bool] | None = None
+    def next_pass(self) -> bool:
+        """Begin another pass if the last one decided anything or counts are still due."""
+        if self._cursor[1] == 0:
+            if self._least == 0.0:
+                return False
+            self._least = 0.0
+        self.begin()
+        return True
 
     @property
-    def width(self) -> int:
-        """Room that a decision about it takes."""
-        return len(self.voters) + len(self.non_voters) + 2
+    def withheld(self) -> int:
+        """Moves that the last pass did not make, since they would have led back."""
+        return int(self._cursor[3])
 
-    def members(self) -> kernel.Members:
-        """Lay them out for kernels."""
-        members = make_members(self.width)
-        order = np.argsort(self.voters, kind="stable")
-        members.voter[: len(order)] = np.asarray(self.voters, np.int64)[order]
-        members.non_voter[: len(self.non_voters)] = sorted(self.non_voters)
-        members.size[:2] = len(self.voters), len(self.non_voters)
-        if self.up_to_date is not None:
-            members.up_to_date[: len(order)] = np.asarray(self.up_to_date, np.bool_)[order]
-            members.size[2] = kernel.LEADING
-        return members
-
-
-@dataclass(frozen=True, eq=False)
-class Allocator:
-    """Decides for one range at a time, of one configuration."""
-
-    localities: kernel.Localities
-    configs: kernel.Configs
-    settings: kernel.Settings = SETTINGS
-    scorer: kernel.Scorer = BY_COUNT
-
-    def check(
-        self, held: Replicas, change: int, leaving: int = kernel.NOWHERE, role: int = kernel.VOTER
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Ask the constraints about every store."""
-        code = np.zeros(len(self.localities.pair), np.int8)
-        check_all(
-            self.localities, self.configs, held.config, held.members(), role, change, leaving,
-            room_to_analyse(self.configs), code,
-        )  # fmt: skip
-        found = code[self.localities.alike]
-        return found & VALID != 0, found & NECESSARY != 0
-
-    def best_to_add(
-        self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
-    ) -> list[int]:
-        """Return the stores that tie as the best for one more replica."""
-        context = self.context(stores, held.width)
-        size = best_to_add(context, held.config, held.members(), role, held.replaced, False)
-        found: list[int] = context.adding.chosen[:size].tolist()
-        return found
-
-    def add(
-        self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER, seed: int = 0
-    ) -> int:
-        """Return the store for one more replica."""
-        context = self.context(stores, held.width)
-        return int(
-            add_alone(context, held.config, held.members(), role, held.replaced, rng_state_of(seed))
-        )
-
-    def worst_to_remove(
-        self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
-    ) -> list[int]:
-        """Return the stores of the replicas of which one would be removed."""
-        context, members = self.context(stores, held.width), held.members()
-        size = worst_to_remove(context, held.config, members, role, kernel.NOWHERE)
-        row = members.voter if role == kernel.VOTER else members.non_voter
-        found: list[int] = np.sort(row[context.rooms.remove.worst[:size]]).tolist()
-        return found
-
-    def remove(
-        self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER, seed: int = 0
-    ) -> int:
-        """Return the store whose replica is removed."""
-        context = self.context(stores, held.width)
-        return int(
-            remove_alone(
-                context, held.config, held.members(), role, kernel.NOWHERE, rng_state_of(seed)
-            )
-        )
-
-    def should_rebalance(
-        self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
-    ) -> bool:
-        """Whether a replica must move, or is on a store that is too full."""
-        context = self.context(stores, held.width)
-        return bool(should_rebalance_alone(context, held.config, held.members(), role))
-
-    def rebalance(
-        self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER, seed: int = 0
-    ) -> Decision:
-        """Decide which replica goes where."""
-        context = self.context(stores, held.width)
-        return rebalance_alone(context, held.config, held.members(), role, rng_state_of(seed))
-
-    def replacements(
-        self, stores: kernel.Stores, held: Replicas, role: int = kernel.VOTER
-    ) -> dict[int, list[int]]:
-        """Return for each replica the best of the stores that are strictly better than it.
-
-        Constraints, disks and diversity decide, neither counts nor loads.
-        """
-        context = self.context(stores, held.width)
-        should_rebalance_alone(context, held.config, held.members(), role)
-        found = {}
-        for i in range(context.rooms.classes.size[0]):
-            size = better_alone(context, i)
-            if size:
-                one = int(context.rooms.classes.replica[i])
-                found[one] = sorted(context.rooms.rebalance.best[:size].tolist())
-        return found
-
-    def context(self, stores: kernel.Stores, width: int) -> AllocatorContext:
-        """Lay out all that kernels read, and room for what they write."""
-        count = len(stores.io)
-        tally = room_to_tally(count, len(self.localities.pair))
-        tally_all(self.localities, stores, self.settings, self.scorer, tally)
-        rooms = make_rooms(self.localities, room_to_analyse(self.configs), width)
-        return AllocatorContext(
-            localities=self.localities,
-            stores=stores,
-            tally=tally,
-            configs=self.configs,
-            settings=self.settings,
-            scorer=self.scorer,
-            members=make_members(width),
-            rooms=rooms,
-            adding=room_to_add(rooms.rebalance.barred),
-        )
+    @property
+    def stuck(self) -> NDArray[np.int64]:
+        """Ranges that need something that cannot be done, ascending."""
+        return np.flatnonzero(self._state == STUCK)

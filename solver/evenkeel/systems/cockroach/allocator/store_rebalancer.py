@@ -1,40 +1,40 @@
-"""Leases and loads of a whole cluster, range after range, until neither has a better place."""
+"""Decide where leases and replicas go for the sake of load: of one hot range, and of all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.systems.cockroach.allocator import leases
-from evenkeel.systems.cockroach.allocator.cluster_rules import no_rules
-from evenkeel.systems.cockroach.allocator.follow_workload import no_workload
-from evenkeel.systems.cockroach.allocator.replicas import SETTINGS, rng_state_of
+from evenkeel.systems.cockroach.allocator.compile import SETTINGS
+from evenkeel.systems.cockroach.allocator.leases import REASONS, LeaseAllocator, rng_state_of
 from evenkeel_kernels.cockroach import tables as kernel
-from evenkeel_kernels.cockroach.cluster_rules import ClusterRules
-from evenkeel_kernels.cockroach.constraints import room_to_analyse
-from evenkeel_kernels.cockroach.decision_log import DecisionLog, Left, nothing_left
-from evenkeel_kernels.cockroach.leases.follow_workload import Workload
-from evenkeel_kernels.cockroach.leases.queue import MOVED, LeaseDesk, transfer_leases
-from evenkeel_kernels.cockroach.leases.stats import open_book
-from evenkeel_kernels.cockroach.leases.target import LeaseSettings, room_for_contenders
-from evenkeel_kernels.cockroach.load.replica_targets import room_for_change
-from evenkeel_kernels.cockroach.load.store_rebalancer import (
+from evenkeel_kernels.cockroach.changes import DecisionLog, Left, nothing_left
+from evenkeel_kernels.cockroach.context import make_context, make_members, tally_all
+from evenkeel_kernels.cockroach.leases import (
+    MOVED,
+    mean_load,
+    room_for_contenders,
+    transfer_leases,
+)
+from evenkeel_kernels.cockroach.store_rebalancer import (
     LEASE_BY_LOAD,
     LEASE_WITH_REPLICAS,
     NON_VOTER_BY_LOAD,
     VOTER_BY_LOAD,
-    LoadDesk,
+    LoadContext,
+    lease_by_load,
     rebalance_stores,
+    replicas_by_load,
+    room_for_hottest,
+    scorer_of,
 )
-from evenkeel_kernels.cockroach.load.tables import LoadSettings, room_for_hottest
-from evenkeel_kernels.cockroach.replicas.rooms import make_rooms
-from evenkeel_kernels.cockroach.store_stats import room_to_tally
 
 HOT = 128
 """Replicas that a store looks at."""
 
 KINDS = {
-    **{MOVED + reason: text for reason, text in leases.REASONS.items()},
+    **{MOVED + reason: text for reason, text in REASONS.items()},
     LEASE_BY_LOAD: "the store carries too much load; the lease alone takes some away",
     VOTER_BY_LOAD: "the store carries too much load, and no lease alone could take it away",
     NON_VOTER_BY_LOAD: "the leaseholder's store carries too much load",
@@ -45,36 +45,118 @@ KINDS = {
 STATES = ("next", "in a row", "made", "withheld")
 
 
+@dataclass(frozen=True)
+class HotRange:
+    """A range that carries load.
+
+    Examples
+    --------
+    >>> HotRange([0, 1, 2], holder=0, load=150.0).non_voters
+    ()
+    """
+
+    voters: Sequence[int]
+    holder: int
+    load: float
+    non_voters: Sequence[int] = ()
+    replica_load: float = 0.0
+    behind: Sequence[int] = ()
+    config: int = 0
+    number: int = 0
+
+    def as_ranges(self, row: int) -> kernel.Ranges:
+        """Lay it out for kernels, as the only range of which anything is known."""
+        stores = [*self.voters, *self.non_voters]
+        width, ranges = len(stores), self.number + 1
+        each, lease = (np.zeros((kernel.AMOUNTS, ranges)) for _ in range(2))
+        each[kernel.RANGES], each[row, -1] = 1.0, self.replica_load
+        lease[kernel.LEASES], lease[row, -1] = 1.0, self.load
+        roles = [kernel.VOTER] * len(self.voters) + [kernel.NON_VOTER] * len(self.non_voters)
+        held = np.full(ranges, kernel.NOWHERE, np.int16)
+        if self.holder in stores:
+            held[-1] = stores.index(self.holder)
+        return kernel.Ranges(
+            np.append(np.zeros(ranges, np.int64), width),
+            np.array(stores, np.int32),
+            np.array(roles, np.uint8),
+            held,
+            np.full(ranges, self.config, np.int32),
+            each,
+            lease,
+            np.full(ranges, kernel.NOT_MODELLED, np.int8),
+            np.zeros(width, np.bool_),
+            np.array([s in self.behind for s in stores], np.bool_),
+            np.zeros(ranges, np.bool_),
+        )
+
+
+@dataclass(frozen=True)
+class Relocation:
+    """Where the replicas of a range should be, all changed at once.
+
+    Examples
+    --------
+    >>> Relocation((0, 2), (), 2).holder
+    2
+    """
+
+    voters: tuple[int, ...]
+    non_voters: tuple[int, ...]
+    holder: int
+
+
+@dataclass(frozen=True, eq=False)
+class StoreRebalancer:
+    """Decides for one hot range at a time."""
+
+    leases: LeaseAllocator
+    settings: kernel.Settings = SETTINGS
+
+    def lease_target(self, stores: kernel.Stores, hot: HotRange) -> int:
+        """Return the store to which the lease should go."""
+        leases = self.leases.context(stores, room_for_contenders(len(hot.voters)))
+        row = self.leases.load.row
+        mean = mean_load(stores, row)
+        return int(lease_by_load(leases, hot.as_ranges(row), mean, hot.number)[0])
+
+    def relocation(
+        self, stores: kernel.Stores, hot: HotRange, *, seed: int = 0
+    ) -> Relocation | None:
+        """Return where its replicas and its lease should be."""
+        ranges = hot.as_ranges(self.leases.load.row)
+        context = self.context(stores, ranges)
+        tally_all(context.allocator)
+        holder, _ = replicas_by_load(context, ranges, hot.number, rng_state_of(seed))
+        if holder < 0:
+            return None
+        after = context.allocator.members
+        voters = tuple(int(s) for s in after.voter[: after.size[0]])
+        others = tuple(int(s) for s in after.non_voter[: after.size[1]])
+        return Relocation(voters, others, int(holder))
+
+    def context(self, stores: kernel.Stores, ranges: kernel.Ranges) -> LoadContext:
+        """Lay out all that kernels read, and room for what they write."""
+        width = int(np.diff(ranges.first).max(initial=0)) + 2
+        replicas = len(ranges.store)
+        leases = self.leases
+        allocator = make_context(
+            leases.localities, stores, leases.configs, self.settings, scorer_of(leases.load),
+            make_members(width),
+        )  # fmt: skip
+        return LoadContext(
+            leases.context(stores, room_for_contenders(width)),
+            allocator,
+            make_members(width),
+            room_for_hottest(HOT),
+            np.zeros(len(stores.io) + 1, np.int64),
+            np.zeros(replicas, np.int64),
+            np.zeros(replicas, np.int64),
+        )
+
+
 @dataclass(eq=False)
 class LoadRun:
     """Moves leases and replicas of ranges, in place, as CockroachDB's stores would in time.
-
-    Parameters
-    ----------
-    localities : Localities
-        Where stores are and what they satisfy.
-    configs : Configs
-        What is wanted.
-    stores : Stores
-        As they are; changes are booked there.
-    ranges : Ranges
-        As they are; changes are made there.
-    load : LoadSettings
-        The balanced quantity, and its tolerance.
-    log : DecisionLog
-        Where decisions are noted. When it is full, work stops until it has been emptied.
-    left : Left
-        Stores that replicas have left in this run, and do not return to.
-    settings : Settings, optional
-        Thresholds of the allocator; CockroachDB's by default.
-    lease_settings : LeaseSettings, optional
-        Thresholds for leases; CockroachDB's by default.
-    workload : Workload, optional
-        Where requests come from.
-    rng_state : ndarray of uint64, shape (1,), optional
-        State of the generator that draws among what ties.
-    rules : ClusterRules, optional
-        What the cluster asks beyond what CockroachDB knows; nothing by default.
 
     Raises
     ------
@@ -83,38 +165,21 @@ class LoadRun:
         range's slots.
     """
 
-    localities: kernel.Localities
-    configs: kernel.Configs
-    stores: kernel.Stores
-    ranges: kernel.Ranges
-    load: LoadSettings
+    rebalancer: StoreRebalancer
+    stores: kernel.Stores  # as they are; changes are booked there
+    ranges: kernel.Ranges  # as they are; changes are made there
+    # where decisions are noted. When it is full, work stops until it has been emptied.
     log: DecisionLog
-    left: Left
-    settings: kernel.Settings = field(default=SETTINGS)
-    lease_settings: LeaseSettings = field(default=leases.SETTINGS)
-    workload: Workload | None = None
+    left: Left  # stores that replicas have left in this run, and do not return to
+    # (1,) state of the generator that draws among what ties
     rng_state: NDArray[np.uint64] = field(default_factory=lambda: rng_state_of(0))
-    rules: ClusterRules = field(default_factory=no_rules)
 
     def __post_init__(self) -> None:
-        many = len(self.stores.io)
         width = int(np.diff(self.ranges.first).max(initial=0)) + 2
-        replicas = len(self.ranges.store)
         if len(self.log.kind) < HOT * (2 * width + 1):
             raise ValueError(f"the log must hold {HOT * (2 * width + 1)} decisions at least")
         self._left_leases = nothing_left(len(self.ranges.lease))
-        self._asked = LeaseDesk(
-            self.localities, self.stores, self.configs,
-            no_workload(self.localities) if self.workload is None else self.workload,
-            self.lease_settings, self.load, open_book(self.localities, self.configs),
-            room_for_contenders(width), self.rules,
-        )  # fmt: skip
-        self._context = LoadDesk(
-            self._asked, self.settings, room_to_tally(many, len(self.localities.pair)),
-            make_rooms(self.localities, room_to_analyse(self.configs), width),
-            room_for_change(width), room_for_hottest(HOT), np.zeros(many + 1, np.int64),
-            np.zeros(replicas, np.int64), np.zeros(replicas, np.int64),
-        )  # fmt: skip
+        self._context = self.rebalancer.context(self.stores, self.ranges)
         self._leases, self._loads = (np.zeros(len(STATES), np.int64) for _ in range(2))
         self._made = 0
 
@@ -128,7 +193,7 @@ class LoadRun:
         """Let leases move for the sake of counts, preferences, requests and overload."""
         transfer_leases(
             self.ranges,
-            self._asked,
+            self._context.leases,
             self._leases,
             budget,
             self._left_leases,

@@ -2,14 +2,14 @@
 
 References
 ----------
-CockroachDB, ``allocator.go``: ``computeAction``, ``GetNeededVoters`` and the table of priorities.
+CockroachDB, ``allocator.go``: ``computeAction``, ``GetNeededVoters``,
+``FilterUnremovableReplicas`` and the table of priorities.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inlined, no_alloc
-from evenkeel_kernels.cockroach.quorum import quorum
 from evenkeel_kernels.cockroach.tables import (
     DECOMMISSIONING,
     LEARNER,
@@ -22,6 +22,31 @@ from evenkeel_kernels.cockroach.tables import (
     is_dead,
     is_live,
 )
+
+
+@inlined
+def quorum(n: int) -> int:
+    """Return how many of ``n`` voters decide."""
+    return n // 2 + 1
+
+
+@no_alloc
+def removable(up_to_date: Flags, n: int, newest: int, free: Flags) -> None:
+    """Fill ``free (n,)`` with whether each of ``n`` replicas can be removed.
+
+    ``up_to_date (n,)`` says which have all that is committed. The ``newest``, a place or -1, counts
+    as one that has, and cannot be removed. Without a quorum of such, nothing can; where one of them
+    could be missed, everything; else those that lag. O(n).
+    """
+    up = 0
+    for i in range(n):
+        if up_to_date[i] or i == newest:
+            up += 1
+    some = up >= quorum(n)
+    spare = up > quorum(n - 1)
+    for i in range(n):
+        free[i] = some and i != newest and (spare or not up_to_date[i])
+
 
 (
     NOTHING,

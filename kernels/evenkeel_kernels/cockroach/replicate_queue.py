@@ -10,20 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
-from evenkeel_kernels.cockroach.apply import give_lease, join, leaseholder, slot_of, swap, withdraw
-from evenkeel_kernels.cockroach.cluster_rules import ClusterRules, agrees
-from evenkeel_kernels.cockroach.decision_log import (
-    DecisionLog,
-    Left,
-    has_left,
-    has_room,
-    is_worn,
-    note,
-    note_left,
-)
-from evenkeel_kernels.cockroach.equivalence_classes import compared, find_classes
-from evenkeel_kernels.cockroach.replicas.actions import (
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
+from evenkeel_kernels.cockroach.actions import (
     ADD_NON_VOTER,
     ADD_VOTER,
     CONSIDER_REBALANCE,
@@ -41,12 +29,26 @@ from evenkeel_kernels.cockroach.replicas.actions import (
     UNAVAILABLE,
     action_of,
 )
-from evenkeel_kernels.cockroach.replicas.add import AddRoom, add_target
-from evenkeel_kernels.cockroach.replicas.rebalance import Decision, nothing, rebalance
-from evenkeel_kernels.cockroach.replicas.remove import remove_target
-from evenkeel_kernels.cockroach.replicas.rooms import Rooms
+from evenkeel_kernels.cockroach.add_remove import add_target, remove_target
+from evenkeel_kernels.cockroach.changes import (
+    DecisionLog,
+    Left,
+    give_lease,
+    has_left,
+    has_room,
+    is_worn,
+    join,
+    leaseholder,
+    note,
+    note_left,
+    slot_of,
+    swap,
+    withdraw,
+)
+from evenkeel_kernels.cockroach.cluster_rules import ClusterRules, agrees
+from evenkeel_kernels.cockroach.context import AllocatorContext, tally_class
+from evenkeel_kernels.cockroach.rebalance import Decision, find_classes, nothing, rebalance
 from evenkeel_kernels.cockroach.scores import BY_VALIDITY, BY_VOTERS
-from evenkeel_kernels.cockroach.store_stats import Tally, tally_class
 from evenkeel_kernels.cockroach.tables import (
     AVAILABLE,
     BYTES,
@@ -59,16 +61,13 @@ from evenkeel_kernels.cockroach.tables import (
     NOWHERE,
     THROTTLED,
     VOTER,
-    Configs,
     Ints,
-    Localities,
     Longs,
-    Members,
     Ranges,
-    Scorer,
-    Settings,
     Stores,
+    compared,
     diversity,
+    member_at,
     take_members,
 )
 from evenkeel_kernels.core.problem import index
@@ -85,24 +84,6 @@ NEEDED = 250.0
 DONE, STUCK, ACTED, WITHHELD, REFUSED = 0, 1, 2, 3, 4
 """What comes of looking at a range: nothing to do, something that cannot be done, something done,
 a move that is not made since it would lead back, or one that the cluster's own rules forbid."""
-
-
-@by_reference
-class AllocatorContext(NamedTuple):
-    """All that decisions about ranges read, and the scratch that they write to.
-
-    ``stores`` are what is decided on; changes are booked there, and ``tally`` is kept up to date.
-    """
-
-    localities: Localities
-    stores: Stores
-    tally: Tally
-    configs: Configs
-    settings: Settings
-    scorer: Scorer
-    members: Members
-    rooms: Rooms
-    adding: AddRoom
 
 
 class Step(NamedTuple):
@@ -183,7 +164,7 @@ def act(
     What must come somewhere tries all stores, what would be moved for the better a few; how often
     is added to ``cursor[4]``. ``rng_state (1,)`` draws.
     """
-    barred = context.rooms.rebalance.barred
+    barred = context.barred
     came = carry_out(ranges, context, rules, p, step, left, log)
     if came != REFUSED:
         return came
@@ -220,9 +201,16 @@ def decide(
     A replica is moved only if that scores ``least`` or more.
     """
     action, _ = action_of(
-        ranges.first, ranges.store, ranges.role, ranges.joint, ranges.config, context.stores.status,
-        context.configs, hosts, p,
-    )  # fmt: skip
+        ranges.first,
+        ranges.store,
+        ranges.role,
+        ranges.joint,
+        ranges.config,
+        context.stores.status,
+        context.configs,
+        hosts,
+        p,
+    )
     if action == UNAVAILABLE:
         return stepped(STUCK, action, VOTER, NOWHERE, NOWHERE, 0.0)
     if action == FINALIZE:
@@ -236,12 +224,8 @@ def decide(
     role, came, tries = index(VOTER), index(DONE), 0
     while True:
         found = nothing()
-        if least < NEEDED or must_move(context, q, role):
-            found = rebalance(
-                context.localities, context.stores, context.tally, context.configs,
-                context.settings, context.scorer,
-                q, context.members, role, context.rooms, rng_state,
-            )  # fmt: skip
+        if least < NEEDED or find_classes(context, q, role):
+            found = rebalance(context, q, role, rng_state)
         wanted = found.target >= 0 and found.score >= least
         if wanted and lasts(ranges, context, p, role, found):
             back = has_left(left, p, found.target) and found.score < BY_VOTERS
@@ -254,16 +238,6 @@ def decide(
         if role == NON_VOTER or context.members.size[1] == 0:
             return stepped(came, action, VOTER, NOWHERE, NOWHERE, 0.0)
         role, tries = index(NON_VOTER), 0
-
-
-@inline_only
-def must_move(context: AllocatorContext, q: int, role: int) -> bool:
-    """Whether a replica must move, for constraints, its disk or diversity; as `find_classes`."""
-    return find_classes(
-        context.localities, context.stores, context.tally, context.configs, context.settings,
-        context.scorer, q,
-        context.members, role, context.rooms.analysis, context.rooms.classes,
-    )  # fmt: skip
 
 
 @inline_only
@@ -285,24 +259,23 @@ def lasts(ranges: Ranges, context: AllocatorContext, p: int, role: int, found: D
             return False
     if found.score >= BY_VOTERS:
         return True
-    gain = gained(context.localities, context.members, role, found.removed, s)
+    gain = gained(context, role, found.removed, s)
     if found.score >= NEEDED:
         return gain > CLOSE
     # a voter's move, too, must not bring a non-voter to move back
-    gain = min(
-        gain, gained(context.localities, context.members, index(NON_VOTER), found.removed, s)
-    )
+    gain = min(gain, gained(context, index(NON_VOTER), found.removed, s))
     row = context.scorer.row
     return gain >= -CLOSE and stores.amount[row, found.removed] >= stores.amount[row, s] + 2.0
 
 
 @inline_only
-def gained(localities: Localities, members: Members, role: int, removed: int, target: int) -> float:
+def gained(context: AllocatorContext, role: int, removed: int, target: int) -> float:
     """Return by how much the diversity of all pairs of replicas grows with a move. O(W)."""
+    localities, members = context.localities, context.members
     gain = 0.0
-    n = members.size[0] + (members.size[1] if role == NON_VOTER else 0)
+    n = compared(members, role)
     for i in range(n):
-        other = compared(members, i)
+        other = member_at(members, i)
         if other != removed:
             gain += diversity(localities, target, other) - diversity(localities, removed, other)
     return gain
@@ -334,20 +307,11 @@ def mend(
         # the last voter is not replaced: one is added, and it goes later
         if role == VOTER and context.members.size[0] == 1:
             going = index(NOWHERE)
-        target = add_target(
-            context.localities, context.stores, context.configs, context.settings, context.scorer,
-            index(ranges.config[p]), context.members, role, going, context.rooms.analysis,
-            context.adding,
-            rng_state,
-        )  # fmt: skip
+        target = add_target(context, index(ranges.config[p]), role, going, rng_state)
         came = STUCK if target < 0 else ACTED
         return stepped(came, action, role, target, going, 0.0)
     if going < 0:
-        going = remove_target(
-            context.localities, context.stores, context.configs, context.settings, context.scorer,
-            index(ranges.config[p]), context.members, role, index(NOWHERE), context.rooms.analysis,
-            context.rooms.remove, rng_state,
-        )  # fmt: skip
+        going = remove_target(context, index(ranges.config[p]), role, index(NOWHERE), rng_state)
     came = STUCK if going < 0 else ACTED
     return stepped(came, action, role, NOWHERE, going, 0.0)
 
@@ -482,11 +446,17 @@ def transfer_leader(ranges: Ranges, context: AllocatorContext, p: int, going: in
 @inline_only
 def tally_store(context: AllocatorContext, s: int) -> None:
     """Tally the class of a store again."""
-    tally_class(
-        context.localities,
-        context.stores,
-        context.settings,
-        context.scorer,
-        context.localities.alike[s],
-        context.tally,
-    )
+    tally_class(context, context.localities.alike[s])
+
+
+@no_alloc
+def decide_alone(
+    ranges: Ranges,
+    context: AllocatorContext,
+    hosts: int,
+    p: int,
+    left: Left,
+    rng_state: NDArray[np.uint64],
+) -> Step:
+    """As `decide`, with ``rng_state (1,)``, whatever a move scores."""
+    return decide(ranges, context, hosts, p, 0.0, left, rng_state)

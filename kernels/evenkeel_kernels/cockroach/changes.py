@@ -1,20 +1,56 @@
-"""Changes of one range, applied to where it is and to what stores have.
+"""Changes of one range, applied to where it is and to what stores have, and the log of them.
 
 A store that gains a replica gains its load, and so does one that gains the lease; the class of the
 store is tallied again. Where a decision is made on what somebody knows of stores, the ``stores``
 given here are the ones as they are, or the copy that the decision maker keeps up to date itself.
+
+A replica that leaves a store and comes back within one run moves data for nothing. So each range
+remembers the last stores it left, and goes back to none of them by its own choice; one that has
+left as many as it can remember moves no more unless it must.
 """
 
-from evenkeel_kernels.build.jit import device_function, inline_only
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import by_reference, device_function, inline_only
 from evenkeel_kernels.cockroach.tables import (
     AMOUNTS,
     BYTES,
     NOWHERE,
     Floats,
+    Ints,
+    Longs,
     Ranges,
     Stores,
 )
 from evenkeel_kernels.core.problem import index
+
+REMEMBERED = 4
+"""Stores that a range remembers having left."""
+
+
+@by_reference
+class DecisionLog(NamedTuple):
+    """Decisions in the order in which they were made: L of them at most."""
+
+    # (L,) what was done: an action of the replicate queue, or a code of leases or of load
+    kind: NDArray[np.int8]
+    range: Ints  # (L,) to which range
+    # source, target: (L,) store that lost the replica or the lease, and store that got it; -1 for
+    # none
+    source: Ints
+    target: Ints
+    score: Floats  # (L,) by how much the target was better: how much depends on the kind
+    size: Longs  # (1,) how many there are
+
+
+@by_reference
+class Left(NamedTuple):
+    """The stores that the replicas of each range have left in this run."""
+
+    store: Ints  # (P, REMEMBERED) in the order in which they were left; -1 for none
 
 
 @device_function
@@ -109,3 +145,65 @@ def give_lease(ranges: Ranges, stores: Stores, p: int, s: int) -> None:
     if s >= 0:
         ranges.lease[p] = slot_of(ranges, p, s) - ranges.first[p]
         book(stores, ranges.lease_load, p, s, 1.0)
+
+
+def room_to_log(most: int) -> DecisionLog:
+    """Make room for so many decisions."""
+    return DecisionLog(
+        np.zeros(most, np.int8),
+        np.zeros(most, np.int32),
+        np.zeros(most, np.int32),
+        np.zeros(most, np.int32),
+        np.zeros(most),
+        np.zeros(1, np.int64),
+    )
+
+
+def nothing_left(ranges: int) -> Left:
+    """Make the memory of so many ranges."""
+    return Left(np.full((ranges, REMEMBERED), -1, np.int32))
+
+
+@inline_only
+def note(log: DecisionLog, kind: int, p: int, source: int, target: int, score: float) -> None:
+    """Append a decision, for which there must be room. O(1)."""
+    at = log.size[0]
+    log.kind[at] = kind
+    log.range[at] = p
+    log.source[at] = source
+    log.target[at] = target
+    log.score[at] = score
+    log.size[0] += 1
+
+
+@inline_only
+def has_room(log: DecisionLog, more: int) -> bool:
+    """Whether so many more decisions fit. O(1)."""
+    return log.size[0] + more <= log.kind.size
+
+
+@inline_only
+def has_left(left: Left, p: int, s: int) -> bool:
+    """Whether a replica of the range has left the store. O(1)."""
+    for i in range(REMEMBERED):
+        if left.store[p, i] == s:
+            return True
+    return False
+
+
+@inline_only
+def note_left(left: Left, p: int, s: int) -> None:
+    """Remember a store that a replica has left, and forget the first of too many. O(1)."""
+    for i in range(REMEMBERED):
+        if left.store[p, i] < 0:
+            left.store[p, i] = s
+            return
+    for i in range(REMEMBERED - 1):
+        left.store[p, i] = left.store[p, i + 1]
+    left.store[p, REMEMBERED - 1] = s
+
+
+@inline_only
+def is_worn(left: Left, p: int) -> bool:
+    """Whether the range has left as many stores as it remembers. O(1)."""
+    return left.store[p, REMEMBERED - 1] >= 0

@@ -1,1 +1,0 @@
-"""CockroachDB's decisions about leases, and the queue that carries them out."""

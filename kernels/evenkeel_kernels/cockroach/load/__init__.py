@@ -1,1 +1,0 @@
-"""CockroachDB's store rebalancer."""

@@ -1,1 +1,0 @@
-"""CockroachDB's decisions about replicas, and the queue that carries them out."""
