@@ -27,8 +27,8 @@ from matplotlib import pyplot as plt
 
 import evenkeel as ek
 from evenkeel.measure.levelness import levelness
+from evenkeel.systems.longhorn.auto_balance.compile import sharing_a_host
 from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
-from evenkeel.systems.longhorn.auto_balance.redundancy import sharing_a_host
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from evenkeel.view import plots

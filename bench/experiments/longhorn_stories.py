@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.systems.longhorn.auto_balance.compile import system_of
+from evenkeel.systems.longhorn.auto_balance.compile import limited_redundancy, system_of
 from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
-from evenkeel.systems.longhorn.auto_balance.redundancy import limited_redundancy
 from evenkeel.systems.longhorn.auto_balance.settings import AutoBalance as Setting
 from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Order, Settings
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, no_alloc
-from evenkeel_kernels.longhorn.delete_replica import leaving
 from evenkeel_kernels.longhorn.place_replica import NOTHING, REPLENISH, Room, place
-from evenkeel_kernels.longhorn.stages import better, counted, gains, stage_of
+from evenkeel_kernels.longhorn.stages import better, counted, gains, leaving, stage_of
 from evenkeel_kernels.longhorn.state import (
     ACTIVE,
     EVICTING,

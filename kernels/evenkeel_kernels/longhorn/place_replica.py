@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, device_function
-from evenkeel_kernels.longhorn.disk_space import leaves_free, levellest, stays_below, under_pressure
 from evenkeel_kernels.longhorn.state import (
     BEST_EFFORT,
     EVICTING,
@@ -19,7 +18,11 @@ from evenkeel_kernels.longhorn.state import (
     REUSABLE,
     Problem,
     State,
+    leaves_free,
+    levellest,
     pressured,
+    stays_below,
+    under_pressure,
 )
 
 NOTHING, ZONE_LEAST, HOST_LEAST, HOST_BEST, ZONE_BEST, PRESSURE, REPLENISH = range(7)
@@ -37,64 +40,34 @@ host."""
 
 @by_reference
 class Room(NamedTuple):
-    """Working space, and what the last decision looked at. W is the longest row.
+    """Working space, and what the last decision looked at. W is the longest row."""
 
-    Attributes
-    ----------
-    host_count, zone_count : (H,), (Z,) int32
-        Replicas that a decision counts.
-    host_all, zone_all : (H,), (Z,) int32
-        Replicas that are in the way of another one.
-    host_kept, zone_kept : (H,), (Z,) int32
-        Of these, those that are not being evicted.
-    takes : (H,) bool
-        Whether a host has a disk for the volume.
-    verdict : (N,) uint8
-        Why a disk is no candidate; 0 for candidates.
-    tier : (N,) uint8
-        Tier of each disk that has room.
-    candidate : (N,) bool
-        Candidates of the tier.
-    usable : (N,) int64
-        Bytes that are neither used, reserved nor promised.
-    held : (N,) bool
-        Disks that hold a replica of the volume.
-    itself : (N,) int32
-        0 to N - 1.
-    host_total, host_spread : (H,) int64
-        See ``levellest``.
-    host_fit : (H,) bool
-        See ``levellest``.
-    disk_total, disk_spread : (N,) int64
-        The same for the disks of the chosen host.
-    disk_fit : (N,) bool
-        The same.
-    listed : (W,) bool
-        Replicas of the row from which one is to be deleted.
-    before, after : (GAINS,) int64
-        How the volume stands before and after a pass.
-    """
-
+    # host_count, zone_count: (H,), (Z,) replicas that a decision counts
     host_count: NDArray[np.int32]
     zone_count: NDArray[np.int32]
+    # host_all, zone_all: (H,), (Z,) replicas that are in the way of another one
     host_all: NDArray[np.int32]
     zone_all: NDArray[np.int32]
+    # host_kept, zone_kept: (H,), (Z,) of these, those that are not being evicted
     host_kept: NDArray[np.int32]
     zone_kept: NDArray[np.int32]
-    takes: NDArray[np.bool_]
-    verdict: NDArray[np.uint8]
-    tier: NDArray[np.uint8]
-    candidate: NDArray[np.bool_]
-    usable: NDArray[np.int64]
-    held: NDArray[np.bool_]
-    itself: NDArray[np.int32]
+    takes: NDArray[np.bool_]  # (H,) whether a host has a disk for the volume
+    verdict: NDArray[np.uint8]  # (N,) why a disk is no candidate; 0 for candidates
+    tier: NDArray[np.uint8]  # (N,) tier of each disk that has room
+    candidate: NDArray[np.bool_]  # (N,) candidates of the tier
+    usable: NDArray[np.int64]  # (N,) bytes that are neither used, reserved nor promised
+    held: NDArray[np.bool_]  # (N,) disks that hold a replica of the volume
+    itself: NDArray[np.int32]  # (N,) 0 to N - 1
+    # host_total, host_spread: (H,) see ``levellest``
     host_total: NDArray[np.int64]
     host_spread: NDArray[np.int64]
-    host_fit: NDArray[np.bool_]
+    host_fit: NDArray[np.bool_]  # (H,) see ``levellest``
+    # disk_total, disk_spread: (N,) the same for the disks of the chosen host
     disk_total: NDArray[np.int64]
     disk_spread: NDArray[np.int64]
-    disk_fit: NDArray[np.bool_]
-    listed: NDArray[np.bool_]
+    disk_fit: NDArray[np.bool_]  # (N,) the same
+    listed: NDArray[np.bool_]  # (W,) replicas of the row from which one is to be deleted
+    # before, after: (GAINS,) how the volume stands before and after a pass
     before: NDArray[np.int64]
     after: NDArray[np.int64]
 

@@ -88,9 +88,9 @@ def _judged(name: str, expected: object, computed: Lists | str) -> Case:
 
 def _placer(given: dict[str, Any]) -> Callable[[str, dict[str, Any]], Lists]:
     """Build the tree, and return what places a resource on it."""
-    from evenkeel.systems.helix.crush import crush, crushed, multiround
+    from evenkeel.systems.helix.crush import crushed
     from evenkeel.systems.helix.crush.hashed import HashedNames
-    from evenkeel.systems.helix.crush.tree import Tree
+    from evenkeel.systems.helix.crush.tree import Tree, crush, multiround
     from tests.support.helix_topology import by_path, flat
 
     number = {node["name"]: i for i, node in enumerate(given["nodes"])}
@@ -119,7 +119,7 @@ def _placer(given: dict[str, Any]) -> Callable[[str, dict[str, Any]], Lists]:
         if strategy == "crushed":
             placed = crushed.crushed(partitions, tree, states, resource["name"]).placed
         else:
-            by_name = {"crush": crush.crush, "multiround": multiround.multiround}
+            by_name = {"crush": crush, "multiround": multiround}
             placed = by_name[strategy](partitions, tree, states)
         return [[to_input[node] for node in row if node >= 0] for row in placed.tolist()]
 

@@ -255,8 +255,8 @@ def _logical_id(given: dict[str, Any], node: dict[str, Any]) -> str:
 def _task(given: dict[str, Any], model: Any, step: dict[str, Any], found: dict[str, Any]) -> Any:
     import numpy as np
 
+    from evenkeel.systems.helix.waged.model import Scope, Task
     from evenkeel.systems.helix.waged.rebalance import nothing
-    from evenkeel.systems.helix.waged.scopes import Scope, Task
 
     changes = step.get("changes") or {}
     if unknown := changes.keys() - ALL_ANEW - SOME_ANEW:

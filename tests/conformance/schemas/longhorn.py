@@ -260,7 +260,7 @@ def _disk_choice(name: str, case: dict[str, Any]) -> list[Case]:
 
     from evenkeel.systems.longhorn.auto_balance.compile import ranks
     from evenkeel.systems.longhorn.auto_balance.stepping import host_scores
-    from evenkeel_kernels.longhorn.disk_space import levellest
+    from evenkeel_kernels.longhorn.state import levellest
 
     hosts = list(case["usable"])
     disks = [(h, disk) for h, host in enumerate(hosts) for disk in case["usable"][host]]
@@ -299,7 +299,7 @@ def _finite(score: Any) -> Any:
 
 
 def _disk_feasibility(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel_kernels.longhorn.disk_space import leaves_free, share_of
+    from evenkeel_kernels.longhorn.state import leaves_free, share_of
 
     disk, replica = case["disk"], case["replica"]
     if disk.keys() != {"maximum", "available", "scheduled", "reserved"}:
@@ -314,7 +314,7 @@ def _disk_feasibility(name: str, case: dict[str, Any]) -> list[Case]:
 
 
 def _disk_pressure(name: str, case: dict[str, Any]) -> list[Case]:
-    from evenkeel_kernels.longhorn.disk_space import stays_below, under_pressure
+    from evenkeel_kernels.longhorn.state import stays_below, under_pressure
 
     disk, percent = case["disk"], case["pressure_pct"]
     if case["group"] == "pressure" and disk.keys() == {"maximum", "available", "reserved"}:

@@ -8,9 +8,14 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.systems.longhorn.auto_balance.compile import system_of
+from evenkeel.systems.longhorn.auto_balance.intake import (
+    DEGRADED,
+    HEALTHY,
+    UNKNOWN,
+    Replicas,
+    as_cluster,
+)
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
-from evenkeel.systems.longhorn.auto_balance.system import DEGRADED, HEALTHY, UNKNOWN, Replicas
-from evenkeel.systems.longhorn.auto_balance.to_cluster import as_cluster
 from evenkeel_kernels.longhorn import state as marks
 
 

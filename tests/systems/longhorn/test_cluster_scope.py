@@ -12,14 +12,22 @@ import evenkeel as ek
 from evenkeel.measure.compare import joined
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems import registry
-from evenkeel.systems.longhorn.auto_balance.cluster_problem import (
+from evenkeel.systems.longhorn.auto_balance.cluster_scope import (
     overreached,
     space_problem,
     standings,
 )
-from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
+from evenkeel.systems.longhorn.auto_balance.intake import (
+    Disk,
+    Host,
+    Replica,
+    Volume,
+    as_cluster,
+    cluster_of,
+    promised,
+    soft,
+)
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
-from evenkeel.systems.longhorn.auto_balance.to_cluster import as_cluster, promised, soft
 from tests.support.effort import share_of_examples
 from tests.support.longhorn.files import FILE, replayed, written
 from tests.support.longhorn.skewed import skewed, use

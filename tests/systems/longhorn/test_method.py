@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.systems.longhorn.auto_balance.actions import ActionLog
+from evenkeel.systems.longhorn.auto_balance.compile import LIMITED
 from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
-from evenkeel.systems.longhorn.auto_balance.redundancy import LIMITED
-from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, next_action
+from evenkeel.systems.longhorn.auto_balance.stepping import ActionLog, AutoBalance, next_action
 from tests.support.longhorn.systems import plain, random_system, soft
 
 ZONES = {"a": "x", "b": "y", "c": "z"}

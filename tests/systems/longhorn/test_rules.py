@@ -11,7 +11,7 @@ import evenkeel as ek
 from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
 from evenkeel.systems.longhorn.auto_balance.settings import Longhorn, Settings
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance, next_action
-from evenkeel_kernels.longhorn.disk_space import levellest, share_of, under_pressure
+from evenkeel_kernels.longhorn.state import levellest, share_of, under_pressure
 from tests.naive.longhorn.auto_balance import score
 from tests.support.longhorn.aftermath import cluster_after
 from tests.support.longhorn.systems import plain, soft

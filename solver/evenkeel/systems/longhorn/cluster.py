@@ -19,10 +19,17 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, Replica, Volume, cluster_of
-from evenkeel.systems.longhorn.auto_balance.redundancy import waiting_notice
+from evenkeel.systems.longhorn.auto_balance.compile import waiting_notice
+from evenkeel.systems.longhorn.auto_balance.intake import (
+    FAULTED,
+    Disk,
+    Host,
+    Replica,
+    System,
+    Volume,
+    cluster_of,
+)
 from evenkeel.systems.longhorn.auto_balance.settings import Settings
-from evenkeel.systems.longhorn.auto_balance.system import FAULTED, System
 from evenkeel.systems.longhorn.objects import (
     Condition,
     DiskSpec,
@@ -70,14 +77,7 @@ class Snapshot(System):
 
 
 def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
-    """Read a cluster from what ``kubectl get -o json`` prints of Longhorn's resources.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with its JSON path and value: truncated files, values that do not fit,
-        and resources that name others which are not there.
-    """
+    """Read a cluster from what ``kubectl get -o json`` prints of Longhorn's resources."""
     faults = FaultList()
     objects = gather(faults, documents)
     if not faults and not objects.nodes:

@@ -55,14 +55,7 @@ NOTES = (
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return the calls of each wave: all that is built, then, volume by volume, what goes.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from Longhorn's resources, a disk has no UUID, a volume would
-        have two replicas on a disk or none at all, or a name is none of Kubernetes.
-    """
+    """Return the calls of each wave: all that is built, then, volume by volume, what goes."""
     snapshot = cluster.native
     if not isinstance(snapshot, Snapshot):
         value, message = type(snapshot).__name__, "was not read from Longhorn's resources"

@@ -6,8 +6,9 @@ that a run that is read in again decides as the run itself would have.
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +20,23 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
 from evenkeel.model.reading.arrays import writable
 from evenkeel.model.runtime.heartbeat import beat
+from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.systems.longhorn.auto_balance.intake import (
+    DEGRADED,
+    FAULTED,
+    HEALTHY,
+    IGNORED,
+    System,
+    part_of,
+    promised,
+    soft,
+)
 from evenkeel.systems.longhorn.auto_balance.settings import (
     AUTO_BALANCE,
     DATA_LOCALITY,
     Longhorn,
     Settings,
 )
-from evenkeel.systems.longhorn.auto_balance.system import (
-    DEGRADED,
-    FAULTED,
-    HEALTHY,
-    IGNORED,
-    System,
-)
-from evenkeel.systems.longhorn.auto_balance.to_cluster import promised, soft
 from evenkeel_kernels.longhorn import state as kernel
 from evenkeel_kernels.longhorn.place_replica import Room
 from evenkeel_kernels.longhorn.state import Problem, State
@@ -271,41 +275,60 @@ def unstable_host(system: System) -> int:
     return int(ready[order[-1]]) if apart > UNSTABLE_SECONDS else -1
 
 
+def closed(system: System, settings: Settings) -> list[NDArray[np.bool_]]:
+    """Return which disks take no replicas: by each of six reasons of hosts, and three of disks."""
+    hosts, disks = system.hosts, system.disks
+    on = disks.host
+    return [
+        ~hosts.ready[on],
+        ~hosts.schedulable[on],
+        ~hosts.allow_scheduling[on],
+        hosts.deleting[on],
+        (hosts.cordoned & settings.disable_scheduling_on_cordoned_node)[on],
+        hosts.evicting[on],
+        ~disks.ready,
+        ~disks.allow_scheduling,
+        disks.evicting,
+    ]
+
+
+def unfit(
+    system: System, settings: Settings, engine: int, node_selector: int, disk_selector: int
+) -> list[NDArray[np.bool_]]:
+    """Return which take none of a class of volumes: by three reasons of hosts, three of disks."""
+    hosts, disks = system.hosts, system.disks
+    found = [~hosts.engines[engine][disks.host]]
+    for tags, count, asked, bare_takes_all in (
+        (
+            hosts.tags, len(hosts), system.selectors[node_selector],
+            settings.allow_empty_node_selector_volume,
+        ),
+        (
+            disks.tags, len(disks), system.selectors[disk_selector],
+            settings.allow_empty_disk_selector_volume,
+        ),
+    ):  # fmt: skip
+        none = np.zeros(count, np.bool_)
+        found.append(np.any([none, *(~tags.get(tag, none) for tag in asked)], axis=0))
+        tagged = np.any([none, *tags.values()], axis=0)
+        found.append(tagged & (not asked and not bare_takes_all))
+    kind = disks.block != system.engine_block[engine]
+    by_host = [found[0], found[1][disks.host], found[2][disks.host]]
+    return [*by_host, kind, found[3], found[4]]
+
+
 def _classes(system: System, settings: Settings) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Return the class of each volume, and what bars each disk from each class."""
-    hosts, disks, volumes = system.hosts, system.disks, system.volumes
+    volumes = system.volumes
     asked = np.stack([volumes.engine, volumes.node_selector, volumes.disk_selector], axis=1)
     if len(asked) == 0:
-        return np.zeros(0, np.int32), np.zeros((0, len(disks)), np.uint8)
+        return np.zeros(0, np.int32), np.zeros((0, len(system.disks)), np.uint8)
     classes, kind = distinct_rows(asked.astype(np.int64))
-    on, no_host, no_disk = disks.host, np.zeros(len(hosts), bool), np.zeros(len(disks), bool)
-    cordoned = hosts.cordoned & settings.disable_scheduling_on_cordoned_node
-    bare_host = ~np.any([no_host, *hosts.tags.values()], axis=0)
-    bare_disk = ~np.any([no_disk, *disks.tags.values()], axis=0)
-    barred = np.zeros((len(classes), len(disks)), np.uint8)
-    for c, (engine, by_host, by_disk) in enumerate(classes.tolist()):
-        wants_host, wants_disk = system.selectors[by_host], system.selectors[by_disk]
-        lacks_host = np.any([no_host, *(~hosts.tags.get(t, no_host) for t in wants_host)], axis=0)
-        lacks_disk = np.any([no_disk, *(~disks.tags.get(t, no_disk) for t in wants_disk)], axis=0)
-        closed_host = not wants_host and not settings.allow_empty_node_selector_volume
-        closed_disk = not wants_disk and not settings.allow_empty_disk_selector_volume
-        reasons = [
-            ~hosts.ready[on],
-            ~hosts.schedulable[on],
-            ~hosts.allow_scheduling[on],
-            hosts.deleting[on],
-            cordoned[on],
-            hosts.evicting[on],
-            ~hosts.engines[engine][on],
-            lacks_host[on],
-            (~bare_host & closed_host)[on],
-            ~disks.ready,
-            ~disks.allow_scheduling,
-            disks.evicting,
-            disks.block != system.engine_block[engine],
-            lacks_disk,
-            ~bare_disk & closed_disk,
-        ]
+    shut = closed(system, settings)
+    barred = np.zeros((len(classes), len(system.disks)), np.uint8)
+    for c, one in enumerate(classes.tolist()):
+        own = unfit(system, settings, *one)
+        reasons = [*shut[:6], *own[:3], *shut[6:], *own[3:]]  # as in BARRED
         for code in range(len(reasons), 0, -1):
             barred[c][reasons[code - 1]] = code
     return kind.reshape(-1).astype(np.int32), barred
@@ -346,7 +369,6 @@ def _problem(
     hosts, disks, volumes = system.hosts, system.disks, system.volumes
     by_host = np.argsort(disks.host, kind="stable")
     first_disk = np.searchsorted(disks.host[by_host], np.arange(len(hosts) + 1))
-    minimal = settings.storage_minimal_available_percentage
     local = volumes.locality != DATA_LOCALITY.index("disabled")
     return Problem(
         zone=writable(hosts.zone),
@@ -359,7 +381,7 @@ def _problem(
         barred=barred,
         maximum=writable(disks.maximum),
         reserved=disks.kept(settings),
-        minimal=disks.maximum // 100 * minimal + disks.maximum % 100 * minimal // 100,
+        minimal=part_of(disks.maximum, settings.storage_minimal_available_percentage),
         promised=promised(disks.maximum, disks.kept(settings), settings),
         wanted=writable(volumes.replicas),
         size=writable(volumes.size),
@@ -486,3 +508,87 @@ def _room(system: System, width: int) -> Room:
         before=np.zeros(kernel.GAINS, np.int64),
         after=np.zeros(kernel.GAINS, np.int64),
     )
+
+
+LIMITED = (
+    "Limited node redundancy: at least one healthy replica is running at the same node as another"
+)
+SHOWN = 5
+
+
+def sharing_a_host(
+    cluster: Cluster, node: NDArray[np.int32], healthy: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Find the volumes of which two healthy replicas stand on one host."""
+    at = np.flatnonzero((node >= 0) & healthy)
+    hosts = len(system_of(cluster).hosts)
+    owner = cluster.placement.owner[at].astype(np.int64)
+    both = np.sort(owner * max(hosts, 1) + system_of(cluster).disks.host[node[at]])
+    return np.unique(both[1:][both[1:] == both[:-1]] // max(hosts, 1))
+
+
+def limited_redundancy(
+    cluster: Cluster, node: NDArray[np.int32], healthy: NDArray[np.bool_]
+) -> tuple[str, ...]:
+    """Warn of volumes of which two healthy replicas stand on one host."""
+    volumes = sharing_a_host(cluster, node, healthy)
+    if len(volumes) == 0:
+        return ()
+    names = [cluster.partitions.names[v] for v in volumes[:SHOWN].tolist()]
+    more = ", ..." if len(volumes) > SHOWN else ""
+    count = "1 volume" if len(volumes) == 1 else f"{len(volumes):,} volumes"
+    return (LIMITED, f"{count} with limited node redundancy: {', '.join(names)}{more}")
+
+
+MOST_NAMED = 5
+MAY_RETURN = "a failed replica may return"
+"""Why nothing is built yet where Longhorn waits."""
+
+
+def waiting_notice(cluster: Cluster, settings: Settings) -> str:
+    """Return a note of the volumes that wait for failed replicas; "" where none does."""
+    system = system_of(cluster)
+    until = waiting_until(system, settings)
+    owner = cluster.placement.owner
+    if len(until) != len(owner):
+        return ""  # the slots are of another moment than the resources
+    volumes = np.unique(owner[~np.isnan(until)]).tolist()
+    if not volumes:
+        return ""
+    names = cluster.partitions.names
+    return (
+        f"{counted(len(volumes), 'volume')} with failed replicas that may return: Longhorn builds "
+        f"others from {_time(float(np.nanmin(until)))} on "
+        f"(replica-replenishment-wait-interval, {settings.replica_replenishment_wait_interval} s), "
+        f"and it is taken to be {_time(system.now)}; --now sets the time: "
+        f"{some_of(volumes, names.__getitem__, MOST_NAMED)}"
+    )
+
+
+def stay_degraded(
+    cluster: Cluster, settings: Settings, node: NDArray[np.int32], why: Callable[[int], str]
+) -> tuple[str, ...]:
+    """Warn of volumes that have fewer serving replicas than are wanted, by the reason, or more."""
+    system, was = system_of(cluster), cluster.placement
+    serves = (node >= 0) & ~(system.replicas.failed & (node == was.node))
+    count = np.bincount(was.owner[serves], minlength=len(system.volumes))
+    by_reason: dict[str, list[int]] = {}
+    for v in np.flatnonzero(count < system.volumes.replicas).tolist():
+        by_reason.setdefault(why(v), []).append(v)
+    names = cluster.partitions.names
+    more = np.flatnonzero(count > system.volumes.replicas).tolist()
+    surplus = (
+        f"{counted(len(more), 'volume')} with more replicas than wanted, which Longhorn keeps "
+        f"while auto-balance is disabled: {some_of(more, names.__getitem__, MOST_NAMED)}"
+    )
+    waiting = waiting_notice(cluster, settings) if MAY_RETURN in by_reason else ""
+    return tuple(
+        f"{counted(len(volumes), 'volume')} short of replicas, since {reason}: "
+        f"{some_of(volumes, names.__getitem__, MOST_NAMED)}"
+        for reason, volumes in by_reason.items()
+        if reason != MAY_RETURN
+    ) + tuple(filter(None, [waiting, surplus if more else ""]))
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

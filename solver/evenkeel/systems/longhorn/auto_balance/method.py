@@ -9,12 +9,12 @@ from evenkeel.methods.contract import Outcome, Request, SimulatedState
 from evenkeel.methods.shared.stopping import Progress, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.systems.longhorn.auto_balance.actions import ActionLog
-from evenkeel.systems.longhorn.auto_balance.compile import system_of
-from evenkeel.systems.longhorn.auto_balance.redundancy import limited_redundancy, stay_degraded
-from evenkeel.systems.longhorn.auto_balance.settings import Longhorn
-from evenkeel.systems.longhorn.auto_balance.stepping import BUDGET, AutoBalance, nodes_in_slots
-from evenkeel.systems.longhorn.auto_balance.system import (
+from evenkeel.systems.longhorn.auto_balance.compile import (
+    limited_redundancy,
+    stay_degraded,
+    system_of,
+)
+from evenkeel.systems.longhorn.auto_balance.intake import (
     DEGRADED,
     FAULTED,
     HEALTHY,
@@ -24,6 +24,13 @@ from evenkeel.systems.longhorn.auto_balance.system import (
     Replicas,
     System,
     Volumes,
+)
+from evenkeel.systems.longhorn.auto_balance.settings import Longhorn
+from evenkeel.systems.longhorn.auto_balance.stepping import (
+    BUDGET,
+    ActionLog,
+    AutoBalance,
+    nodes_in_slots,
 )
 from evenkeel_kernels.longhorn import state as marks
 from evenkeel_kernels.longhorn.auto_balance import ADD
