@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.java_order import (
+from evenkeel.systems.helix.crush.hashed import (
+    HashedNames,
     copied_capacity,
     map_order,
     shuffled_lists,

@@ -46,39 +46,22 @@ class Tree(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Scratch of ``straw2`` and ``descend`` for up to C lanes.
+    """Scratch of ``straw2`` and ``descend`` for up to C lanes."""
 
-    Attributes
-    ----------
-    tally : (B * W,) int64
-        Lanes per bucket and position; all 0 between calls.
-    touched : (C,) int64
-        Buckets that have lanes.
-    order : (C,) int64
-        Lanes, brought together by bucket.
-    pending : (C,) int64
-        Lanes still descending.
-    drawn : (C,) int64
-        For each lane the place of the drawn item in ``Tree.item``; -1 in an empty bucket.
-    x, r, u : (WIDTH,) uint32
-        Input, trial and hash of the lanes drawn together.
-    straw, best : (WIDTH,) float64
-        Their present and their shortest straws.
-    place : (WIDTH,) int64
-        Who drew the shortest.
-    """
-
-    tally: Longs
-    touched: Longs
-    order: Longs
-    pending: Longs
+    tally: Longs  # (B * W,) lanes per bucket and position; all 0 between calls
+    touched: Longs  # (C,) buckets that have lanes
+    order: Longs  # (C,) lanes, brought together by bucket
+    pending: Longs  # (C,) lanes still descending
+    # (C,) for each lane the place of the drawn item in ``Tree.item``; -1 in an empty bucket
     drawn: Longs
+    # x, r, u: (WIDTH,) input, trial and hash of the lanes drawn together
     x: Words
     r: Words
     u: Words
+    # straw, best: (WIDTH,) their present and their shortest straws
     straw: Floats
     best: Floats
-    place: Longs
+    place: Longs  # (WIDTH,) who drew the shortest
 
 
 @jit

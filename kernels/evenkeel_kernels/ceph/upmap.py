@@ -28,35 +28,16 @@ PATIENCE = 8
 
 
 class Spread(NamedTuple):
-    """Tokens on N devices; a group has ``size`` of them, one after another.
+    """Tokens on N devices; a group has ``size`` of them, one after another."""
 
-    Attributes
-    ----------
-    osd : (T,) int32
-        Device of each token; -1 for none.
-    origin : (T,) int32
-        Where it was in the beginning.
-    size : int
-        Tokens of a group.
-    choice : (T, C) int32
-        Where each token may go; with no columns, anywhere.
-    enclosure : (N,) int32
-        Tokens stay within it.
-    domain : (N,) int32
-        Failure domain; at most one token of a group each.
-    tally : (N,) int32
-        Tokens on each device.
-    head, after, before : (N,), (T,), (T,) int32
-        The tokens of each device as a list; -1 ends it.
-    """
-
-    osd: Ints
-    origin: Ints
-    size: int
-    choice: Ints
-    enclosure: Ints
-    domain: Ints
-    tally: Ints
+    osd: Ints  # (T,) device of each token; -1 for none
+    origin: Ints  # (T,) where it was in the beginning
+    size: int  # tokens of a group
+    choice: Ints  # (T, C) where each token may go; with no columns, anywhere
+    enclosure: Ints  # (N,) tokens stay within it
+    domain: Ints  # (N,) failure domain; at most one token of a group each
+    tally: Ints  # (N,) tokens on each device
+    # head, after, before: (N,), (T,), (T,) the tokens of each device as a list; -1 ends it
     head: Ints
     after: Ints
     before: Ints
@@ -64,19 +45,12 @@ class Spread(NamedTuple):
 
 @by_reference
 class Bands(NamedTuple):
-    """What each device should hold.
+    """What each device should hold."""
 
-    Attributes
-    ----------
-    low, high : (N,) int32
-        At least and at most.
-    target : (N,) float64
-        Ideally.
-    """
-
+    # low, high: (N,) at least and at most
     low: Ints
     high: Ints
-    target: Floats
+    target: Floats  # (N,) ideally
 
 
 @jit

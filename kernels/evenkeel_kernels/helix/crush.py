@@ -158,17 +158,10 @@ def draw_many(
 
 
 class Members(NamedTuple):
-    """Cells of a table, brought together by what stands in them.
+    """Cells of a table, brought together by what stands in them."""
 
-    Attributes
-    ----------
-    first : (V + 1,) int64
-        The cells with value v are ``first[v]`` to ``first[v + 1]``.
-    row, column : (M,) int32
-        Where a cell stands.
-    """
-
-    first: NDArray[np.int64]
+    first: NDArray[np.int64]  # (V + 1,) the cells with value v are ``first[v]`` to ``first[v + 1]``
+    # row, column: (M,) where a cell stands
     row: NDArray[np.int32]
     column: NDArray[np.int32]
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from evenkeel.systems.helix.crush import crushed as steps
-from evenkeel.systems.helix.crush.crush import crush
 from evenkeel.systems.helix.crush.crushed import NotConverged, crushed
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.java_order import map_order
+from evenkeel.systems.helix.crush.hashed import HashedNames, map_order
 from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
-from evenkeel.systems.helix.crush.multiround import multiround
 from evenkeel.systems.helix.crush.repaired import (
     Group,
     Repaired,
@@ -21,9 +18,8 @@ from evenkeel.systems.helix.crush.repaired import (
     multiround_anywhere,
     shares,
 )
-from evenkeel.systems.helix.crush.tree import NoNodes, Tree
+from evenkeel.systems.helix.crush.tree import NoNodes, Tree, crush, multiround
 from evenkeel_kernels.helix import even_deal as cards
-from evenkeel_kernels.helix import preference_lists as leading
 from tests.naive.core.jenkins_hash import java_hash
 from tests.naive.helix import crush as crush_helix
 from tests.naive.helix import even_deal as naive
@@ -321,7 +317,7 @@ def test_leaders_are_levelled_within_their_lists(seed):
     size = np.full(100, 3, np.int32)
     size[:7] = 0
     lists = cards.Lists(rows.copy(), size, np.arange(7, 100, dtype=np.int32))
-    leading.level_leaders(lists, 9)
+    cards.level_leaders(lists, 9)
     assert (np.sort(lists.node, axis=1) == np.sort(rows, axis=1)).all()
     assert (lists.node[:7] == rows[:7]).all()
     assert spans(np.bincount(lists.node[7:, 0], minlength=9)) <= 1
@@ -330,7 +326,7 @@ def test_leaders_are_levelled_within_their_lists(seed):
 def test_leaders_stay_where_no_chain_levels_them():
     node = np.array([[0, 1], [0, 1], [0, 1], [2, 3]], np.int32)
     lists = cards.Lists(node, np.full(4, 2, np.int32), np.arange(4, dtype=np.int32))
-    leading.level_leaders(lists, 4)
+    cards.level_leaders(lists, 4)
     assert np.bincount(node[:, 0], minlength=4).tolist() == [2, 1, 1, 0]
 
 
@@ -370,7 +366,7 @@ def test_leaders_on_islands_are_levelled_as_node_by_node(seed):
     rows = np.stack([s + rng.permutation(width)[:2] for s in starts]).astype(np.int32)
     rows.sort(axis=1)  # whoever comes first leads far more than the others
     lists = cards.Lists(rows.copy(), np.full(150, 2, np.int32), np.arange(150, dtype=np.int32))
-    leading.level_leaders(lists, nodes)
+    cards.level_leaders(lists, nodes)
     assert lists.node.tolist() == levelled_by_definition(rows.tolist(), nodes)
 
 

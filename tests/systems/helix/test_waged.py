@@ -9,15 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.model.assignment import Assignment
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.java_order import set_orders
+from evenkeel.systems.helix.crush.hashed import HashedNames, set_orders
 from evenkeel.systems.helix.waged import fit
 from evenkeel.systems.helix.waged.fit import NoResult, Preference
-from evenkeel.systems.helix.waged.model import NO_LIMIT, Kind, Model
+from evenkeel.systems.helix.waged.model import NO_LIMIT, Kind, Model, Scope, Task, merged
 from evenkeel.systems.helix.waged.rebalance import nothing, prepare, rebalance
-from evenkeel.systems.helix.waged.scopes import Scope, Task, merged
-from evenkeel_kernels.helix.waged_rows import into_slots
-from evenkeel_kernels.helix.waged_sigmoid import exponential, sigmoid
+from evenkeel_kernels.helix.waged import exponential, into_slots, sigmoid
 from tests.naive.helix import waged as naive
 
 KEYS = ("CU", "DISK", "MEM", "NET")

@@ -26,10 +26,11 @@ from evenkeel.systems.ceph.documents import (
     OsdTree,
     PgStat,
     kind_of,
+    osd_dump_as_json,
+    pg_dump_as_json,
     plain,
     read_stats,
 )
-from evenkeel.systems.ceph.plain_text import osd_dump_as_json, pg_dump_as_json
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.native.arguments import check_slots
@@ -76,16 +77,7 @@ class _Found:
 
 
 def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
-    """Read a cluster from ``ceph osd dump`` and the CRUSH map, and what else belongs to them.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, place and value: truncated files, values that do not fit,
-        and unless ``compare`` is false most placement groups elsewhere in ``pg dump`` than the map
-        puts them. What a broken cluster has is read, noted and left alone: pools whose rule cannot
-        be run, what refers to something that is gone, and single groups that are elsewhere.
-    """
+    """Read a cluster from ``ceph osd dump`` and the CRUSH map, and what else belongs to them."""
     found = _Found()
     for document in documents:
         _read_document(found, document)
@@ -540,11 +532,6 @@ def _elsewhere(found: _Found, cluster: Cluster) -> NDArray[np.bool_]:
     """Tell which groups ``pg dump`` has elsewhere than the map puts them, (P,), and note them.
 
     What is older than the map on purpose, a group without a primary to tell of it, is none.
-
-    Raises
-    ------
-    InvalidInput
-        If most of them are, as in files of different times.
     """
     assert found.stats is not None
     document, path, stats = found.stats

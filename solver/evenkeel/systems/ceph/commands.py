@@ -58,11 +58,6 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     """Return the commands that bring a placement about, and beside them the way back.
 
     Without a placement, the commands that bring about what is.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster has no Ceph map, or a placement group would be where pairs cannot put it.
     """
     native = cluster.native
     if not isinstance(native, CephMap) or len(native.pools) == 0:

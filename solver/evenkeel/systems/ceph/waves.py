@@ -45,11 +45,6 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the commands of each wave, one for each placement group.
 
     One that breaks a rule is dropped by Ceph without an error: the next look shows that.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster has no Ceph map, or a placement group would be where pairs cannot put it.
     """
     native = cluster.native
     if not isinstance(native, CephMap):
@@ -125,11 +120,6 @@ def observe(documents: Sequence[Document]) -> Observed:
     """Return on which devices ``pg dump`` has placement groups, and which devices are up.
 
     A group that is not clean, or that older devices still serve, is being copied.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, place and value; ``osd dump`` and ``pg dump`` are needed.
     """
     faults = FaultList()
     alive: dict[str, bool] = {}

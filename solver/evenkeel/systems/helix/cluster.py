@@ -60,12 +60,6 @@ def read(
 
     ``now`` is the time of the dump in seconds since 1970: with it, instances that are down within
     their delay window keep their places. ``spread`` replaces the rule of the fault zones.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, field and value: truncated files, ids that come twice,
-        numbers that are none. What a cluster may well have is noted: see ``left_out``.
     """
     faults = FaultList()
     records = gather(faults, documents)

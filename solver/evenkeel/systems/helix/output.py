@@ -156,11 +156,6 @@ def encode(
     ``IDEALSTATES``. A resource is written in the mode it has, CUSTOMIZED with states of replicas
     and others as SEMI_AUTO with lists of instances, unless ``mode`` says otherwise: in FULL_AUTO
     Helix places by itself.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from Helix, or a partition would be left without replicas.
     """
     payload = payload_of(cluster)
     before: dict[str, Raw] = payload["ideal_states"]

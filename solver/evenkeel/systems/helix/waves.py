@@ -77,12 +77,6 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
     """Return the ideal states that each wave changes, a file each, and calls for them.
 
     What REST calls an update adds to lists; only the tool replaces a record.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from Helix, a partition would be left without replicas, a
-        resource has no external view, or a name can be none in ZooKeeper.
     """
     payload = payload_of(cluster)
     faults = FaultList()
@@ -202,13 +196,7 @@ def _in_address(name: str) -> str:
 
 
 def observe(documents: Sequence[Document]) -> Observed:
-    """Return where external views have partitions; who does not serve yet is on its way.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, field and value.
-    """
+    """Return where external views have partitions; who does not serve yet is on its way."""
     faults = FaultList()
     records = gather(faults, documents)
     names = instances_in(records)

@@ -55,20 +55,12 @@ Shared = Literal["all", "apart", "none"]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Tiers and tags of the nodes, to which rules add those that they need.
+    """Tiers and tags of the nodes, to which rules add those that they need."""
 
-    Parameters
-    ----------
-    tiers : dict of str to list of str
-        The bucket of each type that each device is in, the widest type first; "" for none.
-    tags : dict of str to ndarray of bool, shape (devices,)
-        Device classes.
-    below : dict of str to list of str
-        Tiers of single takes: a bucket's name for the devices of the take, "" for others.
-    """
-
+    # the bucket of each type that each device is in, the widest type first; "" for none
     tiers: dict[str, list[str]]
-    tags: dict[str, NDArray[np.bool_]]
+    tags: dict[str, NDArray[np.bool_]]  # (devices,) device classes
+    # tiers of single takes: a bucket's name for the devices of the take, "" for others
     below: dict[str, list[str]] = field(default_factory=dict)
 
     def condition(self, crush: CrushMap, block: Block, reached: NDArray[np.bool_]) -> list[str]:

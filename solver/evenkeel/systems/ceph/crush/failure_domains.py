@@ -23,62 +23,34 @@ OUTSIDE = -1
 
 
 class Choice(NamedTuple):
-    """One choosing step of a rule.
+    """One choosing step of a rule."""
 
-    Attributes
-    ----------
-    number : int
-        Items chosen below each item of the step before.
-    kind : int
-        Their type.
-    leaf : bool
-        Whether a device below each of them is chosen at once.
-    """
-
-    number: int
-    kind: int
-    leaf: bool = False
+    number: int  # items chosen below each item of the step before
+    kind: int  # their type
+    leaf: bool = False  # whether a device below each of them is chosen at once
 
 
 @dataclass(frozen=True)
 class Block:
-    """What a rule does between a take and an emit.
+    """What a rule does between a take and an emit."""
 
-    Parameters
-    ----------
-    root : int
-        The bucket or device that it takes.
-    choices : tuple of Choice
-        What it chooses below.
-    count : int
-        Replicas that it places: as many as it chooses, and as the blocks before leave.
-    """
-
-    root: int
-    choices: tuple[Choice, ...]
-    count: int
+    root: int  # the bucket or device that it takes
+    choices: tuple[Choice, ...]  # what it chooses below
+    count: int  # replicas that it places: as many as it chooses, and as the blocks before leave
 
 
 @dataclass(frozen=True)
 class FailureDomains:
-    """How a rule divides the devices.
+    """How a rule divides the devices."""
 
-    Parameters
-    ----------
-    weight : ndarray of float64, shape (devices,)
-        CRUSH weight under the rule, 1.0 for 65536; 0 for a device that it does not reach.
-    enclosure : ndarray of int32, shape (devices,)
-        Replicas stay within it; ``OUTSIDE`` where the rule does not reach.
-    domain : ndarray of int32, shape (devices,)
-        At most one replica of a group each; ``OUTSIDE`` where the rule does not reach.
-    levels : tuple of tuple of (ndarray of int32, int)
-        For each block and each of its choosing steps the domain of every device, and how many
-        of them each domain of the step before may hold.
-    """
-
+    # (devices,) CRUSH weight under the rule, 1.0 for 65536; 0 for a device that it does not reach
     weight: NDArray[np.float64]
+    # (devices,) replicas stay within it; ``OUTSIDE`` where the rule does not reach
     enclosure: NDArray[np.int32]
+    # (devices,) at most one replica of a group each; ``OUTSIDE`` where the rule does not reach
     domain: NDArray[np.int32]
+    # for each block and each of its choosing steps the domain of every device, and how many of them
+    # each domain of the step before may hold
     levels: tuple[tuple[tuple[NDArray[np.int32], int], ...], ...]
 
 

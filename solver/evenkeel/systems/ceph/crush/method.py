@@ -37,23 +37,13 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ReadBalanced:
-    """What the read balancer found.
+    """What the read balancer found."""
 
-    Parameters
-    ----------
-    primary : ndarray of int32, shape (pg_num,)
-        The primary of each group; -1 where its row is empty.
-    changes : mapping of int to int
-        The new primary of each group whose primary changes.
-    desired : ndarray of float64, shape (devices,)
-        Groups that each device would lead ideally.
-    before, after : float
-        Score: the largest number of groups led as a multiple of what is desired; 1 is perfect.
-    """
-
-    primary: NDArray[np.int32]
-    changes: dict[int, int]
-    desired: NDArray[np.float64]
+    primary: NDArray[np.int32]  # (pg_num,) the primary of each group; -1 where its row is empty
+    changes: dict[int, int]  # the new primary of each group whose primary changes
+    desired: NDArray[np.float64]  # (devices,) groups that each device would lead ideally
+    # before, after: score: the largest number of groups led as a multiple of what is desired; 1 is
+    # perfect
     before: float
     after: float
 

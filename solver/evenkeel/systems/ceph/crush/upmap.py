@@ -40,60 +40,30 @@ SLACK = 1e-9
 
 
 class Standing(NamedTuple):
-    """Balance of devices.
+    """Balance of devices."""
 
-    Attributes
-    ----------
-    replicas : ndarray of int64, shape (devices,)
-        Replicas of the pool on each device.
-    share : ndarray of float64, shape (devices,)
-        Replicas that it deserves by its weight.
-    deviation : float
-        Largest distance of a device's replicas from its share.
-    spread : float
-        Root of the mean squared distance.
-    fill : float
-        Largest number of replicas as a multiple of the share.
-    """
-
-    replicas: NDArray[np.int64]
-    share: NDArray[np.float64]
-    deviation: float
-    spread: float
-    fill: float
+    replicas: NDArray[np.int64]  # (devices,) replicas of the pool on each device
+    share: NDArray[np.float64]  # (devices,) replicas that it deserves by its weight
+    deviation: float  # largest distance of a device's replicas from its share
+    spread: float  # root of the mean squared distance
+    fill: float  # largest number of replicas as a multiple of the share
 
 
 @dataclass(frozen=True)
 class Upmapped:
-    """What the balancer found.
+    """What the balancer found."""
 
-    Parameters
-    ----------
-    items : mapping of int to sequence of (int, int)
-        All ``pg-upmap-items`` of the pool as they should be: pairs (from, to) by group.
-    rows : ndarray of int32, shape (pg_num, size)
-        Devices by slot with these pairs in force.
-    moves : int
-        Replicas that change their device against the pairs in force before.
-    before, after : Standing
-        Balance of the devices before and after.
-    level : float
-        The least fill that the failure domains allow, in whole replicas; 1 where they allow the
-        shares to be had.
-    unresolved : int
-        Replicas outside the bands for which no chain of moves was found.
-    broken : ndarray of int64, shape (broken,)
-        Groups that break the rule, as they did before.
-    """
-
-    items: Pairs
-    rows: Rows
-    moves: int
+    items: Pairs  # all ``pg-upmap-items`` of the pool as they should be: pairs (from, to) by group
+    rows: Rows  # (pg_num, size) devices by slot with these pairs in force
+    moves: int  # replicas that change their device against the pairs in force before
+    # before, after: balance of the devices before and after
     before: Standing
     after: Standing
+    # the least fill that the failure domains allow, in whole replicas; 1 where they allow the
+    # shares to be had
     level: float
-    unresolved: int
-    broken: NDArray[np.int64]
+    unresolved: int  # replicas outside the bands for which no chain of moves was found
+    broken: NDArray[np.int64]  # (broken,) groups that break the rule, as they did before
 
 
 def balance(
@@ -268,24 +238,12 @@ def _outside(replicas: NDArray[np.int32], bands: kernels.Bands) -> int:
 
 
 class _Aims(NamedTuple):
-    """What the devices of a pool should hold.
+    """What the devices of a pool should hold."""
 
-    Attributes
-    ----------
-    shares : ndarray of float64, shape (devices,)
-        What each deserves.
-    bands : Bands
-        What is asked of each.
-    lifted : Bands
-        The same, with a lower end also where the failure domains are tight.
-    level : float
-        The least fill in whole replicas.
-    """
-
-    shares: NDArray[np.float64]
-    bands: kernels.Bands
-    lifted: kernels.Bands
-    level: float
+    shares: NDArray[np.float64]  # (devices,) what each deserves
+    bands: kernels.Bands  # what is asked of each
+    lifted: kernels.Bands  # the same, with a lower end also where the failure domains are tight
+    level: float  # the least fill in whole replicas
 
     def without(self, fixed: NDArray[np.int64]) -> "_Aims":
         """Return the aims of what is free where so many replicas of each device are not."""

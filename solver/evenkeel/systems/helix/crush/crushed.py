@@ -16,36 +16,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.systems.helix.crush.crush import Base, crush
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.java_order import (
+from evenkeel.systems.helix.crush.hashed import (
+    HashedNames,
     copied_capacity,
     map_order,
     shuffled,
     shuffled_lists,
 )
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.tree import Base, Tree, crush
 from evenkeel_kernels.helix import even_deal as cards
-from evenkeel_kernels.helix import hash_ring as rings
-from evenkeel_kernels.helix import preference_lists as leading
-from evenkeel_kernels.helix.even_deal import Hands, Lists
-from evenkeel_kernels.helix.hash_ring import Ring
+from evenkeel_kernels.helix.even_deal import Hands, Lists, Ring
 
 
 @dataclass(frozen=True, eq=False)
 class Adjusted:
-    """The placement of a group. P partitions, R replicas.
+    """The placement of a group. P partitions, R replicas."""
 
-    Parameters
-    ----------
-    placed : ndarray of int32, shape (P, R)
-        Nodes of each partition, the first in the top state; -1 after the end of a short list.
-    fell_back : str or None
-        Why the base strategy's own placement on the live nodes was taken; None where every step
-        converged.
-    """
-
+    # (P, R) nodes of each partition, the first in the top state; -1 after the end of a short list
     placed: NDArray[np.int32]
+    # why the base strategy's own placement on the live nodes was taken; None where every step
+    # converged
     fell_back: str | None
 
 
@@ -152,7 +142,7 @@ def in_leading_order(partitions: HashedNames, tree: Tree, hands: Hands, replicas
     order = lists.entered[map_order(partitions.hash[lists.entered])].astype(np.int64)
     load = np.diff(hands.first)
     names = tree.names
-    leading.shuffle_lists(lists, order, load, partitions.word, names.word, names.power)
+    cards.shuffle_lists(lists, order, load, partitions.word, names.word, names.power)
     return lists
 
 
@@ -161,23 +151,23 @@ def rehomed(
 ) -> None:
     """Move replicas off nodes that are not live, in place."""
     walk = walk_of(tree, hands.entered)
-    lost = rings.lost_partitions(hands, walk, tree.live)
+    lost = cards.lost_partitions(hands, walk, tree.live)
     lost = lost[map_order(partitions.hash[lost])]
     word = np.uint32(seed & 0xFFFFFFFF)
-    found = rings.rehome(lists, lost, tree.live, tree.zone, ring, partitions.word, word)
+    found = cards.rehome(lists, lost, tree.live, tree.zone, ring, partitions.word, word)
     missing = np.count_nonzero(~tree.live[lists.node[lost]] & (lists.node[lost] >= 0), axis=1)
     short = np.flatnonzero(np.count_nonzero(found >= 0, axis=1) < missing)
     if short.size:
         name = partitions.names[int(lost[short[0]])]
         raise NotConverged(f"the ring ended before a node was found for partition {name!r}")
     rank = ranks_in_sets(tree, hands.entered, found)
-    rings.replace_lost(lists, lost, found, tree.live, rank)
+    cards.replace_lost(lists, lost, found, tree.live, rank)
 
 
 def ring(tree: Tree) -> Ring:
     """Put every node on the ring, and keep the points of those that are live."""
     order = tree.tree_order[map_order(tree.names.hash[tree.tree_order])]
-    return rings.ring_of(tree.names.word, order, tree.live)
+    return cards.ring_of(tree.names.word, order, tree.live)
 
 
 def walk_of(tree: Tree, entered: NDArray[np.int32]) -> NDArray[np.int64]:

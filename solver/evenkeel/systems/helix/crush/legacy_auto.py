@@ -15,26 +15,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.java_order import map_order, text_order
+from evenkeel.systems.helix.crush.hashed import HashedNames, map_order, text_order
 
 
 class Replica(NamedTuple):
-    """One replica, by the fields that the strategy compares.
+    """One replica, by the fields that the strategy compares."""
 
-    Attributes
-    ----------
-    text : str or bytes
-        The name of the partition, ``|``, and the number: ``p_10|0`` comes before ``p_1|0``.
-    place : int
-        Place of the partition in the order of names.
-    number : int
-        Number of the replica, from 0.
-    """
-
+    # the name of the partition, ``|``, and the number: ``p_10|0`` comes before ``p_1|0``
     text: str | bytes
-    place: int
-    number: int
+    place: int  # place of the partition in the order of names
+    number: int  # number of the replica, from 0
 
 
 @dataclass(eq=False)

@@ -24,27 +24,26 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.systems.helix.crush import crushed, repaired
-from evenkeel.systems.helix.crush.crush import Base, crush
 from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
-from evenkeel.systems.helix.crush.multiround import multiround
 from evenkeel.systems.helix.crush.resources import Resource, Site, sites
-from evenkeel.systems.helix.crush.tree import HelixError, NotEnoughZones, OutOfTime, Tree
+from evenkeel.systems.helix.crush.tree import (
+    Base,
+    HelixError,
+    NotEnoughZones,
+    OutOfTime,
+    Tree,
+    crush,
+    multiround,
+)
 from evenkeel.systems.helix.options import Auto, Crush, Crushed, MultiRound, States
 
 
 class Answer(NamedTuple):
-    """The result of a strategy for one resource.
+    """The result of a strategy for one resource."""
 
-    Attributes
-    ----------
-    placed : ndarray of int32, shape (P, R), or None
-        Places of nodes in the site, -1 at the end of short lists; None if it gives no answer.
-    note : str
-        What a person should know, "" for nothing.
-    """
-
+    # (P, R) places of nodes in the site, -1 at the end of short lists; None if it gives no answer
     placed: NDArray[np.int32] | None
-    note: str
+    note: str  # what a person should know, "" for nothing
 
 
 STOPPED = Answer(None, "")

@@ -15,16 +15,10 @@ from numpy.typing import NDArray
 
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.systems.helix.crush import crushed
-from evenkeel.systems.helix.crush.crush import Base, crush
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.java_order import map_order, shuffled
-from evenkeel.systems.helix.crush.multiround import multiround
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.hashed import HashedNames, map_order, shuffled
+from evenkeel.systems.helix.crush.tree import Base, Tree, crush, multiround
 from evenkeel_kernels.helix import even_deal as cards
-from evenkeel_kernels.helix import hash_ring as rings
-from evenkeel_kernels.helix import preference_lists as leading
-from evenkeel_kernels.helix.even_deal import Hands, Lists
-from evenkeel_kernels.helix.hash_ring import Ring
+from evenkeel_kernels.helix.even_deal import Hands, Lists, Ring
 
 ROOMS = 10
 """Zones that MultiRoundCRUSH makes of nodes that have none, if there are no more replicas."""
@@ -37,37 +31,21 @@ SEED = 0
 
 
 class Group(NamedTuple):
-    """Partitions managed together.
+    """Partitions managed together."""
 
-    Attributes
-    ----------
-    name : str
-        Its name, which seeds the search for new nodes.
-    partitions : HashedNames
-        Its partitions.
-    states : tuple of int
-        Replicas in each state, the top state first.
-    """
-
-    name: str
-    partitions: HashedNames
-    states: tuple[int, ...]
+    name: str  # its name, which seeds the search for new nodes
+    partitions: HashedNames  # its partitions
+    states: tuple[int, ...]  # replicas in each state, the top state first
 
 
 @dataclass(frozen=True, eq=False)
 class Repaired:
-    """The placement of all groups.
+    """The placement of all groups."""
 
-    Parameters
-    ----------
-    placed : tuple of ndarray of int32, shape (P, R)
-        For each group the nodes of each partition, the first in the top state; -1 at the end of a
-        short list.
-    short : tuple of (int, int)
-        Group and partition of each short list: no live zone was left for it.
-    """
-
+    # (P, R) for each group the nodes of each partition, the first in the top state; -1 at the end
+    # of a short list
     placed: tuple[NDArray[np.int32], ...]
+    # group and partition of each short list: no live zone was left for it
     short: tuple[tuple[int, int], ...]
 
 
@@ -97,7 +75,7 @@ def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) ->
     beat()
     lists = crushed.in_leading_order(together, some, hands, width)
     beat()
-    leading.level_leaders(lists, len(some))
+    cards.level_leaders(lists, len(some))
     beat()
     if not some.live.all():
         _rehome(groups, some, hands, lists)
@@ -264,9 +242,9 @@ def _rehome(groups: Sequence[Group], tree: Tree, hands: Hands, lists: Lists) -> 
         on_dead = (part.node >= 0) & ~tree.live[part.node]
         lost = np.flatnonzero(on_dead.any(axis=1)).astype(np.int32)
         seed = HashedNames.of([group.name]).word[0]
-        found = rings.rehome(part, lost, tree.live, tree.zone, ring, group.partitions.word, seed)
+        found = cards.rehome(part, lost, tree.live, tree.zone, ring, group.partitions.word, seed)
         rank = crushed.ranks_in_sets(tree, hands.entered, found)
-        rings.replace_lost(part, lost, found, tree.live, rank)
+        cards.replace_lost(part, lost, found, tree.live, rank)
         begin = end
 
 

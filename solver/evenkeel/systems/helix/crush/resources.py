@@ -22,56 +22,30 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.topology import NODE_TIER
-from evenkeel.systems.helix.crush.hashed import HashedNames, hashed
-from evenkeel.systems.helix.crush.java_order import text_order
+from evenkeel.systems.helix.crush.hashed import HashedNames, hashed, text_order
 from evenkeel.systems.helix.crush.tree import DEFAULT_WEIGHT, Tree
 from evenkeel.systems.helix.options import States
 
 
 class Resource(NamedTuple):
-    """Partitions that are placed together.
+    """Partitions that are placed together."""
 
-    Attributes
-    ----------
-    name : str
-        Name of their group.
-    rows : ndarray of int64, shape (P,)
-        The partitions.
-    partitions : HashedNames
-        Their names.
-    states : tuple of int
-        Replicas in each state, the top state first.
-    """
-
-    name: str
-    rows: NDArray[np.int64]
-    partitions: HashedNames
-    states: tuple[int, ...]
+    name: str  # name of their group
+    rows: NDArray[np.int64]  # (P,) the partitions
+    partitions: HashedNames  # their names
+    states: tuple[int, ...]  # replicas in each state, the top state first
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """Nodes, and the resources that may use exactly these. n nodes.
+    """Nodes, and the resources that may use exactly these. n nodes."""
 
-    Parameters
-    ----------
-    nodes : ndarray of int64, shape (n,)
-        Their indices in the cluster, in the order of their names.
-    tree : Tree
-        The same nodes, all of them live.
-    live : ndarray of bool, shape (n,)
-        Nodes that are up and enabled.
-    active : ndarray of bool, shape (n,)
-        These, and the ones that keep their places because they may soon be back.
-    resources : tuple of Resource
-        What they hold.
-    """
-
-    nodes: NDArray[np.int64]
-    tree: Tree
-    live: NDArray[np.bool_]
+    nodes: NDArray[np.int64]  # (n,) their indices in the cluster, in the order of their names
+    tree: Tree  # the same nodes, all of them live
+    live: NDArray[np.bool_]  # (n,) nodes that are up and enabled
+    # (n,) these, and the ones that keep their places because they may soon be back
     active: NDArray[np.bool_]
-    resources: tuple[Resource, ...]
+    resources: tuple[Resource, ...]  # what they hold
 
     def with_live(self, live: NDArray[np.bool_]) -> Tree:
         """Return the tree with some nodes live."""

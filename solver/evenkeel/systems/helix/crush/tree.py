@@ -4,17 +4,17 @@ Tiers between the fault zone and the node are left out, as in Helix, so zones di
 alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.java_order import buckets, grown_capacity, map_order
-from evenkeel_kernels.helix.crush import Children, straw_lengths
-from evenkeel_kernels.helix.reweighted_zone import Rooms
+from evenkeel.systems.helix.crush.hashed import HashedNames, buckets, grown_capacity, map_order
+from evenkeel_kernels.helix.crush import Children, place_in_zones, place_on_nodes, straw_lengths
+from evenkeel_kernels.helix.multiround import Rooms, place_in_rounds
 
 DEFAULT_WEIGHT = 1000
 """What an instance weighs that states no weight, or a negative one."""
@@ -24,19 +24,6 @@ DEFAULT_WEIGHT = 1000
 class Tree:
     """Nodes, in the order in which the strategy is given them, and their zones. N nodes, Z zones.
 
-    Parameters
-    ----------
-    names : HashedNames
-        N names of nodes: their values in the topology, not necessarily their instance names.
-    zone_names : HashedNames or None
-        Z names of zones, in the order of their first nodes; None without a zone tier.
-    zone : ndarray of int32, shape (N,)
-        Zone of each node; without a zone tier, the node itself.
-    weight : ndarray of int64, shape (N,)
-        Weight of each node, live or not.
-    live : ndarray of bool, shape (N,)
-        Whether the node is live and enabled.
-
     Examples
     --------
     >>> tree = Tree.of(["n1", "n2", "n3"], ["z1", "z2", "z1"])
@@ -44,11 +31,13 @@ class Tree:
     ([0, 1, 0], [0, 2, 1], [2000, 1000])
     """
 
+    # n names of nodes: their values in the topology, not necessarily their instance names
     names: HashedNames
+    # z names of zones, in the order of their first nodes; None without a zone tier
     zone_names: HashedNames | None
-    zone: NDArray[np.int32]
-    weight: NDArray[np.int64]
-    live: NDArray[np.bool_]
+    zone: NDArray[np.int32]  # (N,) zone of each node; without a zone tier, the node itself
+    weight: NDArray[np.int64]  # (N,) weight of each node, live or not
+    live: NDArray[np.bool_]  # (N,) whether the node is live and enabled
 
     @classmethod
     def of(
@@ -206,3 +195,58 @@ class NotEnoughZones(HelixError):
 
 class OutOfTime(HelixError):
     """The time is over, or the caller wants no more."""
+
+
+Base: TypeAlias = Callable[[HashedNames, Tree, Sequence[int]], NDArray[np.int32]]
+"""A strategy that places the partitions of one group, with so many replicas in each state."""
+
+
+def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
+    """Place the partitions of a group by CRUSH.
+
+    References
+    ----------
+    Apache Helix, ``CrushRebalanceStrategy``.
+
+    Examples
+    --------
+    >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
+    >>> crush(HashedNames.of(["p0", "p1"]), tree, [1, 1]).tolist()
+    [[2, 1], [1, 3]]
+    """
+    if len(tree) == 0:
+        raise NoNodes("the tree has no nodes")
+    replicas = sum(states)
+    if tree.zone_names is None:
+        return place_on_nodes(tree.node_children, partitions.word, replicas)
+    first, nodes = tree.zone_nodes
+    return place_in_zones(tree.zone_children, first, nodes, partitions.word, replicas)
+
+
+def multiround(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
+    """Place the partitions of a group by MultiRoundCRUSH.
+
+    References
+    ----------
+    Apache Helix, ``MultiRoundCrushRebalanceStrategy``.
+
+    Examples
+    --------
+    >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
+    >>> multiround(HashedNames.of(["p0", "p1"]), tree, [1, 1]).tolist()
+    [[2, 1], [1, 3]]
+    """
+    if len(tree) == 0:
+        raise NoNodes("the tree has no nodes")
+    if tree.zone_names is None:
+        raise NoZones("MultiRoundCRUSH needs a tier of fault zones above the nodes")
+    state = np.repeat(np.arange(len(states), dtype=np.int32), states)
+    order = map_order(partitions.hash)
+    placed, failed = place_in_rounds(tree.zone_children, tree.rooms, partitions.word, state, order)
+    if failed >= 0:
+        live = int(np.count_nonzero(tree.zone_weight))
+        raise NotEnoughZones(
+            f"partition {partitions.names[failed]!r} needs {state.size} zones;"
+            f" {live} of {tree.zones} have live nodes"
+        )
+    return placed

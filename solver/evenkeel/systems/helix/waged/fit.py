@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.systems.helix.crush.tree import HelixError
-from evenkeel.systems.helix.waged.model import Model
-from evenkeel.systems.helix.waged.scopes import Rows, Split
-from evenkeel_kernels.helix.waged_fit import (
+from evenkeel.systems.helix.waged.model import Model, Rows, Split
+from evenkeel_kernels.helix.waged import (
     SHUT,
     WagedNodes,
     WagedPartitions,
@@ -30,29 +29,18 @@ MOST = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Of one run. D capacity keys, G groups.
+    """Of one run. D capacity keys, G groups."""
 
-    Parameters
-    ----------
-    capacity, weight : ndarray of int32, shape (D,)
-        Of all nodes, and of all replicas.
-    usage, usage_top : float
-        Expected greatest usage of a node, by all replicas and by those in the top state.
-    count : int
-        Expected replicas of a node.
-    group_count : ndarray of int64, shape (G,)
-        Expected replicas of each group on a node, at least 1.
-    scored : ndarray of int64, shape (S,)
-        Keys that the usages are the greatest over.
-    """
-
+    # capacity, weight: (D,) of all nodes, and of all replicas
     capacity: NDArray[np.int32]
     weight: NDArray[np.int32]
+    # usage, usage_top: expected greatest usage of a node, by all replicas and by those in the top
+    # state
     usage: float
     usage_top: float
-    count: int
-    group_count: NDArray[np.int64]
-    scored: NDArray[np.int64]
+    count: int  # expected replicas of a node
+    group_count: NDArray[np.int64]  # (G,) expected replicas of each group on a node, at least 1
+    scored: NDArray[np.int64]  # (S,) keys that the usages are the greatest over
 
     @property
     def left(self) -> NDArray[np.int32]:
@@ -147,30 +135,14 @@ class Preference:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A run in the middle of its fit.
+    """A run in the middle of its fit."""
 
-    Parameters
-    ----------
-    model : Model
-        The cluster.
-    names : ndarray of int32, shape (n,)
-        Node of the cluster that each node of the run is.
-    nodes : WagedNodes
-        Of the run, in the order of ties.
-    partitions : WagedPartitions
-        With what they held and were meant to hold.
-    terms : WagedTerms
-        Of a score.
-    state : WagedState
-        What is booked.
-    """
-
-    model: Model
-    names: NDArray[np.int32]
-    nodes: WagedNodes
-    partitions: WagedPartitions
-    terms: WagedTerms
-    state: WagedState
+    model: Model  # the cluster
+    names: NDArray[np.int32]  # (n,) node of the cluster that each node of the run is
+    nodes: WagedNodes  # of the run, in the order of ties
+    partitions: WagedPartitions  # with what they held and were meant to hold
+    terms: WagedTerms  # of a score
+    state: WagedState  # what is booked
 
     def place(
         self,

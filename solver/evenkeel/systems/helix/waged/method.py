@@ -25,10 +25,9 @@ from evenkeel.systems.helix.crush.hashed import hashed
 from evenkeel.systems.helix.crush.resources import zone_tier
 from evenkeel.systems.helix.options import Waged
 from evenkeel.systems.helix.waged.fit import NoResult, Preference, WagedFailure
-from evenkeel.systems.helix.waged.model import NO_LIMIT, Kind, Model
+from evenkeel.systems.helix.waged.model import NO_LIMIT, Kind, Model, Scope, Task, merged
 from evenkeel.systems.helix.waged.rebalance import Run, rebalance
-from evenkeel.systems.helix.waged.scopes import Scope, Task, merged
-from evenkeel_kernels.helix.waged_rows import into_slots
+from evenkeel_kernels.helix.waged import into_slots
 
 COUNTED_ON = (
     "a baseline (scope='global', the default) counts on dead nodes to come back; "

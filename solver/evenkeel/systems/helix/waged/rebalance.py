@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.systems.helix.crush.java_order import text_order
+from evenkeel.systems.helix.crush.hashed import text_order
 from evenkeel.systems.helix.waged import fit
 from evenkeel.systems.helix.waged.fit import (
     Estimates,
@@ -20,35 +20,21 @@ from evenkeel.systems.helix.waged.fit import (
     scored_keys,
     short_of,
 )
-from evenkeel.systems.helix.waged.model import Model
-from evenkeel.systems.helix.waged.scopes import Rows, Scope, Split, Task, rows_of, split
-from evenkeel_kernels.helix.waged_rows import pack_rows
+from evenkeel.systems.helix.waged.model import Model, Rows, Scope, Split, Task, rows_of, split
+from evenkeel_kernels.helix.waged import pack_rows
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A run of which it is known what is placed, and nothing is placed yet.
+    """A run of which it is known what is placed, and nothing is placed yet."""
 
-    Parameters
-    ----------
-    task : Task
-        What it is about.
-    names : ndarray of int32, shape (n,)
-        Nodes of the run in the order of ties.
-    current, baseline : Rows
-        What partitions held, and were meant to hold.
-    found : Split
-        What is kept and placed.
-    estimates : Estimates
-        What nodes will carry.
-    """
-
-    task: Task
-    names: NDArray[np.int32]
+    task: Task  # what it is about
+    names: NDArray[np.int32]  # (n,) nodes of the run in the order of ties
+    # current, baseline: what partitions held, and were meant to hold
     current: Rows
     baseline: Rows
-    found: Split
-    estimates: Estimates
+    found: Split  # what is kept and placed
+    estimates: Estimates  # what nodes will carry
 
     @property
     def placed(self) -> int:
