@@ -62,16 +62,7 @@ def read(
     offline: Collection[int] | None = None,
     spread: Mapping[str, Amount] | None = None,
 ) -> Cluster:
-    """Read a cluster from documents of Kafka that belong together.
-
-    Raises
-    ------
-    InvalidInput
-        With every problem by file, line or JSON path, and value: truncated files, files that
-        contradict each other, brokers or partitions missing from a file that should list them, and
-        live brokers without a rack where replicas are spread over racks. Kafka, too, assigns by
-        racks only if all brokers have one.
-    """
+    """Read a cluster from documents of Kafka that belong together."""
     found, rows = _gathered(documents)
     brokers = _brokers(found, rows, offline)
     names = Names(rows.names(), len(rows.topic), "")

@@ -29,14 +29,7 @@ def encode(
     *,
     partitions: Literal["changed", "all"] | None = None,
 ) -> dict[Path, bytes]:
-    """Return a reassignment, and beside it its rollback and the election of leaders.
-
-    Raises
-    ------
-    InvalidInput
-        If a node or partition is not named as Kafka names them, or a partition would be left
-        without replicas.
-    """
+    """Return a reassignment, and beside it its rollback and the election of leaders."""
     faults = FaultList()
     target = cluster.placement if placement is None else placement
     topics = topics_of(faults, cluster, range(len(cluster.partitions)))

@@ -40,48 +40,26 @@ MIN_IN_SYNC = re.compile(rb"(?:^|,)min\.insync\.replicas=([0-9]{1,9})(?:,|$)")
 
 @dataclass
 class Rows:
-    """Partitions sorted by topic and number, with their replicas in Kafka's order.
+    """Partitions sorted by topic and number, with their replicas in Kafka's order."""
 
-    Parameters
-    ----------
-    topics : list of str
-        Sorted.
-    topic, number : ndarray of int32, shape (P,)
-                Partition of each row.
-    first : ndarray of int64, shape (P + 1,)
-                Offset of its replicas.
-    broker : ndarray of int32, shape (K,)
-                Their brokers.
-    leader : ndarray of int32, shape (P,)
-        Leader; -1 for none, ``UNKNOWN`` where it is not given.
-    described : ndarray of bool, shape (P,)
-        Rows with a known ISR.
-    in_sync, adding, removing, observing : ndarray of bool, shape (K,)
-                State of each replica.
-    path : callable
-                Returns the place of a row in the file.
-    log_dirs : mapping of int to sequence of str
-                Folders of the replicas, by row, where given.
-    min_in_sync : mapping of str to int
-        ``min.insync.replicas`` by topic.
-    factor : mapping of str to int
-        Replication factor by topic, of topics with a header line.
-    """
-
-    topics: list[str]
+    topics: list[str]  # sorted
+    # topic, number: (P,) partition of each row
     topic: NDArray[np.int32]
     number: NDArray[np.int32]
-    first: NDArray[np.int64]
-    broker: NDArray[np.int32]
-    leader: NDArray[np.int32]
-    described: NDArray[np.bool_]
+    first: NDArray[np.int64]  # (P + 1,) offset of its replicas
+    broker: NDArray[np.int32]  # (K,) their brokers
+    leader: NDArray[np.int32]  # (P,) leader; -1 for none, ``UNKNOWN`` where it is not given
+    described: NDArray[np.bool_]  # (P,) rows with a known ISR
+    # in_sync, adding, removing, observing: (K,) state of each replica
     in_sync: NDArray[np.bool_]
     adding: NDArray[np.bool_]
     removing: NDArray[np.bool_]
     observing: NDArray[np.bool_]
-    path: Callable[[int], str]
+    path: Callable[[int], str]  # returns the place of a row in the file
+    # folders of the replicas, by row, where given
     log_dirs: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    min_in_sync: Mapping[str, int] = field(default_factory=dict)
+    min_in_sync: Mapping[str, int] = field(default_factory=dict)  # ``min.insync.replicas`` by topic
+    # replication factor by topic, of topics with a header line
     factor: Mapping[str, int] = field(default_factory=dict)
 
     @property

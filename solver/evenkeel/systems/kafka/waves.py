@@ -63,14 +63,7 @@ NOTES = (
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return a reassignment for each wave, and the election of those that are to lead.
-
-    Raises
-    ------
-    InvalidInput
-        If a node or partition is not named as Kafka names them, or a partition would be left
-        without replicas.
-    """
+    """Return a reassignment for each wave, and the election of those that are to lead."""
     faults = FaultList()
     touched = dict.fromkeys(one.partition for wave in waves for one in wave)
     topics, brokers = topics_of(faults, cluster, touched), broker_ids(faults, cluster)
