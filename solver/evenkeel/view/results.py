@@ -324,7 +324,7 @@ TERMS = {
     "forced moves": "replicas that must move",
     "overfull nodes": "nodes above the goal",
     "prices of leading": "leads that must be passed on",
-    "leaders that left": "leaders on nodes that they must leave",
+    "leaders that left": "leaders whose replica moves away",
     "largest replica": "the size of the largest replica",
 }
 """Terms of bounds, for people."""
