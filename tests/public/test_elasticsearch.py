@@ -429,3 +429,12 @@ class TestMoreReports:
         )
         assert answer.code == 0 and len(commands) == 1
         assert targets(commands) == {"n2"}
+
+    def test_an_index_that_expands_beyond_awareness(self, public):
+        case = public("elasticsearch/opensearch-auto-expand-beyond-awareness")
+        answer, commands = ordered(case)
+        assert (answer.code, commands) == (3, [])
+        assert "3 spread zone 2" in answer.text
+        given = [name for name in FILES if case.path(name).exists()]
+        answer = case.run("solve", *given, "--replicas", "sys=3", "-o", "other.json")
+        assert answer.code == 2 and "index.auto_expand_replicas" in answer.text

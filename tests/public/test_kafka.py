@@ -830,3 +830,9 @@ def test_groups_of_brokers_are_level(public):
     case = public("kafka/groups-of-brokers")
     assert case.run("check", "described.txt", "--level", "5%").code == 0
     assert case.run("solve", "described.txt", "--level", "5%", "--json").json["moves"] == 0
+
+
+def test_a_preferred_leader_that_lags_is_not_elected(public):
+    case = public("kafka/preferred-leader-not-in-sync")
+    assert case.run("solve", "described.txt", "--leaders", "0", "-o", "p.json").code == 0
+    assert lists(case, "p.json") == {} and elected(case, "p.election.json") == []

@@ -320,3 +320,16 @@ def test_leaders_are_level_beside_a_dead_server(public):
     case = public("tables/yugabyte-leaders-beside-a-dead-server")
     found, moves = counted(case, "--method", "leaders")
     assert (found["leader_changes"], found["most_leaders"], moves) == (3, 5, [])
+
+
+def test_three_servers_take_over_from_a_fourth(public):
+    found, moves = counted(public("tables/yugabyte-one-of-four-dies"), "--level", "5%")
+    assert (found["status"], found["broken"], len(moves)) == ("optimal", {}, 24)
+    assert {row[3] for row in moves} == {"ts4"}
+
+
+def test_leaders_of_tables_that_are_bound_to_zones(public):
+    case = public("tables/yugabyte-leaders-of-partitioned-tables")
+    words = ("--level", "none", "--leaders", "0")
+    found, moves = counted(case, *words, files=("nodes.csv", "replicas.csv", "rules.toml"))
+    assert (found["leader_changes"], found["most_leaders"], moves) == (10, 4, [])
