@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -16,8 +15,11 @@ ASIDE = ["taskset", "-c", str(CORE), "nice", "-n", "5"]
 HERE = Path(__file__).parent
 JAVA = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
-LEASH = ["sh", "-c", '"$@" & cat; kill -KILL 0', "leash"]
-"""Ends a process, and all that it starts, when the test that holds its input is gone."""
+LEASH = ["sh", "-c", '"$@" & cat; kill -KILL $! 0', "leash"]
+"""Ends a process, and all that it starts, when its input is closed, as when the test is gone.
+
+Some processes begin a session of their own, so that they are named beside their group.
+"""
 
 
 class CallFailed(AssertionError):
@@ -90,9 +92,7 @@ class Daemons:
 
     def kill(self, name: str) -> None:
         """End a process and all that it started, as a failing machine would."""
-        process = self.running.pop(name)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        self.running.pop(name).communicate()
 
     def stop(self) -> None:
         """End all of them and remove the folder: nothing here is kept, no orderly end is needed."""

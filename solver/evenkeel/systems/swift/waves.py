@@ -40,8 +40,12 @@ NOTES = (
     "`swift-dispersion-report` whether what it looks for is on its devices.",
     "Each ring moves at most one replica of a partition, as Swift's own builder does, so that the "
     "others serve meanwhile; who was left keeps its copy until replicators have found the new one.",
-    "The builder does not know of these rings: its next `rebalance` starts from what it had. Do "
-    "not rebalance until you have made that good.",
+    "The builder does not know of these rings: its next `rebalance` starts from what it had. Move "
+    "it aside before, and make one of the last ring by `swift-ring-builder RING write_builder "
+    "HOURS` with your min_part_hours; then set your overload again.",
+    "A pass can leave something behind: a new device takes nothing until its own replicator has "
+    "made its folder of objects, and a node that could not give a partition away keeps it. Repeat "
+    "the pass.",
     "A guard sees which ring this machine has, not whether data has arrived: that is what "
     "`REPLICATED` is for.",
 )
