@@ -129,13 +129,14 @@ class NewPartitions(TypedDict, total=False):
 @known_fields
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What happens to a cluster, all of it at once.
+    """What happens to a cluster, all of it at once. N nodes, P partitions, D dimensions.
 
     First nodes join, then partitions leave, then others join; all other changes refer to the
     cluster that this makes, in which new nodes and partitions come last; and removed nodes
-    leave at the very end. The verbs are those of ``Cluster``. Nodes and partitions are given
-    by name, number, expression or mask, as ``Cluster.down`` and ``Cluster.pin`` take them; one
-    name or number may stand by itself. P partitions, D dimensions.
+    leave at the very end. ``Cluster`` has methods of the same names, each for one change. Nodes are
+    given by name (``"n17"``), by number (17), by an expression as in a rule (``"zone=b,+ssd"``), by
+    a mask, (N,) bool, or by a list of any of these; partitions likewise, with ``"group=orders"``
+    and (P,) bool. A string is always a name or an expression, a number always an index.
 
     Parameters
     ----------
@@ -143,11 +144,12 @@ class Changes:
         Nodes that are dead with all they hold; that are up again, whatever they were; that all
         replicas have to leave; that keep what they have and are given nothing more.
     gone : str, int, or sequence of them
-        Nodes that are dead and will not come back.
+        Nodes that are dead and will not come back; replicas are missing from them.
     pin, unpin : str, int, or sequence of them
-        Partitions whose replicas stay where they are; that may move again.
+        Partitions whose replicas stay where they are (``Flag.PINNED``); that may move again.
     remove_nodes : str, int, or sequence of them
-        Nodes that are taken out of the cluster.
+        Nodes that are taken out of the cluster. What stood on them stands nowhere, and is missing
+        where it is wanted; other nodes keep their order and names.
     nodes : NewNodes or None
         Nodes that join: the arguments of ``Cluster.add_nodes`` by name.
     drop : str, int, or sequence of them
@@ -250,7 +252,10 @@ Kind = TypeVar("Kind")
 
 
 class Changeable:
-    """What a person does to nodes and partitions, each as another cluster.
+    """Methods of a cluster for single changes, each of which returns another cluster.
+
+    All are short for ``apply``, take what the parameters of ``Changes`` of their names take, and
+    raise `InvalidInput` that names every problem.
 
     Examples
     --------
@@ -258,6 +263,8 @@ class Changeable:
     >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]])
     >>> c.down("n0").pin("p1").nodes.alive.tolist()
     [False, True]
+    >>> c.remove_nodes("n0").placement.node.tolist()
+    [-1, 0]
     """
 
     nodes: Nodes
@@ -298,114 +305,28 @@ class Changeable:
         return _made(faults, self, parts)
 
     def down(self, *which: Which) -> Self:
-        """Return a cluster in which nodes are dead, with all they hold.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes by name (``"n17"``), by number (17), by an expression as in a rule
-            (``"zone=b,+ssd"``), by a mask, (N,) bool, or by a list of any of these. A string is
-            always a name or an expression, a number always an index.
-
-        Returns
-        -------
-        Cluster
-            Validated; its dead nodes neither accept, keep nor lead.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-
-        Examples
-        --------
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(
-        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 4, domains={"zone": ["a", "b", "b"]})
-        >>> c.down("n0").drain("zone=b").nodes.alive.tolist()
-        [False, True, True]
-        """
+        """Return a cluster in which nodes are dead, with all they hold."""
         return self.apply(Changes(down=_chosen_nodes(self, "down", which)))
 
     def up(self, *which: Which) -> Self:
-        """Return a cluster in which nodes are up: alive, accepting, keeping, leading, not gone.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-        """
+        """Return a cluster in which nodes are up: alive, accepting, keeping, leading, not gone."""
         return self.apply(Changes(up=_chosen_nodes(self, "up", which)))
 
     def cordon(self, *which: Which) -> Self:
-        """Return a cluster in which nodes keep what they have and take no more replicas.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated; cordoned nodes do not accept.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-        """
+        """Return a cluster in which nodes keep what they have and take no more replicas."""
         return self.apply(Changes(cordon=_chosen_nodes(self, "cordon", which)))
 
     def drain(self, *which: Which) -> Self:
-        """Return a cluster in which nodes stay alive but keep no replica: all have to leave.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated; drained nodes neither accept, keep nor lead.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-        """
+        """Return a cluster in which nodes stay alive, and all replicas have to leave them."""
         return self.apply(Changes(drain=_chosen_nodes(self, "drain", which)))
 
     def gone(self, *which: Which) -> Self:
-        """Return a cluster in which nodes are dead and will not come back.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated; the nodes are still there, as places that replicas are missing from.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-        """
+        """Return a cluster in which nodes are dead and will not come back."""
         return self.apply(Changes(gone=_chosen_nodes(self, "gone", which)))
+
+    def remove_nodes(self, *which: Which) -> Self:
+        """Return a cluster without some nodes, and nothing on them."""
+        return self.apply(Changes(remove_nodes=_chosen_nodes(self, "remove_nodes", which)))
 
     @known_keywords
     def pin(
@@ -414,37 +335,7 @@ class Changeable:
         group: str | int | Sequence[str | int] | None = None,
         topic: str | Sequence[str] | None = None,
     ) -> Self:
-        """Return a cluster in which the replicas of some partitions stay where they are.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Partitions by name, by number, as ``"group=orders"``, by a mask, (P,) bool, or by a list
-            of any of these.
-        group : str, int, or sequence of them, optional
-            Groups, by name or number, all of whose partitions are meant.
-        topic : str or sequence of str, optional
-            The same, as Kafka calls a group.
-
-        Returns
-        -------
-        Cluster
-            Validated; their replicas carry ``Flag.PINNED``.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such partition or group.
-
-        Examples
-        --------
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(
-        ...     capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]],
-        ...     group=["audit", "pay"])
-        >>> c.pin(topic="audit").placement.flags.tolist()
-        [1, 0]
-        """
+        """Return a cluster in which partitions, or those of groups (topics), stay in place."""
         return self.apply(Changes(pin=_chosen_partitions(self, "pin", which, group, topic)))
 
     @known_keywords
@@ -454,34 +345,7 @@ class Changeable:
         group: str | int | Sequence[str | int] | None = None,
         topic: str | Sequence[str] | None = None,
     ) -> Self:
-        """Return a cluster in which the replicas of some partitions may move again.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Partitions, as ``pin`` takes them.
-        group : str, int, or sequence of them, optional
-            Groups, as ``pin`` takes them.
-        topic : str or sequence of str, optional
-            The same, as Kafka calls a group.
-
-        Returns
-        -------
-        Cluster
-            Validated.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such partition or group.
-
-        Examples
-        --------
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]] * 2, placement=[[0], [0]])
-        >>> c.pin("p0", "p1").unpin("p0").placement.flags.tolist()
-        [0, 1]
-        """
+        """Return a cluster in which partitions, as ``pin`` takes them, may move again."""
         return self.apply(Changes(unpin=_chosen_partitions(self, "unpin", which, group, topic)))
 
     @known_arguments
@@ -545,38 +409,6 @@ class Changeable:
         }  # fmt: skip
         faults = FaultList()
         return _made(faults, self, _added(faults, parts_of(self), given))
-
-    def remove_nodes(self, *which: Which) -> Self:
-        """Return a cluster without some nodes.
-
-        What stood on them stands nowhere, and is missing where it is wanted. Nodes that are only
-        dead, or gone for good, and must stay in the cluster, are ``down`` or ``gone``.
-
-        Parameters
-        ----------
-        *which : str, int, or array_like
-            Nodes, as ``down`` takes them.
-
-        Returns
-        -------
-        Cluster
-            Validated; those that are left keep their order and their names.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such node.
-
-        Examples
-        --------
-        >>> import evenkeel as ek
-        >>> c = ek.Cluster.from_arrays(
-        ...     capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0], [2]])
-        >>> fewer = c.remove_nodes("n0")
-        >>> list(fewer.nodes.names), fewer.placement.node.tolist()
-        (['n1', 'n2'], [-1, 1])
-        """
-        return self.apply(Changes(remove_nodes=_chosen_nodes(self, "remove_nodes", which)))
 
 
 def parts_of(cluster: Any) -> dict[str, Any]:
