@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+import dask
 import distributed
 import numpy as np
 import pytest
@@ -21,8 +22,9 @@ GOALS = ek.Goals(level=0.1)
 
 @pytest.fixture(scope="module")
 def client():
-    """A client of two worker processes, told to be quiet about workers that go."""
+    """A client of two worker processes; a task that kills two of them is given up."""
     with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
             host="127.0.0.1", silence_logs=logging.CRITICAL,
@@ -78,7 +80,6 @@ def always_dying(_, item):
 
 def test_answers_and_their_order_are_those_of_one_thread(client, cluster, alone):
     assert_same(ek.sweep(cluster, "node", client.get_executor(), goals=GOALS), alone)
-    # equal calls are calls: nothing is answered out of a memory
     again = ek.sweep(cluster, "node", client.get_executor(), goals=ek.Goals(level=None))
     assert again.moves.sum() < alone.moves.sum()
 
@@ -88,7 +89,8 @@ def test_what_all_share_travels_once_to_each_worker(client, tmp_path):
     found = fan_out(plus, Heavy(str(path)), list(range(200)), client.get_executor())
     assert found == list(range(1, 201))
     times = path.read_text().split()
-    assert len(times) == len(set(times)) == 2
+    workers = [one for one in times if one != str(os.getpid())]
+    assert len(workers) == len(set(workers)) == 2
 
 
 def test_an_error_in_a_worker_is_the_failure_of_its_item(client):

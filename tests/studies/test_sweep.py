@@ -22,10 +22,8 @@ from evenkeel.methods.balance import balance
 from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.studies.fan_out import fan_out
-from evenkeel.studies.job import Failure
+from evenkeel.studies.fan_out import Failure, Shared, fan_out
 from evenkeel.studies.scenario import changed
-from evenkeel.studies.workers import Shared
 from tests.support.clusters import assert_equal, clusters
 from tests.support.effort import share_of_examples
 from tests.support.instances import as_cluster, generate

@@ -1,19 +1,29 @@
-"""Fan out: the same task on many items, over any executor, with the answers in order."""
+"""Fan out: the same task on many items, over any executor, with the answers in order.
+
+Threads share what all tasks read, and each other process unpacks it once: a pool of processes
+from a file, and others, such as the workers of Dask, from bytes that travel with every batch.
+Batches and their answers are bytes on their way, since some executors send each array by itself.
+"""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from contextlib import ExitStack
+import os
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
-from typing import Any, NamedTuple, TypeVar
-
-from evenkeel.model.runtime.logs import log_event
-from evenkeel.studies.job import Failure, Job, Together
-from evenkeel.studies.workers import Sharing, Workers
+from typing import Any, Generic, TypeVar
 
 Common = TypeVar("Common")
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+Together = Callable[[Common, Sequence[Item]], Sequence[Answer | None]]
+"""Answers the first of some items, one at least; None stands for one that the task has to do."""
 
 logger = logging.getLogger("evenkeel.sweep")
 
@@ -22,6 +32,118 @@ BATCHES = 16
 
 GRACE = 1.0
 """Seconds that workers have to hand in what they have done when all is to end."""
+
+LONG = 0.02
+"""Seconds between two calls of a callback, which may end the study."""
+
+GROWTH = 4
+"""How many times as many items are done together next, after some that took next to no time."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An item whose task raised."""
+
+    message: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Failure":
+        """Put an error into words."""
+        return cls(f"{type(error).__name__}: {error}")
+
+
+@dataclass
+class Job(Generic[Common, Item, Answer]):
+    """A task for every item, and what answers many ``together``, as many as take little time."""
+
+    task: Callable[[Common, Item], Answer]
+    together: Together[Common, Item, Answer] | None = None
+    width: int = 1
+
+    def answers(self, common: Common, items: Sequence[Item]) -> Iterator[Answer | Failure]:
+        """Yield the answer of each item; batches are short enough for an answer soon."""
+        at = 0
+        while at < len(items):
+            batch = items[at : at + self.width]
+            began = time.perf_counter()
+            found = self._together(common, batch)
+            seconds = time.perf_counter() - began
+            if seconds < LONG / GROWTH:
+                self.width = max(self.width, len(batch) * GROWTH)
+            elif seconds > LONG:
+                self.width = max(1, len(batch) // 2)
+            for item, answer in zip(items[at:], found, strict=False):
+                yield self._alone(common, item) if answer is None else answer
+            at += len(found)
+
+    def _together(self, common: Common, items: Sequence[Item]) -> Sequence[Answer | Failure | None]:
+        if self.together is None:
+            return [None]
+        try:
+            return self.together(common, items)
+        except Exception as error:
+            if len(items) > 1:  # the item at fault is found when it is alone
+                return self._together(common, items[:1])
+            return [_failure_of(error)]
+
+    def _alone(self, common: Common, item: Item) -> Answer | Failure:
+        try:
+            return self.task(common, item)
+        except Exception as error:
+            return _failure_of(error)
+
+
+def _failure_of(error: Exception) -> Failure:
+    """Put an error into words, and into the log."""
+    event = {"event": "failed", "error": repr(error)}
+    logger.info("failed error=%r", error, exc_info=True, extra={"evenkeel": event})
+    return Failure.of(error)
+
+
+class Shared(Generic[Common]):
+    """A value that every task reads: threads share it, and each process unpacks it once."""
+
+    def __init__(self, value: Common, path: str = "") -> None:
+        self.value = value
+        self.path = path
+        self._packed: tuple[str, bytes] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._packed is None:
+            data = pickle.dumps(self.value, pickle.HIGHEST_PROTOCOL)
+            if self.path:
+                Path(self.path).write_bytes(data)
+                self._packed = self.path, b""
+            else:
+                from hashlib import blake2b  # not needed to import evenkeel, and slow to load
+
+                self._packed = blake2b(data).hexdigest(), data
+        return _unpacked, self._packed
+
+
+_received: dict[str, Shared[Any]] = {}
+"""The last value that was sent to this process, by its digest or file."""
+
+
+def _unpacked(key: str, data: bytes) -> Shared[Any]:
+    if key not in _received:
+        _received.clear()
+        _received[key] = Shared(pickle.loads(data or Path(key).read_bytes()))
+    return _received[key]
+
+
+class _Sealed(Generic[Common]):
+    """Many small things, one string of bytes between processes."""
+
+    def __init__(self, value: Common) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unsealed, (pickle.dumps(self.value, pickle.HIGHEST_PROTOCOL),)
+
+
+def _unsealed(data: bytes) -> _Sealed[Any]:
+    return _Sealed(pickle.loads(data))
 
 
 class _Halt:
@@ -52,182 +174,106 @@ def fan_out(
     >>> fan_out(lambda ten, x: ten // x, 10, [5, 0, 2])
     [2, Failure(message='ZeroDivisionError: integer division or modulo by zero'), 5]
     """
-    report = callback or _no_report
     job = Job(task, together)
-    if executor is None:
-        return _one_by_one(job, common, items, report)
-    return _in_batches(job, common, items, executor, report)
-
-
-def _no_report(done: int, total: int) -> None:
-    """Listen to nothing."""
-
-
-def _one_by_one(
-    job: Job[Common, Item, Answer],
-    common: Common,
-    items: Sequence[Item],
-    report: Callable[[int, int], object],
-) -> list[Answer | Failure | None]:
     answers: list[Answer | Failure | None] = [None] * len(items)
+    done = 0
+
+    def report(count: int) -> None:
+        nonlocal done
+        done += count
+        if callback is not None:
+            callback(done, len(items))
+
     try:
-        for i, answer in enumerate(job.answers(common, items)):
-            answers[i] = answer
-            report(i + 1, len(items))
+        if executor is None:
+            for i, answer in enumerate(job.answers(common, items)):
+                answers[i] = answer
+                report(1)
+        else:
+            with _sharing(executor, common) as shared:
+                _in_batches(job, shared, items, executor, answers, report)
     except (KeyboardInterrupt, StopIteration):
         pass
     return answers
+
+
+@contextmanager
+def _sharing(executor: Executor, common: Common) -> Iterator[Shared[Common]]:
+    """Share a value, by a file with a pool of processes."""
+    if not isinstance(executor, ThreadPoolExecutor):
+        from concurrent.futures import ProcessPoolExecutor  # loads all of multiprocessing
+
+        if isinstance(executor, ProcessPoolExecutor):
+            with tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
+                yield Shared(common, str(Path(folder) / "shared"))
+            return
+    yield Shared(common)
 
 
 def _in_batches(
-    job: Job[Common, Item, Answer],
-    common: Common,
-    items: Sequence[Item],
+    job: Job[Any, Any, Any],
+    shared: Shared[Any],
+    items: Sequence[Any],
     executor: Executor,
-    report: Callable[[int, int], object],
-) -> list[Answer | Failure | None]:
-    """Hand out batches, and those again that were lost with a worker that is replaced."""
-    answers: list[Answer | Failure | None] = [None] * len(items)
-    reported = 0
-
-    def tell_of(places: range) -> None:
-        nonlocal reported
-        reported += len(places)
-        report(reported, len(items))
-
-    try:
-        workers = Workers(executor)
-        left = _batches(len(items), workers.count)
-        for turn in range(workers.tries):
-            last = turn == workers.tries - 1
-            with ExitStack() as stack:
-                try:
-                    shared = stack.enter_context(workers.sharing(common))
-                except Exception as error:  # no worker is there, or it went while this was sent
-                    if last:
-                        _fail(left, error, answers)
-                    continue
-                left = _turn(_Turn(workers, job, shared, items, last), left, answers, tell_of)
-            if not left:
-                break
-            log_event(logger, "again", batches=len(left))
-    except (KeyboardInterrupt, StopIteration):
-        pass
-    return answers
-
-
-class _Turn(NamedTuple):
-    """One time of handing out batches; what is lost in the last one has failed."""
-
-    workers: Workers
-    job: Job[Any, Any, Any]
-    shared: Any
-    items: Sequence[Any]
-    last: bool
-
-
-def _turn(
-    turn: _Turn,
-    batches: Sequence[range],
     answers: list[Any],
-    tell_of: Callable[[range], None],
-) -> list[range]:
-    """Hand batches out and collect what comes of them; those that were lost."""
+    report: Callable[[int], None],
+) -> None:
+    """Hand out batches, and collect their answers as they end."""
     halt = _Halt()
-    begun: dict[Future[Any], range] = {}
-    lost: list[range] = []
+    begun: dict[Future[_Sealed[list[Any]]], range] = {}
+    workers = int(getattr(executor, "_max_workers", 0) or os.cpu_count() or 1)
+    size = max(1, len(items) // (BATCHES * workers))
     try:
-        for places in batches:
-            batch = turn.items[places.start : places.stop]
+        for start in range(0, len(items), size):
+            places = range(start, min(start + size, len(items)))
+            batch = _Sealed(items[places.start : places.stop])
             try:
-                future = turn.workers.submit(_batch, turn.job, turn.shared, batch, halt)
-                begun[future] = places
+                begun[executor.submit(_batch, job, shared, batch, halt)] = places
             except RuntimeError as error:  # shut down, or broken by an earlier batch
-                _fail([places], error, answers)
-        for future in _ended(turn, begun):
-            places = begun[future]
-            if not turn.last and _is_lost(future):
-                lost.append(places)
-                continue
-            if future.cancelled():  # not by us: the worker lost what was shared
-                _fail([places], CancelledError("lost with its worker"), answers)
-            elif not _collect(turn.workers, future, places, answers):
+                _fail(places, error, answers)
+        for future in as_completed(begun):
+            if not _collect(future, begun[future], answers):
                 raise KeyboardInterrupt  # it reached a worker
-            tell_of(places)
+            report(len(begun[future]))
     except BaseException:
         halt.event.set()
         wait([future for future in begun if not future.cancel()], timeout=GRACE)
         for future, places in begun.items():
             if future.done():
-                _collect(turn.workers, future, places, answers)
+                _collect(future, places, answers)
         raise
-    return lost
-
-
-def _ended(turn: _Turn, begun: Collection[Future[Any]]) -> Iterator[Future[Any]]:
-    """Hand out batches as they end; the rest as cancelled, once what they read is lost.
-
-    Dask's executor never ends the future of a result that was lost on its way here.
-    """
-    left = set(begun)
-    while left:
-        done, left = wait(left, timeout=turn.workers.patience, return_when=FIRST_COMPLETED)
-        yield from done
-        if left and turn.workers.lost(turn.shared):
-            for future in left:
-                future.cancel()
-            yield from left
-            return
-
-
-def _fail(batches: Sequence[range], error: BaseException, answers: list[Any]) -> None:
-    """Note why batches have no answers."""
-    for places in batches:
-        answers[places.start : places.stop] = [Failure.of(error)] * len(places)
-
-
-def _is_lost(future: Future[Any]) -> bool:
-    """Whether a batch came to nothing by no fault of its items, whose errors are answers."""
-    return future.cancelled() or isinstance(future.exception(), Exception)
-
-
-def _batches(count: int, workers: int) -> list[range]:
-    """Cut so many items into batches for so many workers."""
-    size = max(1, count // (BATCHES * workers))
-    return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def _batch(
-    job: Job[Common, Item, Answer],
-    shared: Sharing[Common],
-    batch: Sequence[Item],
-    halt: _Halt,
-) -> list[Answer | Failure]:
-    """Do some items in a worker; fewer answers than items say that it was interrupted."""
-    answers: list[Answer | Failure] = []
-    if halt.event.is_set():
-        return answers
+    job: Job[Any, Any, Any], shared: Shared[Any], batch: _Sealed[Sequence[Any]], halt: _Halt
+) -> _Sealed[list[Any]]:
+    """Do some items in a worker; fewer answers than items mean that it was interrupted."""
+    answers: list[Any] = []
     try:
-        for answer in job.answers(shared.value, batch):
-            answers.append(answer)
-            if halt.event.is_set():
-                break
+        if not halt.event.is_set():
+            for answer in job.answers(shared.value, batch.value):
+                answers.append(answer)
+                if halt.event.is_set():
+                    break
     except KeyboardInterrupt:
         pass
-    return answers
+    return _Sealed(answers)
 
 
-def _collect(
-    workers: Workers, future: Future[Any], places: range, answers: list[Answer | Failure | None]
-) -> bool:
-    """Put the answers of a batch where they belong; whether it was left to end."""
+def _fail(places: range, error: BaseException, answers: list[Any]) -> None:
+    """Note why a batch has no answers."""
+    answers[places.start : places.stop] = [Failure.of(error)] * len(places)
+
+
+def _collect(future: Future[_Sealed[list[Any]]], places: range, answers: list[Any]) -> bool:
+    """Put the answers of a batch where they belong; return whether it came to its end."""
     if future.cancelled():
         return False
     error = future.exception()
     if isinstance(error, Exception):
-        _fail([places], error, answers)
+        _fail(places, error, answers)
     if error is not None:
         return isinstance(error, Exception)
-    found: list[Answer | Failure] = workers.answer(future)
+    found = future.result().value
     answers[places.start : places.start + len(found)] = found
     return len(found) == len(places)

@@ -12,8 +12,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.figures import amount, duration, number, percent
 from evenkeel.model.runtime.table import Column, Table
-from evenkeel.studies.flat import flat, unflat
-from evenkeel.studies.job import Failure
+from evenkeel.studies.fan_out import Failure
 from evenkeel.verdict import Status
 
 NO_PARTITIONS = read_only(np.zeros(0, np.int32))
@@ -21,6 +20,16 @@ NOTHING_KNOWN = Survival(NO_PARTITIONS, NO_PARTITIONS, NO_PARTITIONS)
 
 LEVELS, SURVIVALS = ("level", "fullest"), ("before", "after")
 """Fields of arrays, and fields of lists of partitions."""
+
+
+def _flat(array: NDArray[Any], dtype: type[np.generic]) -> bytes | NDArray[Any]:
+    """Return a short array as bytes: pickle takes longer for arrays than a scenario is long."""
+    return array.tobytes() if array.dtype == dtype and array.ndim == 1 else array
+
+
+def _unflat(given: bytes | NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
+    """Return the array again, read-only where it travelled as bytes."""
+    return np.frombuffer(given, dtype) if isinstance(given, bytes) else given
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +90,20 @@ class ScenarioResult:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         for name in LEVELS:
-            state[name] = flat(state[name], np.float64)
+            state[name] = _flat(state[name], np.float64)
         for name in SURVIVALS:
             one = state[name]
             lists = one.lost, one.under_min_active, one.without_quorum
-            state[name] = [flat(each, np.int32) for each in lists]
+            state[name] = [_flat(each, np.int32) for each in lists]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name in LEVELS:
-            state[name] = unflat(state[name], np.float64)
+            state[name] = _unflat(state[name], np.float64)
         for name in SURVIVALS:
-            lists = [unflat(each, np.int32) if len(each) else NO_PARTITIONS for each in state[name]]
+            lists = [
+                _unflat(each, np.int32) if len(each) else NO_PARTITIONS for each in state[name]
+            ]
             state[name] = Survival(*lists)
         self.__dict__.update(state)
 

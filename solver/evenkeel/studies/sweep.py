@@ -58,8 +58,8 @@ def sweep(
         Executor, the calling thread by default; answers and their order are the same whichever it
         is. Threads share the cluster, and wait for each other's Python only: little of a loss that
         takes no search, most of what is solved for a small cluster. A process reads the cluster
-        once, and starts in a second; Dask's workers (``client.get_executor()``) are sent it once,
-        each.
+        once, and starts in a second; Dask's workers (``client.get_executor()``) receive it with
+        every batch.
     method : str, optional
         Who repairs.
     callback : callable, optional

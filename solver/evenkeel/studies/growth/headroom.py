@@ -21,10 +21,9 @@ from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import number
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.model.runtime.table import Column, Table
-from evenkeel.studies.growth.fitting import Terms, cases_of, fitted
+from evenkeel.studies.growth.fitting import Terms, cases_of, fitted, read_terms
 from evenkeel.studies.growth.forecast import Factor, grown_by
 from evenkeel.studies.growth.shortages import held_by, shortage_of
-from evenkeel.studies.growth.terms import read_terms
 
 logger = logging.getLogger("evenkeel.headroom")
 

@@ -19,9 +19,8 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.result import Result
 from evenkeel.solving import solve
-from evenkeel.studies.growth.fitting import filled_to
+from evenkeel.studies.growth.fitting import filled_to, read_terms
 from evenkeel.studies.growth.forecast import Factor
-from evenkeel.studies.growth.terms import read_terms
 
 NEARLY = 1e-9
 """Share of a unit that may be rounding."""

@@ -19,7 +19,7 @@ from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
 from evenkeel.studies.growth.fewest_nodes import Cheapest, Rows, cheapest
-from evenkeel.studies.growth.fitting import Cause, Fit, Terms, cases_of, fitted
+from evenkeel.studies.growth.fitting import Cause, Fit, Terms, cases_of, fitted, read_terms
 from evenkeel.studies.growth.forecast import Factor, Forecast, read_forecast
 from evenkeel.studies.growth.node_types import (
     Kind,
@@ -30,7 +30,6 @@ from evenkeel.studies.growth.node_types import (
 )
 from evenkeel.studies.growth.shortages import Shortage, rows_of
 from evenkeel.studies.growth.stock import Leaving, Stock, read_stock
-from evenkeel.studies.growth.terms import read_terms
 from evenkeel.studies.swept import Sweep
 
 logger = logging.getLogger("evenkeel.size")

@@ -34,8 +34,7 @@ from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
 from evenkeel.solving import Stopwatch, judged, solve
-from evenkeel.studies.fan_out import fan_out
-from evenkeel.studies.job import Failure
+from evenkeel.studies.fan_out import Failure, fan_out
 from evenkeel.studies.parts.split import cut, rows_of, split
 from evenkeel.verdict import Found
 
