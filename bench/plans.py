@@ -12,7 +12,6 @@ from collections.abc import Callable
 import numpy as np
 
 import evenkeel as ek
-from evenkeel.planning import order as order_module
 from evenkeel.planning import schedule as schedule
 from evenkeel.planning.replay import replay
 from tests.naive.planning.orders import least_bytes
@@ -172,7 +171,7 @@ def area(seed: int, found: Found) -> None:
         def ranks(cluster, actions, copies, effects, throttle, previous):
             order = np.argsort(key(cluster, actions, copies, len(previous)), kind="stable")
             first = np.searchsorted(actions.change, order)
-            danger = order_module.dangers(cluster)[actions.partition[first]]
+            danger = schedule.dangers(cluster)[actions.partition[first]]
             last = order[np.argsort(danger, kind="stable")].astype(np.int32)
             return last, np.zeros(len(previous), np.int64)
 

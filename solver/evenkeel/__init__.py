@@ -54,8 +54,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.model.changes import Changes
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.planner import plan
-    from evenkeel.planning.protocols import Protocol
-    from evenkeel.planning.throttle import Throttle, Windows
+    from evenkeel.planning.throttle import Protocol, Throttle, Windows
     from evenkeel.result import Result
     from evenkeel.session.session import Session
     from evenkeel.solving import solve
@@ -139,7 +138,7 @@ _LATER = {
     "Changes": "evenkeel.model.changes",
     "Session": "evenkeel.session.session",
     "Plan": "evenkeel.planning.plan",
-    "Protocol": "evenkeel.planning.protocols",
+    "Protocol": "evenkeel.planning.throttle",
     "Result": "evenkeel.result",
     "Throttle": "evenkeel.planning.throttle",
     "Windows": "evenkeel.planning.throttle",

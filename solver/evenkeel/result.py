@@ -32,8 +32,7 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.selection import partition_index
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.throttle import Throttle
+from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel.result_gap import Gap, Proven, gap_of, proven_of
 from evenkeel.result_rows import (
     LeaderChange,

@@ -2,9 +2,8 @@
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
-from evenkeel.planning.outcome import outcome
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.steps import Steps
+from evenkeel.planning.steps import Steps, outcome
 
 Where = dict[str, tuple[list[str], str]]
 """Per partition the nodes that hold it, and the one that leads."""

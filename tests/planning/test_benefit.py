@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.planning import order as order_module
 from evenkeel.planning import schedule as schedule
 from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
 from tests.naive.planning.benefit import order_by_benefit as plain_order
@@ -93,7 +92,7 @@ def test_benefit_comes_early(seed, monkeypatch):
             # partitions in danger first, as in every plan
             order = np.argsort(key(cluster, actions, copies, len(previous)), kind="stable")
             first = np.searchsorted(actions.change, order)
-            danger = order_module.dangers(cluster)[actions.partition[first]]
+            danger = schedule.dangers(cluster)[actions.partition[first]]
             return order[np.argsort(danger, kind="stable")].astype(np.int32), np.zeros(
                 len(previous), np.int64
             )

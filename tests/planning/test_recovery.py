@@ -7,9 +7,9 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
+from evenkeel.planning.explain import short_until
 from evenkeel.planning.replay import replay
 from evenkeel.planning.steps import StepKind
-from evenkeel.planning.summary import short_until
 from tests.naive.planning.replay import replay as plain_replay
 from tests.planning.test_plan import drawn
 from tests.support.effort import mostly_long

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from evenkeel.planning.list_scheduler import changes_of, fresh
-from evenkeel.planning.resources.table import Resources
+from evenkeel.planning.list_scheduler import Resources, changes_of, fresh
 from evenkeel_kernels.planning.schedule import run_schedule
 from tests.naive.planning.schedule import schedule as plain_schedule
 

@@ -502,7 +502,7 @@ def test_a_history_is_a_table_and_a_document():
     assert joined == document["totals"]["moves"] == table["moves"][-1]
     assert ["n1"] in [one["drop"] for one in moved]
     shown = history._repr_html_()
-    assert "one night" in shown and "60 s power cut" in shown and "fullest node" in shown
+    assert "one night" in shown and "60 s  power cut" in shown and "fullest node" in shown
     uneven = history.uneven("replicas")
     assert uneven[0] == history.replicas[0].max() / history.replicas[0].mean()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.planning.in_flight import Cancelled
+from evenkeel.planning.observed import Cancelled
 from evenkeel.planning.throttle import Windows
 from evenkeel.systems.plans.documents import fingerprint
 from evenkeel.systems.plans.targets import grown_by_name, observed_by_name

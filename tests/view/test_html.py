@@ -59,7 +59,7 @@ def test_any_cluster_its_placement_and_its_result_can_be_shown(cluster):
     for shown in (cluster, cluster.placement, result):
         markup = shown._repr_html_()
         read(markup)
-        assert len(markup) < 20_000
+        assert len(markup) < 60_000
 
 
 @pytest.fixture(scope="module")
@@ -93,16 +93,16 @@ def test_a_placement_shows_its_first_rows_with_their_leaders(result):
 
 def test_a_result_says_what_came_of_it(result):
     text = read(result._repr_html_())
-    assert text.startswith(f"✓ {result.status} · balance")
+    assert text.startswith(f"Evenkeel · balance · ✓ {result.status}")
     compared = result.comparison
-    assert f"{compared.moves:,} moves; {compared.forced:,} replicas had to move" in text
+    assert f"moves {compared.moves:,} " in text and f"forced {compared.forced:,} " in text
     for one in result.proven:
         assert " ".join([one.name, *one.figures, in_words(one.reason)]) in text
     for d, name in enumerate(result.cluster.dimensions):
         before, after = result.levelness_before.ratio[d], result.levelness.ratio[d]
         assert f"{name} {before:.4f} → {after:.4f} {result.bounds.ratio[d]:.4f}" in text
     assert f"✓ on dead {result.audit_before.counts['on_dead']:,} - " in text
-    assert "have no node" not in text
+    assert "unplaced" not in text
 
 
 def test_what_could_not_be_done_is_said():
@@ -111,9 +111,9 @@ def test_what_could_not_be_done_is_said():
         spread={"zone": 1},
     )  # fmt: skip
     text = read(ek.solve(cluster)._repr_html_())
-    assert text.startswith("✗ partial")
+    assert text.startswith("Evenkeel · balance · ✗ partial")
     assert "✗ unassigned 2 1 " in text
-    assert "1 replica has no node: see result.unplaced" in text
+    assert "unplaced (1)" in text
 
 
 def test_names_are_text_and_nothing_else():
@@ -158,7 +158,8 @@ def test_nothing_turns_the_page_around_or_pushes_it_apart():
     for shown in (cluster, ek.solve(cluster)):
         markup = shown._repr_html_()
         assert not {"\u202e", "\u2066", "\x07"} & {*markup}
-        assert "y" * 60 not in markup
+        # lines wrap anywhere, cells do not
+        assert "y" * 60 not in re.sub(r'<div style="opacity[^>]*>[^<]*</div>', "", markup)
     assert "pay\ufffdroll\ufffd\ufffd (2)" in read(cluster._repr_html_())
 
 
@@ -177,8 +178,6 @@ def test_one_is_not_counted_as_many():
     text = read(cluster._repr_html_()) + read(cluster.placement._repr_html_())
     assert "1 replica wanted, 0 placed" in text
     assert "1 partition, 1 slot each · 0 replicas placed, 1 slot empty" in text
-    said = read(ek.solve(cluster)._repr_html_())
-    assert "1 move; 1 replica had to move" in said
 
 
 class TestWhatIsNotPlacedProvesNothing:

@@ -119,7 +119,6 @@ class TestReport:
         text = report(short)
         assert "of the replicas, the goals were not reached" in " ".join(text.split())
         assert "the fewest possible" not in text
-        assert "The goals were not reached; the goals take" in short._repr_html_()
         broken = ek.solve(cluster, goals=ek.Goals(level=0.1), limits=ek.Limits(moves=60))
         assert "rules are still broken: the goals take at least" in str(broken)
         assert "of the replicas, rules are still broken" in " ".join(report(broken).split())

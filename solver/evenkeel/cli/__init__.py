@@ -21,9 +21,8 @@ from evenkeel.cli.commands import (
     versions,
     warmup,
 )
-from evenkeel.cli.exits import BAD_INPUT, INTERRUPTED, MEANING
 from evenkeel.cli.files import convert, diff
-from evenkeel.cli.output import complain
+from evenkeel.cli.output import BAD_INPUT, INTERRUPTED, MEANING, complain
 from evenkeel.cli.settings import completion
 from evenkeel.cli.settings.config import parsed
 from evenkeel.cli.studies import frontier, simulate, size, sweep

@@ -11,7 +11,7 @@ from textwrap import fill, wrap
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from evenkeel.cli.exits import BAD_INPUT
+from evenkeel.cli.output import BAD_INPUT
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import printable
 

@@ -1,13 +1,14 @@
-"""Progress shown while a command runs: nothing for a second, then one line."""
+"""Progress shown while a command runs, and Ctrl-C, which stops with the best so far."""
 
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
-from typing import Self
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.runtime.printable import printable
@@ -118,3 +119,40 @@ class Waiting:
 
 def _print_line(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+class Interrupting:
+    """Turns the first Ctrl-C within its context into a request that a callback can ask for.
+
+    Outside the main thread, where signals cannot be handled, it leaves them as they are.
+
+    Examples
+    --------
+    >>> with Interrupting() as interrupting:
+    ...     interrupting.asked
+    False
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        print("stopping with the best so far; Ctrl-C again gives up", file=sys.stderr, flush=True)

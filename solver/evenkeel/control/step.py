@@ -14,8 +14,7 @@ from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import plan
-from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.throttle import Throttle
+from evenkeel.planning.throttle import Protocol, Throttle
 
 
 @dataclass(frozen=True, eq=False, repr=False)

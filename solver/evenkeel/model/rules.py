@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,3 +228,19 @@ class Limit:
     def __str__(self) -> str:
         strength = "" if self.hard else " (soft)"
         return f"{self.kind} {self.tier} {self.amount}{strength}"
+
+
+PLAIN = " /:@()[]{}.*"
+"""Characters, besides letters, digits and ``_.-~``, that mean nothing in an expression."""
+
+
+def word(text: str) -> str:
+    """Return a name as a word that an expression can hold; no two names become the same.
+
+    Examples
+    --------
+    >>> word("ssd"), word("a=b,c")
+    ('ssd', 'a%3Db%2Cc')
+    """
+    kept = quote(text, safe=PLAIN, errors="surrogatepass")
+    return kept if kept == kept.strip() else quote(text, safe="", errors="surrogatepass")

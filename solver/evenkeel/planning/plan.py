@@ -25,17 +25,12 @@ from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
 from evenkeel.planning.bounds import MakespanBound, makespan_bound
-from evenkeel.planning.curve import Curve, curve_of
-from evenkeel.planning.in_flight import Arrived, Cancelled, Flights
-from evenkeel.planning.observed import in_slots
-from evenkeel.planning.outcome import Blocked, outcome
-from evenkeel.planning.progress import Progress, progress_of
-from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.explain import PlanRow, explained, losses_in_words, rows_of, short_until
+from evenkeel.planning.observed import Arrived, Cancelled, Flights, in_slots
+from evenkeel.planning.progress import Curve, Progress, curve_of, progress_of
 from evenkeel.planning.replay import Certificate, replay
-from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.summary import losses_in_words, short_until
-from evenkeel.planning.throttle import Throttle
-from evenkeel.planning.waits import PlanRow, explained, rows_of
+from evenkeel.planning.steps import Blocked, StepKind, Steps, outcome
+from evenkeel.planning.throttle import Protocol, Throttle
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +301,7 @@ class Plan(Reported, Shown):
         InvalidInput
             If other partitions or slots are observed, or ``arrived`` names what is not in flight.
         """
-        from evenkeel.planning.resume import resumed_plan
+        from evenkeel.planning.planner import resumed_plan
 
         return replace(
             resumed_plan(self, observed, self.target, arrived, self.towards), goals=self.goals
@@ -378,7 +373,7 @@ class Plan(Reported, Shown):
             If the target or what is observed is of other partitions or nodes, or there are not so
             many steps.
         """
-        from evenkeel.planning.resume import resumed_plan
+        from evenkeel.planning.planner import resumed_plan
 
         if observed is None:
             _check_count("done", done, len(self))

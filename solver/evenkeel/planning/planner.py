@@ -16,10 +16,14 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.planning.bypass import circles, halfway, staged
-from evenkeel.planning.changes.actions import Action, Actions, actions_in_order, apart
-from evenkeel.planning.changes.matching import as_led, rematched, renamed
-from evenkeel.planning.changes.partition_order import partition_orders
+from evenkeel.planning.changes.actions import (
+    Action,
+    Actions,
+    actions_in_order,
+    apart,
+    partition_orders,
+)
+from evenkeel.planning.changes.matching import as_led, rematched
 from evenkeel.planning.changes.paths import actions_of
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.targets import (
@@ -39,16 +43,21 @@ from evenkeel.planning.changes.transition_table import (
     check_target,
     in_place,
 )
-from evenkeel.planning.in_flight import Flights
-from evenkeel.planning.order import begun
-from evenkeel.planning.outcome import Blocked
+from evenkeel.planning.observed import (
+    Arrived,
+    Flights,
+    Settled,
+    as_described,
+    in_slots,
+    serving,
+    settled,
+)
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.protocols import Protocol
 from evenkeel.planning.resources.recovery import RECOVERY, repairs
-from evenkeel.planning.schedule import Schedule, Slack
-from evenkeel.planning.search import FEW, searched
-from evenkeel.planning.steps import Steps
-from evenkeel.planning.throttle import Throttle, check_throttle
+from evenkeel.planning.schedule import Schedule, Slack, begun
+from evenkeel.planning.search import FEW, circles, halfway, searched, staged
+from evenkeel.planning.steps import Blocked, Steps
+from evenkeel.planning.throttle import Protocol, Throttle, check_throttle
 
 
 @known_keywords
@@ -157,7 +166,8 @@ def _aim(
     check_roles(faults, cluster, wanted, protocol)
     faults.raise_if_any()
     lost = out_of_reach(cluster, wanted, waits | unreplaced, protocol)
-    within, transitions = renamed(cluster, within_reach(cluster, wanted, lost), protocol)
+    within = within_reach(cluster, wanted, lost)
+    transitions = TransitionTable.of(cluster.placement, within)
     if lost.any():
         transitions = transitions.take(np.flatnonzero(transitions.differ))
     full = in_full(wanted, lost, within)
@@ -191,18 +201,6 @@ def planned(
     transitions, none = TransitionTable.of(start, within), np.zeros_like(lost)
     aim = _Aim(full, lost, waits, none, transitions, free=False, bound=bound)
     return _planned(cluster, aim, throttle, protocol)
-
-
-def gone_on_with(
-    cluster: Cluster,
-    target: Placement,
-    throttle: Throttle,
-    protocol: Protocol,
-    flights: Flights,
-    towards: Placement | None = None,
-) -> Plan:
-    """Return the plan from a state with copies in flight, of which a part may have arrived."""
-    return _planned(cluster, _aim(cluster, target, protocol, towards), throttle, protocol, flights)
 
 
 def _planned(
@@ -641,3 +639,45 @@ def _by_turn(actions: Actions, start: NDArray[np.float64], other: Actions) -> ND
     before = of_change(actions)
     order = np.lexsort((start, before))
     return start[order] if np.array_equal(before, of_change(other)) else np.zeros(0)
+
+
+def resumed_plan(
+    plan: Plan,
+    observed: Cluster | Placement,
+    target: Placement,
+    arrived: Arrived | None = None,
+    towards: Placement | None = None,
+) -> Plan:
+    """Plan from what is observed to a target, all of which may name slots in another order."""
+    faults = FaultList()
+    check_target(faults, plan.cluster, target)
+    faults.raise_if_any()
+    now = in_slots(plan.cluster, plan.target, plan.steps, observed)
+    cluster = replace(as_described(plan.cluster, observed), placement=now)
+    flights = Flights.of(cluster, now, arrived)
+
+    def planned_from(state: Settled) -> Plan:
+        """Return the plan from a state; what no step goes on with is cancelled first."""
+        while True:
+            begin = replace(cluster, placement=state.begin)
+            aim = _aim(begin, target, plan.protocol, towards)
+            found = _planned(begin, aim, plan.throttle, plan.protocol, state.flights)
+            left = state.without(state.forgotten(found.steps), cluster)
+            if left is state:
+                return replace(found, cancelled=state.cancelled)
+            state = left
+
+    at_home = serving(plan.cluster.placement, plan.steps, now)
+    if at_home is now:  # nothing is on its way
+        return planned_from(Settled(now, flights, ()))
+    wanted, _ = in_place(replace(cluster, placement=at_home), target, plan.protocol)
+    state = settled(cluster, at_home, flights, wanted)
+    found = planned_from(state)
+    if state.cancelled:
+        # a copy to where something waits on its way goes on, if that is its way again
+        again = settled(cluster, at_home, flights, wanted, found.steps)
+        if len(again.cancelled) < len(state.cancelled):
+            other = planned_from(again)
+            if again.first_to_arrive(other.steps) and len(other.blocked) <= len(found.blocked):
+                return other
+    return found

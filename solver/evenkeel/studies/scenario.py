@@ -25,8 +25,7 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.containers import items_of
 from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.topology import NODE_TIER
-from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.throttle import Throttle
+from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel.result import Result
 from evenkeel.session.session import HeldCluster, session_on
 from evenkeel.solving import solve

@@ -14,12 +14,12 @@ from evenkeel.view.html import (
     Section,
     cards,
     dim,
-    heading,
     notebook,
     page,
     shortened,
     verdict,
 )
+from evenkeel.view.terminal import Line
 
 SHOWN_ROWS = 500
 
@@ -75,27 +75,21 @@ def _meaning(figure: str, unit: str) -> str:
 
 
 def history_html(history: Any) -> str:
-    """Write what came of a simulated run, for a notebook."""
-    total = history.total
-    moved = [
-        counted(int(total(name)), what)
-        for name, what in (
-            ("moves", "move"), ("leader_changes", "leader change"), ("failovers", "failover"),
-        )
-    ]  # fmt: skip
-    events = [f"{seconds:,.4g} s {what}" for seconds, what in history.events[:SHOWN_EVENTS]]
+    """Report a simulated run for a notebook."""
+    return notebook(history_parts(history, SHOWN_EVENTS))
+
+
+def history_parts(history: Any, most: int | None = None) -> list[Line | Table]:
+    """Return the lines and tables of a report, with the first so many events."""
+    events = history.events[:most]
     more = len(history.events) - len(events)
-    events += [f"and {more:,} more"] if more else []
-    return notebook(
-        [
-            heading("History", f"{history.scenario.name}: {duration(_end(history))}, decided "
-                        f"by {history.method}"),
-            figure_table(history),
-            " · ".join(moved),
-            *([" · ".join(events)] if events else []),
-            *(f"warning: {warning}" for warning in history.warnings),
-        ]
-    )  # fmt: skip
+    return [
+        Line(repr(history).strip("<>")),
+        *(Line(f"  {at:>10,.4g} s  {what}") for at, what in events),
+        *([Line(f"  and {more:,} more")] if more else []),
+        figure_table(history),
+        *(Line(f"! {warning}") for warning in history.warnings),
+    ]
 
 
 def history_page(history: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.model.runtime.table import NAME_LETTERS, Column, Pair, Spread, Table
-from evenkeel.view.terminal import bar, histogram
+from evenkeel.view.terminal import Line, bar, histogram
 
 CELL = "text-align:{side};padding:1px 10px 1px 0;border:0;background:none;white-space:nowrap"
 RULE = "border-bottom:1px solid currentColor;font-weight:600;opacity:.75"
@@ -89,13 +89,6 @@ def line(content: str | Raw) -> str:
     return f'<div style="opacity:.85;overflow-wrap:anywhere">{text(content)}</div>'
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]]) -> str:
-    """Write a table in a notebook, the first column on the left and figures on the right."""
-    if not rows:
-        return ""
-    return _styled(heads, rows, [k == 0 or isinstance(one, Raw) for k, one in enumerate(rows[0])])
-
-
 def _styled(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]], left: Sequence[bool]) -> str:
     style = [CELL.format(side="left" if is_left else "right") for is_left in left]
     top = "".join(
@@ -117,12 +110,14 @@ def _styled(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]], left: Seq
     )
 
 
-def notebook(parts: Sequence[str | Table]) -> str:
+def notebook(parts: Sequence[str | Line | Table]) -> str:
     """Put lines, tables and markup one below the other, as notebooks show them."""
     written = []
     for part in parts:
         if isinstance(part, Table):
             written += _notebook_table(part)
+        elif isinstance(part, Line):
+            written.append(line(part.text))
         else:
             written.append(part if isinstance(part, Raw) else line(part))
     return f'<div style="line-height:1.45">{"".join(written)}</div>'

@@ -10,17 +10,17 @@ from evenkeel.model.intake.stranded import unavailable_message
 from evenkeel.model.runtime.figures import amount, data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Table
-from evenkeel.planning.plan import Plan
-from evenkeel.planning.replay import BREACHES, Certificate
-from evenkeel.planning.replay.certificate import Tightest
-from evenkeel.planning.steps import StepKind
-from evenkeel.planning.summary import (
+from evenkeel.planning.explain import (
     held_to,
     losses_in_words,
     seconds_by_wave,
     short_until,
     wave_numbers,
 )
+from evenkeel.planning.plan import Plan
+from evenkeel.planning.replay import BREACHES, Certificate
+from evenkeel.planning.replay.certificate import Tightest
+from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES
 from evenkeel.view.charts import (
     WIDTH as ACROSS,

@@ -43,7 +43,6 @@ from evenkeel.view.html import (
     Section,
     cards,
     dim,
-    heading,
     notebook,
     page,
     shortened,
@@ -80,17 +79,27 @@ STATUS_STYLE = {
 
 
 def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
-    """Report what a solve came to."""
+    """Report a result for a terminal."""
+    return rendered(_parts(result), width, styled)
+
+
+def result_html(result: Any) -> str:
+    """Report a result for a notebook."""
+    return notebook(_parts(result, SHOWN_DIMENSIONS))
+
+
+def _parts(result: Any, dimensions: int | None = None) -> list[Line | Table]:
+    """Return the lines and tables of a report, with the first so many dimensions."""
     cluster = result.cluster
     states = (result.levelness_before, result.levelness)
     style = f"bold {STATUS_STYLE[result.status]}"
-    parts: list[Line | Table] = [
+    return [
         Line(f"Evenkeel · {result.method} · {_sign(result)} {result.status}", style),
         Line(f"{result.message} {STOPPED.get(result.stop_reason, '')}".rstrip()),
         Line(_size(cluster, result.levelness), "dim"),
         *(Line(f"! {caption}") for caption in [lost_message(cluster)] if caption),
         *(Line(f"! {warning}") for warning in result.warnings),
-        dimension_table(cluster, states, result),
+        dimension_table(cluster, states, result, dimensions),
         *(Line(caption, "dim") for caption in [population_note(cluster)] if caption),
         *(Line(f"goal: {caption}", "dim") for caption in result.targets),
         *([proven_table(result, SHOWN_ROWS)] if result.proven else []),
@@ -100,7 +109,6 @@ def report(result: Any, *, width: int = WIDTH, styled: bool = False) -> str:
         *_unplaced(result, SHOWN_ROWS),
         *_times(result.timings),
     ]
-    return rendered(parts, width, styled)
 
 
 def report_state(
@@ -146,35 +154,6 @@ def report_state(
             + [Line(f"the goals take at least {least}", "dim")]
         )  # fmt: skip
     return rendered(parts, width, styled)
-
-
-def result_html(result: Any) -> str:
-    """Write what a solve came to, for a notebook."""
-    compared, cluster = result.comparison, result.cluster
-    states = (result.levelness_before, result.levelness)
-    moved = (
-        f"{counted(compared.moves, 'move')}; {counted(compared.forced, 'replica')} had to move · "
-        f"{counted(compared.leader_changes, 'leader change')}"
-    )
-    if cluster.bytes_dimension >= 0:
-        unit = shortened(cluster.dimensions[cluster.bytes_dimension])
-        moved += f" · {unit} moved: {data(compared.bytes_moved, unit)}"
-    return notebook(
-        [
-            heading(
-                    f"{_sign(result)} {result.status}", f"· {result.method} · {result.message}"
-                ),
-            moved,
-            *_short_of_goals(result),
-            *(f"! {caption}" for caption in [lost_message(cluster), *result.warnings] if caption),
-            dimension_table(cluster, states, result, SHOWN_DIMENSIONS),
-            *(caption for caption in [population_note(cluster)] if caption),
-            *([proven_table(result, SHOWN_DIMENSIONS)] if result.proven else []),
-            *(one.text if isinstance(one, Line) else one
-              for one in _rules([result.audit_before, result.audit])),
-            *_without_node(len(result.unplaced_replicas)),
-        ]
-    )  # fmt: skip
 
 
 def result_page(result: Any) -> str:
@@ -539,22 +518,6 @@ def _not_alive(cluster: Cluster) -> str:
 
 def _sign(result: Any) -> str:
     return "✓" if result.success else "✗"
-
-
-def _short_of_goals(result: Any) -> list[str]:
-    if result.cost is not None or (result.goals_reached and result.audit.ok):
-        return []
-    if not result.goals_asked:
-        return [] if result.audit.ok else ["Rules are still broken"]
-    least, term = result.bounds.moves_level, result.bounds.moves_term
-    short = "The goals were not reached" if result.audit.ok else "Rules are still broken"
-    takes = f"; the goals take at least {counted(least, 'move')}, by {term}" if least else ""
-    return [short + takes]
-
-
-def _without_node(count: int) -> list[str]:
-    have = "has" if count == 1 else "have"
-    return [f"{counted(count, 'replica')} {have} no node: see result.unplaced"] if count else []
 
 
 def _lead(result: Any) -> list[str | Table]:

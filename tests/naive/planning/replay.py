@@ -14,15 +14,13 @@ COPY, PROMOTE, LEAD, DEMOTE, REMOVE, SWAP = StepKind
 READABLE = {"caught up", "promoting", "serving", "demoting"}
 
 
-def replay(
-    cluster, steps, target=None, throttle=None, changes=1, joint=False, quorum=True, in_flight=None
-):
+def replay(cluster, steps, target=None, throttle=None, joint=False, quorum=True, in_flight=None):
     """What a plan breaks, as a set of (kind, step); steps that break their end state are -1."""
     rows = rows_of(steps)
     broken = structure(cluster, rows)
     if broken:
         return broken
-    return Run(cluster, rows, target, throttle, changes, joint, quorum, in_flight).run()
+    return Run(cluster, rows, target, throttle, joint, quorum, in_flight).run()
 
 
 def in_place(row):
@@ -53,9 +51,9 @@ def structure(cluster, rows):
 class Run(TransitionTable):
     """One replay."""
 
-    def __init__(self, cluster, rows, target, throttle, changes, joint, quorum, in_flight=None):
+    def __init__(self, cluster, rows, target, throttle, joint, quorum, in_flight=None):
         self.cluster, self.rows, self.target = cluster, rows, target
-        self.throttle, self.changes, self.joint = throttle, changes, joint
+        self.throttle, self.joint = throttle, joint
         self.quorum = quorum
         self.broken = set()
         start = cluster.placement
@@ -320,11 +318,10 @@ class Run(TransitionTable):
         if closes:
             self.needs(i, self.last.get((p, k, twins[-1])))
         now = self.pending.get(p, 0) + 1 - closes
-        if self.changes is not None and now > self.changes:
+        if now > 1:
             self.fail("change", i)
         self.pending[p] = now
-        if self.changes == 1:
-            self.needs(i, self.last_change.get(p))
+        self.needs(i, self.last_change.get(p))
         self.last_change[p] = i
 
     def check_lead(self, i, row):
@@ -515,8 +512,8 @@ class Run(TransitionTable):
             ("node_in", t.node_in, len(into)),
             ("node_out", t.node_out, len(out)),
             ("copies", t.copies, len(flying)),
-            ("bytes_in", t.bytes_in, rate(into)),
-            ("bytes_out", t.bytes_out, rate(out)),
+            ("bytes_in", t.node_bandwidth, rate(into)),
+            ("bytes_out", t.node_bandwidth, rate(out)),
         ):  # fmt: skip
             if over(most, number):
                 self.fail(kind, i)

@@ -90,7 +90,7 @@ def test_what_gives_room_gives_it_once():
 
 def trades_of(plan):
     """What is free of each place, and what each step takes of it, by the plain replay."""
-    run = Run(plan.cluster, rows_of(plan.steps), plan.target, plan.throttle, 1,
+    run = Run(plan.cluster, rows_of(plan.steps), plan.target, plan.throttle,
               plan.protocol.joint, plan.protocol.quorum)  # fmt: skip
     run.run()
     return [(run.free[key], run.trades[key]) for key in run.free]

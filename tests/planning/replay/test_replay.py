@@ -30,7 +30,6 @@ def asked(rng, target):
         return int(rng.integers(1, most)) if rng.random() < 0.5 else None
 
     held = {
-        "changes": [1, 1, None][int(rng.integers(3))],
         "joint": bool(rng.random() < 0.3),
         "target": target if rng.random() < 0.7 else None,
     }
@@ -39,7 +38,7 @@ def asked(rng, target):
         held["throttle"] = SimpleNamespace(
             node_in=some(3), node_out=some(3), copies=some(3),
             domain_in=zone[int(rng.integers(2))], domain_out=zone[int(rng.integers(2))],
-            bytes_in=some(2), bytes_out=some(2), windows=None,
+            node_bandwidth=some(2), windows=None,
             recovery_first=bool(rng.random() < 0.5),
         )  # fmt: skip
     held["quorum"] = bool(rng.random() < 0.7)
@@ -288,10 +287,8 @@ def test_steps_that_do_not_fit_each_other_are_refused():
     steps = steps_of(moved())
     broken = type(steps)(**{**vars(steps), "size": np.zeros(1), "first": np.array([0, 1])})
     with pytest.raises(ek.InvalidInput) as refused:
-        replay(cluster, broken, changes=0)
-    assert [fault.path for fault in refused.value.faults] == [
-        "steps.size", "steps.first", "changes",
-    ]  # fmt: skip
+        replay(cluster, broken)
+    assert [fault.path for fault in refused.value.faults] == ["steps.size", "steps.first"]
 
 
 def test_every_kind_that_is_found_is_explained():

@@ -29,8 +29,7 @@ from evenkeel.cli.commands.plan import (
     verdict_of_plan,
 )
 from evenkeel.cli.commands.solve import files_of, note_left_out, with_measured_loads
-from evenkeel.cli.exits import BROKEN, DONE
-from evenkeel.cli.output import by_group, emit, list_kinds, page
+from evenkeel.cli.output import BROKEN, DONE, by_group, emit, list_kinds, page
 from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput

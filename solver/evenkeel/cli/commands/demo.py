@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import LIMITS, TIER_LIMITS, Commands, add_command, add_output
 from evenkeel.cli.commands.solve import solved
-from evenkeel.cli.exits import INTERRUPTED, code_of
-from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import emit, figures_of, list_files, page, write_plan, write_table
-from evenkeel.cli.waiting import Waiting
+from evenkeel.cli.output import (
+    INTERRUPTED,
+    code_of,
+    emit,
+    figures_of,
+    list_files,
+    page,
+    write_plan,
+    write_table,
+)
+from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.measure.loads import replica_counts
 
 if TYPE_CHECKING:

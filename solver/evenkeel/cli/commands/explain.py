@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output, add_solving
 from evenkeel.cli.commands.solve import read_cluster, solved
-from evenkeel.cli.exits import DONE, INTERRUPTED
-from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import emit
+from evenkeel.cli.output import DONE, INTERRUPTED, emit
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.waiting import Waiting
+from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.keywords import meant_name
 

@@ -3,8 +3,7 @@
 import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
-from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import emit, list_files
+from evenkeel.cli.output import DONE, emit, list_files
 from evenkeel.cli.waiting import Waiting
 
 COUNTS = {

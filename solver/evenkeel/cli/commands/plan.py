@@ -18,13 +18,16 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.explain import index_of
 from evenkeel.cli.commands.solve import read_cluster, solved
-from evenkeel.cli.exits import BROKEN, DONE, FELL_SHORT, INTERRUPTED, code_of
-from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
+    BROKEN,
+    DONE,
+    FELL_SHORT,
+    INTERRUPTED,
     check_apart,
     check_outputs,
     check_report,
     check_table,
+    code_of,
     complain,
     emit,
     list_files,
@@ -32,7 +35,7 @@ from evenkeel.cli.output import (
     page,
 )
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.waiting import Waiting
+from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.printable import counted
@@ -200,7 +203,7 @@ def figures_of_plan(
 ) -> dict[str, Any]:
     """Return what ``--json`` says of a plan, which exceeds some limits."""
     from evenkeel.model.intake.stranded import stranded_names
-    from evenkeel.planning.summary import seconds_by_wave
+    from evenkeel.planning.explain import seconds_by_wave
 
     return {
         "verdict": verdict_of_plan(plan, certificate, beyond),
@@ -310,7 +313,7 @@ def throttle_from(given: list[tuple[str, Any]]) -> "Throttle":
 
 def protocol_of(cluster: "Cluster", arguments: argparse.Namespace) -> str:
     """Return the name of the protocol: as asked for, or that of the system the files are of."""
-    from evenkeel.planning.protocols import PRESETS
+    from evenkeel.planning.throttle import PRESETS
 
     own = cluster.native_format if cluster.native_format in PRESETS else "plain"
     asked: str | None = arguments.protocol

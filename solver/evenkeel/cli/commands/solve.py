@@ -20,14 +20,14 @@ from evenkeel.cli.arguments import (
     options_of,
     read_options,
 )
-from evenkeel.cli.exits import INTERRUPTED, code_of
-from evenkeel.cli.interrupting import Interrupting
 from evenkeel.cli.output import (
+    INTERRUPTED,
     by_group,
     check_apart,
     check_outputs,
     check_report,
     check_table,
+    code_of,
     complain,
     emit,
     figures_of,
@@ -37,7 +37,7 @@ from evenkeel.cli.output import (
     write_table,
 )
 from evenkeel.cli.settings.changes import add_changes, changed
-from evenkeel.cli.waiting import Waiting
+from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.runtime.printable import counted

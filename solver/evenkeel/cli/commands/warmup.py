@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
-from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import emit
+from evenkeel.cli.output import DONE, emit
 from evenkeel.cli.waiting import Waiting
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
 from evenkeel.cli.commands.solve import read_cluster
-from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, complain, emit, list_files
+from evenkeel.cli.output import DONE, check_outputs, complain, emit, list_files
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
 from evenkeel.cli.commands.plan import note_left_alone
-from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import complain, emit, list_kinds
+from evenkeel.cli.output import DONE, complain, emit, list_kinds
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.runtime.printable import counted, some_of

@@ -3,8 +3,7 @@
 import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_output
-from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import emit
+from evenkeel.cli.output import DONE, emit
 from evenkeel.model.errors import Fault, InvalidInput
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -47,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _names() -> dict[str, list[str]]:
     """Return the names that there are for arguments that are one of them."""
     from evenkeel.methods.registry import METHODS
-    from evenkeel.planning.protocols import PRESETS
+    from evenkeel.planning.throttle import PRESETS
     from evenkeel.systems.registry import known
 
     formats, methods = sorted(known()), sorted(METHODS)

@@ -12,8 +12,7 @@ from evenkeel.cli.arguments import (
     level_of,
 )
 from evenkeel.cli.commands.solve import read_cluster
-from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, check_report, emit, list_files, page
+from evenkeel.cli.output import DONE, check_outputs, check_report, emit, list_files, page
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.goals import Goals

@@ -15,8 +15,7 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.plan import protocol_of, throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
-from evenkeel.cli.exits import DONE
-from evenkeel.cli.output import check_outputs, check_report, emit, list_files, page
+from evenkeel.cli.output import DONE, check_outputs, check_report, emit, list_files, page
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, InvalidInput
@@ -106,6 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.simulate.controllers.plan import planned
     from evenkeel.simulate.play import play
+    from evenkeel.view.histories import history_parts
+    from evenkeel.view.terminal import rendered
 
     throttle = throttle_from(arguments.throttle) if arguments.throttle else None
     protocol_asked = arguments.protocol is not None and "protocol" not in arguments.assumed
@@ -139,7 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
     return emit(
         arguments, DONE,
         figures=lambda: {**_figures(history), "written": [*map(str, written)]},
-        text=lambda: f"{_lines(history)}{list_files(written)}",
+        text=lambda: rendered(history_parts(history), **page()) + list_files(written),
     )  # fmt: skip
 
 
@@ -166,18 +167,3 @@ def _figures(history: "History") -> dict[str, Any]:
         "seconds": history.seconds.tolist(),
         "over_time": {name: column.tolist() for name, column in history.table().items()},
     }
-
-
-def _lines(history: "History") -> str:
-    """Return the course in lines: what happened, and each figure first, at most and at last."""
-    from evenkeel.model.runtime.table import Table
-    from evenkeel.view.histories import figure_table
-    from evenkeel.view.terminal import Line, rendered
-
-    parts: list[Line | Table] = [
-        Line(repr(history).strip("<>")),
-        *(Line(f"  {at:>10,.4g} s  {what}") for at, what in history.events),
-        figure_table(history),
-        *(Line(f"! {warning}") for warning in history.warnings),
-    ]
-    return rendered(parts, **page())

@@ -17,8 +17,7 @@ from evenkeel.cli.arguments import (
     number_or_text,
 )
 from evenkeel.cli.commands.solve import read_cluster
-from evenkeel.cli.exits import BROKEN, DONE, code_of
-from evenkeel.cli.output import check_outputs, emit, list_files, page
+from evenkeel.cli.output import BROKEN, DONE, check_outputs, code_of, emit, list_files, page
 from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput

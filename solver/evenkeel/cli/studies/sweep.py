@@ -15,11 +15,18 @@ from evenkeel.cli.arguments import (
 )
 from evenkeel.cli.commands.plan import throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
-from evenkeel.cli.exits import BROKEN, DONE, INTERRUPTED
-from evenkeel.cli.interrupting import Interrupting
-from evenkeel.cli.output import check_outputs, check_report, emit, list_files, page
+from evenkeel.cli.output import (
+    BROKEN,
+    DONE,
+    INTERRUPTED,
+    check_outputs,
+    check_report,
+    emit,
+    list_files,
+    page,
+)
 from evenkeel.cli.settings.changes import add_changes
-from evenkeel.cli.waiting import Waiting
+from evenkeel.cli.waiting import Interrupting, Waiting
 
 if TYPE_CHECKING:
     from evenkeel.studies.swept import Sweep

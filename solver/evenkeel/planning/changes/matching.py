@@ -11,11 +11,10 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.actions import Action, Actions, never
-from evenkeel.planning.changes.partition_order import partition_orders
 from evenkeel.planning.changes.paths import Did, Edge, Partition, actions_along
 from evenkeel.planning.changes.safety import Safety
-from evenkeel.planning.changes.transition_table import TransitionTable, matched
-from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.changes.transition_table import TransitionTable
+from evenkeel.planning.throttle import Protocol
 
 WAYS = 120
 """Ways that are tried of each partition: all of five replicas."""
@@ -122,20 +121,6 @@ def ways_of(cluster: Cluster, transitions: TransitionTable, row: int) -> Iterato
         yield origin
 
 
-def by_way(
-    transitions: TransitionTable, rows: NDArray[np.intp], origin: NDArray[np.intp]
-) -> TransitionTable:
-    """Return some rows of the ends in which slots take the nodes of others, and their roles."""
-    some = transitions.take(rows)
-    leads = np.where(some.leads >= 0, np.argmax(origin == some.leads[:, None], axis=1), some.leads)
-    after = np.take_along_axis(some.after, origin, 1)
-    becomes = np.take_along_axis(some.becomes, origin, 1)
-    # what only leaves keeps its role, and what only comes has that from the beginning
-    becomes = np.where(after >= 0, becomes, some.role)
-    role = np.where(some.before >= 0, some.role, becomes)
-    return replace(some, after=after, role=role, becomes=becomes, leads=leads)
-
-
 def traded(
     target: Placement,
     transitions: TransitionTable,
@@ -145,7 +130,14 @@ def traded(
     """Return target and ends in which slots of some rows take the nodes and roles of others."""
     if len(rows) == 0:
         return target, transitions
-    some = by_way(transitions, rows, origin)
+    some = transitions.take(rows)
+    leads = np.where(some.leads >= 0, np.argmax(origin == some.leads[:, None], axis=1), some.leads)
+    after = np.take_along_axis(some.after, origin, 1)
+    becomes = np.take_along_axis(some.becomes, origin, 1)
+    # what only leaves keeps its role, and what only comes has that from the beginning
+    becomes = np.where(after >= 0, becomes, some.role)
+    role = np.where(some.before >= 0, some.role, becomes)
+    some = replace(some, after=after, role=role, becomes=becomes, leads=leads)
     inside = some.replica >= 0
     node, role, leader = target.node.copy(), target.role.copy(), target.leader.copy()
     node[some.replica[inside]] = some.after[inside]
@@ -159,61 +151,3 @@ def traded(
         changed[name] = getattr(transitions, name).copy()
         changed[name][rows] = getattr(some, name)
     return target, replace(transitions, **changed)
-
-
-def renamed(
-    cluster: Cluster, target: Placement, protocol: Protocol
-) -> tuple[Placement, TransitionTable]:
-    """Return a target, and its ends, in which none trade domains that could not in any order."""
-    transitions = TransitionTable.of(cluster.placement, target)
-    if not protocol.joint or len(transitions) == 0:
-        return target, transitions
-    node, leader = target.node.copy(), target.leader.copy()
-    changed = False
-    for tier in reversed(range(len(cluster.topology))):
-        rows, circle = _circles(cluster, transitions, tier)
-        if len(rows) == 0:
-            continue
-        some = transitions.take(rows)
-        orders = partition_orders(Safety(cluster, some, protocol))
-        stuck = np.flatnonzero(orders.disorderly)
-        if len(stuck) == 0:
-            continue
-        rows, match = rows[stuck], circle[stuck]
-        alone = np.logical_not(match.any(axis=2))
-        match |= np.eye(match.shape[1], dtype=bool) & alone[:, :, None]
-        where, _, leads = matched(transitions, transitions.leads, rows, match)
-        transitions = replace(transitions, after=where, leads=leads)
-        inside = transitions.replica[rows] >= 0
-        node[transitions.replica[rows][inside]] = where[rows][inside]
-        led = transitions.partition[rows]
-        leader[led] = np.where(leads[rows] >= 0, leads[rows], leader[led])
-        changed = True
-    if changed:
-        target = replace(target, node=read_only(node), leader=read_only(leader))
-        transitions = TransitionTable.of(cluster.placement, target)
-    return target, transitions
-
-
-def _circles(
-    cluster: Cluster, transitions: TransitionTable, tier: int
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return rows with a circle, and whether each slot stands where another comes, (n, R, R)."""
-    before, after = transitions.before, transitions.after
-    eye = np.eye(before.shape[1], dtype=bool)
-    domain = np.append(cluster.topology.domain_with_nodes[tier], -1)
-    moves = (before != after) & (before >= 0) & (after >= 0) & (domain[before] != domain[after])
-    rows = np.flatnonzero(moves.sum(1) > 1)
-    moves, home, to = moves[rows], domain[before[rows]], domain[after[rows]]
-    meets = (home[:, :, None] == to[:, None, :]) & (home >= 0)[:, :, None]
-    for role in (transitions.role[rows], transitions.becomes[rows]):
-        meets &= role[:, :, None] == role[:, None, :]
-    meets &= moves[:, :, None] & moves[:, None, :] & ~eye
-    some = np.flatnonzero(meets.any(2).sum(1) > 1)
-    rows, meets = rows[some], meets[some]
-    reach = meets.copy()
-    for _ in range(max(before.shape[1] - 1, 1).bit_length()):
-        reach |= np.matmul(reach, reach)
-    circle = meets & reach.transpose(0, 2, 1)
-    some = np.flatnonzero(circle.any((1, 2)))
-    return rows[some], circle[some]

@@ -17,11 +17,16 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.planning.changes.actions import Action, Actions, actions_in_order, never
-from evenkeel.planning.changes.partition_order import partition_orders
+from evenkeel.planning.changes.actions import (
+    Action,
+    Actions,
+    actions_in_order,
+    never,
+    partition_orders,
+)
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
-from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.throttle import Protocol
 
 
 def actions_of(

@@ -17,7 +17,7 @@ from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
-from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.throttle import Protocol
 
 
 def still_listed(

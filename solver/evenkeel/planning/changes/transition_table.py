@@ -9,7 +9,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.planning.protocols import Protocol
+from evenkeel.planning.throttle import Protocol
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +228,10 @@ def in_place(
 def _unpermuted(
     transitions: TransitionTable, protocol: Protocol
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
-    """Return nodes, roles and leading slots after, nodes that stay being where they were."""
+    """Return nodes, roles and leading slots after, nodes that stay being where they were.
+
+    Of the rest each slot takes those of its own role first.
+    """
     where, becomes, leads = transitions.after, transitions.becomes, transitions.leads.copy()
     if where.size == 0:
         return where, becomes, leads
@@ -243,22 +246,10 @@ def _unpermuted(
     off = ~np.eye(slots, dtype=bool)
     other = (where >= 0) & (transitions.before >= 0) & (transitions.role != becomes)
     rows = np.flatnonzero((same & off).any((1, 2)) | other.any(1))
-    return matched(transitions, leads, rows, same[rows])
-
-
-def matched(
-    transitions: TransitionTable,
-    leads: NDArray[np.int64],
-    rows: NDArray[np.intp],
-    same: NDArray[np.bool_],
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
-    """Let slots of some rows take nodes and roles of those they match, (n, R, R), others the rest.
-
-    Of the rest each takes those of its own role first.
-    """
+    same = same[rows]
     once = (same.sum(1) <= 1).all(1) & (same.sum(2) <= 1).all(1)
     rows, match = rows[once], same[once].copy()
-    where, becomes, leads = transitions.after.copy(), transitions.becomes.copy(), leads.copy()
+    where, becomes = where.copy(), becomes.copy()
     placed = (transitions.before[rows] >= 0)[:, :, None] & (where[rows] >= 0)[:, None, :]
     alike = placed & (transitions.role[rows][:, :, None] == becomes[rows][:, None, :])
     alike &= np.max(transitions.role[rows] | becomes[rows], axis=1, initial=0)[:, None, None] > 0

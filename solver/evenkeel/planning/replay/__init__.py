@@ -3,6 +3,8 @@
 It shares no code with the planner but the steps themselves, and none with the methods.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,9 +12,15 @@ from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Placement
-from evenkeel.planning.replay.certificate import BREACHES, Breach, Certificate, End, Tightest
-from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.flights import Pace, check_flights
+from evenkeel.planning.replay.certificate import (
+    BREACHES,
+    Breach,
+    Certificate,
+    End,
+    Findings,
+    Tightest,
+)
+from evenkeel.planning.replay.flights import check_flights
 from evenkeel.planning.replay.groups import (
     Flow,
     binds_groups,
@@ -20,7 +28,6 @@ from evenkeel.planning.replay.groups import (
     flow_of,
     joined_flows,
 )
-from evenkeel.planning.replay.leadership import check_leaders
 from evenkeel.planning.replay.loads import check_loads
 from evenkeel.planning.replay.rules import (
     Standing,
@@ -31,7 +38,8 @@ from evenkeel.planning.replay.rules import (
     check_survivors,
     check_terms,
 )
-from evenkeel.planning.replay.structure import (
+from evenkeel.planning.replay.timeline import (
+    Timeline,
     check_shapes,
     misnamed,
     missized,
@@ -39,7 +47,6 @@ from evenkeel.planning.replay.structure import (
     pairs,
     unreached,
 )
-from evenkeel.planning.replay.timeline import Timeline
 from evenkeel.planning.replay.trajectory import (
     ReplicaColumns,
     ReplicaState,
@@ -53,6 +60,7 @@ from evenkeel.planning.replay.transitions import (
     check_begun,
     check_changes,
     check_copies,
+    check_leaders,
     check_pins,
     check_replica_states,
     check_roles,
@@ -62,7 +70,10 @@ from evenkeel.planning.replay.transitions import (
 )
 from evenkeel.planning.steps import Steps
 
-__all__ = ["BREACHES", "Breach", "Certificate", "Pace", "Tightest", "replay"]
+if TYPE_CHECKING:
+    from evenkeel.planning.throttle import Throttle
+
+__all__ = ["BREACHES", "Breach", "Certificate", "Tightest", "replay"]
 
 
 def replay(
@@ -71,8 +82,7 @@ def replay(
     *,
     target: Placement | None = None,
     towards: Placement | None = None,
-    throttle: Pace | None = None,
-    changes: int | None = 1,
+    throttle: "Throttle | None" = None,
     joint: bool = False,
     quorum: bool = True,
     in_flight: NDArray[np.int32] | None = None,
@@ -89,6 +99,10 @@ def replay(
     and the target keep, partition by partition. A replica counts once in a domain, though it stands
     there twice while it moves.
 
+    A partition has one unsettled membership change at a time: a promotion, a demotion, of a role in
+    place or not, or a swap, until its step has finished; that of a replica which is promoted on one
+    node, until it is demoted on the other.
+
     Times are one trajectory of things. In any other that keeps what steps wait for, no place has to
     carry more than its limit either.
 
@@ -103,13 +117,8 @@ def replay(
     towards : Placement, optional
         Of the beginning of a longer plan: where that one leads. It is the end that limits and rules
         are asked of, while this plan ends at ``target``.
-    throttle : Pace, optional
+    throttle : Throttle, optional
         Limits on copies under way.
-    changes : int or None, optional
-        Most membership changes of a partition that are unsettled at a time; None for any number.
-        A change is a promotion, a demotion, of a role in place or not, or a swap, and is unsettled
-        until its step has finished; that of a replica which is promoted on one node, until it is
-        demoted on the other.
     joint : bool, optional
         Whether what happens to the members of a partition at one instant is one change, of which
         only the outcome is seen: swaps, changes of roles, and a voter promoted for one demoted.
@@ -155,8 +164,6 @@ def replay(
             faults.add(name, len(one), "has other rows than the cluster's placement")
     if in_flight is not None and in_flight.shape != cluster.placement.node.shape:
         faults.add("in_flight", in_flight.shape, f"needs shape {cluster.placement.node.shape}")
-    if changes is not None and changes < 1:
-        faults.add("changes", changes, "must be at least 1")
     if faults:
         raise InvalidInput(faults.faults)
     unusable = _unusable(cluster, steps)
@@ -167,7 +174,7 @@ def replay(
     fresh, light, led = (np.zeros(len(steps), bool) for _ in range(3))
     needs = Needs(fresh, light, led)
     other = target if towards is None else towards
-    final = _replay_partitions(found, needs, other, changes, joint, quorum)
+    final = _replay_partitions(found, needs, other, joint, quorum)
     end = compare_ends(found, target, *final)
     _check_order(found, needs)
     check_arrivals(found, other)
@@ -200,7 +207,6 @@ def _replay_partitions(
     found: Findings,
     needs: Needs,
     target: Placement | None,
-    changes: int | None,
     joint: bool,
     quorum: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]:
@@ -220,7 +226,7 @@ def _replay_partitions(
         check_copies(found, trajectory, needs, live)
         mark_fresh(found, trajectory, needs)
         check_roles(found, trajectory, needs)
-        check_changes(found, trajectory, needs, changes)
+        check_changes(found, trajectory, needs)
         partition = trajectory.partition[trajectory.initial]
         leader[partition] = check_leaders(found, trajectory, needs, live, target)
         states = Standing.of_course(cluster, trajectory)

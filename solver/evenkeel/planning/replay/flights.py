@@ -1,74 +1,26 @@
 """Copies in flight at every instant, checked against the limits of a throttle."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.rows import at_node
 from evenkeel.model.placement import Flag
-from evenkeel.planning.replay.findings import Findings
-from evenkeel.planning.replay.structure import pairs
-from evenkeel.planning.replay.timeline import sort_by
+from evenkeel.planning.replay.certificate import Findings
+from evenkeel.planning.replay.timeline import pairs, sort_by
 from evenkeel.planning.replay.transitions import live_nodes
 from evenkeel.planning.steps import StepKind, Steps
+
+if TYPE_CHECKING:
+    from evenkeel.planning.throttle import Throttle
 
 DRIFT = 1e-9
 """Relative excess of a rate that is rounding: rates are quotients of sizes and times."""
 
 
-class Hours(Protocol):
-    """What a replay reads of windows of time."""
-
-    def is_open(self, time: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether each time is within one, the ends included."""
-
-
-class Pace(Protocol):
-    """What a replay reads of a throttle: most at a time; None, or no entry, for no limit.
-
-    A copy within a domain neither enters nor leaves it.
-    """
-
-    @property
-    def node_in(self) -> int | None:
-        """Copies into a node."""
-
-    @property
-    def node_out(self) -> int | None:
-        """Copies out of a node."""
-
-    @property
-    def domain_in(self) -> Mapping[str, int]:
-        """Copies into a domain, by tier."""
-
-    @property
-    def domain_out(self) -> Mapping[str, int]:
-        """Copies out of a domain, by tier."""
-
-    @property
-    def copies(self) -> int | None:
-        """Copies in all."""
-
-    @property
-    def bytes_in(self) -> float | None:
-        """Bytes per second into a node."""
-
-    @property
-    def bytes_out(self) -> float | None:
-        """Bytes per second out of a node."""
-
-    @property
-    def recovery_first(self) -> bool:
-        """Whether nothing else begins before what lacks live replicas has them."""
-
-    @property
-    def windows(self) -> Hours | None:
-        """When anything may happen."""
-
-
-def check_flights(found: Findings, throttle: Pace) -> None:
+def check_flights(found: Findings, throttle: "Throttle") -> None:
     """Find copies that start while as many, or as many bytes per second, are under way."""
     timeline, cluster = found.timeline, found.cluster
     steps = timeline.steps
@@ -97,8 +49,8 @@ def check_flights(found: Findings, throttle: Pace) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(steps.size[copies] > 0.0, steps.size[copies] / time, 0.0)
     for way, node in ends:
-        _hold(found, f"bytes_{way}", "", copies, node, rate, getattr(throttle, f"bytes_{way}"),
-              nodes, column="node")  # fmt: skip
+        _hold(found, f"bytes_{way}", "", copies, node, rate, throttle.node_bandwidth, nodes,
+              column="node")  # fmt: skip
     if throttle.recovery_first:
         _check_recovery(found, copies)
     if throttle.windows is not None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import NONE, Binding, group_scope, nodes_that_meet
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.certificate import Findings
 from evenkeel.planning.replay.rules import AT_MOST, eligible_domains
 from evenkeel.planning.replay.trajectory import Trajectory
 from evenkeel.planning.steps import StepKind

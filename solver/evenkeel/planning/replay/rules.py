@@ -12,7 +12,7 @@ from evenkeel.measure.binding import NONE, nodes_that_meet, partition_scope
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.replay.findings import Findings
+from evenkeel.planning.replay.certificate import Findings
 from evenkeel.planning.replay.trajectory import Trajectory
 
 Counts = NDArray[np.int64]

@@ -10,8 +10,8 @@ from evenkeel.model.binding import node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.planning.changes.actions import Action, Actions
-from evenkeel.planning.changes.rule_tests import serving_domains
-from evenkeel.planning.resources.table import Resources
+from evenkeel.planning.changes.safety import serving_domains
+from evenkeel.planning.list_scheduler import Resources
 
 
 def charge_groups(

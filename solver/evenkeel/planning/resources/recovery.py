@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.planning.changes.actions import Action, Actions
-from evenkeel.planning.list_scheduler import Timetable
-from evenkeel.planning.resources.table import Resources
+from evenkeel.planning.list_scheduler import Resources, Timetable
 
 RECOVERY = "recovery"
 """Kind of the resource that is free once everything has what it lacked."""

@@ -11,12 +11,10 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
-from evenkeel.planning.outcome import roles_of
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import plan
-from evenkeel.planning.protocols import Protocol
-from evenkeel.planning.steps import StepKind
-from evenkeel.planning.throttle import Throttle, check_throttle
+from evenkeel.planning.steps import StepKind, roles_of
+from evenkeel.planning.throttle import Protocol, Throttle, check_throttle
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import Change, World

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.model.runtime.printable import printable
 from evenkeel.systems.elasticsearch.documents import Findings
 from evenkeel.systems.elasticsearch.settings import (
@@ -20,7 +20,6 @@ from evenkeel.systems.elasticsearch.settings import (
     words,
 )
 from evenkeel.systems.elasticsearch.shards import Shard, ends
-from evenkeel.systems.expressions import word
 
 AWARE = "cluster.routing.allocation.awareness."
 SAME_HOST = "cluster.routing.allocation.same_shard.host"

@@ -1,24 +1,63 @@
-"""Guards: whether a live system is where a plan expects it before its next wave."""
+"""Guards: whether a live system is where a plan expects it, and how far the plan has come."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.atomic import write_atomically
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.carrier import numbered
-from evenkeel.systems.folders.form import FILE, Expected, Form, read_form
-from evenkeel.systems.folders.mixtures import Step, has_room
+from evenkeel.systems.folders.form import FILE, Expected, Form, read_form, shown
 from evenkeel.systems.folders.observing import Observed, Standing, names_all_nodes, observed
-from evenkeel.systems.folders.outside import digest_seen, elsewhere
-from evenkeel.systems.folders.state import read_state
-from evenkeel.systems.folders.words import shown
+from evenkeel.systems.folders.outside import Step, digest_seen, elsewhere, has_room
+from evenkeel.systems.json_text import Int32, decode_json
 from evenkeel.systems.registry import find, taken_apart
+
+STATE = "state.json"
+
+
+class State(msgspec.Struct, forbid_unknown_fields=True):
+    """Waves that were seen to be done, and when the last of them was; ``""`` for never."""
+
+    waves: Int32
+    done: Int32 = 0
+    seen: str = ""
+    begun: bool = False
+    """Whether what is run once, before anything else, has been run."""
+
+
+def encoded_state(state: State) -> bytes:
+    """Return the file."""
+    return msgspec.json.encode(state) + b"\n"
+
+
+def read_state(faults: FaultList, folder: Path, waves: int) -> State:
+    """Return what was recorded; nothing, where the file is gone."""
+    file = folder / STATE
+    if not file.exists():
+        return State(waves)
+    document = Document.load(os.fspath(file))
+    found = decode_json(faults, document, State)
+    if found is None:
+        return State(waves)
+    if found.waves != waves or not 0 <= found.done <= waves:
+        faults.add(f"{file}: done", found.done, f"does not fit a plan of {waves} waves")
+    return found
+
+
+def record(folder: Path, state: State) -> None:
+    """Write down how far a plan has been carried out, with the time."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    write_atomically(folder / STATE, encoded_state(msgspec.structs.replace(state, seen=now)))
+
 
 Word = Literal["ready", "partly", "begun", "finished", "differs"]
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import msgspec
 
 from evenkeel.model.runtime.atomic import write_atomically
-from evenkeel.systems.folders import state
 from evenkeel.systems.folders.form import FILE, Hold, literal
-from evenkeel.systems.folders.guarding import PLAN
+from evenkeel.systems.folders.guarding import PLAN, STATE
 
 HELD = "held"
 """What is kept, once for both ways, from the first wave to the last: a file for each hold."""
@@ -26,7 +25,7 @@ DEEPEST = 3
 
 def holds_folder(folder: Path) -> bool:
     """Whether a folder is that of a plan."""
-    return all((folder / name).is_file() for name in (PLAN, FILE, state.FILE, "run.sh"))
+    return all((folder / name).is_file() for name in (PLAN, FILE, STATE, "run.sh"))
 
 
 def holding(paths: Iterable[str | os.PathLike[str]]) -> Path | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.levelness import below_mean_note, levelness
@@ -10,20 +11,133 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
-from evenkeel.model.runtime.figures import duration
+from evenkeel.model.runtime.figures import amount, duration
 from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.planning.explain import held_to, seconds_by_wave
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.summary import held_to
-from evenkeel.systems.folders.carrier import Carrier, Wave
-from evenkeel.systems.folders.form import Form, lines_of, preparing
-from evenkeel.systems.folders.left_out import (
-    REPAIRS_STAY,
-    lacking,
-    left_of_way_back,
-)
-from evenkeel.systems.folders.listing import change_list, seconds_of, wave_table
-from evenkeel.systems.folders.words import plain, shown
+from evenkeel.planning.steps import Blocked, StepKind
+from evenkeel.systems.folders.carrier import Carrier, Change, Wave
+from evenkeel.systems.folders.form import Form, lines_of, plain, preparing, shown
 from evenkeel.systems.registry import find
+
+REPAIRS_STAY = "what was short of replicas before the plan stays as the plan leaves it"
+
+
+def left_of_plan(plan: Plan) -> str:
+    """Return what a plan does not do of what it was asked for; "" where it does all."""
+    sentences = []
+    if plan.blocked:
+        moves, have = ("move", "has") if len(plan.blocked) == 1 else ("moves", "have")
+        names = some_of(plan.blocked, lacking)
+        sentences.append(
+            f"{len(plan.blocked):,} {moves} {have} no safe order and are left out: {names}"
+        )
+    held = np.flatnonzero(stranded(plan.cluster.placement)).tolist()
+    if held:
+        names = some_of(held, lambda p: shown(plan.cluster.partitions.names[p]))
+        whose = counted(len(held), "partition")
+        sentences.append(f"no live replica surely has all the data of {whose}: {names}")
+    return "; ".join(sentences)
+
+
+def left_of_way_back(plan: Plan, back: Plan, ways_back: Sequence[Wave]) -> str:
+    """Return what a way back does not take back of what a plan does."""
+    if back.blocked:
+        return f"{counted(len(back.blocked), 'change')} cannot be taken back: {_no_way_back(back)}"
+    if len(plan) and not ways_back:
+        return REPAIRS_STAY
+    return ""
+
+
+def _no_way_back(back: Plan) -> str:
+    """Return which changes cannot be taken back, and why."""
+    nodes = back.cluster.nodes
+    down = {nodes.names[n] for n in np.flatnonzero(~nodes.serves).tolist()}
+    return some_of(
+        back.blocked,
+        lambda one: lacking(one, f"{shown(one.target)} is down" if one.target in down else ""),
+    )
+
+
+def lacking(one: Blocked, why: str = "") -> str:
+    """Say which change of which replica is left out, and why."""
+    ends = [shown(end) if end else "nowhere" for end in (one.source, one.target)]
+    way = " -> ".join(ends) if one.change == "move" else f"{one.change} on {ends[1]}"
+    return f"{shown(one.partition)}[{one.slot}] {way} ({why or f'no {plain(one.lacks)}'})"
+
+
+MOST_CHANGES = 10
+"""Partitions of a wave that are listed one by one."""
+
+
+def wave_table(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
+    """Return a row for each wave: how much it changes, copies, and how long that takes at least."""
+    sized, paced = plan.cluster.bytes_dimension >= 0, plan.throttle.paces
+    heads = ["wave", "partitions", "copies", "leader changes"]
+    if sized:
+        heads.append(shown(plan.cluster.dimensions[plan.cluster.bytes_dimension]))
+    heads += ["at least"] if paced else []
+    lines = [f"| {' | '.join(heads)} |", f"|{'---:|' * len(heads)}"]
+    lasts = seconds_of(plan, waves) if paced else [0.0] * len(waves)
+    copies = _copies(plan)
+    for number, (wave, seconds) in enumerate(zip(waves, lasts, strict=True), start=1):
+        led = sum(_leads_elsewhere(one, carrier) for one in wave)
+        joins = sum(len(one.joins) for one in wave)
+        cells = [f"{number}", f"{len(wave):,}", f"{joins:,}", f"{led:,}"]
+        if sized:
+            size = plan.steps.size[_steps_of(copies, wave)].sum()
+            cells.append(amount(float(size)))
+        cells += [duration(seconds)] if paced else []
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def change_list(plan: Plan, carrier: Carrier, waves: Sequence[Wave]) -> str:
+    """Return a line for each wave: which replicas go from where to where, and who leads then."""
+    names = plan.cluster.nodes.names
+    lines = []
+    for number, wave in enumerate(waves, start=1):
+        changes = "; ".join(_change(names, one, carrier) for one in wave[:MOST_CHANGES])
+        left = len(wave) - MOST_CHANGES
+        more = f"; and {left:,} more, which `plan.json` has" if left > 0 else ""
+        lines.append(f"- **{number}**: {changes}{more}")
+    return "\n".join(lines)
+
+
+def seconds_of(plan: Plan, waves: Sequence[Wave]) -> list[float]:
+    """Return how long each wave takes at least, since all of it ends before the next begins."""
+    copies = _copies(plan)
+    return seconds_by_wave(plan, [_steps_of(copies, wave) for wave in waves])
+
+
+def _copies(plan: Plan) -> dict[tuple[int, int], int]:
+    """Return the step that copies a partition to a node, the last of several."""
+    at = np.flatnonzero(plan.steps.kind == StepKind.COPY).tolist()
+    partition, target = plan.steps.partition[at].tolist(), plan.steps.target[at].tolist()
+    return dict(zip(zip(partition, target, strict=True), at, strict=True))
+
+
+def _steps_of(copies: dict[tuple[int, int], int], wave: Wave) -> NDArray[np.intp]:
+    """Return the copies of a wave."""
+    pairs = [(one.partition, n) for one in wave for n in one.joins]
+    return np.array([copies[pair] for pair in pairs if pair in copies], np.intp)
+
+
+def _leads_elsewhere(one: Change, carrier: Carrier) -> bool:
+    return carrier.leader(one) not in (-1, one.led)
+
+
+def _change(names: Sequence[str], one: Change, carrier: Carrier) -> str:
+    """Say what becomes of a partition."""
+    leaves, joins = (", ".join(shown(names[n]) for n in nodes) for nodes in (one.leaves, one.joins))
+    parts = []
+    if leaves or joins:
+        parts.append(f"{leaves or 'nowhere'} -> {joins or 'nowhere'}")
+    if _leads_elsewhere(one, carrier):
+        led = shown(names[one.led]) if one.led >= 0 else "none"
+        parts.append(f"led by {shown(names[carrier.leader(one)])}, not {led}")
+    return f"{shown(one.name)} {', '.join(parts) or 'in another order'}"
+
 
 MOST_COUNTS = 10_000_000
 """Pairs of a group and a node that are counted for one figure."""

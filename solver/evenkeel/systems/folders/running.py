@@ -14,10 +14,17 @@ from evenkeel.model.errors import FaultList, InvalidInput, fault_lines
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders import held
 from evenkeel.systems.folders.carrier import numbered
-from evenkeel.systems.folders.form import Command, Form, WaveForm, filled, lines_of, values_of
-from evenkeel.systems.folders.guarding import Verdict, form_of, guard
-from evenkeel.systems.folders.state import State, read_state, record
-from evenkeel.systems.folders.words import plain, shown
+from evenkeel.systems.folders.form import (
+    Command,
+    Form,
+    WaveForm,
+    filled,
+    lines_of,
+    plain,
+    shown,
+    values_of,
+)
+from evenkeel.systems.folders.guarding import State, Verdict, form_of, guard, read_state, record
 from evenkeel.systems.registry import find
 
 GRACE = 10.0

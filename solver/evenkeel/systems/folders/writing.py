@@ -1,4 +1,4 @@
-"""Writing a plan as a folder: put in place as a whole, or not at all."""
+"""Writing a plan as a folder, wave by wave: put in place as a whole, or not at all."""
 
 import os
 import shutil
@@ -10,14 +10,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.rows import rows_alone
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.collecting import collector_held
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
-from evenkeel.systems.folders import held, state
-from evenkeel.systems.folders.carrier import Carrier, Wave
+from evenkeel.planning.steps import outcome
+from evenkeel.systems.folders import held
+from evenkeel.systems.folders.carrier import Carrier, Change, Wave, comers
 from evenkeel.systems.folders.form import (
     FILE,
     VERSION,
@@ -27,14 +29,65 @@ from evenkeel.systems.folders.form import (
     encoded,
     settings_of,
 )
-from evenkeel.systems.folders.guarding import PLAN
-from evenkeel.systems.folders.left_out import left_of_plan, left_of_way_back
-from evenkeel.systems.folders.mixtures import has_room_for_both
-from evenkeel.systems.folders.outside import digest_of
-from evenkeel.systems.folders.readme import readme, readme_of_way_back
-from evenkeel.systems.folders.waves import waves_of
+from evenkeel.systems.folders.guarding import PLAN, STATE, State, encoded_state
+from evenkeel.systems.folders.outside import digest_of, has_room_for_both
+from evenkeel.systems.folders.readme import (
+    left_of_plan,
+    left_of_way_back,
+    readme,
+    readme_of_way_back,
+)
 from evenkeel.systems.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.systems.registry import find, is_known
+
+Row = tuple[tuple[int, ...], int]
+"""The nodes of a partition by slot, and the one that leads; -1 for none."""
+
+
+def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
+    """Return what each wave changes, by partition; those that change nothing are left out.
+
+    ``original`` is how everything was before any plan: where a plan begins, and its undo leads.
+    """
+    names = [*plan.cluster.partitions.names]
+    # of the others nothing changes: rows of those that are touched are all there is to follow
+    touched = np.unique(plan.steps.partition)
+    start, target, origin = (
+        rows_alone(one, touched) for one in (plan.cluster.placement, plan.target, original)
+    )
+    place = np.searchsorted(touched, plan.steps.partition).astype(np.int32)
+    moved = start.first[place] - plan.cluster.placement.first[plan.steps.partition]
+    replica = (plan.steps.replica + moved).astype(np.int32)
+    steps = replace(plan.steps, partition=place, replica=replica)
+    at, first = listed(start), listed(origin)
+    waves: list[list[Change]] = []
+    done = np.zeros(0, np.intp)
+    for wave in plan.waves:
+        done = np.sort(np.concatenate([done, wave]))
+        own = np.unique(place[wave])
+        changes = []
+        after = listed(rows_alone(outcome(start, steps, target, done), own))
+        for r, row in zip(own.tolist(), after, strict=True):
+            if row != (was := at[r]):
+                p = int(touched[r])
+                restored = row[0] == first[r][0] and row[1] in (first[r][1], -1)
+                joins = comers(was[0], row[0])
+                changes.append(Change(p, names[p], was[0], row[0], was[1], row[1], restored, joins))
+                at[r] = row
+        if changes:
+            waves.append(changes)
+    return waves
+
+
+def listed(placement: Placement) -> list[Row]:
+    """Return the rows of a placement one by one."""
+    first, nodes = placement.first.tolist(), placement.node.tolist()
+    led = placement.leader_node.tolist()
+    return [
+        (tuple(nodes[begin:end]), leads)
+        for begin, end, leads in zip(first, first[1:], led, strict=False)
+    ]
+
 
 CLUSTER: Literal["cluster.npz"] = "cluster.npz"
 """The cluster, once for both ways."""
@@ -244,7 +297,7 @@ def _files(
     files = {
         Path("run.sh"): RUN,
         Path(FILE): encoded(form),
-        Path(state.FILE): state.encoded(state.State(len(waves))),
+        Path(STATE): encoded_state(State(len(waves))),
     }
     files |= {Path(name): data for one in (first, *orders) for name, data in one.files.items()}
     return files, form

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
-from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.systems.documents import Document, largest, quoted
-from evenkeel.systems.expressions import word
 from evenkeel.systems.helix import instances
 from evenkeel.systems.helix.instances import ALL_RESOURCES, DISABLED, MOST
 from evenkeel.systems.helix.pinot import CONSUMING, PINNED

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 
 from evenkeel.model.errors import FaultList
+from evenkeel.model.rules import word
 from evenkeel.systems.documents import quoted
-from evenkeel.systems.expressions import word
 from evenkeel.systems.helix.records import Found, Records
 
 MOST = 2**31 - 1

@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.rules import Amount, Rule
-from evenkeel.systems.expressions import word
+from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.systems.kubernetes.conditions import (
     CORDONED,
     near,

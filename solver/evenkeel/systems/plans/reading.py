@@ -15,12 +15,10 @@ from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.planning.changes.transition_table import check_target
-from evenkeel.planning.in_flight import Cancelled
-from evenkeel.planning.outcome import Blocked, outcome
+from evenkeel.planning.observed import Cancelled
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.protocols import PRESETS, Protocol
-from evenkeel.planning.steps import StepKind, Steps
-from evenkeel.planning.throttle import Throttle, Windows, check_throttle
+from evenkeel.planning.steps import Blocked, StepKind, Steps, outcome
+from evenkeel.planning.throttle import PRESETS, Protocol, Throttle, Windows, check_throttle
 from evenkeel.systems.documents import Document, Source, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.native import npz

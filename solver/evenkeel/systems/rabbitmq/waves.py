@@ -7,8 +7,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, equals
-from evenkeel.systems.folders.form import Command, Setting, literal
-from evenkeel.systems.folders.words import shown
+from evenkeel.systems.folders.form import Command, Setting, literal, shown
 from evenkeel.systems.rabbitmq.calls import caught_up, check_texts, has_member, transfer
 from evenkeel.systems.rabbitmq.documents import recognises
 
