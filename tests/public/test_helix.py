@@ -154,3 +154,59 @@ def test_one_replica_leaves(public, name, broken):
     assert answer.json["broken_before"] == {broken: 1}
     assert (answer.json["moves"], answer.json["broken"]) == (1, {})
     assert written["DB"]
+
+
+def test_tables_of_pinot_beside_a_resource_with_leaders(public):
+    answer, written = solved(public("helix/pinot-no-live-controller"))
+    assert (answer.code, answer.json["status"]) == (0, "optimal")
+    assert "leadControllerResource" in answer.err
+    assert answer.json["broken_before"] == {}
+    assert list(written) == ["tab_OFFLINE"]
+    assert sorted(held(written["tab_OFFLINE"]).values()) == [2, 2, 2, 2]
+
+
+def test_a_resource_without_leaders_beside_one_that_has_some(public):
+    case = public("helix/led-and-unled-resources")
+    answer, written = solved(case)
+    assert answer.json["broken_before"] == {}
+    assert "IDX" in answer.err
+    for name in ("DB", "IDX"):
+        assert sorted(held(written[name]).values()) == [3, 3, 3, 3]
+    case.run("plan", str(case.path("dump")), "--drain", "h0_1", "-o", "plan")
+    waves = json.loads(case.written("plan/waves.json"))["waves"]
+    leaders = [(name[:3], leads) for wave in waves for name, *_, leads in wave["expect"]]
+    assert {leads for name, leads in leaders if name == "IDX"} == {-1}
+    assert -1 not in {leads for name, leads in leaders if name == "DB_"}
+
+
+@pytest.mark.parametrize("server", ["Server_s0_8098", "Server_s3_8098"])
+def test_a_segment_that_stopped_being_consumed_stays_offline(public, server):
+    case = public("helix/pinot-segment-stopped-consuming")
+    _, written = solved(case, "--drain", server)
+    before = json.loads(case.path("dump/IDEALSTATES/ev_REALTIME.json").read_text())["mapFields"]
+    after = written["ev_REALTIME"]["mapFields"]
+    consumed = {name for name, row in before.items() if "CONSUMING" in row.values()}
+    assert {name: after[name] for name in consumed} == {name: before[name] for name in consumed}
+    moved = {name for name in before if before[name] != after[name]}
+    assert moved == {name for name in {*before} - consumed if server in before[name]}
+
+
+def test_tasks_are_named_and_stay(public):
+    answer, written = solved(public("helix/pinot-minion-tasks"))
+    assert "TaskQueue_MergeRollupTask" in answer.err
+    assert list(written) == ["tab_OFFLINE"]
+    assert sorted(held(written["tab_OFFLINE"]).values()) == [3, 3, 3, 3]
+
+
+def test_a_disabled_server_of_a_customized_table_is_left(public):
+    answer, written = solved(public("helix/customized-and-disabled"))
+    assert answer.json["moves"] == answer.json["forced_moves"] == 4
+    assert sorted(held(written["tab_OFFLINE"]).values()) == [5, 5, 6]
+
+
+def test_what_a_killed_service_had_goes_to_live_ones(public):
+    case = public("helix/view-of-a-killed-service")
+    answer, written = solved(case)
+    assert answer.json["moves"] == answer.json["forced_moves"] == 2
+    assert sorted(held(written["jobs"]).values()) == [2, 3, 3]
+    assert "no replica lives of 2 partitions" in case.run("solve", str(case.path("dump"))).text

@@ -45,6 +45,7 @@ MIRRORED = (
 STALE_DISABLED = "no ideal state of {}, for which instances are disabled: that changes nothing"
 NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: the key is left out"
 NO_KEY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
+UNLED = "no state of a leader for {}: its first replicas count as leaders, and that is not written"
 NO_CAPACITY = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
 NO_WEIGHTS = "no weights by all keys of {}: it stays as it is, and WAGED places nothing"
 
@@ -201,7 +202,9 @@ def _placement(
     leads = (state == top[owner]) & (state > 0)
     leads[first[:-1][unknown & (top > 0)]] = True
     up = np.array([alive[name] for name in names] + [False], np.bool_)
-    held = (state == number[CONSUMING]) & up[node]
+    consumed = np.zeros(len(rows), np.bool_)
+    consumed[owner[state == number[CONSUMING]]] = True
+    held = consumed[owner] & up[node]
     group = np.repeat(np.arange(len(found)), counts)
     for one in [found[g] for g in np.unique(group[owner[held]])]:
         records.notes.add(PINNED, one.name)
@@ -209,6 +212,12 @@ def _placement(
     leader = np.full(len(rows), -1)
     leader[owner[at]] = at - first[owner[at]]  # of several the first one is written last
     leader[(width == 0) & (top > 0) & (replicas > 0)] = 0  # it is led once it is placed
+    if (top > 0).any() and (top == 0).any():
+        # a cluster has leaders or has none: the first replica stands for one that is not there
+        leader[(top == 0) & ((width > 0) | (replicas > 0))] = 0
+        for one in found:
+            if not one.model.leads:
+                records.notes.add(UNLED, one.name)
     return {
         "placement": node,
         "first": first,

@@ -288,7 +288,7 @@ class Writer:
         """Return the state of each replica; who joins takes that of one that left."""
         model = self.model
         viewed = self.states.get(partition, {})
-        before = self.before["mapFields"].get(partition, {})
+        before = stated = self.before["mapFields"].get(partition, {})
         # a CUSTOMIZED ideal state is the target, even where the present placement differs
         before = viewed | before if self._custom else viewed or before
         top = model.states[0] if model.leads else ""
@@ -296,12 +296,17 @@ class Writer:
         free = [
             state
             for node, state in sorted(before.items())
-            if node not in nodes and state in model.states and state != top
+            if node not in nodes
+            and state != top
+            and (state in model.states or (self._custom and stated.get(node) in NOT_SERVED))
         ]
         led = model.leads and leader != ""
         found = {nodes[0]: top} if led else {}
         for node in nodes[led:]:
             state = before.get(node, "")
+            if self._custom and stated.get(node) in NOT_SERVED:
+                found[node] = state  # it is meant to serve nothing, whatever else moves
+                continue
             if state == top or state in NOT_SERVED or state not in model.states:
                 state = free.pop(0) if free else second
             found[node] = state

@@ -19,6 +19,9 @@ from evenkeel.systems.helix.records import Found, Records
 
 SEGMENTS = "SegmentOnlineOfflineStateModel"
 BROKERS = "BrokerResourceOnlineOfflineStateModel"
+LEAD_CONTROLLERS = "leadControllerResource"
+"""The resource by which the controllers of Pinot divide tables among themselves."""
+
 CONSUMING = "CONSUMING"
 """The state of a segment that still takes rows; Pinot chooses its servers."""
 
@@ -35,6 +38,7 @@ INFERRED = (
     "the tenant tags that its servers share, and no upserts are assumed"
 )
 DERIVED = "of {}, which Pinot derives from the tags of brokers: what is there stays"
+OF_CONTROLLERS = "of {}, which Helix places on live controllers: what is there stays"
 PINNED = "of segments of {} that are being consumed: Pinot chooses their servers, live ones stay"
 
 

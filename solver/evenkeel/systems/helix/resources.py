@@ -112,6 +112,8 @@ def placed_elsewhere(found: Found) -> str:
         return IS_TASK
     if state_model == pinot.BROKERS:
         return pinot.DERIVED
+    if found.record.id == pinot.LEAD_CONTROLLERS:
+        return pinot.OF_CONTROLLERS
     return USER_DEFINED if mode == "user_defined" else ""
 
 

@@ -52,8 +52,20 @@ NOTES = (
 
 
 def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
-    """Divide each wave in two."""
-    return [part for wave in waves for part in _divided(wave)]
+    """Divide each wave in two; no resource without a state of a leader changes it."""
+    payload, groups = payload_of(cluster), cluster.partitions.group_names
+    leads = [Writer(payload, name).model.leads for name in groups]
+    group = cluster.partitions.group.tolist()
+
+    def stated(one: Change) -> Change:
+        return one if leads[group[one.partition]] else one._replace(led=-1, leads=-1)
+
+    changes = [[stated(one) for one in wave] for wave in waves]
+    some = [
+        [one for one in wave if one.joins or one.leaves or one.led != one.leads or one.restored]
+        for wave in changes
+    ]
+    return [part for wave in some for part in _divided(wave)]
 
 
 def _divided(wave: Wave) -> list[Wave]:
