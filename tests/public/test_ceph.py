@@ -35,6 +35,7 @@ def solved(case, *words, ignored=(), code=0, files=FILES):
         "ceph/type-below-hosts",
         "ceph/pool-being-split",
         "ceph/three-takes",
+        "ceph/two-classes-in-a-host",
     ],
 )
 @BY_EITHER
@@ -231,3 +232,35 @@ def test_new_hosts_are_filled_where_upmaps_keep_all_away(public, how):
     _, judged = solved(public("ceph/new-hosts-behind-upmaps"), *how, code=3)
     held = [sum(osd in row for row in judged.rows.values()) for osd in range(12)]
     assert max(held) <= 34 and min(held) >= 30
+
+
+@BY_EITHER
+def test_groups_follow_weights_and_not_sizes(public, how):
+    _, judged = solved(public("ceph/device-resized-weight-left"), *how)
+    held = np.bincount([osd for row in judged.rows.values() for osd in row])
+    assert held[3] <= 29 and held[:3].min() >= 50
+
+
+@BY_EITHER
+@pytest.mark.parametrize("name", ["ceph/third-host-is-gone", "ceph/all-devices-in-one-host"])
+def test_hosts_that_crush_lacks_are_named(public, name, how):
+    answer, judged = solved(public(name), *how)
+    assert "CRUSH finds devices for fewer than 3 replicas" in answer.err
+    before = judge_files(public(name).source, "")
+    for group, row in judged.rows.items():
+        assert len(row) == len(before.rows[group])
+    assert not judged.changed or name == "ceph/all-devices-in-one-host"
+
+
+@BY_EITHER
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("ceph/upmaps-collide-after-a-loss", "3.2, 3.4, 3.7"),
+        ("ceph/upmaps-of-a-purged-device", "18.5, 99.1"),
+    ],
+)
+def test_pairs_that_have_no_effect_are_named(public, name, named, how):
+    answer, judged = solved(public(name), *how, files=FILES[:2])
+    assert named in answer.err
+    assert judged.changed

@@ -627,3 +627,22 @@ def test_what_the_page_says_of_dumps_is_held_by_a_test():
     assert len(rows) == len(KEPT)
     for row, start in zip(rows, KEPT, strict=True):
         assert row.startswith(f"| {start}")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("name", "joins", "strands"),
+    [
+        ("cockroach/two-of-three-lost-in-an-update", {("40", "3"), ("43", "1")}, ["26"]),
+        ("cockroach/two-of-five-shut-down", {("60", "3"), ("61", "1"), ("64", "2")}, ["62"]),
+        ("cockroach/status-with-all-columns", {(str(60 + i), "6") for i in range(8)}, []),
+        ("cockroach/partition-in-one-locality-of-one-node", set(), []),
+    ],
+)
+def test_live_nodes_take_what_they_can_and_the_rest_is_named(method, name, joins, strands):
+    cluster = read(name)
+    result = ek.solve(cluster, method=method)
+    assert {(move.partition, move.target) for move in result.moves} == joins
+    named = {one.partition for one in result.unplaced}
+    assert {*strands} <= named
+    assert cluster.partitions.names[0] in named or not strands

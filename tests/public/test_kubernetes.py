@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+import evenkeel as ek
+
 FILES = ("nodes.json", "pods.json", "volumes.json")
 NEVER = ("--level", "none")
 
@@ -183,3 +185,31 @@ def test_pods_of_two_budgets_are_not_evicted(public):
     answer, moved = evicted(public("kubernetes/pods-of-two-budgets"), *NEVER, "--drain", "n0")
     assert (answer.code, moved) == (3, {})
     assert "several budgets select the pods of default/ReplicaSet/web-5" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "places"),
+    [
+        ("kubernetes/zone-without-room", 3, ["a1", "b1"]),
+        ("kubernetes/zone-dead-behind-a-spread", 4, ["a1", "a2"]),
+        ("kubernetes/local-volumes-all-on-one-node", 3, ["wrk3"]),
+        ("kubernetes/third-pod-of-two-zones", 0, ["a1", "a2", "b1"]),
+        ("kubernetes/node-without-a-zone", 0, ["z1", "z1", "z2", "z3", "z2|z3"]),
+        ("kubernetes/dead-zone-honoured-as-tainted", 0, ["a"] * 5 + ["b"] * 4),
+    ],
+)
+def test_pending_pods_get_a_place_that_the_spread_allows(public, name, code, places):
+    case = public(name)
+    answer, moved = evicted(case, *NEVER)
+    assert (answer.code, moved) == (code, {})
+    cluster = ek.read([str(case.path(one)) for one in FILES if case.path(one).exists()])
+    placement = ek.solve(cluster, goals=ek.Goals(level=None)).placement
+    pods = [p for p, one in enumerate(cluster.partitions.names) if "other" not in one]
+    first, names = placement.first, cluster.nodes.names
+    found = [names[n] for p in pods for n in placement.node[first[p] : first[p + 1]] if n >= 0]
+    if name == "kubernetes/dead-zone-honoured-as-tainted":
+        assert sorted(one[0] for one in found) in (places, ["a"] * 4 + ["b"] * 5)
+    elif name == "kubernetes/node-without-a-zone":
+        assert sorted(found) in (["z1", "z1", "z2", "z2", "z3"], ["z1", "z1", "z2", "z3", "z3"])
+    else:
+        assert sorted(found) == places

@@ -241,3 +241,23 @@ def test_volumes_that_cannot_be_judged_stay(public, method, name, word):
     assert answer.json["moves"] == 0
     assert word in answer.text
     assert json.loads(case.written("plan.patches.json"))["steps"] == []
+
+
+@pytest.mark.parametrize("method", ["balance", "longhorn"])
+@pytest.mark.parametrize(
+    ("name", "joins"),
+    [
+        ("longhorn/disk-for-each-volume", [("nifi-2", "zone2-w1/nifi-2")]),
+        ("longhorn/space-that-is-promised", []),
+        ("longhorn/block-disk-and-filesystem", [("v1vol", "ip-3/fs"), ("v2vol", "ip-1/blk")]),
+        ("longhorn/disk-with-another-file-system", [("p0", "y4/d"), ("p1", "y4/d")]),
+        ("longhorn/new-replica-that-stopped", [("p0", "agent-3/d")]),
+    ],
+)
+def test_missing_replicas_go_to_the_only_disk_that_takes_them(public, name, joins, method):
+    words = ("--method", method, *LATER, "--table", "moves.json")
+    case = public(name)
+    answer = case.run("solve", "longhorn.json", *words)
+    moves = json.loads(case.written("moves.json"))
+    assert sorted((one["partition"], one["to"]) for one in moves) == joins
+    assert joins or "cfg4" in answer.text
