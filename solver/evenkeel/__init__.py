@@ -56,7 +56,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.planning.planner import plan
     from evenkeel.planning.throttle import Protocol, Throttle, Windows
     from evenkeel.result import Result
-    from evenkeel.session.session import Session
+    from evenkeel.session import Session
     from evenkeel.solving import solve
     from evenkeel.studies.frontier import Frontier, frontier
     from evenkeel.studies.growth.forecast import Forecast
@@ -136,7 +136,7 @@ __all__ = [
 
 _LATER = {
     "Changes": "evenkeel.model.changes",
-    "Session": "evenkeel.session.session",
+    "Session": "evenkeel.session",
     "Plan": "evenkeel.planning.plan",
     "Protocol": "evenkeel.planning.throttle",
     "Result": "evenkeel.result",

@@ -15,7 +15,7 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.survival import survival
 from evenkeel.methods.levelling.losses import Standing, standing
-from evenkeel.session.session import ResultOfLoss
+from evenkeel.session import ResultOfLoss
 from tests.session.ready_clusters import cluster_to_the_brim, ready_cluster
 from tests.support.clusters import assert_equal
 from tests.support.effort import share_of_examples

@@ -87,7 +87,7 @@ def warmup(
     from evenkeel.methods.registry import METHODS, find
     from evenkeel.model.goals import Goals
     from evenkeel.planning.planner import plan
-    from evenkeel.session.session import HeldCluster
+    from evenkeel.session import HeldCluster
     from evenkeel.solving import solve
     from evenkeel_kernels.build.inventory import Compiled, on_compile
 

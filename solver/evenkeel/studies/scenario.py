@@ -27,7 +27,7 @@ from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel.result import Result
-from evenkeel.session.session import HeldCluster, session_on
+from evenkeel.session import HeldCluster, session_on
 from evenkeel.solving import solve
 from evenkeel.studies.scenario_result import NO_PARTITIONS, ScenarioResult
 from evenkeel.verdict import FEWEST_MOVES, GOALS_MET

@@ -13,7 +13,7 @@ from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.planning.throttle import Protocol, Throttle, check_throttle
-from evenkeel.session.session import HeldCluster
+from evenkeel.session import HeldCluster
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.scenario import (
     Asked,

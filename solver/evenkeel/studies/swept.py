@@ -19,7 +19,7 @@ from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
 from evenkeel.result import Result
-from evenkeel.session.session import HeldCluster
+from evenkeel.session import HeldCluster
 from evenkeel.studies.scenario import Asked, repaired
 from evenkeel.studies.scenario_result import (
     Row,

@@ -1,1 +1,0 @@
-"""Sessions: solve a cluster again at the cost of its change."""
