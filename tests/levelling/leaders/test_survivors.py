@@ -141,3 +141,13 @@ def test_no_node_falls_below_its_floor_for_a_survivor(seed: int) -> None:
     ).down(int(rng.integers(old)))  # fmt: skip
     result = ek.solve(cluster, goals=ek.Goals(level=0.1, leaders=0.2, floor=0.2))
     assert result.goals_reached, result.message
+
+
+@pytest.mark.parametrize("method", ["balance", "exact", "leaders"])
+def test_the_last_partition_may_have_no_replica_beside_lagging_ones(method: str) -> None:
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 3, placement=[0, 1, 0, 1], first=[0, 2, 4, 4],
+        replicas=[2, 2, 0], flags=[ek.Flag.CAUGHT_UP, 0, ek.Flag.CAUGHT_UP, 0],
+    )  # fmt: skip
+    result = ek.solve(cluster, method, goals=ek.Goals(level=None, leaders=0.0))
+    assert result.placement.leader.tolist() == [0, 0, -1]

@@ -30,8 +30,8 @@ def led_in_sync(
         return leader
     some = np.bincount(before.owner[synced], minlength=len(leader)) > 0
     late = ~synced & some[before.owner] & (node == before.node) & (node >= 0)
-    led = before.first[:-1] + np.maximum(leader, 0)
-    wrong = np.flatnonzero((leader >= 0) & late[led] & (leader != before.leader))
+    led = before.first[:-1] + np.maximum(leader, 0)  # behind the last replica where there is none
+    wrong = np.flatnonzero((leader >= 0) & np.append(late, False)[led] & (leader != before.leader))
     if not len(wrong):
         return leader
     leader = leader.copy()
