@@ -9,39 +9,23 @@ from evenkeel_kernels.build.jit import no_alloc
 
 
 class Leading(NamedTuple):
-    """The partitions that each node leads, as linked lists.
+    """The partitions that each node leads, as linked lists."""
 
-    Attributes
-    ----------
-    led : (N,) int64
-        How many a node leads.
-    first : (N,) int64
-        One of them, -1 for none.
-    next, previous : (P,) int64
-        The ones that the same node leads after and before a partition, -1 for none.
-    """
-
-    led: NDArray[np.int64]
-    first: NDArray[np.int64]
+    led: NDArray[np.int64]  # (N,) how many a node leads
+    first: NDArray[np.int64]  # (N,) one of them, -1 for none
+    # next, previous: (P,) the ones that the same node leads after and before a partition, -1 for
+    # none
     next: NDArray[np.int64]
     previous: NDArray[np.int64]
 
 
 class Search(NamedTuple):
-    """A search for the shortest chain of handing on.
+    """A search for the shortest chain of handing on."""
 
-    Attributes
-    ----------
-    queue : (N,) int64
-        Nodes reached, in order.
-    reached : (N,) int64
-        Number of the last search that reached a node.
-    through, before : (N,) int64
-        The partition whose lead a node would take, and the node that would hand it on.
-    """
-
-    queue: NDArray[np.int64]
-    reached: NDArray[np.int64]
+    queue: NDArray[np.int64]  # (N,) nodes reached, in order
+    reached: NDArray[np.int64]  # (N,) number of the last search that reached a node
+    # through, before: (N,) the partition whose lead a node would take, and the node that would hand
+    # it on
     through: NDArray[np.int64]
     before: NDArray[np.int64]
 

@@ -21,46 +21,26 @@ FAR = np.iinfo(np.int64).max
 
 @by_reference
 class LeadFlow(NamedTuple):
-    """Who leads what, who may, and how many each node may lead. A arcs, N nodes, P partitions.
+    """Who leads what, who may, and how many each node may lead. A arcs, N nodes, P partitions."""
 
-    Attributes
-    ----------
-    first : (P + 1,) int64
-        Arcs of partition p are ``first[p] : first[p + 1]``; each has one at least.
-    node : (A,) int64
-        Node of each arc.
-    began : (P,) int64
-        The arc of who led as things came; -1 for none.
-    taken : (P,) int64
-        The arc over which each partition is led; changed.
-    most : (N,) int64
-        Leads that each node may have.
-    leading : Leading
-        The partitions that each node leads; changed.
-    price : (N,) int64
-        What a lead on each node is worth, in changes; changed.
-    distance, stack : (N,) int64
-        Room to work in: changes, or hops, from nodes with too many leads, and nodes to look at.
-    cursor, given, over : (N,) int64
-        Room to work in: the next partition that a node looks at, and the partition that it hands on
-        and the arc that this takes.
-    settled : (N,) bool
-        Room to work in: nodes whose distance is known.
-    """
-
+    # (P + 1,) arcs of partition p are ``first[p] : first[p + 1]``; each has one at least
     first: NDArray[np.int64]
-    node: NDArray[np.int64]
-    began: NDArray[np.int64]
-    taken: NDArray[np.int64]
-    most: NDArray[np.int64]
-    leading: Leading
-    price: NDArray[np.int64]
+    node: NDArray[np.int64]  # (A,) node of each arc
+    began: NDArray[np.int64]  # (P,) the arc of who led as things came; -1 for none
+    taken: NDArray[np.int64]  # (P,) the arc over which each partition is led; changed
+    most: NDArray[np.int64]  # (N,) leads that each node may have
+    leading: Leading  # the partitions that each node leads; changed
+    price: NDArray[np.int64]  # (N,) what a lead on each node is worth, in changes; changed
+    # distance, stack: (N,) room to work in: changes, or hops, from nodes with too many leads, and
+    # nodes to look at
     distance: NDArray[np.int64]
     stack: NDArray[np.int64]
+    # cursor, given, over: (N,) room to work in: the next partition that a node looks at, and the
+    # partition that it hands on and the arc that this takes
     cursor: NDArray[np.int64]
     given: NDArray[np.int64]
     over: NDArray[np.int64]
-    settled: NDArray[np.bool_]
+    settled: NDArray[np.bool_]  # (N,) room to work in: nodes whose distance is known
 
 
 @no_alloc

@@ -28,33 +28,16 @@ from evenkeel.model.reading.arrays import read_only
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One snapshot as it is at one moment. N nodes.
+    """One snapshot as it is at one moment. N nodes."""
 
-    Parameters
-    ----------
-    given : Cluster
-        The snapshot as it came, with the last one's names if they are the same.
-    cluster : Cluster
-        The same, where exactly the active nodes keep their replicas.
-    active : ndarray of bool, shape (N,)
-        Nodes that keep their places: those that serve, and those that are waited for.
-    serving : ndarray of bool, shape (N,)
-        Of these, nodes that serve now.
-    wake_at : float or None
-        When the next delay window ends, if one is open.
-    epoch : int
-        Counts the views that differ in anything that a placement depends on.
-    static_epoch : int
-        Counts those that differ in anything that a baseline depends on.
-    """
-
-    given: Cluster
-    cluster: Cluster
+    given: Cluster  # the snapshot as it came, with the last one's names if they are the same
+    cluster: Cluster  # the same, where exactly the active nodes keep their replicas
+    # (N,) nodes that keep their places: those that serve, and those that are waited for
     active: NDArray[np.bool_]
-    serving: NDArray[np.bool_]
-    wake_at: float | None
-    epoch: int
-    static_epoch: int
+    serving: NDArray[np.bool_]  # (N,) of these, nodes that serve now
+    wake_at: float | None  # when the next delay window ends, if one is open
+    epoch: int  # counts the views that differ in anything that a placement depends on
+    static_epoch: int  # counts those that differ in anything that a baseline depends on
 
 
 class Views:

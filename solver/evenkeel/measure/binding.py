@@ -24,28 +24,19 @@ LABEL = re.compile(r"([^=]*?)\s*(!?=)\s*(.+)")
 
 @dataclass(frozen=True)
 class Demands:
-    """What rules demand of one partition, or of one group as a whole.
+    """What rules demand of one partition, or of one group as a whole."""
 
-    Parameters
-    ----------
-    require, voters_require : tuple of str
-        Expressions that the node of every replica, or of every voter, must meet.
-    place, voters_place : tuple of (str, int)
-        Expressions, and how many replicas, or voters, must at least be on nodes that meet them.
-    lead : tuple of str
-        Where the leader should be, first choice first.
-    limits : tuple of Limit
-        How replicas may stand in the domains of a tier.
-    written : tuple of Rule
-        The rules that ask it of each replica: a partition's own, and its group's.
-    """
-
+    # require, voters_require: expressions that the node of every replica, or of every voter, must
+    # meet
     require: tuple[str, ...] = ()
     voters_require: tuple[str, ...] = ()
+    # place, voters_place: expressions, and how many replicas, or voters, must at least be on nodes
+    # that meet them
     place: tuple[tuple[str, int], ...] = ()
     voters_place: tuple[tuple[str, int], ...] = ()
-    lead: tuple[str, ...] = ()
-    limits: tuple[Limit, ...] = ()
+    lead: tuple[str, ...] = ()  # where the leader should be, first choice first
+    limits: tuple[Limit, ...] = ()  # how replicas may stand in the domains of a tier
+    # the rules that ask it of each replica: a partition's own, and its group's
     written: tuple[Rule, ...] = ()
 
     @property
@@ -56,27 +47,13 @@ class Demands:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Demands on E members, which are partitions or groups, in Q classes. N nodes.
+    """Demands on E members, which are partitions or groups, in Q classes. N nodes."""
 
-    Parameters
-    ----------
-    column : str
-        "partition" or "group".
-    demands : tuple of Demands
-        Those of each class.
-    rule : ndarray of int32, shape (E,)
-        Class of each member.
-    wanted : ndarray of bool, shape (E,)
-        Members of which at least one replica is wanted.
-    open : ndarray of bool, shape (Q, N)
-        Nodes that meet all that each class requires of every replica.
-    """
-
-    column: str
-    demands: tuple[Demands, ...]
-    rule: NDArray[np.int32]
-    wanted: NDArray[np.bool_]
-    open: NDArray[np.bool_]
+    column: str  # "partition" or "group"
+    demands: tuple[Demands, ...]  # those of each class
+    rule: NDArray[np.int32]  # (E,) class of each member
+    wanted: NDArray[np.bool_]  # (E,) members of which at least one replica is wanted
+    open: NDArray[np.bool_]  # (Q, N) nodes that meet all that each class requires of every replica
 
     @cached_property
     def bindings(self) -> "tuple[Binding, ...]":
@@ -97,29 +74,15 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """One kind of limit on one tier, for all members of a scope.
+    """One kind of limit on one tier, for all members of a scope."""
 
-    Parameters
-    ----------
-    tier : str
-        Tier, or "node".
-    kind : str
-        As in ``Limit``.
-    hard : bool
-        As in ``Limit``.
-    amount : ndarray of int32, shape (E,)
-        The number that each member is held to; -1 where it is not bound.
-    rule : ndarray of int32, shape (E,)
-        Class of each member.
-    weight_of : ndarray of float64, shape (Q,)
-        What each unit beyond it costs a member of each class where it is soft; 0 for no limit.
-    """
-
-    tier: str
-    kind: LimitKind
-    hard: bool
+    tier: str  # tier, or "node"
+    kind: LimitKind  # as in ``Limit``
+    hard: bool  # as in ``Limit``
+    # (E,) the number that each member is held to; -1 where it is not bound
     amount: NDArray[np.int32]
-    rule: NDArray[np.int32]
+    rule: NDArray[np.int32]  # (E,) class of each member
+    # (Q,) what each unit beyond it costs a member of each class where it is soft; 0 for no limit
     weight_of: NDArray[np.float64]
 
     @property

@@ -14,24 +14,13 @@ from evenkeel.model.placement import Placement
 
 @dataclass(frozen=True)
 class CostParts:
-    """Where the cost of a placement comes from.
+    """Where the cost of a placement comes from."""
 
-    Parameters
-    ----------
-    watermark : float
-        Load above the watermarks.
-    proportion : float
-        Free capacity out of proportion.
-    tables : tuple of float
-        Each table of the ``Cost``, in order.
-    moves, group_moves, distance : float
-        Replicas that stand elsewhere than in the cluster's own placement, the group with most of
-        them, and how far they went.
-    """
-
-    watermark: float
-    proportion: float
-    tables: tuple[float, ...]
+    watermark: float  # load above the watermarks
+    proportion: float  # free capacity out of proportion
+    tables: tuple[float, ...]  # each table of the ``Cost``, in order
+    # moves, group_moves, distance: replicas that stand elsewhere than in the cluster's own
+    # placement, the group with most of them, and how far they went
     moves: float
     group_moves: float
     distance: float

@@ -35,18 +35,10 @@ LED, UNFIT, LEADERLESS = 0, 1, 2
 
 @dataclass(frozen=True, eq=False)
 class Regressions:
-    """What became worse.
+    """What became worse."""
 
-    Parameters
-    ----------
-    counts : dict of str to int
-        How many partitions, groups, nodes or domains are worse, by kind.
-    partitions : ndarray of bool, shape (P,)
-        Partitions whose changes have to do with it.
-    """
-
-    counts: dict[str, int]
-    partitions: NDArray[np.bool_]
+    counts: dict[str, int]  # how many partitions, groups, nodes or domains are worse, by kind
+    partitions: NDArray[np.bool_]  # (P,) partitions whose changes have to do with it
 
     @property
     def count(self) -> int:

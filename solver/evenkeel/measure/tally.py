@@ -20,17 +20,10 @@ class PlacementCounts:
 
     That order is slot by slot where rows are uniform (all first slots, then all second ones), so
     that a slot of all partitions is one stretch of memory; else it is row by row.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        N nodes, P partitions.
-    placement : Placement
-        Where the replicas are.
     """
 
-    cluster: Cluster
-    placement: Placement
+    cluster: Cluster  # n nodes, P partitions
+    placement: Placement  # where the replicas are
 
     @classmethod
     def of(cls, cluster: Cluster, placement: Placement) -> "PlacementCounts":

@@ -78,42 +78,21 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a strategy returns; the solve audits it.
+    """What a strategy returns; the solve audits it."""
 
-    Parameters
-    ----------
-    node : ndarray of int32, shape (K,)
-        Node of each replica of the cluster's placement, in its slots; -1 for none.
-    leader : ndarray of int16, shape (P,)
-        Slot that leads each partition.
-    stop_reason : str
-        Why it stopped.
-    message : str
-        What a person should know beyond that.
-    work : int
-        Candidates looked at.
-    warnings : tuple of str
-        What a person should look into.
-    timings : mapping of str to float
-        Seconds per stage.
-    native : object
-        What only this method returns: an ordered decision log, pairs for another system.
-    enough : ndarray of int32, shape (P,), optional
-        Live replicas of each partition that its system is content with where it wants more.
-    fewest : int
-        Moves that the method has proven the goals to take at least.
-    """
-
+    # (K,) node of each replica of the cluster's placement, in its slots; -1 for none
     node: NDArray[np.int32]
-    leader: NDArray[np.int16]
-    stop_reason: StopReason
-    message: str = ""
-    work: int = 0
-    warnings: tuple[str, ...] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
+    leader: NDArray[np.int16]  # (P,) slot that leads each partition
+    stop_reason: StopReason  # why it stopped
+    message: str = ""  # what a person should know beyond that
+    work: int = 0  # candidates looked at
+    warnings: tuple[str, ...] = ()  # what a person should look into
+    timings: Mapping[str, float] = field(default_factory=dict)  # seconds per stage
+    # what only this method returns: an ordered decision log, pairs for another system
     native: Any = None
+    # (P,) live replicas of each partition that its system is content with where it wants more
     enough: NDArray[np.int32] | None = None
-    fewest: int = 0
+    fewest: int = 0  # moves that the method has proven the goals to take at least
 
 
 Strategy = Callable[[Request], Outcome]
@@ -202,28 +181,15 @@ Holder = Callable[[Cluster], ReadyCluster | None]
 
 @dataclass(frozen=True)
 class SimulatedState:
-    """The changed cluster, for methods that read more of it than the model holds.
+    """The changed cluster, for methods that read more of it than the model holds."""
 
-    Parameters
-    ----------
-    began : Cluster
-        As it began: P partitions, and all N nodes that will ever be, of which the payload may know
-        the first ones only.
-    now : Cluster
-        As it is, with the payload that it began with. The same nodes; Q partitions.
-    origin : ndarray of int64, shape (Q,)
-        The partition of ``began`` that each is, or came from.
-    seconds : float
-        Since ``began``.
-    since : ndarray of float64, shape (N,)
-        Second at which each node came into its state.
-    """
-
+    # as it began: P partitions, and all N nodes that will ever be, of which the payload may know
+    # the first ones only
     began: Cluster
-    now: Cluster
-    origin: NDArray[np.int64]
-    seconds: float
-    since: NDArray[np.float64]
+    now: Cluster  # as it is, with the payload that it began with. The same nodes; Q partitions.
+    origin: NDArray[np.int64]  # (Q,) the partition of ``began`` that each is, or came from
+    seconds: float  # since ``began``
+    since: NDArray[np.float64]  # (N,) second at which each node came into its state
 
 
 RefreshPayload = Callable[[SimulatedState], Cluster]

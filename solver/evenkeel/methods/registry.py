@@ -25,59 +25,34 @@ ALL_BUDGETS = (*BUDGETS, "partition_moves", "domain_in", "domain_out", "leader_c
 
 @dataclass(frozen=True)
 class Method:
-    """Everything that is known about a method; the table of them is ``METHODS``.
+    """Everything that is known about a method; the table of them is ``METHODS``."""
 
-    Parameters
-    ----------
-    name : str
-        As ``solve`` takes it.
-    where : str
-        Its function, ``"module:name"``.
-    summary : str
-        One line for people.
-    options : str
-        The class of its options, ``"module:name"``; "" if it takes none.
-    limits : tuple of str
-        The fields of ``Limits`` that it keeps; others are refused.
-    minimises : bool
-        Whether it can minimise a ``Cost``; else that is refused.
-    goals : tuple of str
-        The fields of ``Goals`` that it works towards; its result is compared with all of them.
-    starts : bool
-        Whether it can start from another placement than the cluster's; else that is refused.
-    never_worse : bool
-        Whether its result is never worse than what came in: see ``methods.run.guarded``.
-    decider : str
-        What decides partition by partition in a simulation, ``"module:name"``; "" for nothing. It
-        takes a cluster, what to level and a seed, and returns a ``Decider``.
-    refresh : str
-        What brings the cluster's payload up to date in a simulation, ``"module:name"``.
-    ready : str
-        What holds a cluster ready for the loss of nodes, ``"module:name"``, a ``Holder``; "" where
-        sessions and sweeps solve every snapshot.
-    begins : float
-        Seconds per replica that it takes to begin, on a slow day: with less time left it is not
-        begun, and everything stays where the search would have started.
-    fixed_membership : bool
-        Whether that payload knows no nodes and partitions but those that it was read with.
-    warmup : str
-        The kind of work under which its kernels are recorded, to be compiled ahead.
-    """
-
-    name: str
-    where: str
-    summary: str
-    options: str = ""
-    limits: tuple[str, ...] = ()
-    minimises: bool = False
+    name: str  # as ``solve`` takes it
+    where: str  # its function, ``"module:name"``
+    summary: str  # one line for people
+    options: str = ""  # the class of its options, ``"module:name"``; "" if it takes none
+    limits: tuple[str, ...] = ()  # the fields of ``Limits`` that it keeps; others are refused
+    minimises: bool = False  # whether it can minimise a ``Cost``; else that is refused
+    # the fields of ``Goals`` that it works towards; its result is compared with all of them
     goals: tuple[str, ...] = ()
+    # whether it can start from another placement than the cluster's; else that is refused
     starts: bool = True
+    # whether its result is never worse than what came in: see ``methods.run.guarded``
     never_worse: bool = False
+    # what decides partition by partition in a simulation, ``"module:name"``; "" for nothing. It
+    # takes a cluster, what to level and a seed, and returns a ``Decider``.
     decider: str = ""
+    # what brings the cluster's payload up to date in a simulation, ``"module:name"``
     refresh: str = ""
+    # what holds a cluster ready for the loss of nodes, ``"module:name"``, a ``Holder``; "" where
+    # sessions and sweeps solve every snapshot
     ready: str = ""
+    # seconds per replica that it takes to begin, on a slow day: with less time left it is not
+    # begun, and everything stays where the search would have started
     begins: float = 0.0
+    # whether that payload knows no nodes and partitions but those that it was read with
     fixed_membership: bool = False
+    # the kind of work under which its kernels are recorded, to be compiled ahead
     warmup: str = "expanded"
 
     def load(self) -> "Strategy":

@@ -118,30 +118,14 @@ ASKED_APART = ("floor", "soft_yield", "act_above", "worth", "groups", "move_cost
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What came of a method.
+    """What came of a method."""
 
-    Parameters
-    ----------
-    request : Request
-        What it was asked, with the bounds that it used.
-    outcome : Outcome
-        What it answered, after the guard.
-    placement : Placement
-        The same, in the slots of the cluster's placement.
-    audit : Audit or None
-        Of that placement, where the guard has made one.
-    guard : int
-        How often the guard found something worse than before.
-    timings : mapping of str to float
-        Seconds of the method, of its stages and of the guard.
-    """
-
-    request: Request
-    outcome: Outcome
-    placement: Placement
-    audit: Audit | None
-    guard: int
-    timings: Mapping[str, float]
+    request: Request  # what it was asked, with the bounds that it used
+    outcome: Outcome  # what it answered, after the guard
+    placement: Placement  # the same, in the slots of the cluster's placement
+    audit: Audit | None  # of that placement, where the guard has made one
+    guard: int  # how often the guard found something worse than before
+    timings: Mapping[str, float]  # seconds of the method, of its stages and of the guard
 
 
 def run_method(

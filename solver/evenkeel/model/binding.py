@@ -14,17 +14,10 @@ from evenkeel.model.runtime.memoize import memoize
 
 @dataclass(frozen=True)
 class BoundRule:
-    """The rules that bind a partition by itself: its own, and what its group's demands of each.
+    """The rules that bind a partition by itself: its own, and what its group's demands of each."""
 
-    Parameters
-    ----------
-    own : Rule
-        The partition's rule, or the default.
-    shared : Rule or None
-        The group's rule, whose requirements and leader preferences hold for each partition.
-    """
-
-    own: Rule
+    own: Rule  # the partition's rule, or the default
+    # the group's rule, whose requirements and leader preferences hold for each partition
     shared: Rule | None
 
     @property

@@ -22,21 +22,11 @@ None lifts a default.
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition on a node: it carries a tag or label, or does not.
+    """One condition on a node: it carries a tag or label, or does not."""
 
-    Parameters
-    ----------
-    key : str
-        Tag, or name of a tier or attribute.
-    value : str or None
-        Label wanted; None for a tag.
-    wanted : bool
-        False turns the condition round.
-    """
-
-    key: str
-    value: str | None
-    wanted: bool
+    key: str  # tag, or name of a tier or attribute
+    value: str | None  # label wanted; None for a tag
+    wanted: bool  # false turns the condition round
 
     def __str__(self) -> str:
         if self.value is None:

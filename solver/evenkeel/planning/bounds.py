@@ -127,18 +127,10 @@ Way = tuple[str, NDArray[np.integer], int | None, float | None]
 
 @dataclass(frozen=True)
 class MakespanBound:
-    """Seconds that no order of the same copies can beat, each at the rate that it has alone.
+    """Seconds that no order of the same copies can beat, each at the rate that it has alone."""
 
-    Parameters
-    ----------
-    seconds : float
-        The bound.
-    term : str
-        What proves it: "the longest copy", "copies into a node", "bytes out of a node", ...
-    """
-
-    seconds: float
-    term: str
+    seconds: float  # the bound
+    term: str  # what proves it: "the longest copy", "copies into a node", "bytes out of a node", ..
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,17 +301,10 @@ WORK = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """K pieces of work; row by row, ascending, which holds which place, each pair once.
+    """K pieces of work; row by row, ascending, which holds which place, each pair once."""
 
-    Parameters
-    ----------
-    seconds : ndarray of float64, shape (K,)
-        How long each takes.
-    piece, place : ndarray of int64
-        Who holds what.
-    """
-
-    seconds: NDArray[np.float64]
+    seconds: NDArray[np.float64]  # (K,) how long each takes
+    # piece, place: who holds what
     piece: NDArray[np.int64]
     place: NDArray[np.int64]
 

@@ -122,59 +122,32 @@ GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True, eq=False)
 class Timetable:
-    """When each of C changes starts, in which order, and after which others.
+    """When each of C changes starts, in which order, and after which others."""
 
-    Parameters
-    ----------
-    start, finish : ndarray of float64, shape (C,)
-        Seconds; NaN where it never starts.
-    wave : ndarray of int32, shape (C,)
-        Longest chain of dependencies that leads to it.
-    sequence : ndarray of int32, shape (S,)
-        Changes in the order in which they start.
-    lacks : ndarray of int32, shape (C,)
-        Resource that each waited for last, -1 none.
-    free : ndarray of float64, shape (Q,)
-        Room that is left in the end.
-    giver, taker : ndarray of int32, shape (A,)
-        The taker starts when the giver has finished.
-    gift_first : ndarray of int64, shape (C + 1,)
-    gift_on : ndarray of int32, shape (G,)
-        Resources to which each change gives back.
-    squeaky_wheel : SqueakyWheel or None
-        What it was to heed, if anything, so as to end soon.
-    """
-
+    # start, finish: (C,) seconds; NaN where it never starts
     start: NDArray[np.float64]
     finish: NDArray[np.float64]
-    wave: NDArray[np.int32]
-    sequence: NDArray[np.int32]
-    lacks: NDArray[np.int32]
-    free: NDArray[np.float64]
+    wave: NDArray[np.int32]  # (C,) longest chain of dependencies that leads to it
+    sequence: NDArray[np.int32]  # (S,) changes in the order in which they start
+    lacks: NDArray[np.int32]  # (C,) resource that each waited for last, -1 none
+    free: NDArray[np.float64]  # (Q,) room that is left in the end
+    # giver, taker: (A,) the taker starts when the giver has finished
     giver: NDArray[np.int32]
     taker: NDArray[np.int32]
-    gift_first: NDArray[np.int64]
-    gift_on: NDArray[np.int32]
+    gift_first: NDArray[np.int64]  # (C + 1,)
+    gift_on: NDArray[np.int32]  # (G,) resources to which each change gives back
+    # what it was to heed, if anything, so as to end soon
     squeaky_wheel: "SqueakyWheel | None" = None
 
 
 @dataclass(frozen=True)
 class SqueakyWheel:
-    """What a shorter schedule has to heed, and the least seconds that one takes.
+    """What a shorter schedule has to heed, and the least seconds that one takes."""
 
-    Parameters
-    ----------
-    fixed : ndarray of int64, shape (C,)
-        Class that no change leaves: all of a lower one go first.
-    rank : ndarray of int64, shape (C,)
-        Class that should end as soon as it can, the lower the sooner; 0 is the first.
-    least : float
-        What is not above this is short enough.
-    """
-
-    fixed: NDArray[np.int64]
+    fixed: NDArray[np.int64]  # (C,) class that no change leaves: all of a lower one go first
+    # (C,) class that should end as soon as it can, the lower the sooner; 0 is the first
     rank: NDArray[np.int64]
-    least: float
+    least: float  # what is not above this is short enough
 
     def completions(self, finish: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return when each class, and all before it, has ended, (classes,)."""

@@ -305,21 +305,13 @@ class Cancelled:
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """An observed state with its copies in flight sorted out, before a plan goes on from it.
+    """An observed state with its copies in flight sorted out, before a plan goes on from it."""
 
-    Parameters
-    ----------
-    begin : Placement
-        Where the replicas serve. Those of which a copy goes on are flagged ``INCOMING``.
-    flights : Flights
-        The copies that go on, in the slots whose replicas they become, and what is still to come.
-    cancelled : tuple of Cancelled
-        Those that are no use.
-    """
-
+    # where the replicas serve. Those of which a copy goes on are flagged ``INCOMING``.
     begin: Placement
+    # the copies that go on, in the slots whose replicas they become, and what is still to come
     flights: Flights
-    cancelled: tuple[Cancelled, ...]
+    cancelled: tuple[Cancelled, ...]  # those that are no use
 
     def forgotten(self, steps: Steps) -> NDArray[np.intp]:
         """Return the replicas whose copies are under way though no step goes on with them."""

@@ -209,17 +209,11 @@ def split_in_two(actions: Actions, protocol: Protocol) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class Slack:
-    """What a schedule is free to do otherwise.
+    """What a schedule is free to do otherwise."""
 
-    Parameters
-    ----------
-    loose : ndarray of int32
-        Partitions of which one change may come before another, whatever their numbers are.
-    begins : ndarray of float64, shape (C,) or (0,)
-        What begins earlier here goes first, whatever its rank; none for the order of ranks.
-    """
-
+    # partitions of which one change may come before another, whatever their numbers are
     loose: NDArray[np.int32]
+    # (C,) what begins earlier here goes first, whatever its rank; none for the order of ranks
     begins: NDArray[np.float64]
 
     def given(

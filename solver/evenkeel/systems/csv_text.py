@@ -43,17 +43,6 @@ MOST_NUMBER = 1e18
 class Table:
     r"""A table, by column.
 
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    columns : mapping of str to list of str
-        The cells of each column, without surrounding blanks.
-    lines : sequence of int
-        Line of each row, counted from 1.
-    titles : mapping of str to str
-        The name of each column as it was written.
-
     Examples
     --------
     >>> found = read_table(FaultList(), Document("a.csv", b"id,size\n7, 9\n"))
@@ -61,10 +50,10 @@ class Table:
     ({'id': ['7'], 'size': ['9']}, 'a.csv:2: size')
     """
 
-    name: str
-    columns: Mapping[str, list[str]]
-    lines: Sequence[int]
-    titles: Mapping[str, str]
+    name: str  # what messages call it
+    columns: Mapping[str, list[str]]  # the cells of each column, without surrounding blanks
+    lines: Sequence[int]  # line of each row, counted from 1
+    titles: Mapping[str, str]  # the name of each column as it was written
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -9,28 +9,16 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class StoreView:
-    """The known states of all N nodes at a decision, which may be stale.
+    """The known states of all N nodes at a decision, which may be stale."""
 
-    Parameters
-    ----------
-    status : ndarray of int8, shape (N,)
-        0 available, 1 throttled, 2 suspect, 3 draining, 4 unknown, 5 decommissioning, 6 dead.
-    present : ndarray of bool, shape (N,)
-        Whether a node is part of the cluster.
-    load : ndarray of float64, shape (N, D)
-        In the dimensions of the cluster.
-    replicas, leaders : ndarray of int64, shape (N,)
-        What each has and leads.
-    io : ndarray of float64, shape (N,)
-        How overloaded its disks are.
-    """
-
+    # (N,) 0 available, 1 throttled, 2 suspect, 3 draining, 4 unknown, 5 decommissioning, 6 dead
     status: NDArray[np.int8]
-    present: NDArray[np.bool_]
-    load: NDArray[np.float64]
+    present: NDArray[np.bool_]  # (N,) whether a node is part of the cluster
+    load: NDArray[np.float64]  # (N, D) in the dimensions of the cluster
+    # replicas, leaders: (N,) what each has and leads
     replicas: NDArray[np.int64]
     leaders: NDArray[np.int64]
-    io: NDArray[np.float64]
+    io: NDArray[np.float64]  # (N,) how overloaded its disks are
 
 
 @dataclass(frozen=True)

@@ -47,26 +47,18 @@ SHOWN = 60
 class Document:
     r"""The content of one file, and what to call it in messages.
 
-    Parameters
-    ----------
-    name : str
-        Path as the caller wrote it, or ``<bytes>``.
-    data : bytes
-        All of it, unpacked if it was packed by gzip, without a byte order mark; empty for a folder.
-    path : Path or None
-        Where it was read from, for formats that look for a second file beside it.
-    checked : bool
-        Whether it was packed with a checksum, which shows that nothing of it is missing.
-
     Examples
     --------
     >>> Document("a.txt", b"x\ny").line_at(2)
     2
     """
 
-    name: str
+    name: str  # path as the caller wrote it, or ``<bytes>``
+    # all of it, unpacked if it was packed by gzip, without a byte order mark; empty for a folder
     data: bytes
+    # where it was read from, for formats that look for a second file beside it
     path: Path | None = None
+    # whether it was packed with a checksum, which shows that nothing of it is missing
     checked: bool = False
 
     @classmethod

@@ -93,68 +93,46 @@ def _no_hint(document: "Document") -> str:
 class Format:
     """One way to write a cluster down.
 
-    Parameters
-    ----------
-    name : str
-        What ``format=`` calls it.
-    summary : str
-        One line for the list of formats.
-    suffixes : tuple of str
-        Endings of its file names, with the dot, by which ``write`` finds it.
-    recognises : callable
-        ``recognises(document) -> str``: what the document is, in the system's own words, or ``""``
-        if it is none of this format's. It looks at little more than the beginning and never raises.
-    read : callable or None
-        ``read(documents, **options) -> Cluster``, from files that belong together, in any order;
-        None if it is only written.
-    encode : callable or None
-        ``encode(cluster, placement, path, **options) -> {path: content}``, the file that was asked
-        for first; ``placement`` is None where nothing was solved. ``write`` puts the files in
-        place. None if it is only read.
-    carrier : Carrier, optional
-        How the system carries out the waves of a plan; None if no folder can be made for it.
-    no_carrier : str, optional
-        Why none can be made, and what to do instead.
-    left_out : callable
-        ``left_out(cluster) -> iterable of str``: notes on missing input and its effect, for people.
-    uncapped : callable
-        ``uncapped(cluster) -> sequence of str``: the dimensions without capacities in the files, so
-        that those of the cluster are assumed.
-    awaited : callable
-        ``awaited(cluster) -> {name: {dimension: capacity}}``: capacities in the files of nodes that
-        the cluster does not have yet.
-    usual : callable
-        ``usual(cluster) -> {name: value}``: what the system's people expect of a solve that names
-        neither a method nor a goal: ``method``, and fields of ``Goals``.
-    keeps_repairs : bool
-        Whether the way back that it writes leaves out partitions of which a replica left what is
-        down.
-    stranded : str
-        What to do about partitions that are stranded, in the system's words.
-    hint : callable
-        ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
-        meant as and in which form that is read, or ``""``.
-
     Examples
     --------
     >>> find("native-npz").suffixes
     ('.npz',)
     """
 
-    name: str
-    summary: str
+    name: str  # what ``format=`` calls it
+    summary: str  # one line for the list of formats
+    # endings of its file names, with the dot, by which ``write`` finds it
     suffixes: tuple[str, ...]
+    # ``recognises(document) -> str``: what the document is, in the system's own words, or ``""`` if
+    # it is none of this format's. It looks at little more than the beginning and never raises.
     recognises: "Callable[[Document], str]"
+    # ``read(documents, **options) -> Cluster``, from files that belong together, in any order; None
+    # if it is only written
     read: Callable[..., Cluster] | None
+    # ``encode(cluster, placement, path, **options) -> {path: content}``, the file that was asked
+    # for first; ``placement`` is None where nothing was solved. ``write`` puts the files in place.
+    # None if it is only read.
     encode: Callable[..., Mapping[Path, bytes]] | None
+    # how the system carries out the waves of a plan; None if no folder can be made for it
     carrier: "Carrier | None" = None
-    no_carrier: str = ""
+    no_carrier: str = ""  # why none can be made, and what to do instead
+    # ``left_out(cluster) -> iterable of str``: notes on missing input and its effect, for people
     left_out: Callable[[Cluster], Iterable[str]] = _nothing_left_out
+    # ``uncapped(cluster) -> sequence of str``: the dimensions without capacities in the files, so
+    # that those of the cluster are assumed
     uncapped: Callable[[Cluster], Sequence[str]] = _all_capped
+    # ``awaited(cluster) -> {name: {dimension: capacity}}``: capacities in the files of nodes that
+    # the cluster does not have yet
     awaited: Callable[[Cluster], Mapping[str, Mapping[str, float]]] = _none_awaited
+    # ``usual(cluster) -> {name: value}``: what the system's people expect of a solve that names
+    # neither a method nor a goal: ``method``, and fields of ``Goals``
     usual: Callable[[Cluster], Mapping[str, Any]] = _nothing_usual
+    # whether the way back that it writes leaves out partitions of which a replica left what is down
     keeps_repairs: bool = False
+    # what to do about partitions that are stranded, in the system's words
     stranded: str = "bring back what is down, and read again"
+    # ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
+    # meant as and in which form that is read, or ``""``
     hint: "Callable[[Document], str]" = _no_hint
 
 

@@ -24,24 +24,12 @@ from evenkeel.model.reading.arrays import read_only
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """An assignment in the numbers of one cluster. P partitions, N nodes, V vanished ones.
+    """An assignment in the numbers of one cluster. P partitions, N nodes, V vanished ones."""
 
-    Parameters
-    ----------
-    assignment : Assignment
-        On nodes below N + V.
-    known : ndarray of bool, shape (P,)
-        Partitions that were ever placed.
-    nodes : int
-        N.
-    vanished : tuple of str
-        V names of nodes that hold replicas and are not in the cluster.
-    """
-
-    assignment: Assignment
-    known: NDArray[np.bool_]
-    nodes: int
-    vanished: tuple[str, ...] = ()
+    assignment: Assignment  # on nodes below N + V
+    known: NDArray[np.bool_]  # (P,) partitions that were ever placed
+    nodes: int  # N
+    vanished: tuple[str, ...] = ()  # v names of nodes that hold replicas and are not in the cluster
 
     @cached_property
     def used(self) -> NDArray[np.bool_]:

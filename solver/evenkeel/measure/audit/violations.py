@@ -13,21 +13,11 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 class Kind(NamedTuple):
-    """One kind of violation.
+    """One kind of violation."""
 
-    Parameters
-    ----------
-    hard : bool
-        Whether it must not be.
-    summed : bool
-        Whether a row counts for its amount (replicas, domains) and not for one.
-    meaning : str
-        Description for users.
-    """
-
-    hard: bool
-    summed: bool
-    meaning: str
+    hard: bool  # whether it must not be
+    summed: bool  # whether a row counts for its amount (replicas, domains) and not for one
+    meaning: str  # description for users
 
 
 KINDS: dict[str, Kind] = {

@@ -95,21 +95,12 @@ def cost_bound(cluster: Cluster, cost: Cost, moves: int) -> CostBound:
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """What nodes pay in one dimension, in straight pieces. N nodes, k pieces each.
+    """What nodes pay in one dimension, in straight pieces. N nodes, k pieces each."""
 
-    Parameters
-    ----------
-    idle : float
-        What all nodes pay for carrying nothing.
-    length : ndarray of float64, shape (N, k)
-        Load that each piece holds; the last one ends at the capacity.
-    slope : ndarray of float64, shape (N, k)
-        Cost of a unit there, ascending.
-    """
-
-    idle: float
+    idle: float  # what all nodes pay for carrying nothing
+    # (N, k) load that each piece holds; the last one ends at the capacity
     length: NDArray[np.float64]
-    slope: NDArray[np.float64]
+    slope: NDArray[np.float64]  # (N, k) cost of a unit there, ascending
 
     @classmethod
     def of(cls, cluster: Cluster, cost: Cost, d: int, holds: NDArray[np.bool_]) -> "Pieces":

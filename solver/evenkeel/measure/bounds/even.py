@@ -27,18 +27,12 @@ NEARLY = 1.0 + 1e-12
 
 
 class Even(NamedTuple):
-    """What each of N nodes carries of one load, where all is as level as rules permit.
+    """What each of N nodes carries of one load, where all is as level as rules permit."""
 
-    Parameters
-    ----------
-    level : ndarray of float64, shape (N,)
-        Share of its room, as if loads could be split; 0 where nothing is divided, or room has no
-        end.
-    least : ndarray of float64, shape (N,)
-        Load in whole units, so many that all find a place: no node's target is below that.
-    """
-
+    # (N,) share of its room, as if loads could be split; 0 where nothing is divided, or room has no
+    # end
     level: NDArray[np.float64]
+    # (N,) load in whole units, so many that all find a place: no node's target is below that
     least: NDArray[np.float64]
 
     def target(

@@ -49,20 +49,11 @@ FAR = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class LeaderBound:
-    """Proof of how many leaders must change. N nodes, D dimensions.
+    """Proof of how many leaders must change. N nodes, D dimensions."""
 
-    Parameters
-    ----------
-    changes : int
-        Partitions that were led by a live node, and must be led by another one.
-    forced : int
-        Those among them whose leader holds no replica that could lead any more.
-    price : ndarray of float64, shape (N, D + 1)
-        Changes per unit of load on each node, and, last, per partition that it leads.
-    """
-
-    changes: int
-    forced: int
+    changes: int  # partitions that were led by a live node, and must be led by another one
+    forced: int  # those among them whose leader holds no replica that could lead any more
+    # (N, D + 1) changes per unit of load on each node, and, last, per partition that it leads
     price: NDArray[np.float64]
 
     @property

@@ -73,30 +73,18 @@ class EvictionProof:
 
 @dataclass(frozen=True, eq=False)
 class Keepable:
-    """What can be kept of a placement. P partitions, K replicas.
+    """What can be kept of a placement. P partitions, K replicas."""
 
-    Parameters
-    ----------
-    missing : int
-        Replicas that have to join, whatever is kept.
-    node_row : ndarray of intp, shape (K,)
-        Node plus one of each replica whose loss costs a move; 0 for all others. In the order of
-        ``PlacementCounts.node_row``.
-    replicas : ndarray of int64, shape (N,)
-        Such replicas on each node.
-    least : ndarray of float64, shape (D, P)
-        What a replica of each partition weighs in its lightest role.
-    load : ndarray of float64, shape (N, D)
-        What each node would carry of these replicas, were they all that light.
-    lost : ndarray of int64, shape (P,)
-        How many of ``missing`` rules take from each partition whose other replicas cost nothing.
-    """
-
-    missing: int
+    missing: int  # replicas that have to join, whatever is kept
+    # (K,) node plus one of each replica whose loss costs a move; 0 for all others. In the order of
+    # ``PlacementCounts.node_row``.
     node_row: NDArray[np.intp]
-    replicas: NDArray[np.int64]
+    replicas: NDArray[np.int64]  # (N,) such replicas on each node
+    # (D, P) what a replica of each partition weighs in its lightest role
     least: NDArray[np.float64]
+    # (N, D) what each node would carry of these replicas, were they all that light
     load: NDArray[np.float64]
+    # (P,) how many of ``missing`` rules take from each partition whose other replicas cost nothing
     lost: NDArray[np.int64]
 
 

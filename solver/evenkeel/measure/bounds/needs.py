@@ -51,67 +51,34 @@ Kind = Literal[
 
 
 class Case(NamedTuple):
-    """What a cluster has to bear. N nodes, D dimensions.
+    """What a cluster has to bear. N nodes, D dimensions."""
 
-    Parameters
-    ----------
-    name : str
-        Description of the loss; empty for none.
-    lost : ndarray of bool, shape (N,)
-        Nodes that are lost.
-    most : ndarray of float64, shape (D,)
-        Share of its capacity that a node may then be filled to.
-    spare : int
-        Any so many nodes that are lost beside.
-    recovered : bool
-        Whether lost replicas get another node, or only leaders do.
-    """
-
-    name: str
-    lost: NDArray[np.bool_]
-    most: NDArray[np.float64]
-    spare: int = 0
-    recovered: bool = True
+    name: str  # description of the loss; empty for none
+    lost: NDArray[np.bool_]  # (N,) nodes that are lost
+    most: NDArray[np.float64]  # (D,) share of its capacity that a node may then be filled to
+    spare: int = 0  # any so many nodes that are lost beside
+    recovered: bool = True  # whether lost replicas get another node, or only leaders do
 
 
 @dataclass(frozen=True, eq=False)
 class Need:
-    """What a set of nodes must hold, in one measure. N nodes.
+    """What a set of nodes must hold, in one measure. N nodes."""
 
-    Parameters
-    ----------
-    case : Case
-        When.
-    kind : str
-        In what: the load of a dimension; replicas of at least some size, which are whole; replicas
-        that nodes count; the replicas of one partition, on nodes or in domains; those of a group
-        that is bound as a whole; loads of leaders.
-    dimension : int
-        Of that load or size; for domains and groups, the row of their tier; -1 for none, and for
-        the nodes themselves.
-    where : str
-        The set in words, empty for all nodes; or the group.
-    amount : float
-        What it must hold.
-    room : ndarray of float64, shape (N,)
-        What each node can hold, before it is rounded down if ``whole``; 0 outside the set.
-    kept : ndarray of float64, shape (N,)
-        What stands on nodes of the set that accept nothing.
-    whole : bool
-        Whether only whole replicas count.
-    spare : int
-        Any so many nodes that are lost.
-    """
-
-    case: Case
+    case: Case  # when
+    # in what: the load of a dimension; replicas of at least some size, which are whole; replicas
+    # that nodes count; the replicas of one partition, on nodes or in domains; those of a group that
+    # is bound as a whole; loads of leaders
     kind: Kind
+    # of that load or size; for domains and groups, the row of their tier; -1 for none, and for the
+    # nodes themselves
     dimension: int
-    where: str
-    amount: float
+    where: str  # the set in words, empty for all nodes; or the group
+    amount: float  # what it must hold
+    # (N,) what each node can hold, before it is rounded down if ``whole``; 0 outside the set
     room: NDArray[np.float64]
-    kept: NDArray[np.float64]
-    whole: bool = False
-    spare: int = 0
+    kept: NDArray[np.float64]  # (N,) what stands on nodes of the set that accept nothing
+    whole: bool = False  # whether only whole replicas count
+    spare: int = 0  # any so many nodes that are lost
 
     @property
     def holds(self) -> NDArray[np.float64]:

@@ -52,23 +52,13 @@ def priced(
 
 @dataclass(frozen=True, eq=False)
 class PriceBlock:
-    """What it costs some partitions to be on each node, and the least for each in all.
+    """What it costs some partitions to be on each node, and the least for each in all."""
 
-    Parameters
-    ----------
-    partition : ndarray of int64, shape (n,)
-        Which.
-    follow : ndarray of float64, shape (n, N)
-        Price of a replica on a node in its lightest role by price; ``inf`` where none may be.
-    lead : ndarray of float64, shape (n, N), or None
-        Price of a leader there.
-    least : ndarray of float64, shape (n,)
-        Least price of all wanted replicas, less that of the losses if none stayed.
-    """
-
-    partition: NDArray[np.int64]
+    partition: NDArray[np.int64]  # (n,) which
+    # (n, N) price of a replica on a node in its lightest role by price; ``inf`` where none may be
     follow: NDArray[np.float64]
-    lead: NDArray[np.float64] | None
+    lead: NDArray[np.float64] | None  # (n, N) price of a leader there
+    # (n,) least price of all wanted replicas, less that of the losses if none stayed
     least: NDArray[np.float64]
 
 

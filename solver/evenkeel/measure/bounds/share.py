@@ -25,22 +25,13 @@ MARGIN = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Partitions under one rule that want equally many replicas, taken together. Q classes.
+    """Partitions under one rule that want equally many replicas, taken together. Q classes."""
 
-    Parameters
-    ----------
-    rule, wanted : ndarray of int64, shape (Q,)
-        The rule, and the number of replicas of each.
-    member : ndarray of int64, shape (P,)
-        Class of each partition.
-    first : ndarray of int64, shape (Q,)
-        First partition of each; none if there are no partitions.
-    """
-
+    # rule, wanted: (Q,) the rule, and the number of replicas of each
     rule: NDArray[np.int64]
     wanted: NDArray[np.int64]
-    member: NDArray[np.int64]
-    first: NDArray[np.int64]
+    member: NDArray[np.int64]  # (P,) class of each partition
+    first: NDArray[np.int64]  # (Q,) first partition of each; none if there are no partitions
 
     @classmethod
     def of(cls, placed: PlacementCounts, scope: Scope) -> "Classes":

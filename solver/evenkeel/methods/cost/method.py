@@ -22,27 +22,13 @@ FEWEST_CANDIDATES, PER_REPLICA, MOST_CANDIDATES = 100_000, 100, 20_000_000
 
 @dataclass(frozen=True)
 class Minimum:
-    """What a search found.
+    """What a search found."""
 
-    Parameters
-    ----------
-    node : ndarray of int32, shape (K,)
-        Node of each replica.
-    cost : float
-        Weighted sum there.
-    work : int
-        Candidates priced.
-    applied : int
-        Candidates accepted.
-    stop_reason : str
-        Why it stopped.
-    """
-
-    node: NDArray[np.int32]
-    cost: float
-    work: int
-    applied: int
-    stop_reason: StopReason
+    node: NDArray[np.int32]  # (K,) node of each replica
+    cost: float  # weighted sum there
+    work: int  # candidates priced
+    applied: int  # candidates accepted
+    stop_reason: StopReason  # why it stopped
 
 
 def reassign(request: Request) -> Outcome:

@@ -278,24 +278,12 @@ OVERSHOT = 1 << 20
 
 @dataclass
 class Intensification:
-    """The end of one search.
+    """The end of one search."""
 
-    Parameters
-    ----------
-    search : Annealing
-        At the best placement so far.
-    watch : Watch
-        Limits of time.
-    done : callable
-        Part of its budget that a search has used up.
-    start : tuple of (ndarray of int32, shape (K,), float)
-        The placement that came in, and what it costs.
-    """
-
-    search: Annealing
-    watch: Watch
-    done: Callable[[Annealing], float]
-    start: tuple[NDArray[np.int32], float]
+    search: Annealing  # at the best placement so far
+    watch: Watch  # limits of time
+    done: Callable[[Annealing], float]  # part of its budget that a search has used up
+    start: tuple[NDArray[np.int32], float]  # (K,) the placement that came in, and what it costs
 
     def run(self) -> None:
         """Go on until the budget is used up, and leave the search at the best placement."""

@@ -254,21 +254,12 @@ class Search:
 
 @dataclass
 class Found:
-    """What the stages end with.
+    """What the stages end with."""
 
-    Parameters
-    ----------
-    node : ndarray of int32, shape (K,), or None
-        Node of each replica in the cluster's slots; None if nothing was found.
-    leader : ndarray of int16, shape (P,), or None
-        Slot that leads.
-    proof : Proof
-        How certain it is.
-    """
-
+    # (K,) node of each replica in the cluster's slots; None if nothing was found
     node: NDArray[np.int32] | None
-    leader: NDArray[np.int16] | None
-    proof: Proof
+    leader: NDArray[np.int16] | None  # (P,) slot that leads
+    proof: Proof  # how certain it is
 
 
 def in_stages(

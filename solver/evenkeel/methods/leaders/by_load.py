@@ -40,31 +40,18 @@ LARGEST_RELAXATION = 30_000
 
 @dataclass(frozen=True)
 class LoadProof:
-    """Bound on the load of leaders, for replicas that stay where they are.
+    """Bound on the load of leaders, for replicas that stay where they are."""
 
-    Parameters
-    ----------
-    level : float
-        Greatest load of a node over the fair one, in the dimensions that leading changes.
-    bound : float
-        No choice of leaders has less; equal to ``level`` where that is proven best.
-    binding : str
-        What the bound comes from: a node and a dimension, a dimension, or the linear program.
-    price : ndarray of float64, shape (N, D)
-        The bound's certificate: prices of levels, 1 in all. Each partition led where that costs
-        least, what nodes carry costs the bound.
-    changes : int
-        Leaders that lived and lead no more.
-    leaderless : int
-        Partitions that no replica can lead, or has room to.
-    """
-
+    # greatest load of a node over the fair one, in the dimensions that leading changes
     level: float
-    bound: float
+    bound: float  # no choice of leaders has less; equal to ``level`` where that is proven best
+    # what the bound comes from: a node and a dimension, a dimension, or the linear program
     binding: str
+    # (N, D) the bound's certificate: prices of levels, 1 in all. Each partition led where that
+    # costs least, what nodes carry costs the bound.
     price: NDArray[np.float64]
-    changes: int
-    leaderless: int
+    changes: int  # leaders that lived and lead no more
+    leaderless: int  # partitions that no replica can lead, or has room to
 
     @property
     def gap(self) -> float:

@@ -26,27 +26,13 @@ from evenkeel_kernels.leaders.fewest_changes import (
 
 @dataclass(frozen=True)
 class Arcs:
-    """Possible leaders: eligible replicas by partition. A arcs.
+    """Possible leaders: eligible replicas by partition. A arcs."""
 
-    Parameters
-    ----------
-    replica : ndarray of int64, shape (A,)
-        Index of each replica that may lead, ascending.
-    p : ndarray of int64, shape (A,)
-        Its partition among those that a replica can lead.
-    node : ndarray of int64, shape (A,)
-        Where it stands.
-    leads : ndarray of bool, shape (A,)
-        Whether it leads now.
-    count : int
-        Partitions that a replica can lead.
-    """
-
-    replica: NDArray[np.int64]
-    p: NDArray[np.int64]
-    node: NDArray[np.int64]
-    leads: NDArray[np.bool_]
-    count: int
+    replica: NDArray[np.int64]  # (A,) index of each replica that may lead, ascending
+    p: NDArray[np.int64]  # (A,) its partition among those that a replica can lead
+    node: NDArray[np.int64]  # (A,) where it stands
+    leads: NDArray[np.bool_]  # (A,) whether it leads now
+    count: int  # partitions that a replica can lead
 
     @property
     def first(self) -> NDArray[np.int64]:

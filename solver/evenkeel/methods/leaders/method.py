@@ -29,27 +29,14 @@ from evenkeel.model.runtime.printable import counted
 
 @dataclass(frozen=True)
 class LeadersProof:
-    """Bound on the number of leaders, for replicas that stay where they are.
+    """Bound on the number of leaders, for replicas that stay where they are."""
 
-    Parameters
-    ----------
-    ratio : float
-        Most leaders of a node over its share by lead weight, rounded up per node.
-    bound : float
-        No choice of leaders makes it less; equal to ``ratio`` wherever nodes have room.
-    most : ndarray of int64, shape (N,)
-        Leaders that each node may have at that ratio.
-    changes : int
-        Live leaders that are replaced; no answer with ``ratio`` has fewer where nodes have room.
-    leaderless : int
-        Partitions that no replica can lead, or has room to.
-    """
-
-    ratio: float
-    bound: float
-    most: NDArray[np.int64]
+    ratio: float  # most leaders of a node over its share by lead weight, rounded up per node
+    bound: float  # no choice of leaders makes it less; equal to ``ratio`` wherever nodes have room
+    most: NDArray[np.int64]  # (N,) leaders that each node may have at that ratio
+    # live leaders that are replaced; no answer with ``ratio`` has fewer where nodes have room
     changes: int
-    leaderless: int
+    leaderless: int  # partitions that no replica can lead, or has room to
 
 
 def leaders(request: Request) -> Outcome:
@@ -179,18 +166,10 @@ def _most(share: NDArray[np.float64], ratio: float) -> NDArray[np.int64]:
 
 
 class Handed(NamedTuple):
-    """How many partitions are led by another node than where the search began.
+    """How many partitions are led by another node than where the search began."""
 
-    Attributes
-    ----------
-    on : int
-        Those whose leader lived: what results and limits count as changes.
-    over : int
-        Partitions whose leader is lost, or that had none, and that have one now.
-    """
-
-    on: int
-    over: int
+    on: int  # those whose leader lived: what results and limits count as changes
+    over: int  # partitions whose leader is lost, or that had none, and that have one now
 
     @classmethod
     def of(cls, request: Request, leader: NDArray[np.int16]) -> "Handed":

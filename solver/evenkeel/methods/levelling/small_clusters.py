@@ -67,47 +67,25 @@ where it is, unless no more is left than such a part of what nodes are beyond th
 
 @dataclass
 class Refining:
-    """Runs on one small cluster.
+    """Runs on one small cluster."""
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster.
-    problem : Problem
-        Compiled from it.
-    state : State
-        What the search found. It is used up.
-    home : tuple of ndarray
-        Nodes (K,) int32 and leading slots (P,) int16 to stay with, if they are nearly as good.
-    forced, dropped : ndarray of bool, shape (K,)
-        Replicas that must get another node, and those that are too many.
-    most_leaders : ndarray of float64, shape (N,)
-        Leaders that each node may have.
-    floor : ndarray of float64, shape (D, N)
-        Load that each node is to hold at least.
-    fewest_moves : int
-        Proven least, where the goals are met.
-    seed : int
-        All randomness comes from it.
-    most_steps, patience : int
-        Steps of all runs together, and steps without a move less after which no fewer are looked
-        for.
-    goes_on : callable
-        Receives the steps done and the best level so far; returns whether to go on.
-    """
-
-    cluster: Cluster
-    problem: Problem
-    state: State
+    cluster: Cluster  # the cluster
+    problem: Problem  # compiled from it
+    state: State  # what the search found. It is used up.
+    # nodes (K,) int32 and leading slots (P,) int16 to stay with, if they are nearly as good
     home: tuple[NDArray[np.int32], NDArray[np.int16]]
+    # forced, dropped: (K,) replicas that must get another node, and those that are too many
     forced: NDArray[np.bool_]
     dropped: NDArray[np.bool_]
-    most_leaders: NDArray[np.float64]
-    floor: NDArray[np.float64]
-    fewest_moves: int
-    seed: int
+    most_leaders: NDArray[np.float64]  # (N,) leaders that each node may have
+    floor: NDArray[np.float64]  # (D, N) load that each node is to hold at least
+    fewest_moves: int  # proven least, where the goals are met
+    seed: int  # all randomness comes from it
+    # most_steps, patience: steps of all runs together, and steps without a move less after which no
+    # fewer are looked for
     most_steps: int
     patience: int
+    # receives the steps done and the best level so far; returns whether to go on
     goes_on: Callable[[int, float], bool]
     best: Best = field(init=False)
     _aim: Aim = field(init=False)

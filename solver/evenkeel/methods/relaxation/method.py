@@ -177,21 +177,11 @@ MARGIN = 1e-7
 
 @dataclass
 class _Search:
-    """A search for a proof that ``count`` replicas do not cover the excess, 1 in each column.
+    """A search for a proof that ``count`` replicas do not cover the excess, 1 in each column."""
 
-    Parameters
-    ----------
-    share : ndarray of float64, shape (m, k)
-        Part of the excess that each replica covers, 1 at most.
-    count : int
-        Replicas that may leave.
-    out_of_time : callable
-        Whether to give up.
-    """
-
-    share: NDArray[np.float64]
-    count: int
-    out_of_time: Callable[[], bool]
+    share: NDArray[np.float64]  # (m, k) part of the excess that each replica covers, 1 at most
+    count: int  # replicas that may leave
+    out_of_time: Callable[[], bool]  # whether to give up
 
     def cases(self) -> list[tuple[NDArray[np.float64], list[int], list[int]]] | None:
         """Return the price, those that leave, and those that stay, of every case; or None."""

@@ -17,27 +17,13 @@ NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Limits of E members, which are partitions or groups, under Q rules.
+    """Limits of E members, which are partitions or groups, under Q rules."""
 
-    Parameters
-    ----------
-    column : str
-        "partition" or "group".
-    limits : tuple of tuple of Limit
-        Limits of each rule.
-    rule : ndarray of int32, shape (E,)
-        Rule of each member.
-    wanted : ndarray of bool, shape (E,)
-        Members of which at least one replica is wanted.
-    open : ndarray of bool, shape (Q, N)
-        Nodes that each rule leaves open to replicas.
-    """
-
-    column: str
-    limits: tuple[tuple[Limit, ...], ...]
-    rule: NDArray[np.int32]
-    wanted: NDArray[np.bool_]
-    open: NDArray[np.bool_]
+    column: str  # "partition" or "group"
+    limits: tuple[tuple[Limit, ...], ...]  # limits of each rule
+    rule: NDArray[np.int32]  # (E,) rule of each member
+    wanted: NDArray[np.bool_]  # (E,) members of which at least one replica is wanted
+    open: NDArray[np.bool_]  # (Q, N) nodes that each rule leaves open to replicas
 
     @cached_property
     def bindings(self) -> "tuple[Binding, ...]":
@@ -56,23 +42,12 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """One kind of limit on one tier, for all members of a scope.
+    """One kind of limit on one tier, for all members of a scope."""
 
-    Parameters
-    ----------
-    tier : str
-        Tier, or "node".
-    kind : str
-        As in ``Limit``.
-    hard : bool
-        As in ``Limit``.
-    amount : ndarray of int32, shape (E,)
-        The number that each member is held to; -1 where it is not bound.
-    """
-
-    tier: str
-    kind: LimitKind
-    hard: bool
+    tier: str  # tier, or "node"
+    kind: LimitKind  # as in ``Limit``
+    hard: bool  # as in ``Limit``
+    # (E,) the number that each member is held to; -1 where it is not bound
     amount: NDArray[np.int32]
 
 

@@ -21,27 +21,14 @@ UNDER_WAY, LOST, FIRST, EARLY, NEXT_LEADER, USUAL, LATE, LAST = range(-2, 6)
 
 @dataclass(frozen=True, eq=False)
 class PartitionOrder:
-    """Of A partitions with R slots: who changes when, and who leads. A slot of -1 is none.
+    """Of A partitions with R slots: who changes when, and who leads. A slot of -1 is none."""
 
-    Parameters
-    ----------
-    moves : ndarray of bool, shape (A, R)
-        Slots that change.
-    order : ndarray of int64, shape (A, R)
-        Slots, those that change first, in the order in which they do.
-    disorderly : ndarray of bool, shape (A,)
-        Rows of which none of the orders that were tried keeps the rules.
-    front : ndarray of int64, shape (A,)
-        Slot to which leadership is handed before anything else.
-    current : ndarray of int64, shape (A,)
-        Slot that leads after that.
-    """
-
-    moves: NDArray[np.bool_]
-    order: NDArray[np.intp]
+    moves: NDArray[np.bool_]  # (A, R) slots that change
+    order: NDArray[np.intp]  # (A, R) slots, those that change first, in the order in which they do
+    # (A,) rows of which none of the orders that were tried keeps the rules
     disorderly: NDArray[np.bool_]
-    front: NDArray[np.int64]
-    current: NDArray[np.int64]
+    front: NDArray[np.int64]  # (A,) slot to which leadership is handed before anything else
+    current: NDArray[np.int64]  # (A,) slot that leads after that
 
 
 def partition_orders(safety: Safety, unfit: NDArray[np.bool_] | None = None) -> PartitionOrder:

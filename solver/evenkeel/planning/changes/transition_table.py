@@ -17,35 +17,22 @@ class TransitionTable:
     """The A partitions that change, with R slots each, at both ends; -1 for no node or no slot.
 
     Where roles change in place one more slot stands for that, the last one, without a node.
-
-    Parameters
-    ----------
-    partition : ndarray of int32, shape (A,)
-        Which they are.
-    replica : ndarray of int64, shape (A, R)
-        Row of each slot in the placement.
-    before, after : ndarray of int32, shape (A, R)
-        Node of each slot.
-    role, becomes : ndarray of uint8, shape (A, R)
-        Its role before, and after; of what is nowhere the same as at the other end.
-    recasts : ndarray of bool, shape (A, R)
-        The slots that stand for a change of roles.
-    led, leads : ndarray of int64, shape (A,)
-        Slot that leads before, and after.
-    late : ndarray of bool, shape (A,)
-        Whether roles are to change last where they can, else first.
     """
 
-    partition: NDArray[np.int32]
-    replica: NDArray[np.int64]
+    partition: NDArray[np.int32]  # (A,) which they are
+    replica: NDArray[np.int64]  # (A, R) row of each slot in the placement
+    # before, after: (A, R) node of each slot
     before: NDArray[np.int32]
     after: NDArray[np.int32]
+    # role, becomes: (A, R) its role before, and after; of what is nowhere the same as at the other
+    # end
     role: NDArray[np.uint8]
     becomes: NDArray[np.uint8]
-    recasts: NDArray[np.bool_]
+    recasts: NDArray[np.bool_]  # (A, R) the slots that stand for a change of roles
+    # led, leads: (A,) slot that leads before, and after
     led: NDArray[np.int64]
     leads: NDArray[np.int64]
-    late: NDArray[np.bool_]
+    late: NDArray[np.bool_]  # (A,) whether roles are to change last where they can, else first
 
     @classmethod
     def of(cls, start: Placement, target: Placement) -> "TransitionTable":

@@ -26,26 +26,15 @@ from evenkeel.planning.steps import StepKind, Steps
 
 @dataclass(frozen=True, eq=False)
 class Trades:
-    """What steps take of places and give back, an entry per step and place; E of them.
+    """What steps take of places and give back, an entry per step and place; E of them."""
 
-    Parameters
-    ----------
-    place, step, rank : ndarray of int32, shape (E,)
-        The place, the step, and the rank of its event.
-    taken : ndarray of int64, shape (E,)
-        What it takes, below 0 where it gives back.
-    free : ndarray of int64, shape (E,)
-        What of its place is free at the beginning.
-    unit : ndarray of float64, shape (E,)
-        What one of these counts, in the dimension's unit.
-    """
-
+    # place, step, rank: (E,) the place, the step, and the rank of its event
     place: NDArray[np.integer]
     step: NDArray[np.integer]
     rank: NDArray[np.integer]
-    taken: NDArray[np.int64]
-    free: NDArray[np.int64]
-    unit: NDArray[np.float64]
+    taken: NDArray[np.int64]  # (E,) what it takes, below 0 where it gives back
+    free: NDArray[np.int64]  # (E,) what of its place is free at the beginning
+    unit: NDArray[np.float64]  # (E,) what one of these counts, in the dimension's unit
 
     @classmethod
     def joined(cls, parts: list["Trades"]) -> "Trades":
@@ -367,20 +356,13 @@ Weigh = Callable[[Ints, Signs, int], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """What steps put on nodes and take off again, an entry per step and end, in no order.
+    """What steps put on nodes and take off again, an entry per step and end, in no order."""
 
-    Parameters
-    ----------
-    step, node, rank : ndarray of int32, shape (E,)
-        Step, node that becomes fuller or emptier, and rank of the event.
-    sign : ndarray of int8, shape (E,)
-        1 where load is put on, -1 where it is taken off.
-    """
-
+    # step, node, rank: (E,) step, node that becomes fuller or emptier, and rank of the event
     step: Ints
     node: Ints
     rank: Ints
-    sign: Signs
+    sign: Signs  # (E,) 1 where load is put on, -1 where it is taken off
 
     @classmethod
     def of(cls, parts: Sequence[tuple[NDArray[np.intp], Ints, Ints, int]]) -> "Entries":

@@ -22,29 +22,17 @@ Held = Literal["serving", "present", "voting"]
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """ReplicaColumns of partitions in n states.
+    """ReplicaColumns of partitions in n states."""
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Whose nodes they are on.
-    partition : ndarray of int64, shape (n,)
-        Partition of each state.
-    node, slot : ndarray of int32, shape (W, n)
-        Node and slot of each column.
-    serving, present : ndarray of bool, shape (W, n)
-        Whether it serves, and whether it holds anything at all.
-    votes : ndarray of bool, shape (W, n)
-        Whether its replica votes.
-    """
-
-    cluster: Cluster
-    partition: NDArray[np.int64]
+    cluster: Cluster  # whose nodes they are on
+    partition: NDArray[np.int64]  # (n,) partition of each state
+    # node, slot: (W, n) node and slot of each column
     node: NDArray[np.int32]
     slot: NDArray[np.int32]
+    # serving, present: (W, n) whether it serves, and whether it holds anything at all
     serving: Flags
     present: Flags
-    votes: Flags
+    votes: Flags  # (W, n) whether its replica votes
 
     @classmethod
     def of_course(cls, cluster: Cluster, trajectory: Trajectory) -> "Standing":
@@ -194,27 +182,13 @@ Measure = Callable[[Standing], Counts]
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryCheck:
-    """The states of a trajectory beside those of the target.
+    """The states of a trajectory beside those of the target."""
 
-    Parameters
-    ----------
-    found : Findings
-        Where breaches are noted.
-    trajectory : Trajectory
-        Its events.
-    states : Standing
-        Of the trajectory, n columns.
-    target : Standing or None
-        Of the trajectory's partitions in the target, Q columns.
-    judged : ndarray of bool, shape (n,)
-        States that are seen: those within a joint change are not.
-    """
-
-    found: Findings
-    trajectory: Trajectory
-    states: Standing
-    target: Standing | None
-    judged: Flags
+    found: Findings  # where breaches are noted
+    trajectory: Trajectory  # its events
+    states: Standing  # of the trajectory, n columns
+    target: Standing | None  # of the trajectory's partitions in the target, Q columns
+    judged: Flags  # (n,) states that are seen: those within a joint change are not
 
     def hold(
         self,

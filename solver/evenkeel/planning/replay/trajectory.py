@@ -20,30 +20,17 @@ class ReplicaColumns:
 
     A column's column is the replica's slot where it stands there at the beginning; further ones
     follow in the order of replicas and nodes.
-
-    Parameters
-    ----------
-    partition : ndarray of int64, shape (Q,)
-        Ascending.
-    local : ndarray of int64, shape (P,)
-        Index of each partition among these; -1 for the others.
-    node, slot : ndarray of int32, shape (W, Q)
-        Node and slot of each column; node -1 where there is none.
-    held : ndarray of bool, shape (W, Q)
-        ReplicaColumns that serve at the beginning.
-    added : ndarray of int64, shape (A,)
-        ReplicaColumns that no replica has at the beginning, as replica x N + node, ascending.
-    column : ndarray of int64, shape (A,)
-        Their columns.
     """
 
-    partition: NDArray[np.int64]
-    local: NDArray[np.int64]
+    partition: NDArray[np.int64]  # (Q,) ascending
+    local: NDArray[np.int64]  # (P,) index of each partition among these; -1 for the others
+    # node, slot: (W, Q) node and slot of each column; node -1 where there is none
     node: NDArray[np.int32]
     slot: NDArray[np.int32]
-    held: NDArray[np.bool_]
+    held: NDArray[np.bool_]  # (W, Q) ReplicaColumns that serve at the beginning
+    # (A,) ReplicaColumns that no replica has at the beginning, as replica x N + node, ascending
     added: NDArray[np.int64]
-    column: NDArray[np.int64]
+    column: NDArray[np.int64]  # (A,) their columns
 
     @classmethod
     def of(cls, cluster: Cluster, steps: Steps) -> "ReplicaColumns":
@@ -137,23 +124,16 @@ VACATED: dict[int, tuple[ReplicaState, ReplicaState]] = {
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Starts and finishes of steps by partition and rank; what takes no time is one event.
+    """Starts and finishes of steps by partition and rank; what takes no time is one event."""
 
-    Parameters
-    ----------
-    step, rank, owner : ndarray of int64, shape (E,)
-        Step, rank, and index of the partition in ``ReplicaColumns``.
-    begins, ends : ndarray of bool, shape (E,)
-        Whether the step starts here, and whether it finishes.
-    joined, vacated : ndarray of int64, shape (E,)
-        Columns of the columns on target and source; -1 for none.
-    """
-
+    # step, rank, owner: (E,) step, rank, and index of the partition in ``ReplicaColumns``
     step: NDArray[np.int64]
     rank: NDArray[np.int64]
     owner: NDArray[np.int64]
+    # begins, ends: (E,) whether the step starts here, and whether it finishes
     begins: NDArray[np.bool_]
     ends: NDArray[np.bool_]
+    # joined, vacated: (E,) columns of the columns on target and source; -1 for none
     joined: NDArray[np.int64]
     vacated: NDArray[np.int64]
 
@@ -186,46 +166,27 @@ class Trajectory:
     """The states of some partitions, a column per event, after one for the beginning of each.
 
     E events of Q partitions make n = E + Q columns; W columns.
-
-    Parameters
-    ----------
-    at : ndarray of int64, shape (E,)
-        Column of each event.
-    initial : ndarray of int64, shape (Q,)
-        Column of each partition's beginning.
-    kind : ndarray of int8, shape (E,)
-        Kind of each event's step, ``RAISE`` and ``LOWER`` where it changes a role in place.
-    step, rank : ndarray of int64, shape (n,)
-        Step and rank of each column; -1 at the beginning.
-    partition : ndarray of int64, shape (n,)
-        Partition of each column.
-    begins, ends, joined, vacated
-        As in ``Events``.
-    node, slot : ndarray of int32, shape (W, n)
-        As in ``ReplicaColumns``.
-    state : ndarray of int8, shape (W, n)
-        A ``ReplicaState``, after the event.
-    since : ndarray of int32, shape (W, n)
-        Column of the event that last changed each column.
-    role : ndarray of uint8, shape (V, n)
-        Role of the replica in each slot, after the event.
     """
 
-    at: NDArray[np.int64]
-    initial: NDArray[np.int64]
+    at: NDArray[np.int64]  # (E,) column of each event
+    initial: NDArray[np.int64]  # (Q,) column of each partition's beginning
+    # (E,) kind of each event's step, ``RAISE`` and ``LOWER`` where it changes a role in place
     kind: NDArray[np.int8]
+    # step, rank: (n,) step and rank of each column; -1 at the beginning
     step: NDArray[np.int64]
     rank: NDArray[np.int64]
-    partition: NDArray[np.int64]
+    partition: NDArray[np.int64]  # (n,) partition of each column
+    # begins, ends, joined, vacated: as in ``Events``
     begins: NDArray[np.bool_]
     ends: NDArray[np.bool_]
     joined: NDArray[np.int64]
     vacated: NDArray[np.int64]
+    # node, slot: (W, n) as in ``ReplicaColumns``
     node: NDArray[np.int32]
     slot: NDArray[np.int32]
-    state: NDArray[np.int8]
-    since: NDArray[np.int32]
-    role: NDArray[np.uint8]
+    state: NDArray[np.int8]  # (W, n) a ``ReplicaState``, after the event
+    since: NDArray[np.int32]  # (W, n) column of the event that last changed each column
+    role: NDArray[np.uint8]  # (V, n) role of the replica in each slot, after the event
 
     @cached_property
     def serving(self) -> NDArray[np.bool_]:

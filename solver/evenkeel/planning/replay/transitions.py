@@ -98,23 +98,14 @@ CAN_BE_READ = (
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """Which steps build on which, and of which replicas they are.
+    """Which steps build on which, and of which replicas they are."""
 
-    Parameters
-    ----------
-    fresh : ndarray of bool, shape (S,)
-        Copies of a replica that was nowhere, and what is done with their learners later.
-    light : ndarray of bool, shape (S,)
-        Steps of replicas that are non-voters as they start.
-    led : ndarray of bool, shape (S,)
-        Hand-overs from a leader that is no voter, and roles that change while the replica leads.
-    later, earlier, rank : list of ndarray of int32
-        Steps, those that each builds on, and the rank of its start.
-    """
-
+    # (S,) copies of a replica that was nowhere, and what is done with their learners later
     fresh: NDArray[np.bool_]
-    light: NDArray[np.bool_]
+    light: NDArray[np.bool_]  # (S,) steps of replicas that are non-voters as they start
+    # (S,) hand-overs from a leader that is no voter, and roles that change while the replica leads
     led: NDArray[np.bool_]
+    # later, earlier, rank: steps, those that each builds on, and the rank of its start
     later: list[NDArray[np.int32]] = field(default_factory=list)
     earlier: list[NDArray[np.int32]] = field(default_factory=list)
     rank: list[NDArray[np.int32]] = field(default_factory=list)

@@ -283,24 +283,12 @@ SLACK = 1.0 + 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Of M actions: where each copies from, how much, how long, and when after its change began.
+    """Of M actions: where each copies from, how much, how long, and when after its change began."""
 
-    Parameters
-    ----------
-    moves : ndarray of bool, shape (M,)
-        Whether it copies at all.
-    source : ndarray of int32, shape (M,)
-        Node that is copied from; -1 for none.
-    size : ndarray of float64, shape (M,)
-        Bytes; 0 without a dimension of bytes.
-    seconds : ndarray of float64, shape (M,)
-        How long the copy takes.
-    """
-
-    moves: NDArray[np.bool_]
-    source: NDArray[np.int32]
-    size: NDArray[np.float64]
-    seconds: NDArray[np.float64]
+    moves: NDArray[np.bool_]  # (M,) whether it copies at all
+    source: NDArray[np.int32]  # (M,) node that is copied from; -1 for none
+    size: NDArray[np.float64]  # (M,) bytes; 0 without a dimension of bytes
+    seconds: NDArray[np.float64]  # (M,) how long the copy takes
 
     @classmethod
     def of(

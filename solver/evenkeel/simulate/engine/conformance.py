@@ -23,21 +23,11 @@ Placing = list[tuple[NDArray[np.bool_], int]]
 
 @dataclass(frozen=True)
 class Standing:
-    """How the replicas of a partition must stand in the domains of a tier.
+    """How the replicas of a partition must stand in the domains of a tier."""
 
-    Parameters
-    ----------
-    domain : ndarray of int32, shape (N,)
-        Domain of each node; -1 for none.
-    kind : str
-        As in ``model.rules.Limit``: spread, min_domains or max_domains.
-    amount : int
-        Replicas in one domain, or domains.
-    """
-
-    domain: NDArray[np.int32]
-    kind: LimitKind
-    amount: int
+    domain: NDArray[np.int32]  # (N,) domain of each node; -1 for none
+    kind: LimitKind  # as in ``model.rules.Limit``: spread, min_domains or max_domains
+    amount: int  # replicas in one domain, or domains
 
     def broken(self, node: NDArray[np.int32], held: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which rows break it."""
@@ -54,25 +44,16 @@ class Standing:
 
 @dataclass(frozen=True)
 class Demands:
-    """What one rule asks for, as masks of nodes.
+    """What one rule asks for, as masks of nodes."""
 
-    Parameters
-    ----------
-    require, voters_require : ndarray of bool, shape (N,)
-        Where every replica, or every voter, may be.
-    place, voters_place : list of (ndarray of bool, shape (N,), int)
-        Where there must be at least so many.
-    lead : list of ndarray of bool, shape (N,)
-        Where the leader should be, first choice first.
-    limits : list of Standing
-        Hard limits on domains that it sets for each partition by itself; not those on skew.
-    """
-
+    # require, voters_require: (N,) where every replica, or every voter, may be
     require: NDArray[np.bool_]
     voters_require: NDArray[np.bool_]
+    # place, voters_place: (N,) where there must be at least so many
     place: Placing
     voters_place: Placing
-    lead: list[NDArray[np.bool_]]
+    lead: list[NDArray[np.bool_]]  # (N,) where the leader should be, first choice first
+    # hard limits on domains that it sets for each partition by itself; not those on skew
     limits: list[Standing]
 
     def broken(

@@ -41,22 +41,14 @@ NEARLY = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Needs as rows. M rows, J kinds of nodes.
+    """Needs as rows. M rows, J kinds of nodes."""
 
-    Parameters
-    ----------
-    holds : ndarray of float64, shape (M, J)
-        What a node of each kind holds; infinite where it holds anything.
-    lacking : ndarray of float64, shape (M, k + 1)
-        What is lacking without new nodes, if 0 to k of those lost are new ones; a row that bears no
-        such losses says the same in each column.
-    spare : ndarray of int64, shape (M,)
-        Nodes that may be lost, k at most.
-    """
-
+    # (M, J) what a node of each kind holds; infinite where it holds anything
     holds: NDArray[np.float64]
+    # (M, k + 1) what is lacking without new nodes, if 0 to k of those lost are new ones; a row that
+    # bears no such losses says the same in each column
     lacking: NDArray[np.float64]
-    spare: NDArray[np.int64]
+    spare: NDArray[np.int64]  # (M,) nodes that may be lost, k at most
 
     def met_by(self, count: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which rows so many nodes (J,) meet, losses of new nodes aside; (M,)."""
@@ -92,18 +84,10 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Cheapest:
-    """What is known of the cheapest numbers of nodes.
+    """What is known of the cheapest numbers of nodes."""
 
-    Parameters
-    ----------
-    count : ndarray of int64, shape (J,), or None
-        Nodes of each kind; None if none were found.
-    at_least : float
-        Proven: nothing that meets all rows is cheaper; ``inf`` if nothing meets them.
-    """
-
-    count: NDArray[np.int64] | None
-    at_least: float
+    count: NDArray[np.int64] | None  # (J,) nodes of each kind; None if none were found
+    at_least: float  # proven: nothing that meets all rows is cheaper; ``inf`` if nothing meets them
 
 
 def cheapest(

@@ -45,37 +45,18 @@ for nodes to be of any help; empty if it fits."""
 
 
 class Terms(NamedTuple):
-    """When a cluster counts as large enough. D dimensions.
+    """When a cluster counts as large enough. D dimensions."""
 
-    Parameters
-    ----------
-    at_most, after_loss : ndarray of float64, shape (D,)
-        How full a node may be, always and after a loss.
-    survive : tuple of str
-        What may be lost, as ``sweep`` names it.
-    recover : bool
-        Whether what is lost gets another place, or only the leaders do.
-    goals : Goals or None
-        Tolerances to meet.
-    time_limit : float or None
-        Seconds for each solve.
-    seed : int
-        All randomness comes from it.
-    decided : int
-        Replicas x nodes up to which CP-SAT decides where the search finds no place.
-    limits : Limits or None
-        Budgets for what moves before a loss.
-    """
-
+    # at_most, after_loss: (D,) how full a node may be, always and after a loss
     at_most: NDArray[np.float64]
     after_loss: NDArray[np.float64]
-    survive: tuple[str, ...]
-    recover: bool
-    goals: Goals | None
-    time_limit: float | None
-    seed: int
-    decided: int
-    limits: Limits | None = None
+    survive: tuple[str, ...]  # what may be lost, as ``sweep`` names it
+    recover: bool  # whether what is lost gets another place, or only the leaders do
+    goals: Goals | None  # tolerances to meet
+    time_limit: float | None  # seconds for each solve
+    seed: int  # all randomness comes from it
+    decided: int  # replicas x nodes up to which CP-SAT decides where the search finds no place
+    limits: Limits | None = None  # budgets for what moves before a loss
 
 
 def read_terms(
@@ -127,24 +108,13 @@ def read_terms(
 
 
 class Fit(NamedTuple):
-    """What came of an attempt to place everything.
+    """What came of an attempt to place everything."""
 
-    Parameters
-    ----------
-    result : Result
-        Of the solve, with capacities as full as they may be.
-    losses : Sweep or None
-        What becomes of each loss; None if none may happen or it did not come to that.
-    cause : str
-        Why it does not fit; empty if it does.
-    why : str
-        The same in a sentence.
-    """
-
-    result: Result
+    result: Result  # of the solve, with capacities as full as they may be
+    # what becomes of each loss; None if none may happen or it did not come to that
     losses: Sweep | None
-    cause: Cause
-    why: str
+    cause: Cause  # why it does not fit; empty if it does
+    why: str  # the same in a sentence
 
 
 def cases_of(cluster: Cluster, terms: Terms) -> Iterator[Case]:

@@ -50,32 +50,17 @@ class Leaving(NamedTuple):
 
 
 class Stock(NamedTuple):
-    """Nodes in kinds that can stand for each other, each by itself at first. J kinds, N nodes.
+    """Nodes in kinds that can stand for each other, each by itself at first. J kinds, N nodes."""
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Whose nodes they are.
-    members : list of ndarray of int
-        Of each kind the nodes, the one with which least leaves first.
-    price, replicas, leaves : ndarray, shape (N,)
-        Of each node; what leaves with it, in the unit of the budget.
-    budget : float
-        How much may leave in all.
-    stays : ndarray of int
-        Nodes that hold replicas and cannot go.
-    must_stay : tuple of (str, str)
-        The same by name, and why.
-    """
-
-    cluster: Cluster
-    members: list[NDArray[np.intp]]
+    cluster: Cluster  # whose nodes they are
+    members: list[NDArray[np.intp]]  # of each kind the nodes, the one with which least leaves first
+    # price, replicas, leaves: (N,) of each node; what leaves with it, in the unit of the budget
     price: NDArray[np.float64]
     replicas: NDArray[np.int64]
     leaves: NDArray[np.int64]
-    budget: float
-    stays: NDArray[np.intp]
-    must_stay: tuple[tuple[str, str], ...]
+    budget: float  # how much may leave in all
+    stays: NDArray[np.intp]  # nodes that hold replicas and cannot go
+    must_stay: tuple[tuple[str, str], ...]  # the same by name, and why
 
     @property
     def like(self) -> NDArray[np.intp]:

@@ -153,69 +153,42 @@ def nothing_before(plan: "Plan") -> Orders:
 
 @dataclass(frozen=True, eq=False)
 class Carrier:
-    """How a system carries out a plan.
+    """How a system carries out a plan."""
 
-    Parameters
-    ----------
-    orders : callable
-        ``orders(cluster, waves)``: what carries each wave out. A wave may be ordered twice.
-    look : callable
-        ``look(plan)``: the commands that write a dump.
-    checks : mapping
-        The checks that commands name.
-    settings : tuple of Setting
-        What commands use of the environment.
-    notes : tuple of str
-        What a person has to know before it is run, a sentence or two each.
-    hold : tuple of Command
-        Run before the first wave; each records what gives back what it changes.
-    still : str
-        What the system is left with while something is held.
-    leader : callable
-        ``leader(change)``: the node that leads after it, where the system can be held to that.
-    observe : callable, optional
-        ``observe(documents)``: where partitions are seen, where that takes less than to read
-        a cluster.
-    lists_nodes : callable
-        ``lists_nodes(documents)``: whether they name every node there is, so that one that they do
-        not name is gone.
-    lists_down : bool
-        Whether dumps list replicas on nodes that are down; else a partition is shown without them.
-    given : callable
-        ``given(plan)``: the values of settings that the plan knows.
-    stages : callable
-        ``stages(cluster, waves)``: the waves that the system needs for those of the plan.
-    first : callable
-        ``first(plan)``: what is run once, before anything is looked at.
-    keeps_pace : bool
-        Whether the commands hold copies to all the bytes per second that
-        the plan allows.
-    pace : str
-        Where they do not: what does, in a sentence.
-    drops : str
-        How copies that are on their way and lead nowhere any more are dropped, in a sentence;
-        "" where the system does so by itself.
-    gives_up : callable
-        ``gives_up(cluster)``: the partitions of which a replica that was added can be given up
-        again, (P,) bool; others that were short of replicas before the plan stay as the plan leaves
-        them, on the way back, too.
-    """
-
+    # ``orders(cluster, waves)``: what carries each wave out. A wave may be ordered twice.
     orders: Callable[[Cluster, Sequence[Wave]], Sequence[Orders]]
-    look: "Callable[[Plan], Sequence[Command]]"
-    checks: Mapping[str, Check] = field(default_factory=dict)
-    settings: tuple[Setting, ...] = ()
+    look: "Callable[[Plan], Sequence[Command]]"  # ``look(plan)``: the commands that write a dump
+    checks: Mapping[str, Check] = field(default_factory=dict)  # the checks that commands name
+    settings: tuple[Setting, ...] = ()  # what commands use of the environment
+    # what a person has to know before it is run, a sentence or two each
     notes: tuple[str, ...] = ()
+    # run before the first wave; each records what gives back what it changes
     hold: tuple[Command, ...] = ()
-    still: str = ""
+    still: str = ""  # what the system is left with while something is held
+    # ``leader(change)``: the node that leads after it, where the system can be held to that
     leader: Callable[[Change], int] = as_planned
+    # ``observe(documents)``: where partitions are seen, where that takes less than to read a
+    # cluster
     observe: "Observing | None" = None
+    # ``lists_nodes(documents)``: whether they name every node there is, so that one that they do
+    # not name is gone
     lists_nodes: "Callable[[Sequence[Document]], bool]" = some_nodes
+    # whether dumps list replicas on nodes that are down; else a partition is shown without them
     lists_down: bool = True
+    # ``given(plan)``: the values of settings that the plan knows
     given: "Callable[[Plan], Mapping[str, str]]" = nothing_known
+    # ``stages(cluster, waves)``: the waves that the system needs for those of the plan
     stages: Callable[[Cluster, Sequence[Wave]], "Sequence[Wave]"] = as_waves
+    # ``first(plan)``: what is run once, before anything is looked at
     first: "Callable[[Plan], Orders]" = nothing_before
+    # whether the commands hold copies to all the bytes per second that the plan allows
     keeps_pace: bool = False
+    # where they do not: what does, in a sentence
     pace: str = "The system copies at the pace that it is set to."
+    # how copies that are on their way and lead nowhere any more are dropped, in a sentence; ""
+    # where the system does so by itself
     drops: str = ""
+    # ``gives_up(cluster)``: the partitions of which a replica that was added can be given up again,
+    # (P,) bool; others that were short of replicas before the plan stay as the plan leaves them, on
+    # the way back, too
     gives_up: Callable[[Cluster], NDArray[np.bool_]] = any_partition

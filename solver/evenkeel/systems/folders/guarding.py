@@ -76,33 +76,20 @@ _Mixture = tuple[Mapping[str, frozenset[int]], Mapping[str, float], Sequence[Map
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a guard found.
+    """What a guard found."""
 
-    Parameters
-    ----------
-    word : str
-        ``ready``: the next wave can be ordered. ``partly``: some of it has been. ``begun``: all of
-        it has been, and some is under way. ``finished``: all waves are done. ``differs``: the
-        system is not where the plan expects it.
-    wave : int
-        The wave that this is about, from 1 on.
-    waves : int
-        How many there are.
-    counts : tuple of int
-        Its changes that are to be ordered, are under way, are done.
-    differences : tuple of str
-        What is not as expected, a line each.
-    notes : tuple of str
-        What has become of partitions outside the plan, which replicas of the wave are not in sync,
-        and which nodes have died that no wave left touches, a line each; it does not keep it from
-        going on.
-    """
-
+    # ``ready``: the next wave can be ordered. ``partly``: some of it has been. ``begun``: all of it
+    # has been, and some is under way. ``finished``: all waves are done. ``differs``: the system is
+    # not where the plan expects it.
     word: Word
-    wave: int
-    waves: int
+    wave: int  # the wave that this is about, from 1 on
+    waves: int  # how many there are
+    # its changes that are to be ordered, are under way, are done
     counts: tuple[int, int, int] = (0, 0, 0)
-    differences: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()  # what is not as expected, a line each
+    # what has become of partitions outside the plan, which replicas of the wave are not in sync,
+    # and which nodes have died that no wave left touches, a line each; it does not keep it from
+    # going on
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:

@@ -172,24 +172,12 @@ ALWAYS = ("cpu", "memory", PODS)
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The objects that were read, and the pod of each replica, for writing.
+    """The objects that were read, and the pod of each replica, for writing."""
 
-    Parameters
-    ----------
-    items : tuple of Raw
-        Objects as JSON.
-    workloads : tuple of Workload
-        P workloads, with their pods in the order of the slots.
-    hosts : dict of str
-        The label by which affinities name each node.
-    notes : Notes
-        Requests of pods that no rule keeps, assumptions, and pods that stay.
-    """
-
-    items: tuple[msgspec.Raw, ...]
-    workloads: tuple[Workload, ...]
-    hosts: dict[str, str]
-    notes: Notes
+    items: tuple[msgspec.Raw, ...]  # objects as JSON
+    workloads: tuple[Workload, ...]  # p workloads, with their pods in the order of the slots
+    hosts: dict[str, str]  # the label by which affinities name each node
+    notes: Notes  # requests of pods that no rule keeps, assumptions, and pods that stay
 
 
 def read(documents: Sequence[Document]) -> Cluster:

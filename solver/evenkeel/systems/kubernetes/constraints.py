@@ -38,27 +38,13 @@ NOT_KEPT = "what is not kept: {}"
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Pods that a workload's should be apart from, in the domains of a label.
+    """Pods that a workload's should be apart from, in the domains of a label."""
 
-    Parameters
-    ----------
-    key : str
-        Label that names the domains.
-    weight : int or None
-        What it is worth; None for a term that must hold.
-    selector : Selector or None
-        Which pods; none selects nothing.
-    listed : list of str
-        Namespaces by name.
-    spaces : Selector or None
-        Namespaces by their labels.
-    """
-
-    key: str
-    weight: int | None
-    selector: Selector | None
-    listed: Sequence[str]
-    spaces: Selector | None
+    key: str  # label that names the domains
+    weight: int | None  # what it is worth; None for a term that must hold
+    selector: Selector | None  # which pods; none selects nothing
+    listed: Sequence[str]  # namespaces by name
+    spaces: Selector | None  # namespaces by their labels
 
     @property
     def guesses(self) -> bool:

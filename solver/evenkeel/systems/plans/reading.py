@@ -284,23 +284,12 @@ LEAVES = ("demote", "remove")
 
 @dataclass(frozen=True)
 class Read:
-    """S steps as they stand in the file, and what they wait for by the row of each.
+    """S steps as they stand in the file, and what they wait for by the row of each."""
 
-    Parameters
-    ----------
-    rows : list of StepDocument
-        The steps.
-    first : ndarray of int64, shape (S + 1,)
-        Where the predecessors of each begin in ``before``.
-    before : ndarray of int64, shape (B,)
-        Rows of the predecessors, ascending within a step.
-    order : ndarray of int64, shape (S,)
-        Rows such that each comes after its predecessors, otherwise as in the file.
-    """
-
-    rows: list[StepDocument]
-    first: NDArray[np.int64]
-    before: NDArray[np.int64]
+    rows: list[StepDocument]  # the steps
+    first: NDArray[np.int64]  # (S + 1,) where the predecessors of each begin in ``before``
+    before: NDArray[np.int64]  # (B,) rows of the predecessors, ascending within a step
+    # (S,) rows such that each comes after its predecessors, otherwise as in the file
     order: NDArray[np.int64]
 
 

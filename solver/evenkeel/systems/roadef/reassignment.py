@@ -26,19 +26,12 @@ Constraint = Literal["capacity", "conflict", "spread", "dependency", "transient"
 
 @dataclass(frozen=True, eq=False)
 class MoveDistance:
-    """Cost of moving from machine to machine: three numbers, or a matrix.
+    """Cost of moving from machine to machine: three numbers, or a matrix."""
 
-    Parameters
-    ----------
-    by_class : tuple of int
-        Cost across neighbourhoods; across locations of one neighbourhood; inside one location of
-        one neighbourhood. Used where there is no matrix.
-    matrix : ndarray of uint32, shape (M, M), or None
-        Cost per pair, where three numbers do not suffice.
-    """
-
+    # cost across neighbourhoods; across locations of one neighbourhood; inside one location of one
+    # neighbourhood. Used where there is no matrix.
     by_class: tuple[int, int, int]
-    matrix: NDArray[np.uint32] | None
+    matrix: NDArray[np.uint32] | None  # (M, M) cost per pair, where three numbers do not suffice
 
     def between(
         self,
@@ -76,75 +69,39 @@ class MoveDistance:
 
 @dataclass(frozen=True, eq=False)
 class RoadefModel:
-    """The integers of a model file, and the machine that each process starts on.
+    """The integers of a model file, and the machine that each process starts on."""
 
-    Parameters
-    ----------
-    transient : ndarray of bool, shape (R,)
-        Resources that a moved process uses on both machines.
-    load_weight : ndarray of int64, shape (R,)
-        Cost of one unit above the safety capacity.
-    neighbourhood, location : ndarray of int64, shape (M,)
-        Where each machine stands.
-    capacity, safety : ndarray of int64, shape (M, R)
-        Hard limit, and the use above which load costs.
-    distance : MoveDistance
-        Cost of moving between two machines.
-    spread : ndarray of int64, shape (S,)
-        Distinct locations that each service needs.
-    needs : ndarray of int64, shape (E, 2)
-        (service, service it depends on), by the first, in file order.
-    service : ndarray of int64, shape (P,)
-        Service of each process.
-    requirement : ndarray of int64, shape (P, R)
-        What each process uses.
-    move_cost : ndarray of int64, shape (P,)
-        Cost of moving each process.
-    balance : ndarray of int64, shape (B, 4)
-        First resource, second resource, target, weight.
-    process_weight, service_weight, machine_weight : int
-        Weights of the three move costs.
-    initial : ndarray of int64, shape (P,)
-        Machine of each process before.
-    """
-
-    transient: NDArray[np.bool_]
-    load_weight: NDArray[np.int64]
+    transient: NDArray[np.bool_]  # (R,) resources that a moved process uses on both machines
+    load_weight: NDArray[np.int64]  # (R,) cost of one unit above the safety capacity
+    # neighbourhood, location: (M,) where each machine stands
     neighbourhood: NDArray[np.int64]
     location: NDArray[np.int64]
+    # capacity, safety: (M, R) hard limit, and the use above which load costs
     capacity: NDArray[np.int64]
     safety: NDArray[np.int64]
-    distance: MoveDistance
-    spread: NDArray[np.int64]
-    needs: NDArray[np.int64]
-    service: NDArray[np.int64]
-    requirement: NDArray[np.int64]
-    move_cost: NDArray[np.int64]
-    balance: NDArray[np.int64]
+    distance: MoveDistance  # cost of moving between two machines
+    spread: NDArray[np.int64]  # (S,) distinct locations that each service needs
+    needs: NDArray[np.int64]  # (E, 2) (service, service it depends on), by the first, in file order
+    service: NDArray[np.int64]  # (P,) service of each process
+    requirement: NDArray[np.int64]  # (P, R) what each process uses
+    move_cost: NDArray[np.int64]  # (P,) cost of moving each process
+    balance: NDArray[np.int64]  # (B, 4) first resource, second resource, target, weight
+    # process_weight, service_weight, machine_weight: weights of the three move costs
     process_weight: int
     service_weight: int
     machine_weight: int
-    initial: NDArray[np.int64]
+    initial: NDArray[np.int64]  # (P,) machine of each process before
 
 
 @dataclass(frozen=True)
 class Breach:
-    """One constraint that an assignment breaks.
+    """One constraint that an assignment breaks."""
 
-    Parameters
-    ----------
-    constraint : str
-        Which.
-    count : int
-        How often: (machine, resource) pairs, processes too many, locations missing, processes
-        without what they depend on.
-    offenders : tuple of str
-        The first few.
-    """
-
-    constraint: Constraint
+    constraint: Constraint  # which
+    # how often: (machine, resource) pairs, processes too many, locations missing, processes without
+    # what they depend on
     count: int
-    offenders: tuple[str, ...]
+    offenders: tuple[str, ...]  # the first few
 
     def __str__(self) -> str:
         return f"{self.constraint} broken {self.count} times: {', '.join(self.offenders)}"
@@ -152,22 +109,15 @@ class Breach:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an assignment costs, part by part, and which constraints it breaks.
+    """What an assignment costs, part by part, and which constraints it breaks."""
 
-    Parameters
-    ----------
-    load, balance, process_move, service_move, machine_move : int
-        The five parts of the cost, weighted.
-    breaches : tuple of Breach
-        Empty for a feasible assignment.
-    """
-
+    # load, balance, process_move, service_move, machine_move: the five parts of the cost, weighted
     load: int
     balance: int
     process_move: int
     service_move: int
     machine_move: int
-    breaches: tuple[Breach, ...]
+    breaches: tuple[Breach, ...]  # empty for a feasible assignment
 
     @property
     def cost(self) -> int:
