@@ -50,11 +50,11 @@ def scattered_by_node(
     """
     first, ascending = by_node(node, n_nodes)
     member, led = np.empty_like(ascending), np.zeros(n_nodes, np.int64)
-    leads = np.zeros(node.shape[0], np.bool_)
+    leads = np.zeros(node.shape[0], np.int64)
     for p in range(leader.shape[0]):
         k = partitions.first[p] + leader[p]
         if leader[p] >= 0 and node[k] >= 0:
-            leads[k] = True
+            leads[k] = 1
             led[node[k]] += 1
     for n in range(n_nodes):
         begin, held = first[n], first[n + 1] - first[n]
@@ -65,13 +65,12 @@ def scattered_by_node(
         following, leading = begin, first[n + 1] - led[n]
         for _ in range(held):
             k = ascending[begin + at]
-            at = at + stride - held if at + stride >= held else at + stride
-            if leads[k]:
-                member[leading] = k
-                leading += 1
-            else:
-                member[following] = k
-                following += 1
+            at += stride
+            at -= held * int(at >= held)
+            # neither of the two can be foretold, and a wrong guess takes longer than both
+            member[following + leads[k] * (leading - following)] = k
+            leading += leads[k]
+            following += 1 - leads[k]
     return first, member
 
 

@@ -242,19 +242,21 @@ def book(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
     partitions, domains, rules = problem.partitions, problem.domains, problem.rules
     p = index(partitions.owner[k])
     home = index(partitions.home[k])
+    leads = leads_now(partitions.first, state.leader, p, k)
+    follows = partitions.non_voter_load if state.role[k] == NON_VOTER else partitions.voter_load
+    load = partitions.leader_load if leads else follows
     state.replicas[n] += sign
-    if leads_now(partitions.first, state.leader, p, k):
-        state.leaders[n] += sign
+    state.leaders[n] += sign * int(leads)
     for d in range(state.load.shape[0]):
-        state.load[d, n] += sign * load_of(partitions, state, k, d)
+        state.load[d, n] += sign * load[p, d]
         if problem.nodes.transient[d] and home == n and problem.budgets.source[n]:
             # a leader hands over before it leaves; from a dead node nothing is copied
-            state.held[d, n] -= sign * following_load(partitions, state, k, d)
+            state.held[d, n] -= sign * follows[p, d]
     for i in range(domains.limited.shape[0]):
         where = domains.domain[domains.limited[i], n]
         if where >= 0:
             for d in range(state.load.shape[0]):
-                state.domain_load[d, where] += sign * load_of(partitions, state, k, d)
+                state.domain_load[d, where] += sign * load[p, d]
     g = partitions.group[p]
     for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
         level = index(rules.group_limit[i, 0])
@@ -344,23 +346,22 @@ def lead(problem: Problem, state: State, p: int, slot: int) -> None:
         if n < 0:
             continue
         sign = -1.0 if turn == 0 else 1.0
+        follows = partitions.non_voter_load if state.role[k] == NON_VOTER else partitions.voter_load
         state.leaders[n] += -1 if turn == 0 else 1
         if problem.budgets.binds:
             dimension = problem.budgets.data_dimension
             if leader_away(problem, p, n):
                 state.spent[2] += sign
             if dimension >= 0 and is_away(problem, k, n) > 0:
-                less = following_load(partitions, state, k, dimension)
+                less = follows[p, dimension]
                 state.spent[1] += sign * (partitions.leader_load[p, dimension] - less)
         for d in range(state.load.shape[0]):
-            less = following_load(partitions, state, k, d)  # who led may be no voter
-            state.load[d, n] += sign * (partitions.leader_load[p, d] - less)
+            state.load[d, n] += sign * (partitions.leader_load[p, d] - follows[p, d])
         for i in range(problem.domains.limited.shape[0]):
             where = problem.domains.domain[problem.domains.limited[i], n]
             if where >= 0:
                 for d in range(state.load.shape[0]):
-                    less = following_load(partitions, state, k, d)
-                    more = sign * (partitions.leader_load[p, d] - less)
+                    more = sign * (partitions.leader_load[p, d] - follows[p, d])
                     state.domain_load[d, where] += more
     state.leader[p] = slot
 
