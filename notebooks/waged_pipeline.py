@@ -338,8 +338,8 @@ def trouble(load, seed=4):
         elif what == "joins":
             zone.append(int(in_zone.argmin()))
             serves.add(len(zone) - 1)
-            new = [f"new{len(zone)}"]
-            events.append(simulate.At(at, ek.Changes(nodes={"names": [new], "like": zone[-1]})))
+            new = {"names": [f"new{len(zone)}"], "like": zone[-1]}
+            events.append(simulate.At(at, ek.Changes(nodes=new)))
         elif what == "loads":
             some = np.flatnonzero(rng.random(PARTITIONS) < 0.1)
             drawn = rng.integers(2, 7, len(some)).astype(float)
@@ -370,7 +370,12 @@ begun = ek.Cluster.from_arrays(
 )
 begun = begun.with_placement(ek.solve(begun, goals=ek.Goals(level=0.02)).placement)
 events = trouble(load.copy())
-Counter(type(event).__name__ for event in events)
+Counter(
+    name
+    for event in events
+    for name in ("down", "up", "gone", "nodes", "load_factor")
+    if getattr(event.changes, name) not in (None, ())
+)
 
 # %% [markdown]
 # `simulate.play` simulates a cluster with these events and a pipeline, which runs after every

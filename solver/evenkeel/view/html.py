@@ -89,6 +89,13 @@ def line(content: str | Raw) -> str:
     return f'<div style="opacity:.85;overflow-wrap:anywhere">{text(content)}</div>'
 
 
+def table(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]]) -> str:
+    """Write a table in a notebook, the first column on the left and figures on the right."""
+    if not rows:
+        return ""
+    return _styled(heads, rows, [k == 0 or isinstance(one, Raw) for k, one in enumerate(rows[0])])
+
+
 def _styled(heads: Sequence[str], rows: Sequence[Sequence[str | Raw]], left: Sequence[bool]) -> str:
     style = [CELL.format(side="left" if is_left else "right") for is_left in left]
     top = "".join(
