@@ -35,7 +35,7 @@ LARGEST = 1_000
 FAR = 3
 """So many moves above those proven to be needed are too many."""
 
-EFFORT, AGAIN, LEADERS, LONGEST = 0.1, 0.2, 0.02, 1.0
+EFFORT, AGAIN, LEADERS, LONGEST = 0.1, 0.7, 0.02, 1.0
 """Deterministic seconds for the moves, for them where too many are left after all, for who leads
 after that, and for the moves where a time limit is given."""
 
@@ -62,10 +62,9 @@ def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
     effort = LONGEST if request.watch.has_limit else EFFORT
     found = _fewest(request, stands, None if missed else made, effort)
     proven = [int(one.bound) for one in found.proof.stages if one.name == "moves"]
-    better = _better_of(request, outcome, found)
+    better, least = _better_of(request, outcome, found), max([request.bounds.moves_level, *proven])
     if better is outcome and missed:
         return outcome
-    least = max([request.bounds.moves_level, *proven])
     best = _refined(request, better, least)
     stands = cluster.placement.replaced(best.node, best.leader)
     made = compare(cluster, cluster.placement, stands).moves
@@ -126,7 +125,7 @@ def _fewest(request: Request, stands: Placement, made: int | None, effort: float
     if made is None:
         search.linearization = SOME
         stages.minimise("reached", 0 * moves, 1)
-        if not stages.has_answer:
+        if stages.answer is None:
             return stages.found
         stages.start_from(stands)  # it has few moves, and what reaches the goals may have many
         search.effort, search.linearization = search.spent + search.effort, FULL

@@ -108,19 +108,19 @@ def _asked_of_cp_sat(
         better = _answered(request, outcome, stages.found)
     if not stages.proves_some and (better is None or ViolationSummary.of(request, better)):
         whole = _all_placed(request, start, search)
-        if whole.has_answer:
+        if whole.answer is not None:
             stages, better = whole, _answered(request, outcome, whole.found)
     if better is None or not is_better(request, outcome, better):
         if costs_others:  # more can be placed, but not without danger to others
             return outcome
-        return _no_better(request, outcome, before, better, stages.proof)
+        return _no_better(request, outcome, before, better, stages.found.proof)
     if request.watch.has_limit:
         better = _levelled_by_cp_sat(request, outcome, better, stages)
     if stages.certain != "optimal" and ViolationSummary.of(request, better):
         better = _searched_on(request, better)
     if not request.watch.has_limit:
         better = _levelled_on(request, better, levelled)
-    return _proof_message(request, before, better, stages.proof)
+    return _proof_message(request, before, better, stages.found.proof)
 
 
 def _levelled_by_cp_sat(

@@ -12,7 +12,6 @@ from evenkeel.methods.shared.scope import Scope, group_scope, partition_scope
 from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Limit, Rule
-from evenkeel.model.runtime.memoize import memoize
 
 Count = Callable[[int], Any]
 """From a node to how many replicas of the member in question it holds."""
@@ -24,8 +23,8 @@ def bind(variables: Variables) -> list[SoftTerm]:
     soft_terms: list[SoftTerm] = []
     scope = partition_scope(cluster)
     rules, rule_of = bound_rules(cluster)
-    for p, q in enumerate(rule_of.tolist()):
-        variables.reasons.look()
+    for p in range(len(cluster.partitions)):
+        q = int(rule_of[p])
         if scope.wanted[p]:
             wanted = int(cluster.partitions.replicas[p])
             for limit in scope.limits[q]:
@@ -114,14 +113,12 @@ def _domain_name(cluster: Cluster, row: int, where: int) -> str:
 
 
 def _nodes_by_domain(cluster: Cluster, row: int) -> dict[int, list[int]]:
-    def made() -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
-        for n, where in enumerate(cluster.topology.domain_with_nodes[row].tolist()):
-            if where >= 0:
-                found.setdefault(where, []).append(n)
-        return dict(sorted(found.items()))
-
-    return memoize(cluster.topology, f"nodes by domain {row}", made)
+    domain = cluster.topology.domain_with_nodes[row]
+    return {
+        int(where): np.flatnonzero(domain == where).tolist()
+        for where in np.unique(domain)
+        if where >= 0
+    }
 
 
 def _held(variables: Variables, members: Iterable[int], nodes: list[int]) -> Any:

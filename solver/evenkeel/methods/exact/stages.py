@@ -289,6 +289,7 @@ class Stages:
     late: list[Any]
     stages: list[Stage] = field(default_factory=list)
     certain: Certainty = "optimal"
+    answer: tuple[NDArray[np.int32], NDArray[np.int16]] | None = None
     _solver: Any = None
 
     @classmethod
@@ -331,21 +332,11 @@ class Stages:
         _hint(self.variables, in_order(self.variables, placement))
 
     @property
-    def has_answer(self) -> bool:
-        """Whether a placement is found."""
-        return self._solver is not None
-
-    @property
     def found(self) -> Found:
         """What there is by now."""
-        if not self.has_answer:
-            return Found(None, None, self.proof)
-        return Found(*_read(self.variables, self._solver), self.proof)
-
-    @property
-    def proof(self) -> Proof:
-        """How certain it is."""
-        return Proof(self.certain, tuple(self.stages), self.search.spent)
+        proof = Proof(self.certain, tuple(self.stages), self.search.spent)
+        node, leader = (None, None) if self.answer is None else self.answer
+        return Found(node, leader, proof)
 
     def last(self, name: str) -> Stage | None:
         """Return the last stage, if it is of that name."""
@@ -432,7 +423,7 @@ class Stages:
             return
         solver, status = self.search.minimise(self.variables.model, objective)
         if status in ("infeasible", "unknown"):
-            self.certain = "feasible" if self.has_answer else status
+            self.certain = status if self.answer is None else "feasible"
             return
         if status == "feasible":
             self.certain = "feasible"
@@ -450,7 +441,7 @@ class Stages:
         """
         gauges = [one for one in self.gauges if one.target > 0.0]
         empty = [one for one in self.gauges if one.target <= 0.0]
-        if not self.has_answer or self.certain in ("infeasible", "unknown") or not self.gauges:
+        if self.answer is None or self.certain in ("infeasible", "unknown") or not self.gauges:
             return
         if not self._is_loaded_beyond_nothing():
             for one in empty:
@@ -525,12 +516,9 @@ class Stages:
         return any(one.target <= 0.0 < self._solver.value(one.reading) for one in self.gauges)
 
     def _keep(self, solver: Any) -> None:
-        """Keep an answer, and let the next stage start from it."""
+        self.answer = _read(self.variables, solver)
         self._solver = solver
-        values, model = solver.response_proto.solution, self.variables.model
-        model.clear_hints()
-        model.proto.solution_hint.vars.extend(range(len(values)))
-        model.proto.solution_hint.values.extend(values)
+        _hint(self.variables, self.variables.cluster.placement.replaced(*self.answer))
 
 
 def _hint(variables: Variables, hint: Placement) -> None:

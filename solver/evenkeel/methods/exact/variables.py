@@ -112,9 +112,6 @@ def _amounts(audited: Audit) -> Counter[Place]:
     return found
 
 
-KINDS_OF_REPLICA = int(Role.VOTER), int(Role.NON_VOTER)
-"""Replicas of other roles than voters count as one kind."""
-
 DEEPEST = 3
 """Partitions so many live replicas short of ``min_active``, or more, are equally endangered."""
 
@@ -147,6 +144,7 @@ class Reasons:
 
     def hold(self, constraint: Any, name: str) -> None:
         """Add a constraint under a name."""
+        self.look()
         if isinstance(constraint, bool | np.bool_):
             constraint = self.model.new_constant(int(constraint)) >= 1
         added = self.model.add(constraint)
@@ -209,8 +207,7 @@ class Variables:
 
     def count(self, p: int, n: int) -> Any:
         """Return how many replicas of a partition a node holds."""
-        voters, others = self.voters[p].get(n, 0), self.others[p].get(n)
-        return voters if others is None else voters + others
+        return self.voters[p].get(n, 0) + self.others[p].get(n, 0)
 
     def nodes(self, p: int) -> list[int]:
         """Return the nodes that can hold a partition at all."""
@@ -237,53 +234,51 @@ def add_variables(
         for text in rule.voters_require:
             mask &= node_mask(cluster, text)
         voters_open.append(mask)
-    banned = {(p, n) for p, n in cluster.forbidden.tolist()}
+    banned = {(int(p), int(n)) for p, n in cluster.forbidden}
     led = has_leaders(cluster)
-    receives, holds = cluster.nodes.may_receive.tolist(), cluster.nodes.may_hold.tolist()
-    open_to, votes = scope.open.tolist(), [mask.tolist() for mask in voters_open]
-    stays, named = slack.stays.tolist(), reasons.switches is not None
-    for p, q in enumerate(rule_of.tolist()):
+    for p in range(len(cluster.partitions)):
         reasons.look()
+        q = int(rule_of[p])
         wanted = int(cluster.partitions.replicas[p])
         ballots = min(int(cluster.partitions.voters[p]), wanted)
         by_kind: list[dict[int, Any]] = []
         leaving = []
-        for kind in KINDS_OF_REPLICA:
-            slots = standing.slots.get((p, kind), 0)
+        for kind in (Role.VOTER, Role.NON_VOTER):
+            slots = standing.slots.get((p, int(kind)), 0)
             number = slots if slack.repairs else min(slots, wanted)
             found: dict[int, Any] = {}
             for n in range(len(cluster.nodes)) if number else ():
                 held, pinned = standing.of_kind(p, n, kind)
                 # its replicas may exchange roles: none joins the node
-                most = number if receives[n] else min(number, standing.on(p, n))
+                most = number if cluster.nodes.may_receive[n] else min(number, standing.on(p, n))
                 barred = []
-                if not holds[n] and pinned == 0:
+                if not cluster.nodes.may_hold[n] and pinned == 0:
                     barred.append("nodes that may hold nothing")
                 elif most < number:
                     barred.append("nodes that accept nothing")
-                if not open_to[q][n]:
+                if not scope.open[q, n]:
                     barred.append(f"require {_texts(rules[q].require)}")
                     most = 0
-                if kind == KINDS_OF_REPLICA[0] and not votes[q][n]:
+                if kind == Role.VOTER and not voters_open[q][n]:
                     barred.append(f"voters_require {_texts(rules[q].voters_require)}")
                     most = 0
                 if (p, n) in banned:
                     barred.append("forbidden")
                     most = 0
-                if not holds[n]:
+                if not cluster.nodes.may_hold[n]:
                     most = min(most, pinned)
                 most = max(most, pinned)
-                outstays = most < held and stays[n]
-                if most == 0 and not outstays and not named:
+                outstays = most < held and slack.stays[n]
+                if most == 0 and not outstays and reasons.switches is None:
                     continue
-                top = number if named else most
+                top = most if reasons.switches is None else number
                 top = max(top, pinned, held if outstays else 0)
                 found[n] = model.new_int_var(pinned, top, "")
                 if outstays:
                     slack.broken.append(found[n])
-                if outstays and not holds[n]:
+                if outstays and not cluster.nodes.may_hold[n]:
                     leaving.append(found[n])
-                if barred and named:
+                if barred and reasons.switches is not None:
                     reasons.hold(found[n] <= most, f"{barred[0]} ({_class_of(cluster, n)})")
             model.add(sum(found.values()) <= slots)
             by_kind.append(found)
@@ -416,23 +411,18 @@ class _Standing:
         pinned: dict[tuple[int, int, int], int] = {}
         slots: dict[tuple[int, int], int] = {}
         placed: dict[int, int] = {}
-        voter, other = KINDS_OF_REPLICA
-        holds, pin = np.append(cluster.nodes.may_hold, True)[placement.node], Flag.PINNED
-        columns = (
-            placement.owner, placement.node, placement.role == Role.VOTER,
-            (placement.flags & pin) != 0, holds,
-        )  # fmt: skip
-        for p, n, votes, is_pinned, is_held in zip(*(one.tolist() for one in columns), strict=True):
-            if is_pinned and not is_held:  # stuck
+        for k in range(len(placement.node)):
+            kind = Role.VOTER if placement.role[k] == Role.VOTER else Role.NON_VOTER
+            row = int(placement.owner[k]), int(kind)
+            if stuck(cluster, k):
                 continue
-            row = p, voter if votes else other
             slots[row] = slots.get(row, 0) + 1
-            if n < 0:
+            if placement.node[k] < 0:
                 continue
-            key = p, n, row[1]
+            key = row[0], int(placement.node[k]), row[1]
             held[key] = held.get(key, 0) + 1
-            placed[p] = placed.get(p, 0) + 1
-            if is_pinned:
+            placed[row[0]] = placed.get(row[0], 0) + 1
+            if placement.flags[k] & Flag.PINNED:
                 pinned[key] = pinned.get(key, 0) + 1
         return cls(held, pinned, slots, placed)
 
@@ -442,10 +432,10 @@ class _Standing:
 
     def on(self, p: int, n: int) -> int:
         """Replicas of a partition on a node, whatever their roles."""
-        return sum(self.held.get((p, n, kind), 0) for kind in KINDS_OF_REPLICA)
+        return sum(self.held.get((p, n, int(kind)), 0) for kind in (Role.VOTER, Role.NON_VOTER))
 
-    def of_kind(self, p: int, n: int, kind: int) -> tuple[int, int]:
-        key = p, n, kind
+    def of_kind(self, p: int, n: int, kind: Role) -> tuple[int, int]:
+        key = p, n, int(kind)
         return self.held.get(key, 0), self.pinned.get(key, 0)
 
 

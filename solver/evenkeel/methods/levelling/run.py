@@ -309,27 +309,33 @@ def refine_small(run: Run) -> bool:
         return False
     if run.fewest > 0 and run.ratio <= 1.0:
         return False
-    if height_of(run).is_overrun:
-        return False  # no run finds room where the search found none
-    if not run.broken and _needs_all_moves(run):
-        return True
     from evenkeel.methods.levelling.small_clusters import (
         BRIEF_PATIENCE,
         BRIEF_STEPS,
         BRIEF_STEPS_PER_PLACE,
+        BRIEF_WAYS,
         Refining,
     )
 
-    before = run.work
-    steps, patience = UNLIMITED, UNLIMITED
+    before, was = run.work, _audited(run, run.placement)
+    harmed = bool(regressions(cluster, run.placement, was))
+
+    def is_sound(node: NDArray[np.int32], leader: NDArray[np.int16]) -> bool:
+        placement = cluster.placement.replaced(node, leader)
+        found = _audited(run, placement)
+        if any(n > was.counts[kind] for kind, n in found.counts.items()):
+            return False
+        return harmed or not regressions(cluster, placement, found)
+
+    steps, patience, ways = UNLIMITED, UNLIMITED, UNLIMITED
     if not run.has_limit:
         steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster))
-        patience = BRIEF_PATIENCE
+        patience, ways = BRIEF_PATIENCE, BRIEF_WAYS
     refining = Refining(
         cluster, run.problem, placed_state(cluster, run.problem, run.placement, run.dropped),
         (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), _forced(run),
         run.dropped, run.most_leaders, floors_of(run), int(request.bounds.moves_level),
-        request.seed, steps, patience,
+        request.seed, steps, patience, ways, is_sound,
         lambda done, level: run.report("refine", before + done, level),
     )  # fmt: skip
     if not refining.found():
@@ -337,7 +343,7 @@ def refine_small(run: Run) -> bool:
     better, dropped = in_their_slots(
         cluster.placement, refining.best.node, refining.best.leader, run.dropped
     )
-    if _breaks_more(run, better) or exceeded(cluster, better, request.limits):
+    if not is_sound(better.node, better.leader) or exceeded(cluster, better, request.limits):
         return False
     height, stood = height_of(run), (run.state.node, run.state.leader, run.dropped)
     run.dropped = dropped
@@ -347,27 +353,6 @@ def refine_small(run: Run) -> bool:
         run.restart_from(*stood[:2])
         return False
     return True
-
-
-def _breaks_more(run: Run, placement: Placement) -> bool:
-    """Return whether a placement breaks anything that the run does not break.
-
-    Runs do not ask the rules of groups of all replicas together.
-    """
-    was, found = _audited(run, run.placement), _audited(run, placement)
-    if any(n > was.counts[kind] for kind, n in found.counts.items()):
-        return True
-    cluster = run.request.cluster
-    worse = regressions(cluster, placement, found)
-    return bool(worse) and not regressions(cluster, run.placement, was)
-
-
-def _needs_all_moves(run: Run) -> bool:
-    """Return whether the goals are met by as few moves as they are proven to take."""
-    node, home = run.state.node, run.problem.partitions.home
-    made = int(((node >= 0) & (node != home)).sum())
-    least = max(int(_forced(run).sum()), int(run.request.bounds.moves_level))
-    return made <= least and run.ratio <= 1.0 and floors_met(run)
 
 
 def _forced(run: Run) -> NDArray[np.bool_]:
