@@ -11,7 +11,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import led_alone, stranding, with_left_alone
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Flag
-from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.rules import Amount
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.observing import Observed, Standing
 from evenkeel.systems.kafka.documents import (
@@ -38,6 +38,7 @@ from evenkeel.systems.kafka.missing import (
     signs_of_life,
 )
 from evenkeel.systems.kafka.ongoing import Settled, mark_listed, settled
+from evenkeel.systems.kafka.racks import tier_of_racks
 from evenkeel.systems.kafka.rows import UNKNOWN, Rows, keys_of, rows_of, within
 from evenkeel.systems.kafka.tables import read_loads
 from evenkeel.systems.native.arguments import build
@@ -88,7 +89,7 @@ def read(
     given |= _amounts(found, state.rows, names, replicas, brokers, missing)
     note_topics(missing, found)
     note_stated(missing, found, given["dimensions"])
-    given |= _racks(found, brokers, given["alive"], given["replicas"], spread)
+    given |= tier_of_racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
     native = ({"log_dirs": folders} if folders else {}) | as_native(missing)
     longer = np.flatnonzero(np.diff(given["first"]) > given["replicas"])
@@ -340,7 +341,7 @@ def _amounts(
 ) -> dict[str, Any]:
     """Return loads and capacities of every dimension that some file measures."""
     every, leading = read_loads(found, rows, names)
-    measured = {name for amounts, _ in found.capacity.values() for name in amounts}
+    measured = {name for amounts in found.capacity.values() for name in amounts}
     measured |= {*every, *leading} | ({"disk"} if len(replicas.size) else set())
     order = [COUNT, *(name for name in MEASURED if name in measured)]
     load = np.zeros((len(names), len(order)))
@@ -386,9 +387,9 @@ def _capacities(
     """
     limits = found.capacity
     for broker in sorted(limits.keys() - {*brokers.tolist(), DEFAULT_BROKER}):
-        missing.awaited[str(broker)] = limits[broker][0]
-    default = limits.get(DEFAULT_BROKER, ({}, ""))[0]
-    own = [default | limits.get(broker, ({}, ""))[0] for broker in brokers.tolist()]
+        missing.awaited[str(broker)] = limits[broker]
+    default = limits.get(DEFAULT_BROKER, {})
+    own = [default | limits.get(broker, {}) for broker in brokers.tolist()]
     capacity = np.tile(room, (len(own), 1))
     for d, name in enumerate(order):
         limited = [n for n, one in enumerate(own) if name in one]
@@ -416,36 +417,6 @@ def room_for_all(
     slots = np.diff(first).astype(np.float64)
     room: NDArray[np.float64] = np.maximum(slots @ np.maximum(load, leader_load), 1.0)
     return room
-
-
-def _racks(
-    found: Findings,
-    brokers: NDArray[np.int32],
-    alive: NDArray[np.bool_],
-    wanted: NDArray[np.int64],
-    spread: Mapping[str, Amount] | None,
-) -> dict[str, Any]:
-    """Return racks as a tier, and the rule of each number of replicas."""
-    if not found.rack_files:
-        return {} if spread is None else {"spread": spread}
-    numbered = brokers.tolist()
-    racks = [found.racks.get(broker, (None, ""))[0] or "" for broker in numbered]
-    given: dict[str, Any] = {"domains": {"rack": np.array(racks, object)}}
-    strays = [
-        broker for broker, rack, up in zip(numbered, racks, alive, strict=True) if up and not rack
-    ]
-    own = tuple(f"{file}:" for file in found.rack_files)
-    misread = any(f"{fault.path}:".startswith(own) for fault in found.faults.faults)
-    if strays and not misread and (spread is None or "rack" in spread):
-        message = "have no rack: name it here, or ask for another spread ({} for no rule)"
-        found.faults.add(f"{', '.join(found.rack_files)}: brokers", strays, message)
-    if spread is not None:
-        return given | {"spread": spread}
-    if count := len({*racks} - {""}):
-        numbers = np.unique(wanted)
-        given["rules"] = [Rule(spread={"rack": -(-int(n) // count)}) for n in numbers]
-        given["rule"] = np.searchsorted(numbers, wanted)
-    return given
 
 
 def _folders(

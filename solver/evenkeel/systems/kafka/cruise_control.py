@@ -16,6 +16,7 @@ import msgspec
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int32, decode_json
 from evenkeel.systems.kafka.findings import Findings, Replicas, TopicPartition, whole
+from evenkeel.systems.kafka.racks import add_rack
 from evenkeel.systems.node_states import NODE_STATES
 
 MB, KB, PERCENT_OF_A_CORE = 1024.0 * 1024.0, 1024.0, 100.0
@@ -210,8 +211,6 @@ def _read_broker_load(found: Findings, document: Document) -> None:
     brokers = load.brokers if load else []
     # without racks, Cruise Control takes hosts for them
     racks = any(one.Rack not in ("", one.Host) for one in brokers)
-    if racks:
-        found.rack_files.append(document.name)
     for i, one in enumerate(brokers):
         at = f"{document.name}: brokers[{i}]"
         if one.Broker < 0:
@@ -227,9 +226,9 @@ def _read_broker_load(found: Findings, document: Document) -> None:
             found.unreadable.setdefault(one.Broker, {}).update(errors)
         elif one.BrokerState == "BAD_DISKS":
             found.bad_disks.add(one.Broker)
-        found.states.setdefault(one.Broker, (state, at))
+        found.add_state(at, one.Broker, state)
         if racks:
-            found.add_rack(f"{at}.Rack", one.Broker, one.Rack or None)
+            add_rack(found, document, f"{at}.Rack", one.Broker, one.Rack)
         amounts = {
             "disk": (one.DiskCapacityMB, MB), "network_in": (one.NetworkInCapacity, KB),
             "network_out": (one.NetworkOutCapacity, KB), "cpu": (one.NumCore, PERCENT_OF_A_CORE),
@@ -242,7 +241,7 @@ def _read_broker_load(found: Findings, document: Document) -> None:
             for name, (amount, unit) in amounts.items()
             if amount is not None and amount > 0.0  # -1 stands for none
         }
-        if capacity and one.Broker not in found.capacity:
+        if capacity:
             found.add_capacity(at, one.Broker, capacity)
 
 

@@ -1,4 +1,4 @@
-"""Read Kafka's documents: JSON files, topic descriptions, broker API versions, racks as lines.
+"""Read Kafka's documents: JSON files, topic descriptions, log dirs, capacities.
 
 ``kafka-topics --describe`` prints a header line per topic and a line per partition, which starts
 with a tab. Fields are ``Name: value``, separated by tabs (by spaces in pasted text); releases
@@ -6,8 +6,7 @@ differ in their fields, and Confluent's name observers, too.
 
 ``kafka-broker-api-versions`` prints a line per broker, followed by its API versions in parentheses
 or by an error: ``-> ERROR: ...DisconnectException``. ``kafka-cluster list-endpoints`` prints a
-table of the same. Racks come as lines ``1 rack-a``, or as the
-properties files of brokers, one after the other.
+table of the same. ``racks.py`` reads these and files of racks.
 """
 
 import re
@@ -29,13 +28,21 @@ from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicParti
 from evenkeel.systems.kafka.log_dirs import LogDirs, listed_in
 from evenkeel.systems.kafka.metadata import is_metadata, read_metadata
 from evenkeel.systems.kafka.ongoing import is_list_of_reassigned, read_reassigned
+from evenkeel.systems.kafka.racks import (
+    is_answers,
+    is_rack_json,
+    is_rack_text,
+    read_answers,
+    read_rack_json,
+    read_rack_text,
+)
 from evenkeel.systems.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.systems.kafka.tables import is_broker_table, is_load_table, read_broker_table
 
 Kind = Literal[
-    "assignment", "description", "log-dirs", "capacity", "racks", "rack-lines", "loads", "brokers",
-    "answers", "reassigned", "cluster-state", "broker-load", "partition-load", "proposals",
-    "metadata",
+    "assignment", "description", "log-dirs", "capacity", "rack-json", "rack-text", "loads",
+    "brokers", "answers", "reassigned", "cluster-state", "broker-load", "partition-load",
+    "proposals", "metadata",
 ]  # fmt: skip
 
 HEAD = 65536
@@ -126,7 +133,7 @@ def recognises(document: Document) -> str:
     """Return the kind of a document, "" if it is none of Kafka's."""
     kind = kind_of(document)
     # lines of bare integers are racks only where format="kafka" is given
-    if kind == "rack-lines" and re.fullmatch(rb"[\d\s]*", document.data):
+    if kind == "rack-text" and re.fullmatch(rb"[\d\s]*", document.data):
         return ""
     return kind or ""
 
@@ -160,7 +167,7 @@ def kind_of(document: Document) -> Kind | None:
     Examples
     --------
     >>> kind_of(Document("r.json", b'{"1": "rack-a"}'))
-    'racks'
+    'rack-json'
     """
     head = document.data[:HEAD]
     if b'"brokerCapacities"' in head:
@@ -177,15 +184,15 @@ def kind_of(document: Document) -> Kind | None:
         return "assignment"
     if any(map(_is_topic, head.split(b"\n"))):
         return "description"
-    if re.match(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))', head):
-        return "racks"
+    if is_rack_json(head):
+        return "rack-json"
     if is_answers(head):
         return "answers"
     if is_load_table(document):
         return "loads"
     if is_broker_table(document):
         return "brokers"
-    return "rack-lines" if are_rack_lines(head) else None
+    return "rack-text" if is_rack_text(head) else None
 
 
 def _is_topic(line: bytes) -> bool:
@@ -208,10 +215,10 @@ def read_document(findings: Findings, document: Document) -> None:
         _read_log_dirs(findings, document)
     elif kind == "capacity":
         _read_capacity(findings, document)
-    elif kind == "racks":
-        _read_racks(findings, document)
-    elif kind == "rack-lines":
-        read_rack_lines(findings, document)
+    elif kind == "rack-json":
+        read_rack_json(findings, document)
+    elif kind == "rack-text":
+        read_rack_text(findings, document)
     elif kind == "loads":
         findings.load_tables.append(document)
     elif kind == "brokers":
@@ -331,138 +338,9 @@ def _amount(findings: Findings, at: str, given: Any) -> float:
     return amount
 
 
-def _read_racks(findings: Findings, document: Document) -> None:
-    findings.rack_files.append(document.name)
-    decoded = decode_json(findings.faults, document, dict[str, str | None])
-    for key, rack in (decoded or {}).items():
-        at, broker = f"{document.name}: {quoted(key)}", whole(key)
-        if broker is not None:
-            findings.add_rack(at, broker, rack)
-        else:
-            findings.faults.add(at, quoted(key), "must be a broker id")
-
-
 def _check_whole(findings: Findings, at: str, number: int) -> None:
     if number < 0:
         findings.faults.add(at, number, "must be 0 or more")
-
-
-ANSWER = re.compile(
-    rb"^\S+:[0-9]{1,5} \(id: ([0-9]{1,10}) rack: ([^\n]*?)(?: isFenced: (true|false))?\) ->"
-    rb"[ \t]*(\(?)",
-    re.MULTILINE,
-)
-"""The first line of a broker: its id, rack, whether it is fenced, and whether it answered."""
-
-ENDPOINT = re.compile(
-    rb"^([0-9]{1,10}) +\S+ +[0-9]{1,5} +(|\S[^\n]*?) +(?:(fenced|unfenced) +)?broker *\r?$",
-    re.MULTILINE,
-)
-"""A row of ``kafka-cluster list-endpoints``: the id, rack and state of a broker."""
-
-
-def is_answers(head: bytes) -> bool:
-    """Return whether a document begins like output that lists brokers with their states."""
-    return ANSWER.search(head) is not None or (b"ENDPOINT_TYPE" in head)
-
-
-def read_answers(findings: Findings, document: Document) -> None:
-    """Read which brokers answered, and the racks of all.
-
-    A fenced broker may answer, but counts as down: the controller makes it neither leader nor
-    in-sync replica.
-    """
-    any_rack = False
-    answers = [
-        (one, one[4] == b"(" and one[3] != b"true") for one in ANSWER.finditer(document.data)
-    ]
-    listed = [(one, one[3] != b"fenced") for one in ENDPOINT.finditer(document.data)]
-    if not (answers or listed):
-        findings.faults.add(document.name, document.data[:40], "lists no brokers")
-    for found, up in answers + listed:
-        at = f"{document.name}:{document.line_at(found.start())}"
-        broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
-        if broker is None:
-            findings.faults.add(at, quoted(found[1]), "must be a broker id")
-            continue
-        findings.add_answer(at, broker, up=up)
-        any_rack |= rack not in ("null", "")
-        findings.add_rack(at, broker, None if rack == "null" else rack)
-    if any_rack:
-        findings.rack_files.append(document.name)
-
-
-LINE = re.compile(r"([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
-PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
-DONE = "done"
-"""Marks a controller whose id was read: the rack that follows belongs to it."""
-
-IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
-
-
-def are_rack_lines(head: bytes) -> bool:
-    """Return whether a document begins with a rack line, or holds a property about racks."""
-    lines = [line for line in head.decode("utf-8", "replace").split("\n") if _has_text(line)]
-    return bool(lines) and bool(LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines)))
-
-
-def _has_text(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
-
-
-def read_rack_lines(findings: Findings, document: Document) -> None:
-    """Read the rack of each broker."""
-    findings.rack_files.append(document.name)
-    broker: int | None = None
-    broker_at = f"{document.name}:1"
-    rack: tuple[str, str] | None = None
-    roles = ""
-    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
-        at = f"{document.name}:{number}"
-        line = line.strip()
-        known = PROPERTY.fullmatch(line)
-        found = None if known else LINE.fullmatch(line)
-        if known and known[1] == "broker.rack":
-            rack = None if roles == DONE else (known[2].strip(), at)
-        elif known and known[1] == "process.roles":
-            roles = known[2].replace(" ", "")
-        elif known and (own := whole(known[2].strip())) is not None:
-            if broker is not None:
-                findings.faults.add(broker_at, broker, "has no broker.rack")
-            broker, broker_at, roles = own, at, roles if roles != DONE else ""
-        elif known:
-            findings.faults.add(at, quoted(known[2]), f"{known[1]} must be a broker id")
-        elif found and (own := whole(found[1])) is not None:
-            _add_line(findings, at, own, found[2].strip(), found[3].strip())
-        elif _has_text(line) and "=" not in line:
-            findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
-        if broker is not None and roles == "controller":
-            findings.controllers.add(broker)
-            broker, rack, roles = None, None, DONE
-        if broker is not None and rack is not None:
-            findings.add_rack(rack[1], broker, rack[0])
-            broker, rack, roles = None, None, ""
-    if broker is not None:
-        findings.faults.add(broker_at, broker, "has no broker.rack")
-    if rack is not None:
-        findings.faults.add(rack[1], quoted(rack[0]), "has no broker.id or node.id")
-
-
-def _add_line(findings: Findings, at: str, broker: int, divider: str, text: str) -> None:
-    """Add a rack without its quotes, or report a line of more than two cells.
-
-    Cells end at a comma, and at blanks if these separate the first two.
-    """
-    inside = IN_QUOTES.fullmatch(text)
-    if inside is not None:
-        findings.add_rack(at, broker, inside[1] or inside[2])
-    elif "," in text or (not divider and len(text.split()) > 1):
-        message = "is more than one cell: a line has a broker and its rack; else put it in quotes"
-        findings.faults.add(at, quoted(text), message)
-    elif text[0] in "\"'" or text[-1] in "\"'":
-        findings.faults.add(at, quoted(text), "has a quote without the other one")
-    else:
-        findings.add_rack(at, broker, text)
 
 
 FIELDS = (

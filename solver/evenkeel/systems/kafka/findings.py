@@ -1,10 +1,11 @@
 """The contents of all files of a Kafka cluster, gathered before the cluster is built."""
 
 from dataclasses import dataclass, field, replace
+from math import isclose
 from typing import TYPE_CHECKING, NamedTuple
 
 from evenkeel.model.errors import FaultList
-from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.documents import Document
 from evenkeel.systems.node_states import NodeState
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ Resource = str
 
 MOST = 2**31 - 1
 """The largest id of a broker or partition, and most other numbers of Kafka."""
+
+ROUNDING = 1e-6
+"""Relative difference of equal capacities in unlike units."""
 
 
 def whole(text: str) -> int | None:
@@ -112,14 +116,19 @@ class Findings:
     """Brokers with a live observer."""
 
     racks: dict[int, tuple[str | None, str]] = field(default_factory=dict)
+    """Rack of each broker, None where it is unknown."""
+
     rack_files: list[str] = field(default_factory=list)
     """The files about racks."""
 
     controllers: set[int] = field(default_factory=set)
     """Nodes that are controllers and no brokers, by their properties."""
 
-    capacity: dict[int, tuple[dict[Resource, float], str]] = field(default_factory=dict)
+    capacity: dict[int, dict[Resource, float]] = field(default_factory=dict)
     """Capacities of each broker; -1 for the others."""
+
+    capacity_at: dict[tuple[int, Resource], str] = field(default_factory=dict)
+    """Where each was read first."""
 
     states: dict[int, tuple[NodeState | None, str]] = field(default_factory=dict)
     """State of each broker that a table lists; None where it states none."""
@@ -137,18 +146,23 @@ class Findings:
             words = ("did not answer, or is fenced", "answered")
             self.faults.add(at, broker, f"{words[up]}; at {before[1]} it {words[before[0]]}")
 
-    def add_rack(self, at: str, broker: int, rack: str | None) -> None:
-        """Add the rack of a broker; report a contradiction between files."""
-        before = self.racks.setdefault(broker, (rack or None, at))
-        if before[0] != (rack or None):
-            self.faults.add(at, quoted(rack), f"{before[1]} has broker {broker} on {before[0]}")
+    def add_state(self, at: str, broker: int, state: NodeState | None) -> None:
+        """Add the state of a broker; an unlike one is a fault, an unknown one contradicts none."""
+        before, first = self.states.get(broker, (None, at))
+        if before and state and before != state:
+            self.faults.add(at, broker, f"is in another state at {first}")
+        self.states[broker] = (before, first) if before else (state, at)
 
     def add_capacity(self, at: str, broker: int, amounts: dict[Resource, float]) -> None:
-        """Add the capacities of a broker; report a second entry."""
-        if broker in self.capacity:
-            first = self.capacity[broker][1]
-            self.faults.add(at, broker, f"is already given at {first}")
-        self.capacity[broker] = (amounts, at)
+        """Add the capacities of a broker; unlike ones, but for rounding, are a fault."""
+        known = self.capacity.setdefault(broker, {})
+        for name, amount in amounts.items():
+            before = known.get(name, amount)
+            first = self.capacity_at.setdefault((broker, name), at)
+            if not isclose(before, amount, rel_tol=ROUNDING):
+                message = f"is the capacity of {name} of broker {broker}, {before:g} at {first}"
+                self.faults.add(at, amount, message)
+            known[name] = min(before, amount)
 
     def add_partition(self, partition: TopicPartition, given: Replicas) -> None:
         """Add a partition of a file; report a contradiction between files."""

@@ -13,6 +13,7 @@ import msgspec
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import note_syntax
 from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition
+from evenkeel.systems.kafka.racks import add_rack
 
 NAMES: Mapping[str, tuple[str, ...]] = {
     "topic": ("topic", "name", "topicName", "topic_name"),
@@ -105,8 +106,7 @@ def _read_json(findings: Findings, document: Document) -> None:
                 at = f"{document.name}: brokers[{i}]"
                 findings.add_answer(at, broker, up=True)
                 if isinstance(one, dict) and isinstance(one.get("rack"), str):
-                    findings.add_rack(f"{at}.rack", broker, one["rack"])
-                    findings.rack_files = [*dict.fromkeys([*findings.rack_files, document.name])]
+                    add_rack(findings, document, f"{at}.rack", broker, one["rack"])
     widths: dict[str, int] = {}
     for t, of in enumerate(topics if isinstance(topics, list) else ()):
         topic, at = _value(of, "topic"), f"{path}[{t}]"

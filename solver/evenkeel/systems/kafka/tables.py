@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evenkeel.systems.csv_text import BYTES, Table, header_of, read_table
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.kafka.findings import MOST, Findings
+from evenkeel.systems.kafka.racks import add_rack
 from evenkeel.systems.kafka.rows import Rows
 from evenkeel.systems.node_states import read_states
 
@@ -67,17 +68,15 @@ def read_broker_table(found: Findings, document: Document) -> None:
         if name in RESOURCES
     }
     racks = table.cells("rack")
-    if any(racks):
-        found.rack_files.append(document.name)
+    seen: dict[int, str] = {}
     for row, broker in enumerate(brokers):
         at = table.at(row, key)
-        if broker in found.states:
-            found.faults.add(at, broker, f"is already given at {found.states[broker][1]}")
+        if (first := seen.setdefault(broker, at)) != at:
+            found.faults.add(at, broker, f"is already given at {first}")
             continue
         stated = bool(table.cells("state")[row]) if "state" in table.columns else False
-        found.states[broker] = (states[row] if stated else None, at)
-        if any(racks):
-            found.add_rack(table.at(row, "rack"), broker, racks[row] or None)
+        found.add_state(at, broker, states[row] if stated else None)
+        add_rack(found, document, table.at(row, "rack"), broker, racks[row])
         if capacities:
             own = {name: column[row] for name, column in capacities.items()}
             found.add_capacity(at, broker, {k: v for k, v in own.items() if v == v})

@@ -1,0 +1,262 @@
+"""Racks: JSON, lines, properties, API versions, metadata, tables of brokers, Cruise Control's load.
+
+Readers of the last three are elsewhere, and call ``add_rack``.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.runtime.printable import some_of
+from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.kafka.findings import Findings, whole
+
+JSON = re.compile(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))')
+LINE = re.compile(r"([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
+IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
+PARTS = {"broker.id": "id", "node.id": "id", "broker.rack": "rack", "process.roles": "roles"}
+"""What each key gives of a node."""
+
+ANSWER = re.compile(
+    rb"^\S+:[0-9]{1,5} \(id: ([0-9]{1,10}) rack: ([^\n]*?)(?: isFenced: (true|false))?\) ->"
+    rb"[ \t]*(\(?)",
+    re.MULTILINE,
+)
+"""The first line of a broker: its id, rack, whether it is fenced, and whether it answered."""
+
+ENDPOINT = re.compile(
+    rb"^([0-9]{1,10}) +\S+ +[0-9]{1,5} +(|\S[^\n]*?) +(?:(fenced|unfenced) +)?broker *\r?$",
+    re.MULTILINE,
+)
+"""A row of ``kafka-cluster list-endpoints``: the id, rack and state of a broker."""
+
+
+def add_rack(
+    findings: Findings, document: Document, at: str, broker: int, rack: str | None
+) -> None:
+    """Add the rack of a broker; an unlike one is a fault, an unknown one contradicts none."""
+    before, first = findings.racks.get(broker, (None, at))
+    if rack and before and before != rack:
+        findings.faults.add(at, quoted(rack), f"{first} has broker {broker} on {before}")
+    findings.racks[broker] = (before, first) if before else (rack or None, at)
+    if rack:
+        note_rack_file(findings, document)
+
+
+def note_rack_file(findings: Findings, document: Document) -> None:
+    """Note that brokers without a rack may be named in a document."""
+    if document.name not in findings.rack_files:
+        findings.rack_files.append(document.name)
+
+
+def is_rack_json(head: bytes) -> bool:
+    """Return whether a document begins like racks by broker."""
+    return JSON.match(head) is not None
+
+
+def read_rack_json(findings: Findings, document: Document) -> None:
+    """Read ``{"1": "rack-a"}``."""
+    note_rack_file(findings, document)
+    decoded = decode_json(findings.faults, document, dict[str, str | None])
+    for key, rack in (decoded or {}).items():
+        at, broker = f"{document.name}: {quoted(key)}", whole(key)
+        if broker is not None:
+            add_rack(findings, document, at, broker, rack)
+        else:
+            findings.faults.add(at, quoted(key), "must be a broker id")
+
+
+def is_rack_text(head: bytes) -> bool:
+    """Return whether a document begins with a rack line, or holds a property about racks."""
+    lines = [line for line in head.decode("utf-8", "replace").split("\n") if _has_text(line)]
+    return bool(lines) and bool(LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines)))
+
+
+def _has_text(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def read_rack_text(findings: Findings, document: Document) -> None:
+    """Read lines ``1 rack-a``, and the properties files of nodes, one after the other."""
+    note_rack_file(findings, document)
+    properties: list[Property] = []
+    own = ("", "")
+    for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
+        at = f"{document.name}:{number}"
+        line = line.strip()
+        if known := PROPERTY.fullmatch(line):
+            key, value = known[1], known[2].strip()
+            if PARTS[key] == "id":
+                # a file may have both ids, which are equal
+                again, own = key != own[0] and value == own[1], (key, value)
+                if again:
+                    continue
+                if whole(value) is None:
+                    findings.faults.add(at, quoted(value), f"{key} must be a broker id")
+            properties.append(Property(PARTS[key], value, number))
+        elif (found := LINE.fullmatch(line)) and (broker := whole(found[1])) is not None:
+            _add_line(findings, document, at, broker, found[2].strip(), found[3].strip())
+        elif _has_text(line) and "=" not in line:
+            findings.faults.add(at, quoted(line), "is neither `broker rack` nor a property")
+    _add_properties(findings, document, properties)
+
+
+def _add_line(
+    findings: Findings, document: Document, at: str, broker: int, divider: str, text: str
+) -> None:
+    """Add a rack without its quotes, or report a line of more than two cells.
+
+    Cells end at a comma, and at blanks if these separate the first two.
+    """
+    inside = IN_QUOTES.fullmatch(text)
+    if inside is not None:
+        add_rack(findings, document, at, broker, inside[1] or inside[2])
+    elif "," in text or (not divider and len(text.split()) > 1):
+        message = "is more than one cell: a line has a broker and its rack; else put it in quotes"
+        findings.faults.add(at, quoted(text), message)
+    elif text[0] in "\"'" or text[-1] in "\"'":
+        findings.faults.add(at, quoted(text), "has a quote without the other one")
+    else:
+        add_rack(findings, document, at, broker, text)
+
+
+class Property(NamedTuple):
+    """A property: an id, a rack or roles."""
+
+    part: str
+    value: str
+    line: int
+
+
+File = Mapping[str, Property]
+"""The properties of one node, by the part of a node that they give."""
+
+
+def _add_properties(findings: Findings, document: Document, properties: Sequence[Property]) -> None:
+    """Add the rack of each node; report nodes that may have one rack or another."""
+    files = _files(properties)
+    unsure: list[str] = []
+    lines: set[int] = set()
+    of_node: dict[Property, list[File]] = {}
+    for file in files:
+        if "id" in file:
+            of_node.setdefault(file["id"], []).append(file)
+    for own, several in of_node.items():
+        broker, rack = whole(own.value), several[0].get("rack")
+        if len({(_is_controller(file), _rack_of_broker(file)) for file in several}) > 1:
+            unsure.append(own.value)
+            spans = [{one.line for one in file.values()} for file in several]
+            lines |= set.union(*spans) - spans[0].intersection(*spans)
+        elif broker is None:
+            continue  # reported where it was read
+        elif _is_controller(several[0]):
+            findings.controllers.add(broker)
+        elif rack is None:
+            findings.faults.add(f"{document.name}:{own.line}", broker, "has no broker.rack")
+        else:
+            add_rack(findings, document, f"{document.name}:{rack.line}", broker, rack.value)
+    for first in [next(iter(file.values())) for file in files if "id" not in file]:
+        at = f"{document.name}:{first.line}"
+        findings.faults.add(at, quoted(first.value), "has no broker.id or node.id")
+    if unsure:
+        message = (
+            f"have no certain rack: each of lines {some_of(sorted(lines), str)} may end one file "
+            "or begin the next; give the files one by one"
+        )
+        findings.faults.add(f"{document.name}:{min(lines)}", unsure, message)
+
+
+def _files(properties: Sequence[Property]) -> list[File]:
+    """Return each file of the divisions of properties in which the fewest files lack something.
+
+    A key that is seen again begins the next file; the order of keys in a file is free.
+    """
+    count = len(properties)
+    spans = [
+        (i, j, file)
+        for i in range(count)
+        for j in range(i + 1, count + 1)[: len(PARTS)]
+        if len(file := {one.part: one for one in properties[i:j]}) == j - i
+    ]
+    before, after = [0, *[count] * count], [*[count] * count, 0]
+    for i, j, file in spans:
+        before[j] = min(before[j], before[i] + _lacks(file))
+    for i, j, file in reversed(spans):
+        after[i] = min(after[i], _lacks(file) + after[j])
+    return [file for i, j, file in spans if before[i] + _lacks(file) + after[j] == after[0]]
+
+
+def _lacks(file: File) -> bool:
+    """Return whether a file has no id, or is a broker's without a rack."""
+    return "id" not in file or not ("rack" in file or _is_controller(file))
+
+
+def _is_controller(file: File) -> bool:
+    return "roles" in file and file["roles"].value.replace(" ", "") == "controller"
+
+
+def _rack_of_broker(file: File) -> str | None:
+    return file["rack"].value if "rack" in file and not _is_controller(file) else None
+
+
+def is_answers(head: bytes) -> bool:
+    """Return whether a document begins like output that lists brokers with their states."""
+    return ANSWER.search(head) is not None or (b"ENDPOINT_TYPE" in head)
+
+
+def read_answers(findings: Findings, document: Document) -> None:
+    """Read which brokers answered, and the racks of all.
+
+    A fenced broker may answer, but counts as down: the controller makes it neither leader nor
+    in-sync replica.
+    """
+    answers = [
+        (one, one[4] == b"(" and one[3] != b"true") for one in ANSWER.finditer(document.data)
+    ]
+    listed = [(one, one[3] != b"fenced") for one in ENDPOINT.finditer(document.data)]
+    if not (answers or listed):
+        findings.faults.add(document.name, document.data[:40], "lists no brokers")
+    for found, up in answers + listed:
+        at = f"{document.name}:{document.line_at(found.start())}"
+        broker, rack = whole(found[1].decode()), found[2].decode("utf-8", "replace")
+        if broker is None:
+            findings.faults.add(at, quoted(found[1]), "must be a broker id")
+            continue
+        findings.add_answer(at, broker, up=up)
+        add_rack(findings, document, at, broker, None if rack == "null" else rack)
+
+
+def tier_of_racks(
+    found: Findings,
+    brokers: NDArray[np.int32],
+    alive: NDArray[np.bool_],
+    wanted: NDArray[np.int64],
+    spread: Mapping[str, Amount] | None,
+) -> dict[str, Any]:
+    """Return racks as a tier, and the rule of each number of replicas."""
+    if not found.rack_files:
+        return {} if spread is None else {"spread": spread}
+    numbered = brokers.tolist()
+    racks = [found.racks.get(broker, (None, ""))[0] or "" for broker in numbered]
+    given: dict[str, Any] = {"domains": {"rack": np.array(racks, object)}}
+    strays = [
+        broker for broker, rack, up in zip(numbered, racks, alive, strict=True) if up and not rack
+    ]
+    own = tuple(f"{file}:" for file in found.rack_files)
+    misread = any(f"{fault.path}:".startswith(own) for fault in found.faults.faults)
+    if strays and not misread and (spread is None or "rack" in spread):
+        message = "have no rack: name it here, or ask for another spread ({} for no rule)"
+        found.faults.add(f"{', '.join(found.rack_files)}: brokers", strays, message)
+    if spread is not None:
+        return given | {"spread": spread}
+    if count := len({*racks} - {""}):
+        numbers = np.unique(wanted)
+        given["rules"] = [Rule(spread={"rack": -(-int(n) // count)}) for n in numbers]
+        given["rule"] = np.searchsorted(numbers, wanted)
+    return given
