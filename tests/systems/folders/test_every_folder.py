@@ -62,6 +62,28 @@ def test_it_is_carried_out_and_undone(name, tmp_path):
     assert held_settings(world) == settings
 
 
+@pytest.mark.parametrize("wanted", [1, 3])
+def test_longhorn_keeps_the_number_of_replicas_that_a_plan_asks_for(wanted, tmp_path):
+    """The stand-in deletes no replica of a volume that lists fewer than it wants."""
+    world = WORLDS["longhorn"](tmp_path, count=2)
+    before = world.seen()
+    asked = world.read().apply(ek.Changes(replicas={"pvc-0": wanted}))
+    folder = ek.write_plan_folder(world.plan(asked), world.system.folder / "move")
+
+    def numbers():
+        items = world.system.state["items"]
+        return [one["spec"]["numberOfReplicas"] for one in items if one["kind"] == "Volume"]
+
+    for run, number in ((folder, wanted), (folder / "undo", 2)):
+        done = world.run(run)
+        assert done.returncode == 0, done.stderr
+        assert numbers() == [number, 2]
+        assert {name: len(nodes) for name, nodes in world.seen().items()} == {
+            "pvc-0": number, "pvc-1": 2,
+        }  # fmt: skip
+    assert world.seen() == before
+
+
 def test_its_script_calls_the_command_that_is_installed(tmp_path):
     world = WORLDS["swift"](tmp_path, parts=4)
     plan = world.plan()

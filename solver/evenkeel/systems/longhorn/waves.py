@@ -11,6 +11,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
@@ -23,7 +25,6 @@ from evenkeel.systems.folders.carrier import (
     all_nodes,
     anybody,
     equals,
-    no_partition,
     stem,
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting, literal
@@ -45,8 +46,9 @@ SETTINGS = (Setting("NAMESPACE", "longhorn-system", "namespace of Longhorn"),)
 NOTES = (
     "It needs `kubectl`, and who may patch volumes and create and delete replicas of Longhorn.",
     "A replica is created on its disk as Longhorn's scheduler would leave it, and the one that it "
-    "replaces is deleted only when it is healthy; `numberOfReplicas` is not changed. This was made "
-    "from longhorn-manager's sources and not tried on a live cluster: try it on one volume first.",
+    "replaces is deleted only when it is healthy; `numberOfReplicas` is set where another number "
+    "is wanted, once what joins is healthy and before anything goes. This was made from "
+    "longhorn-manager's sources and not tried on a live cluster: try it on one volume first.",
     "While a wave is on its way its volumes have `replicaAutoBalance` and `dataLocality` disabled; "
     "then they are as they were. A run that failed in the middle of a wave gives them "
     "back by `sh run.sh --release`.",
@@ -189,12 +191,21 @@ class _Writer:
                 )  # fmt: skip
                 command.waits = True
                 yield command
+            wanted = [self.wanted(one.partition, side) for side in (one.before, one.after)]
+            if wanted[0] != wanted[1]:
+                yield _set(one.name, {"numberOfReplicas": wanted[1]})
             if len(one.leaves) > len(one.joins):
                 yield _awaited(one.name, "robustness", "healthy")
             for n in one.leaves:
                 yield _kubectl("delete", *_on(one.name, self.uuid[n]))
             if held[one.partition]:
                 yield Command(release=one.name)
+
+    def wanted(self, volume: int, nodes: Sequence[int]) -> int:
+        """Return ``numberOfReplicas`` on the way to what is wanted of a volume, so held."""
+        now = self.snapshot.objects.volumes[volume].value.spec.numberOfReplicas
+        ends = now, int(self.cluster.partitions.replicas[volume])
+        return min(max(sum(n >= 0 for n in nodes), min(ends)), max(ends))
 
     def _manifest(self, change: Change, n: int) -> bytes:
         """Return the new replica of a volume on a disk as JSON."""
@@ -214,6 +225,12 @@ def _namespace(snapshot: Snapshot) -> str:
     return next(spaces, "longhorn-system")
 
 
+def gives_up(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return the volumes that give replicas up again: those of which another number is wanted."""
+    now = [one.value.spec.numberOfReplicas for one in cluster.native.objects.volumes]
+    return np.array(now, np.int32) != cluster.partitions.replicas
+
+
 def given(plan: "Plan") -> Mapping[str, str]:
     """Return the namespace."""
     return {"NAMESPACE": _namespace(plan.cluster.native)}
@@ -225,5 +242,5 @@ CHECKS = {
 
 CARRIER = Carrier(
     orders, look, CHECKS, SETTINGS, NOTES, still=STILL, leader=anybody, lists_nodes=all_nodes,
-    given=given, gives_up=no_partition,
+    given=given, gives_up=gives_up,
 )  # fmt: skip
