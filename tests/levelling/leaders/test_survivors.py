@@ -151,3 +151,15 @@ def test_the_last_partition_may_have_no_replica_beside_lagging_ones(method: str)
     )  # fmt: skip
     result = ek.solve(cluster, method, goals=ek.Goals(level=None, leaders=0.0))
     assert result.placement.leader.tolist() == [0, 0, -1]
+
+
+@pytest.mark.parametrize("method", ["balance", "exact", "leaders"])
+def test_a_leader_that_alone_is_in_sync_leads_on(method: str) -> None:
+    """Its node is to lead nothing, but the system elects no other."""
+    given = {"capacity": [[9.0]] * 3, "load": [[1.0]], "placement": [[0, 1, 2]]}
+    cluster = ek.Cluster.from_arrays(
+        **given, leads=[False, True, True], flags=[[ek.Flag.CAUGHT_UP, 0, 0]]
+    )
+    result = ek.solve(cluster, method, goals=None if method == "leaders" else NO_LEVEL)
+    assert result.placement.leader_node.tolist() == [0]
+    assert result.status != "optimal"

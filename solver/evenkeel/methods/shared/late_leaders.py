@@ -13,7 +13,8 @@ def led_in_sync(
     """Return the leaders of a placement, (P,), without new ones that lag behind others.
 
     In their place leads the replica whose node leads least for its weight, the former leader among
-    equals; it is in sync, or new. The same array if none lags.
+    equals; it is in sync, or new. Where there is none, the former leader stays if it lives and does
+    not move. The same array if none lags.
 
     Examples
     --------
@@ -44,7 +45,10 @@ def led_in_sync(
             if node[k] >= 0 and not late[k] and before.role[k] == Role.VOTER
             and nodes.may_lead[node[k]]
         ]  # fmt: skip
-        if not found:
+        if not found:  # its system elects no other: the former leader stays, where it does
+            was = first + int(before.leader[p])
+            if was >= first and node[was] == before.node[was] and nodes.alive[node[was]]:
+                leader[p] = before.leader[p]
             continue
         counts[node[first + leader[p]]] -= 1
 
