@@ -228,7 +228,7 @@ def _namespace(snapshot: Snapshot) -> str:
 def gives_up(cluster: Cluster) -> NDArray[np.bool_]:
     """Return the volumes that give replicas up again: those of which another number is wanted."""
     now = [one.value.spec.numberOfReplicas for one in cluster.native.objects.volumes]
-    return np.array(now, np.int32) != cluster.partitions.replicas
+    return np.not_equal(np.array(now, np.int32), cluster.partitions.replicas, dtype=np.bool_)
 
 
 def given(plan: "Plan") -> Mapping[str, str]:
