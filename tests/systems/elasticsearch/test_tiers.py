@@ -8,6 +8,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.measure.audit import audit
 from evenkeel.systems import registry
+from evenkeel.systems.elasticsearch.exchanges import Exchange, orders
 from evenkeel.systems.elasticsearch.format import FORMAT
 from evenkeel.systems.folders.carrier import Change
 from tests.systems.elasticsearch.test_format import settings, shard, text
@@ -176,3 +177,12 @@ class TestEverywhere:
         cluster = registry.read(copies_on("abcde"), nodes, given, own)
         broken = too_close(cluster)
         assert bool(broken) is ("all" not in expand)
+
+
+def test_a_primary_is_cancelled_after_the_other_copies():
+    """Elasticsearch promotes one of those that are left, which may not be cancelled next."""
+    given = ({"index": "i", "shard": 0}, [Exchange([0, 1], [])], ["a", "b", "c"], {})
+    cancels, moves, copies = orders(*given, primary=0)
+    assert [one["cancel"]["node"] for one in cancels] == ["b", "a"]
+    assert [one["cancel"]["allow_primary"] for one in cancels] == [False, True]
+    assert moves == copies == []

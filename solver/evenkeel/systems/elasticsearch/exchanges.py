@@ -91,6 +91,8 @@ def orders(
         copies += [
             {"allocate_replica": {**own, "node": target}} for target in joining[len(leaving) :]
         ]
+    # the primary last: then another copy is promoted that stays
+    cancels.sort(key=lambda one: one["cancel"]["allow_primary"])
     return [cancels, moves, copies]
 
 
