@@ -449,3 +449,24 @@ class TestErrors:
     )
     def test_each_unknown_node_has_its_place(self, which, paths):
         assert set(refused(lambda: build().down(*which))) == paths
+
+
+@pytest.mark.parametrize(
+    ("changes", "pinned"),
+    [
+        ({"replicas": 1}, [True, False, False, False]),
+        ({"replicas": {0: 1}}, [True, False, False, False]),
+        ({"replicas": 2}, [False] * 4),
+        ({"replicas": 1, "drain": "n0"}, [False] * 4),
+        ({"replicas": 1, "down": "n0"}, [False] * 4),
+    ],
+)
+def test_a_leader_that_only_its_system_elects_stays_beside_fewer_replicas(changes, pinned):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1], [1, 2]],
+        flags=[[ek.Flag.ELECTED, 0], [0, 0]],
+    )  # fmt: skip
+    changed = cluster.apply(ek.Changes(**changes))
+    assert ((changed.placement.flags & ek.Flag.PINNED) != 0).tolist() == pinned
+    if any(pinned):
+        assert ek.solve(changed, goals=ek.Goals(level=0.0)).placement.node[:2].tolist() == [0, -1]

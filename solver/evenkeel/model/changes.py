@@ -166,7 +166,8 @@ class Changes:
         What all loads are multiplied by; or those of dimensions or, by name or ``"group=orders"``,
         of partitions; or those of each partition.
     replicas, voters : array_like of int32, shape () or (P,), mapping, or None
-        Wanted numbers of all partitions, or of some by name, number or ``"group=orders"``.
+        Wanted numbers of all partitions, or of some by name, number or ``"group=orders"``. Beside
+        fewer replicas, a leader that only its system elects (``Flag.ELECTED``) is pinned.
     rules : sequence of Rule or None
         Rules in the place of those there are, as ``Cluster.replace`` takes them.
     rule : array_like of int32, shape (P,), mapping, or None
@@ -484,7 +485,7 @@ def changed_parts(faults: FaultList, parts: Parts, changes: Changes) -> dict[str
     parts = read_changes(faults, given, parts)
     if joined:
         if "replicas" in named:
-            parts = _no_more_active(parts, wanted)
+            parts = _with_elected_leaders_pinned(_no_more_active(parts, wanted))
         if "load_factor" in named:
             parts = _multiplied(faults, parts, changes.load_factor)
         parts = _pinned(faults, parts, changes, named)
@@ -593,6 +594,22 @@ def _no_more_active(parts: Parts, before: NDArray[np.int32]) -> dict[str, Any]:
     now = partitions.replicas
     least = np.where(now < before, np.minimum(partitions.min_active, now), partitions.min_active)
     return {**parts, "partitions": replace(partitions, min_active=read_only(least))}
+
+
+def _with_elected_leaders_pinned(parts: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts in which leaders stay that only their system elects, beside a surplus.
+
+    Else a replica could take the place of a leader on another node, which no order can ask for. A
+    leader on a node that is dead or to be emptied is left out.
+    """
+    placement, nodes, node = parts["placement"], parts["nodes"], parts["placement"].node
+    rows = np.flatnonzero(((placement.flags & Flag.ELECTED) != 0) & (node >= 0))
+    held = np.bincount(placement.owner[node >= 0], minlength=len(placement))
+    owner = placement.owner[rows]
+    stays = (held > parts["partitions"].replicas)[owner] & (nodes.keeps & nodes.alive)[node[rows]]
+    flags = placement.flags.copy()
+    flags[rows[stays]] |= Flag.PINNED
+    return {**parts, "placement": replace(placement, flags=read_only(flags))}
 
 
 def _pinned(

@@ -82,8 +82,6 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         changes.append(("--add-nodes", lambda one: _grown(one, arguments.add_nodes, quiet=quiet)))
     if arguments.soft:
         changes.append(("--soft", lambda one: softened(one, arguments.soft)))
-    if arguments.replicas:
-        changes.append(("--replicas", lambda one: _with_replicas(one, arguments.replicas)))
     if (growth := getattr(arguments, "growth", None)) is not None:
         changes.append(("--grow", lambda one: one.apply(Changes(load_factor=growth))))
     if arguments.spread:
@@ -96,6 +94,8 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     ):
         if which:
             changes.append((option, lambda one, c=change, w=which: getattr(one, c)(w)))  # type: ignore[misc]
+    if arguments.replicas:  # behind the states: leaders that are elected stay on nodes that serve
+        changes.append(("--replicas", lambda one: _with_replicas(one, arguments.replicas)))
     if arguments.no_lead:
         changes.append(("--no-lead", lambda one: _not_leading(one, arguments.no_lead)))
     for option, make in changes:
