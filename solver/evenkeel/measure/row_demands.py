@@ -1,4 +1,4 @@
-"""Demands of rules on single rows, as arrays, for clusters without violations.
+"""What rules demand of a single partition, as arrays, for clusters without violations.
 
 The incremental audit of a session reads them; they are bound as the audit binds them.
 """

@@ -1,4 +1,4 @@
-"""Classes of partitions by rule, and the nodes that rules leave open."""
+"""The combined rules of each partition, and the nodes that they allow."""
 
 from dataclasses import dataclass
 

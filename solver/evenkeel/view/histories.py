@@ -1,4 +1,4 @@
-"""What is shown of a simulated run: what happened, what was short for how long, what moved."""
+"""Page and tables of a simulated run: its events, missing replicas over time, and moves."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Possible leaders of a fixed placement, and the flow that changes the fewest."""
+"""Leaders that a fixed placement allows, and the network flow that changes the fewest of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Size of a cluster, which decides what only small clusters get."""
+"""Size of a cluster, and the sizes up to which answers are searched longer or by CP-SAT."""
 
 from evenkeel.methods.options import Exact
 from evenkeel.model.cluster import Cluster

@@ -1,4 +1,4 @@
-"""The stage: what a controller sees and may do, and the order in which things happen."""
+"""The simulator's event loop, and what a controller sees of the cluster and may order."""
 
 import heapq
 import logging

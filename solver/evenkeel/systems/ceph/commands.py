@@ -1,4 +1,4 @@
-"""Commands that place groups otherwise than CRUSH does, in and out.
+"""Reads and writes commands (``pg-upmap-items``) that override where CRUSH places groups.
 
 A line is what ``osdmaptool --upmap`` writes: ``ceph osd pg-upmap-items 1.17 171 173``, pairs of the
 device that leaves and the one that joins, or ``ceph osd rm-pg-upmap-items 1.17``. The primary

@@ -1,4 +1,4 @@
-"""Statements that carry a placement out, or the table of ranges with where they are."""
+"""Writes ALTER RANGE statements for a placement, or a table of ranges and their stores."""
 
 from collections.abc import Sequence
 from itertools import pairwise
