@@ -287,7 +287,7 @@ class At(Event):
         What changes; its name is that in histories.
     lasts : float
         Seconds until nodes that are down, drained or cordoned are back and loads as before; for
-        good by default.
+        good by default. If events of a node overlap, it is back at the first end of them.
     dead_after : float
         Seconds until nodes that are down count as dead: until then a method leaves their replicas
         where they are. A pipeline uses its own delay windows instead.
