@@ -181,11 +181,6 @@ def breach(module: str, imported: Import) -> str | None:
             return f"floor {FLOOR[own]} reaches up to {target} on floor {FLOOR[theirs]}"
         if top == "evenkeel_kernels" and within(module, NUMPY_ONLY):
             return f"judges the kernels and shares {target} with them"
-        judges = within(module, NUMPY_ONLY)
-        if (judges and target == "evenkeel.model.binding") or (
-            not judges and target == "evenkeel.measure.binding"
-        ):
-            return f"shares {target} between judges and judged"
         if (crossed := crossing(module, target)) is not None:
             return crossed
         if own in THROUGH_THE_REGISTRY and theirs == "evenkeel.methods" and target not in CONTRACT:
@@ -269,8 +264,6 @@ def test_every_import_goes_down():
         ("evenkeel.measure.toy", "LATER = 'evenkeel_kernels.build.jit:jit'", "judges the kernels"),
         ("evenkeel.planning.replay", "import evenkeel_kernels.build.jit", "judges the kernels"),
         ("evenkeel.measure.toy", "import numba", "only numpy"),
-        ("evenkeel.measure.toy", "from evenkeel.model.binding import x", "judges and judged"),
-        ("evenkeel.methods.toy", "from evenkeel.measure.binding import x", "judges and judged"),
         ("evenkeel.simulate.toy", "import evenkeel.methods.levelling.run", "past the registry"),
         ("evenkeel.odd.toy", "import numpy", "no floor"),
         ("evenkeel.model.toy", "import evenkeel.odd.toy", "no floor"),

@@ -8,7 +8,7 @@ from typing import Any
 from tests.judge.broken import everything, is_hard
 from tests.judge.cpsat import Model, Sum, Undecided
 from tests.judge.verdict import Finding, exceeded, way
-from tests.judge.world import Standing, World
+from tests.judge.world import COUNTS, Standing, World
 
 MOST_CELLS = 400
 """Partitions times nodes up to which a case is small."""
@@ -178,7 +178,7 @@ def _comparable(world: World) -> bool:
     return (
         all(not is_hard(kind) or kind in OF_LIFE for kind, *_ in broken)
         and all(b.kind in AT_MOST for b in bounds if b.hard)
-        and all(not rule.get("place") and not rule.get("voters_place") for rule in world.rules)
+        and not any(rule.get(kind) for rule in world.rules for kind in COUNTS)
         and all(q < 0 for q in world.group_rule)
         and not any(world.pinned)
         and all(world.serves[n] or not world.may_hold[n] for n in range(world.nodes))

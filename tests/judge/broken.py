@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.judge.world import NODE, VOTER, Bound, Standing, World
+from tests.judge.world import COUNTS, NODE, REQUIREMENTS, VOTER, Bound, Standing, World
 
 SLACK = 1e-9
 """Loads added up in another order agree within this share."""
@@ -76,12 +76,14 @@ def _terms(world: World, p: int, q: int, row: list[int], leads: int) -> Iterator
     rule = world.rules[q]
     voters = [n for n, role in zip(row, world.roles[p], strict=True) if role == VOTER and n >= 0]
     placed = [n for n in row if n >= 0]
-    for kind, those in (("require", placed), ("voters_require", voters)):
+    for kind, of_voters in REQUIREMENTS.items():
+        those = voters if of_voters else placed
         masks = [world.mask(text) for text in rule.get(kind, ())]
         bad = sum(not all(mask[n] for mask in masks) for n in those)
         if bad:
             yield (kind, "partition", p, ""), bad
-    for kind, those in (("place", placed), ("voters_place", voters)):
+    for kind, of_voters in COUNTS.items():
+        those = voters if of_voters else placed
         for text, least in rule.get(kind, {}).items():
             short = least - sum(world.mask(text)[n] for n in those)
             if short > 0 and world.wanted[p] > 0:
@@ -120,12 +122,14 @@ def of_group(world: World, g: int, standing: Standing) -> Iterator[tuple[Key, fl
         for n, role in zip(standing.rows[p], world.roles[p], strict=True)
         if role == VOTER and n >= 0
     ]  # fmt: skip
-    for kind, those in (("require", placed), ("voters_require", voters)):
+    for kind, of_voters in REQUIREMENTS.items():
+        those = voters if of_voters else placed
         masks = [world.mask(text) for text in rule.get(kind, ())]
         bad = sum(not all(mask[n] for mask in masks) for n in those)
         if bad:
             yield (kind, "group", g, ""), bad
-    for kind, those in (("place", placed), ("voters_place", voters)):
+    for kind, of_voters in COUNTS.items():
+        those = voters if of_voters else placed
         for text, least in rule.get(kind, {}).items():
             short = least - sum(world.mask(text)[n] for n in those)
             if short > 0 and wanted:

@@ -12,7 +12,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from tests.judge.broken import SLACK
-from tests.judge.world import VOTER, Bound, Standing, World
+from tests.judge.world import COUNTS, REQUIREMENTS, VOTER, Bound, Standing, World
 
 SCALE = 1_000_000
 ORDINARY = range(-6, 21)
@@ -184,14 +184,16 @@ class Model:
         if q < 0 or not any(world.wanted[p] for p in members):
             return
         rule = world.rules[q]
-        for kind, count in (("require", self.on), ("voters_require", self._voters)):
+        for kind, of_voters in REQUIREMENTS.items():
+            count = self._voters if of_voters else self.on
             for text in rule.get(kind, ()):
                 mask = world.mask(text)
                 for p in members:
                     for n in self.nodes(p):
                         if not mask[n]:
                             self.cp.add(count(p, n) == 0)
-        for kind, count in (("place", self.on), ("voters_place", self._voters)):
+        for kind, of_voters in COUNTS.items():
+            count = self._voters if of_voters else self.on
             for text, least in rule.get(kind, {}).items():
                 mask = world.mask(text)
                 there = sum(count(p, n) for p in members for n in self.nodes(p) if mask[n])

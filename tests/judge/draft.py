@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.judge.world import COUNTS, REQUIREMENTS
+
 TIMES: ContextVar[tuple[int, int]] = ContextVar("times", default=(1, 1))
 """So many times the nodes, and the partitions, that a family asks for."""
 
@@ -241,8 +243,8 @@ class Draft:
         where += ["+ssd", "-ssd"] if "tags" in self.given else []
         for _ in range(self.pick([1, 1, 1, 2, 3])):
             kind = self.pick(
-                ["spread", "spread", "min_domains", "max_domains", "skew", "require",
-                 "voters_require", "place", "voters_place", "lead"]
+                ["spread", "spread", "min_domains", "max_domains", "skew", *REQUIREMENTS, *COUNTS,
+                 "lead"]
             )  # fmt: skip
             if kind in ("spread", "min_domains", "max_domains", "skew"):
                 amount: Any = self.whole(1, 2 if kind != "min_domains" else max(1, least))
@@ -251,7 +253,7 @@ class Draft:
                 found.setdefault(kind, {})[self.pick(tiers)] = amount
             elif not where:
                 continue
-            elif kind in ("place", "voters_place"):
+            elif kind in COUNTS:
                 found.setdefault(kind, {})[self.pick(where)] = self.whole(1, max(1, least - 1))
             elif kind == "lead":
                 found["lead"] = [self.pick(where) for _ in range(self.whole(1, 2))]

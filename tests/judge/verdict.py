@@ -33,9 +33,9 @@ from tests.judge.broken import (
     of_partition,
 )  # fmt: skip
 from tests.judge.even import too_empty, too_full
-from tests.judge.world import Standing, World
+from tests.judge.world import COUNTS, Standing, World
 
-AT_LEAST = frozenset({"min_domains", "place", "voters_place", "skew"})
+AT_LEAST = frozenset({"min_domains", "skew", *COUNTS})
 """Kinds that a dropped replica may break."""
 
 OF_REPLICAS = frozenset({"unassigned", "leader", "leaderless", "on_dead"})

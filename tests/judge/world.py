@@ -10,6 +10,12 @@ VOTER, NON_VOTER = 0, 1
 PINNED = 1
 NODE = "node"
 
+REQUIREMENTS = {"require": False, "voters_require": True}
+"""What the nodes of all replicas must meet; whether it concerns voters only."""
+
+COUNTS = {"place": False, "voters_place": True}
+"""Numbers of replicas on nodes that meet a text; whether voters alone count."""
+
 
 class Bound(NamedTuple):
     """One limit of a rule: kind, tier, number, and whether it must hold."""

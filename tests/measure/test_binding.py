@@ -1,14 +1,13 @@
-"""The audit reads rules on its own, and reads what the strategies read."""
+"""Rules are bound as they are written."""
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from evenkeel.measure import binding as judges
-from evenkeel.methods.shared import scope as solvers
-from evenkeel.model.binding import bound_rules, node_mask
+from evenkeel.measure import binding
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Limit, Rule
+from tests.naive.measure.audit import meets
 from tests.support.clusters import clusters
 
 RELAXED = settings(
@@ -16,43 +15,87 @@ RELAXED = settings(
 )
 
 
-def met(cluster, texts):
-    """Nodes that meet every expression, by the binding of the strategies."""
-    mask = np.ones(len(cluster.nodes), bool)
-    for text in texts:
-        mask &= node_mask(cluster, text)
-    return mask
+def rule_of(cluster, q):
+    return cluster.rules[q] if q >= 0 else Rule()
+
+
+def nodes_of(cluster, texts):
+    """Nodes that meet every expression, one after another."""
+    return [all(meets(cluster, text, n) for text in texts) for n in range(len(cluster.nodes))]
+
+
+def limits_of(rule, *, per_node):
+    """Limits of a rule, as it writes them."""
+    found = set()
+    written = {"node": 1, **rule.spread} if per_node else rule.spread
+    for kind in ("spread", "min_domains", "max_domains", "skew"):
+        for tier, amount in (written if kind == "spread" else getattr(rule, kind)).items():
+            number, *rest = amount if isinstance(amount, tuple) else (amount,)
+            if number is not None:
+                hard = not rest or rest[0] == "hard"
+                found.add((tier, kind, number, hard, *(rest[1:] or [1.0])))
+    return found
+
+
+def plain(limit):
+    return limit.tier, limit.kind, limit.amount, limit.hard, limit.weight
+
+
+def assert_bound(scope, members):
+    """Compare every limit of some members with the amounts that are bound."""
+    bound = {(one.tier, one.kind, one.hard): one for one in scope.bindings}
+    for member, limits in enumerate(members):
+        found = {
+            (tier, kind, int(one.amount[member]), hard, float(one.weight[member]))
+            for (tier, kind, hard), one in bound.items()
+            if one.amount[member] != binding.NONE
+        }
+        assert found == limits
 
 
 @RELAXED
 @given(clusters())
-def test_both_bindings_say_the_same(cluster):
-    mine, theirs = judges.partition_scope(cluster), solvers.partition_scope(cluster)
-    rules, rule_of = bound_rules(cluster)
-    assert mine.wanted.tolist() == theirs.wanted.tolist()
-    for p in range(len(cluster.partitions)):
-        demands, rule = mine.demands[mine.rule[p]], rules[rule_of[p]]
-        assert demands.limits == theirs.limits[theirs.rule[p]]
-        assert mine.open[mine.rule[p]].tolist() == theirs.open[theirs.rule[p]].tolist()
-        assert demands.require == tuple(rule.require)
-        assert demands.voters_require == tuple(rule.voters_require)
-        assert dict(demands.place) == dict(rule.own.place)
-        assert dict(demands.voters_place) == dict(rule.own.voters_place)
-        assert demands.lead == tuple(rule.lead)
-        for text in (*demands.require, *demands.voters_require, *demands.lead):
-            assert judges.nodes_that_meet(cluster, [text]).tolist() == met(cluster, [text]).tolist()
-    bound = {(one.tier, one.kind, one.hard): one.amount.tolist() for one in mine.bindings}
-    assert bound == {(one.tier, one.kind, one.hard): one.amount.tolist() for one in theirs.bindings}
+def test_partitions_are_bound_as_rules_are_written(cluster):
+    scope, parts = binding.partition_scope(cluster), cluster.partitions
+    assert scope.wanted.tolist() == (parts.replicas > 0).tolist()
+    written = []
+    for p in range(len(parts)):
+        own, shared = (
+            rule_of(cluster, q) for q in (parts.rule[p], parts.group_rule[parts.group[p]])
+        )
+        demands = scope.demands[scope.rule[p]]
+        written.append(limits_of(own, per_node=True))
+        assert {plain(limit) for limit in demands.limits} == written[-1]
+        assert demands.required(voters=False) == [*own.require, *shared.require]
+        assert demands.required(voters=True) == [*own.voters_require, *shared.voters_require]
+        assert [(one.text, one.least, one.voters) for one in demands.counted] == [
+            *((text, least, False) for text, least in own.place.items()),
+            *((text, least, True) for text, least in own.voters_place.items()),
+        ]
+        assert demands.lead == tuple(own.lead or shared.lead)
+        texts = [*own.require, *shared.require]
+        assert scope.open[scope.rule[p]].tolist() == nodes_of(cluster, texts)
+        for text in (*demands.required(voters=True), *demands.lead):
+            assert binding.nodes_that_meet(cluster, [text]).tolist() == nodes_of(cluster, [text])
+    assert_bound(scope, written)
 
 
 @RELAXED
 @given(clusters())
-def test_both_bindings_say_the_same_of_groups(cluster):
-    mine, theirs = judges.group_scope(cluster), solvers.group_scope(cluster)
-    assert mine.wanted.tolist() == theirs.wanted.tolist()
-    for g in range(len(cluster.partitions.group_names)):
-        assert mine.demands[mine.rule[g]].limits == theirs.limits[theirs.rule[g]]
-        assert mine.open[mine.rule[g]].tolist() == theirs.open[theirs.rule[g]].tolist()
+def test_groups_are_bound_as_rules_are_written(cluster):
+    scope, parts = binding.group_scope(cluster), cluster.partitions
+    wanted = np.zeros(len(parts.group_names), bool)
+    np.logical_or.at(wanted, parts.group, parts.replicas > 0)
+    assert scope.wanted.tolist() == wanted.tolist()
+    rules = [rule_of(cluster, q) for q in parts.group_rule]
+    for g, rule in enumerate(rules):
+        demands = scope.demands[scope.rule[g]]
+        assert [(one.kind, one.text, one.least) for one in demands.counted] == [
+            *(("place", text, least) for text, least in rule.place.items()),
+            *(("voters_place", text, least) for text, least in rule.voters_place.items()),
+        ]
+        assert scope.open[scope.rule[g]].tolist() == nodes_of(cluster, rule.require)
+    assert_bound(scope, [limits_of(rule, per_node=False) for rule in rules])
 
 
 @pytest.mark.small
@@ -78,8 +121,8 @@ def test_expressions_are_read_as_they_are_written(text, nodes):
         tags={"ssd": [True, False, True, False]},
         attributes={"disk": ["c", "a+b", "c", "c"]},
     )  # fmt: skip
-    assert np.flatnonzero(judges.nodes_that_meet(cluster, [text])).tolist() == nodes
-    assert met(cluster, [text]).nonzero()[0].tolist() == nodes
+    assert np.flatnonzero(binding.nodes_that_meet(cluster, [text])).tolist() == nodes
+    assert np.flatnonzero(nodes_of(cluster, [text])).tolist() == nodes
 
 
 @pytest.mark.small
@@ -93,9 +136,9 @@ def test_one_replica_per_node_is_the_default_of_partitions_and_of_no_group():
         capacity=[[9.0]] * 2, load=[[1.0]] * 3, placement=[[0]] * 3, domains={"zone": [*"ab"]},
         rules=rules, rule=[0, 1, -1], group=[0, 0, 1], group_rule=[2, -1],
     )  # fmt: skip
-    scope = judges.partition_scope(cluster)
+    scope = binding.partition_scope(cluster)
     limits = [scope.demands[q].limits for q in scope.rule]
     node = Limit("node", "spread", 1, True)
     assert limits == [(Limit("zone", "spread", 2, True), node), (), (node,)]
-    scope = judges.group_scope(cluster)
+    scope = binding.group_scope(cluster)
     assert [scope.demands[q].limits for q in scope.rule] == [(Limit("zone", "skew", 1, False),), ()]

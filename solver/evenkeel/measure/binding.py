@@ -1,18 +1,15 @@
-"""Bind rules to partitions and groups: limits and terms by class, as arrays.
-
-It shares nothing with the binding that methods solve by, so that a fault in either shows.
-"""
+"""Bind rules to partitions and groups: limits and terms by class, as arrays."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.rules import Limit, LimitKind, Rule
+from evenkeel.model.rules import COUNTS, REQUIREMENTS, Limit, LimitKind, Rule, Term
 from evenkeel.model.runtime.memoize import memoize
 
 NONE = -1
@@ -26,23 +23,20 @@ LABEL = re.compile(r"([^=]*?)\s*(!?=)\s*(.+)")
 class Demands:
     """What rules demand of one partition, or of one group as a whole."""
 
-    # require, voters_require: expressions that the node of every replica, or of every voter, must
-    # meet
-    require: tuple[str, ...] = ()
-    voters_require: tuple[str, ...] = ()
-    # place, voters_place: expressions, and how many replicas, or voters, must at least be on nodes
-    # that meet them
-    place: tuple[tuple[str, int], ...] = ()
-    voters_place: tuple[tuple[str, int], ...] = ()
+    terms: tuple[Term, ...] = ()  # where replicas must be; requirements of all of them first
     lead: tuple[str, ...] = ()  # where the leader should be, first choice first
     limits: tuple[Limit, ...] = ()  # how replicas may stand in the domains of a tier
     # the rules that ask it of each replica: a partition's own, and its group's
     written: tuple[Rule, ...] = ()
 
     @property
-    def counted(self) -> bool:
-        """Whether so many replicas, or voters, are wanted on the nodes of an expression."""
-        return bool(self.place or self.voters_place)
+    def counted(self) -> list[Term]:
+        """Terms that ask for a number of replicas."""
+        return [term for term in self.terms if not term.for_all]
+
+    def required(self, *, voters: bool) -> list[str]:
+        """Return the expressions that the node of every replica, or of every voter, must meet."""
+        return [one.text for one in self.terms if one.for_all and one.voters == voters]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +123,11 @@ def nodes_that_meet(cluster: Cluster, texts: Iterable[str]) -> NDArray[np.bool_]
     return meets
 
 
+def nodes_of(cluster: Cluster, term: Term) -> NDArray[np.bool_]:
+    """Return the nodes on which a term wants replicas, (N,)."""
+    return nodes_that_meet(cluster, [term.text])
+
+
 def _holds(cluster: Cluster, condition: str) -> NDArray[np.bool_]:
     """Return the nodes on which one condition holds: +tag, -tag, key=value or key!=value; (N,)."""
     nodes, topology = cluster.nodes, cluster.topology
@@ -177,12 +176,7 @@ def _of_groups(cluster: Cluster) -> Scope:
     parts = cluster.partitions
     groups = len(parts.group_names)
     demands = [
-        Demands(
-            require=tuple(rule.require),
-            place=tuple(rule.place.items()),
-            voters_place=tuple(rule.voters_place.items()),
-            limits=tuple(_limits(rule)),
-        )
+        Demands(terms=tuple(rule.terms()), limits=tuple(rule.limits(per_node=False)))
         for rule in (*cluster.rules, Rule())
     ]
     rule = np.where(parts.group_rule < 0, len(cluster.rules), parts.group_rule)
@@ -193,27 +187,14 @@ def _of_groups(cluster: Cluster) -> Scope:
 def _demands(own: Rule, shared: Rule | None) -> Demands:
     """Return the demands on a partition of its own rule and of its group's, if any."""
     shared = shared or Rule()
-    # one replica per node, unless a rule states otherwise
-    limited = replace(own, spread={**own.spread, "node": own.spread.get("node", 1)})
+    terms = [*own.terms(), *(term for term in shared.terms() if term.for_all)]
+    order = [*REQUIREMENTS, *COUNTS]
     return Demands(
-        require=(*own.require, *shared.require),
-        voters_require=(*own.voters_require, *shared.voters_require),
-        place=tuple(own.place.items()),
-        voters_place=tuple(own.voters_place.items()),
+        terms=tuple(sorted(terms, key=lambda term: order.index(term.kind))),
         lead=tuple(own.lead or shared.lead),
-        limits=tuple(_limits(limited)),
+        limits=tuple(own.limits()),
         written=(own, shared),
     )
-
-
-def _limits(rule: Rule) -> Iterator[Limit]:
-    """Yield the limits that a rule spells out."""
-    written: tuple[LimitKind, ...] = ("spread", "min_domains", "max_domains", "skew")
-    for kind in written:
-        for tier, amount in getattr(rule, kind).items():
-            number, strength, *weight = amount if isinstance(amount, tuple) else (amount, "hard")
-            if number is not None:
-                yield Limit(tier, kind, number, strength == "hard", *map(float, weight))
 
 
 def _scope(
@@ -223,5 +204,5 @@ def _scope(
     rule: NDArray[np.int32],
     wanted: NDArray[np.bool_],
 ) -> Scope:
-    is_open = np.array([nodes_that_meet(cluster, one.require) for one in demands])
+    is_open = np.array([nodes_that_meet(cluster, one.required(voters=False)) for one in demands])
     return Scope(column, tuple(demands), rule, wanted, is_open)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import Demands, nodes_that_meet, partition_scope
+from evenkeel.measure.binding import Demands, nodes_of, partition_scope
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
@@ -139,8 +139,9 @@ def blocked_nodes(
     partition = int(placement.owner[replica])
     here = int(placement.node[replica])
     start, end = placement.first[partition], placement.first[partition + 1]
-    others = np.array([k for k in range(start, end) if k != replica and placement.node[k] >= 0])
-    other_nodes = placement.node[others] if len(others) else np.zeros(0, np.int32)
+    others = np.arange(start, end)
+    others = others[(others != replica) & (placement.node[others] >= 0)]
+    other_nodes = placement.node[others]
     reasons: list[str] = []
     verdict = np.full(len(nodes), -1, np.int16)
 
@@ -165,12 +166,10 @@ def blocked_nodes(
     mark(np.isin(np.arange(len(nodes)), banned), "this partition may not come there")
     scope = partition_scope(cluster)
     demands = scope.demands[scope.rule[partition]]
-    for text in demands.require:
-        mark(~nodes_that_meet(cluster, [text]), f"require {text}")
     voter = placement.role[replica] == Role.VOTER
-    if voter:
-        for text in demands.voters_require:
-            mark(~nodes_that_meet(cluster, [text]), f"voters require {text}")
+    for term in demands.terms:
+        if term.for_all and (voter or not term.voters):
+            mark(~nodes_of(cluster, term), str(term))
     allowed = scope.open[scope.rule[partition]]
 
     def mark_limits(*, hard: bool) -> None:
@@ -234,18 +233,14 @@ def _mark_terms(
     mark: Callable[[NDArray[np.bool_], str], None],
 ) -> None:
     """Mark nodes outside a mask that still needs this replica inside."""
-    for counts, voters_only in ((demands.place, False), (demands.voters_place, True)):
-        if voters_only and placement.role[replica] != Role.VOTER:
+    voter = placement.role == Role.VOTER
+    for term in demands.counted:
+        if term.voters and not voter[replica]:
             continue
-        for text, least in counts:
-            mask = nodes_that_meet(cluster, [text])
-            inside = 0
-            for k in others:
-                if not voters_only or placement.role[k] == Role.VOTER:
-                    inside += int(mask[placement.node[k]])
-            if inside < least:
-                which = "voters place" if voters_only else "place"
-                mark(~mask, f"{which} {least} on {text}")
+        mask = nodes_of(cluster, term)
+        counted = others[voter[others]] if term.voters else others
+        if mask[placement.node[counted]].sum() < term.least:
+            mark(~mask, str(term))
 
 
 def _own_load(cluster: Cluster, placement: Placement, replica: int) -> NDArray[np.float64]:

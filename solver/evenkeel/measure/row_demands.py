@@ -45,7 +45,7 @@ def row_demands(cluster: Cluster) -> RowDemands | None:
         return None
     scope = partition_scope(cluster)
     for one in scope.demands:
-        if one.voters_require or one.counted or one.lead:
+        if one.counted or one.required(voters=True) or one.lead:
             return None
         if any(limit.kind not in KINDS for limit in one.limits):
             return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import quote
 
 import numpy as np
@@ -12,6 +12,12 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.topology import Topology
+
+REQUIREMENTS = {"require": False, "voters_require": True}
+"""Fields of a rule with what the nodes of all replicas must meet: whether voters alone count."""
+
+COUNTS = {"place": False, "voters_place": True}
+"""Fields with numbers of replicas wanted on some nodes: whether voters alone count."""
 
 Amount = int | None | tuple[int, Literal["hard", "soft"]] | tuple[int, Literal["soft"], float]
 """A number, or a soft one: ``(1, "soft")``; with a weight: ``(1, "soft", 5.0)``.
@@ -149,6 +155,31 @@ class Rule:
     max_domains: Mapping[str, Amount] = field(default_factory=dict)
     skew: Mapping[str, Amount] = field(default_factory=dict)
 
+    def terms(self) -> "list[Term]":
+        """Return where it wants replicas, in the order of ``REQUIREMENTS`` and ``COUNTS``.
+
+        Returns
+        -------
+        list of Term
+            Requirements of every replica, then numbers of them, as written.
+
+        Examples
+        --------
+        >>> [str(term) for term in Rule(require=["+ssd"], voters_place={"zone=a": 1}).terms()]
+        ['require +ssd', 'voters place 1 on zone=a']
+        """
+        found = [
+            Term(kind, text, voters)
+            for kind, voters in REQUIREMENTS.items()
+            for text in getattr(self, kind)
+        ]
+        found += [
+            Term(kind, text, voters, least)
+            for kind, voters in COUNTS.items()
+            for text, least in getattr(self, kind).items()
+        ]
+        return found
+
     def limits(self, *, per_node: bool = True) -> "list[Limit]":
         """Return the limits it sets, the default of one replica per node included.
 
@@ -165,14 +196,9 @@ class Rule:
         spread: dict[str, Amount] = dict(self.spread)
         if per_node:
             spread.setdefault("node", 1)
-        kinds: list[tuple[LimitKind, Mapping[str, Amount]]] = [
-            ("spread", spread),
-            ("min_domains", self.min_domains),
-            ("max_domains", self.max_domains),
-            ("skew", self.skew),
-        ]
         found = []
-        for kind, amounts in kinds:
+        for kind in LIMITS:
+            amounts: Mapping[str, Amount] = spread if kind == "spread" else getattr(self, kind)
             for tier, amount in amounts.items():
                 if isinstance(amount, tuple):
                     weight = float(amount[2]) if len(amount) == 3 else 1.0
@@ -183,6 +209,46 @@ class Rule:
 
 
 LimitKind = Literal["spread", "min_domains", "max_domains", "skew"]
+
+LIMITS: tuple[LimitKind, ...] = get_args(LimitKind)
+"""Fields of a rule with limits."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One demand that replicas are on the nodes that meet an expression.
+
+    Parameters
+    ----------
+    kind : str
+        Field of the rule, which is also the kind of violation.
+    text : str
+        The expression.
+    voters : bool
+        Whether voters alone count.
+    least : int
+        How many replicas must be there; -1 for all of them.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> ek.Rule(place={"zone=a": 2}).terms()[0]
+    Term(kind='place', text='zone=a', voters=False, least=2)
+    """
+
+    kind: str
+    text: str
+    voters: bool
+    least: int = -1
+
+    @property
+    def for_all(self) -> bool:
+        """Whether no replica may be elsewhere."""
+        return self.least < 0
+
+    def __str__(self) -> str:
+        number = "" if self.for_all else f"{self.least} on "
+        return f"{self.kind.replace('_', ' ')} {number}{self.text}"
 
 
 @dataclass(frozen=True)

@@ -214,14 +214,13 @@ def domains(cluster, level):
 
 
 def check_places(cluster, rule, row, found, p=-1, g=-1):
-    for kind, counts in (("place", rule.place), ("voters_place", rule.voters_place)):
-        for text, least in counts.items():
-            inside = 0
-            for _, n, role in row:
-                if kind == "place" or role == Role.VOTER:
-                    inside += meets(cluster, text, n)
-            if inside < least:
-                found.add(kind, least - inside, p, g)
+    for term in rule.terms():
+        inside = 0
+        for _, n, role in row:
+            if role == Role.VOTER or not term.voters:
+                inside += meets(cluster, term.text, n)
+        if inside < term.least:
+            found.add(term.kind, term.least - inside, p, g)
 
 
 def check_preference(cluster, lead, leader, row, p, found):

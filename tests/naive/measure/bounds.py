@@ -65,17 +65,16 @@ def rows(cluster, p):
         if row and leads(cluster) and not can_lead(nodes, row[0]):
             continue
         voters = row[: int(parts.voters[p])]
-        if not (placed_as_asked(cluster, rule.place, row) and
-                placed_as_asked(cluster, rule.voters_place, voters)):  # fmt: skip
+        if not all(
+            placed_as_asked(cluster, term, voters if term.voters else row) for term in rule.terms()
+        ):
             continue
         if all(within(cluster, limit, row) for limit in hard):
             yield row
 
 
-def placed_as_asked(cluster, asked, row):
-    return not row or all(
-        sum(meets(cluster, text, n) for n in row) >= least for text, least in asked.items()
-    )
+def placed_as_asked(cluster, term, row):
+    return not row or sum(meets(cluster, term.text, n) for n in row) >= term.least
 
 
 def leads(cluster):

@@ -120,13 +120,10 @@ class TransitionTable:
                 if texts:
                     mask = nodes_that_meet(c, texts)
                     found[kind, number] = -sum(not mask[n] for _, n in held), 0
-        for kind, counts, held in (
-            ("place", own.place, serve), ("voters_place", own.voters_place, voters),
-        ):  # fmt: skip
-            for text, least in counts.items():
-                if c.partitions.replicas[p] > 0:
-                    mask = nodes_that_meet(c, [text])
-                    found[kind, text] = sum(mask[n] for _, n in held), least
+        for term in own.terms():
+            if not term.for_all and c.partitions.replicas[p] > 0:
+                mask, held = nodes_that_meet(c, [term.text]), voters if term.voters else serve
+                found[term.kind, term.text] = sum(mask[n] for _, n in held), term.least
         return found
 
     def rules(self, p):
@@ -240,13 +237,12 @@ class TransitionTable:
                 able = {int(d) for n, d in enumerate(domain) if d >= 0 and fits[n]}
                 skew = max(count.values(), default=0) - min((count[d] for d in able), default=0)
                 found[one] = -skew if able else 0, -limit.amount
-            for kind, counts in (("place", rule.place), ("voters_place", rule.voters_place)):
-                for text, least in counts.items():
-                    mask = nodes_that_meet(c, [text])
-                    if wanted:
-                        held = [k for k, n in serve if mask[n]
-                                and (kind == "place" or role[k] == Role.VOTER)]  # fmt: skip
-                        found[kind, g, text, -1] = len(held), least
+            for term in rule.terms():
+                if wanted and not term.for_all:
+                    mask = nodes_that_meet(c, [term.text])
+                    held = [k for k, n in serve
+                            if mask[n] and (role[k] == Role.VOTER or not term.voters)]  # fmt: skip
+                    found[term.kind, g, term.text, -1] = len(held), term.least
         for one, other, tier in c.depends.tolist():
             domain = c.topology.domain_with_nodes[tier]
             held = {(int(group_of[p]), int(domain[n])) for p, k, n, s in seats

@@ -42,10 +42,8 @@ class Partition:
         self.domain = [cluster.topology.domain_with_nodes[t].tolist() for t in tiers]
         self.tier = {name: t for t, name in enumerate([*cluster.topology.tiers, "node"])}
         self.masks = {
-            text: nodes_that_meet(cluster, [text]).tolist()
-            for text in (*self.rule.require, *self.rule.voters_require, *self.rule.place,
-                         *self.rule.voters_place)
-        }  # fmt: skip
+            term.text: nodes_that_meet(cluster, [term.text]).tolist() for term in self.rule.terms()
+        }
         ends = [self.values([*one[0]], [*one[1]]) for one in (self.start, self.end)]
         self.kept = [
             rule for rule in ends[0]
@@ -76,17 +74,10 @@ class Partition:
         for limit in self.rule.limits():
             if limit.hard:
                 found[limit.kind, limit.tier] = self.limit(limit, every, twin)
-        rule, masks = self.rule, self.masks
-        for kind, texts, some in (
-            ("require", rule.require, every), ("voters_require", rule.voters_require, voters),
-        ):  # fmt: skip
-            for text in texts:
-                found[kind, text] = -sum(not masks[text][n] for n in some)
-        for kind, counts, some in (
-            ("place", rule.place, every), ("voters_place", rule.voters_place, voters),
-        ):  # fmt: skip
-            for text, least in counts.items():
-                found[kind, text] = sum(masks[text][n] for n in some) - least
+        for term in self.rule.terms():
+            some = voters if term.voters else every
+            inside = sum(self.masks[term.text][n] for n in some)
+            found[term.kind, term.text] = inside - (len(some) if term.for_all else term.least)
         return found
 
     def limit(self, limit, every, twin):

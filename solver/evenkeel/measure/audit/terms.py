@@ -4,12 +4,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit.violations import AND, Violations, violations
-from evenkeel.measure.binding import Demands, Scope, group_scope, nodes_that_meet, partition_scope
+from evenkeel.measure.binding import (
+    Demands,
+    Scope,
+    group_scope,
+    nodes_of,
+    nodes_that_meet,
+    partition_scope,
+)
 from evenkeel.measure.rows import at_node, replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.rules import Rule
+from evenkeel.model.rules import REQUIREMENTS, Rule
 
 
 def broken_terms(placed: PlacementCounts) -> list[Violations]:
@@ -18,7 +25,7 @@ def broken_terms(placed: PlacementCounts) -> list[Violations]:
     found = []
     scope = partition_scope(cluster)
     for q, demands in enumerate(scope.demands):
-        if not (demands.require or demands.voters_require or demands.lead or demands.counted):
+        if not (demands.terms or demands.lead):
             continue
         partitions = np.flatnonzero(scope.rule == q)
         for rule in demands.written:
@@ -38,13 +45,14 @@ def _excluded(
 ) -> list[Violations]:
     """Find replicas of some partitions on nodes that a rule excludes, by what they fail."""
     found = []
-    for kind, texts in (("require", rule.require), ("voters_require", rule.voters_require)):
+    for kind, voters in REQUIREMENTS.items():
+        texts = getattr(rule, kind)
         if not texts:
             continue
         fails = np.array([~nodes_that_meet(cluster, [text]) for text in texts])
         replicas, which = replicas_of(placement, partitions)
         bad = at_node(np.logical_or.reduce(fails), placement.node[replicas])
-        if kind == "voters_require":
+        if voters:
             bad &= placement.role[replicas] == Role.VOTER
         node, partition = placement.node[replicas[bad]], partitions[which[bad]]
         ways, way = np.unique(fails[:, node], axis=1, return_inverse=True)
@@ -77,14 +85,15 @@ def _short_of(
     who = place[member[partitions[which]]]
     voter = placement.role[replicas] == Role.VOTER
     found = []
-    for kind, counts in (("place", demands.place), ("voters_place", demands.voters_place)):
-        for text, least in counts:
-            inside = at_node(nodes_that_meet(cluster, [text]), placement.node[replicas])
-            if kind == "voters_place":
-                inside &= voter
-            short = least - np.bincount(who[inside], minlength=len(members))
-            bad = np.flatnonzero((short > 0) & scope.wanted[members])
-            found += violations(kind, short[bad], text, asked=least, **{scope.column: members[bad]})
+    for term in demands.counted:
+        inside = at_node(nodes_of(cluster, term), placement.node[replicas])
+        if term.voters:
+            inside &= voter
+        short = term.least - np.bincount(who[inside], minlength=len(members))
+        bad = np.flatnonzero((short > 0) & scope.wanted[members])
+        found += violations(
+            term.kind, short[bad], term.text, asked=term.least, **{scope.column: members[bad]}
+        )
     return found
 
 

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_that_meet, partition_scope
+from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_of, partition_scope
 from evenkeel.measure.bounds.level import piling, staying
 from evenkeel.measure.bounds.share import Classes
 from evenkeel.measure.levelness import Levelness
@@ -286,10 +286,11 @@ def _parts(ground: _Ground) -> Iterator[_Part]:
     everywhere = np.ones(len(cluster.nodes), bool)
     named: dict[bytes, tuple[str, NDArray[np.bool_]]] = {everywhere.tobytes(): ("", everywhere)}
     for demands, mask in zip(scope.demands, scope.open, strict=True):
-        named.setdefault(mask.tobytes(), (", ".join(demands.require), mask))
-        for text, _ in demands.place:
-            inside = nodes_that_meet(cluster, [text])
-            named.setdefault(inside.tobytes(), (text, inside))
+        named.setdefault(mask.tobytes(), (", ".join(demands.required(voters=False)), mask))
+        for term in demands.counted:
+            if not term.voters:
+                inside = nodes_of(cluster, term)
+                named.setdefault(inside.tobytes(), (term.text, inside))
     tiers = dict.fromkeys(
         one.tier for one in scope.bindings
         if one.kind in ("spread", "min_domains") and one.hard and one.tier != NODE_TIER
@@ -306,8 +307,9 @@ def _parts_around(ground: _Ground, node: int) -> Iterator[_Part]:
     topology = cluster.topology
     named = {"": np.ones(len(cluster.nodes), bool)}
     for demands in scope.demands:
-        for text, _ in demands.place:
-            named[text] = nodes_that_meet(cluster, [text])
+        for term in demands.counted:
+            if not term.voters:
+                named[term.text] = nodes_of(cluster, term)
     for text, mask in [*named.items()][:MOST_PARTS]:
         if text and mask[node]:
             yield _Part(text, mask & ground.usable, "")
@@ -379,9 +381,10 @@ def _forced(ground: _Ground, part: _Part) -> NDArray[np.float64]:
             domain = topology.domain_with_nodes[topology.tier_index(one.tier)][left]
             short = int(one.amount[classes.first[q]]) - len(np.unique(domain[domain >= 0]))
             forced[q] = max(forced[q], min(float(short), wanted))
-        for text, count in scope.demands[rule].place:
-            if not (nodes_that_meet(cluster, [text]) & ground.usable & ~part.inside).any():
-                forced[q] = max(forced[q], float(min(count, wanted)))
+        for term in scope.demands[rule].counted:
+            elsewhere = nodes_of(cluster, term) & ground.usable & ~part.inside
+            if not term.voters and not elsewhere.any():
+                forced[q] = max(forced[q], float(min(term.least, wanted)))
     return forced
 
 

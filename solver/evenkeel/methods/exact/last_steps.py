@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.binding import NONE, partition_scope
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import ROUNDING, levelness
 from evenkeel.measure.regressions import regressions
@@ -23,7 +24,6 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.exact.objective import endangered
 from evenkeel.methods.shared.replica_counts import missing_places
-from evenkeel.methods.shared.scope import NONE, partition_scope
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 

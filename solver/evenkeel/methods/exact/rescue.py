@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.binding import NONE, partition_scope
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.regressions import spread_excess_before
@@ -26,7 +27,6 @@ from evenkeel.methods.exact.variables import CutShort, Slack
 from evenkeel.methods.levelling.run import placed_and_led, searched, well_led
 from evenkeel.methods.shared.leading_slots import leading_slots
 from evenkeel.methods.shared.replica_counts import kept, missing_places
-from evenkeel.methods.shared.scope import NONE, partition_scope
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster

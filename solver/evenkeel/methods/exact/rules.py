@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from evenkeel.measure.binding import Scope, group_scope, nodes_of, nodes_that_meet, partition_scope
 from evenkeel.methods.exact.variables import SoftTerm, Variables
-from evenkeel.methods.shared.scope import Scope, group_scope, partition_scope
-from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.rules import Limit, Rule
+from evenkeel.model.rules import Limit, Term
 
 Count = Callable[[int], Any]
 """From a node to how many replicas of the member in question it holds."""
@@ -22,15 +21,14 @@ def bind(variables: Variables) -> list[SoftTerm]:
     cluster = variables.cluster
     soft_terms: list[SoftTerm] = []
     scope = partition_scope(cluster)
-    rules, rule_of = bound_rules(cluster)
     for p in range(len(cluster.partitions)):
-        q = int(rule_of[p])
+        q = int(scope.rule[p])
         if scope.wanted[p]:
-            wanted = int(cluster.partitions.replicas[p])
-            for limit in scope.limits[q]:
+            wanted, demands = int(cluster.partitions.replicas[p]), scope.demands[q]
+            for limit in demands.limits:
                 soft_terms += _limit(variables, scope, q, limit, [p], (p, wanted))
-            _terms(variables, rules[q].own, [p], ("partition", p))
-            soft_terms += _best_led(variables, p, rules[q].lead)
+            _terms(variables, demands.counted, [p], ("partition", p))
+            soft_terms += _best_led(variables, p, demands.lead)
     if (cluster.partitions.group_rule >= 0).any():
         soft_terms += _bind_groups(variables)
     for group, other, tier in cluster.depends.tolist():
@@ -48,9 +46,9 @@ def _bind_groups(variables: Variables) -> list[SoftTerm]:
         if wanted == 0:
             continue
         q = int(scope.rule[g])
-        for limit in scope.limits[q]:
+        for limit in scope.demands[q].limits:
             soft_terms += _limit(variables, scope, q, limit, members, (g, wanted))
-        _terms(variables, cluster.rules[q], members, ("group", g))
+        _terms(variables, scope.demands[q].counted, members, ("group", g))
     return soft_terms
 
 
@@ -72,8 +70,8 @@ def _limit(
     if not limit.hard:
         slack = model.new_int_var(0, wanted + int(limit.amount), "")
     name = f"{scope.column} {limit.kind} {limit.tier} {limit.amount}"
-    nodes_of = _nodes_by_domain(cluster, row)
-    counts = {where: _held(variables, members, nodes) for where, nodes in nodes_of.items()}
+    inside = _nodes_by_domain(cluster, row)
+    counts = {where: _held(variables, members, nodes) for where, nodes in inside.items()}
     if limit.kind == "spread":
         over: list[Any] = []
         for where, count in counts.items():
@@ -92,7 +90,7 @@ def _limit(
         most, least = model.new_int_var(0, wanted, ""), model.new_int_var(0, wanted, "")
         for where, count in counts.items():
             model.add(most >= count)
-            if usable[nodes_of[where]].any():
+            if usable[inside[where]].any():
                 model.add(least <= count)
         variables.reasons.hold(most - least <= limit.amount + slack, name)
     else:
@@ -134,20 +132,21 @@ def _occupied(variables: Variables, count: Any, most: int) -> Any:
     return used
 
 
-def _terms(variables: Variables, rule: Rule, members: list[int], whose: tuple[str, int]) -> None:
+def _terms(
+    variables: Variables, terms: list[Term], members: list[int], whose: tuple[str, int]
+) -> None:
     """Add the least numbers of replicas, or voters, on the nodes of an expression."""
-    for kind, wanted in (("place", rule.place), ("voters_place", rule.voters_place)):
-        for text, least in wanted.items():
-            inside = np.flatnonzero(node_mask(variables.cluster, text)).tolist()
-            if kind == "place":
-                count = _held(variables, members, inside)
-            else:
-                count = sum(variables.voters[p].get(n, 0) for p in members for n in inside)
-            slack = variables.slack.slack(kind, *whose, text)
-            variables.reasons.hold(count + slack >= least, f"{kind} {text!r} {least}")
+    for one in terms:
+        inside = np.flatnonzero(nodes_of(variables.cluster, one)).tolist()
+        if one.voters:
+            count = sum(variables.voters[p].get(n, 0) for p in members for n in inside)
+        else:
+            count = _held(variables, members, inside)
+        slack = variables.slack.slack(one.kind, *whose, one.text)
+        variables.reasons.hold(count + slack >= one.least, f"{one.kind} {one.text!r} {one.least}")
 
 
-def _best_led(variables: Variables, p: int, lead: list[str]) -> list[SoftTerm]:
+def _best_led(variables: Variables, p: int, lead: tuple[str, ...]) -> list[SoftTerm]:
     """Let no replica lead whose node ranks behind that of a voter which could.
 
     It is a soft term where broken rules are repaired as far as possible.
@@ -157,7 +156,7 @@ def _best_led(variables: Variables, p: int, lead: list[str]) -> list[SoftTerm]:
         return soft_terms
     rank = np.full(len(variables.cluster.nodes), len(lead))
     for choice in range(len(lead) - 1, -1, -1):
-        rank[node_mask(variables.cluster, lead[choice])] = choice
+        rank[nodes_that_meet(variables.cluster, [lead[choice]])] = choice
     may_lead = variables.cluster.nodes.may_lead
     for choice in range(len(lead)):
         better = [v for n, v in variables.voters[p].items() if may_lead[n] and rank[n] <= choice]
@@ -171,7 +170,7 @@ def _best_led(variables: Variables, p: int, lead: list[str]) -> list[SoftTerm]:
             if variables.slack.repairs:
                 behind = variables.model.new_bool_var("")
                 soft_terms.append(SoftTerm(behind, 1))
-            variables.reasons.hold(sum(worse) + there <= 1 + behind, f"lead {lead}")
+            variables.reasons.hold(sum(worse) + there <= 1 + behind, f"lead {[*lead]}")
     return soft_terms
 
 

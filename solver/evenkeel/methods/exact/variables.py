@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.binding import nodes_that_meet, partition_scope
 from evenkeel.measure.regressions import baselines_of
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.methods.shared.scope import partition_scope
 from evenkeel.methods.shared.stopping import Watch
-from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 
@@ -226,19 +225,14 @@ def add_variables(
     """Make the unknowns of a cluster, with what binds each partition by itself to single nodes."""
     variables = Variables(cluster, model, reasons, slack, alike=symmetric_partitions(cluster))
     standing = _Standing.of(cluster)
-    rules, rule_of = bound_rules(cluster)
     scope = partition_scope(cluster)
-    voters_open = []
-    for rule in rules:
-        mask = np.ones(len(cluster.nodes), bool)
-        for text in rule.voters_require:
-            mask &= node_mask(cluster, text)
-        voters_open.append(mask)
+    required = [(one.required(voters=False), one.required(voters=True)) for one in scope.demands]
+    voters_open = [nodes_that_meet(cluster, of_voters) for _, of_voters in required]
     banned = {(int(p), int(n)) for p, n in cluster.forbidden}
     led = has_leaders(cluster)
     for p in range(len(cluster.partitions)):
         reasons.look()
-        q = int(rule_of[p])
+        q = int(scope.rule[p])
         wanted = int(cluster.partitions.replicas[p])
         ballots = min(int(cluster.partitions.voters[p]), wanted)
         by_kind: list[dict[int, Any]] = []
@@ -257,10 +251,10 @@ def add_variables(
                 elif most < number:
                     barred.append("nodes that accept nothing")
                 if not scope.open[q, n]:
-                    barred.append(f"require {_texts(rules[q].require)}")
+                    barred.append(f"require {_texts(required[q][0])}")
                     most = 0
                 if kind == Role.VOTER and not voters_open[q][n]:
-                    barred.append(f"voters_require {_texts(rules[q].voters_require)}")
+                    barred.append(f"voters_require {_texts(required[q][1])}")
                     most = 0
                 if (p, n) in banned:
                     barred.append("forbidden")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.binding import nodes_that_meet, partition_scope
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.methods.shared.stopping import Clock, StopReason
-from evenkeel.model.binding import bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.heartbeat import beat
@@ -60,13 +60,13 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
     standing = standing[at_hand[standing]]
     owner = placement.owner[standing].astype(np.int64)
     rank = np.zeros(len(standing), np.int64)
-    rules, rule_of = bound_rules(cluster)
-    for q, rule in enumerate(rules):
+    scope = partition_scope(cluster)
+    for q, rule in enumerate(scope.demands):
         if rule.lead:
             by_node = np.full(len(cluster.nodes), len(rule.lead))
             for choice in range(len(rule.lead) - 1, -1, -1):
-                by_node[node_mask(cluster, rule.lead[choice])] = choice
-            bound = rule_of[owner] == q
+                by_node[nodes_that_meet(cluster, [rule.lead[choice]])] = choice
+            bound = scope.rule[owner] == q
             rank[bound] = by_node[node[standing[bound]]]
     beat()
     if rank.any():

@@ -1,18 +1,27 @@
 """Compile a cluster into arrays for kernels: names and rules become indices, masks and rows."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.binding import (
+    Scope,
+    group_scope,
+    nodes_of,
+    nodes_that_meet,
+    partition_scope,
+    read_from,
+)
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules, judged_by, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
 from evenkeel.model.goals import Cost
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import writable
-from evenkeel.model.rules import Limit, Rule
+from evenkeel.model.rules import Limit, Term
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel_kernels.core import problem as kernel
@@ -38,23 +47,23 @@ def compile_problem(
 
     Soft limits bind where they weigh ``soft_from`` or more.
     """
-    rules, rule_of = bound_rules(cluster)
+    scope = partition_scope(cluster)
     topology, dimensions = cluster.topology, cluster.dimensions
     alone = _spreads_hold(cluster)
     beat()
-    shared = (cluster.depends, soft_from, alone, *judged_by(cluster))
+    shared = (cluster.depends, soft_from, alone, *read_from(cluster))
     return kernel.Problem(
         nodes=_nodes(cluster, watermark, weight, cost or Cost()),
-        partitions=_partitions(cluster, rule_of),
+        partitions=_partitions(cluster, scope.rule),
         domains=memoize(topology, "domain arrays", lambda: _domains(cluster), dimensions),
         rules=_open_to(
             cluster,
-            _rules(cluster, rules, soft_from, alone, cost)
+            _rules(cluster, scope, soft_from, alone, cost)
             if cost is not None
             else memoize(
                 cluster.partitions,
                 "rule arrays",
-                lambda: _rules(cluster, rules, soft_from, alone, Cost()),
+                lambda: _rules(cluster, scope, soft_from, alone, Cost()),
                 *shared,
             ),
         ),
@@ -208,7 +217,7 @@ def _domains(cluster: Cluster) -> kernel.DomainArrays:
 
 
 def _limit_rows(
-    cluster: Cluster, limits: list[Limit], soft_from: float, *, alone: bool
+    cluster: Cluster, limits: Iterable[Limit], soft_from: float, *, alone: bool
 ) -> list[list[int]]:
     """One kernel row per tier; ``alone`` leaves out limits per node that another one implies."""
     rows: dict[int, list[int]] = {}
@@ -229,17 +238,19 @@ def _limit_rows(
 
 
 def _rules(
-    cluster: Cluster, rules: list[BoundRule], soft_from: float, alone: bool, cost: Cost
+    cluster: Cluster, scope: Scope, soft_from: float, alone: bool, cost: Cost
 ) -> kernel.RuleArrays:
-    nodes = len(cluster.nodes)
+    nodes, rules = len(cluster.nodes), scope.demands
     masks: list[NDArray[np.bool_]] = []
     limits: list[list[list[int]]] = []
     terms: list[list[list[int]]] = []
     ranks = np.zeros((len(rules), nodes), np.uint8)
     for i, rule in enumerate(rules):
-        limits.append(_limit_rows(cluster, rule.own.limits(), soft_from, alone=alone))
-        terms.append(_term_rows(cluster, rule.own, rule.voters_require, masks))
-        preferred = [node_mask(cluster, text) for text in rule.lead]
+        limits.append(_limit_rows(cluster, rule.limits, soft_from, alone=alone))
+        # what every replica requires closes nodes
+        asked = [term for term in rule.terms if term.voters or not term.for_all]
+        terms.append(_term_rows(cluster, asked, masks))
+        preferred = [nodes_that_meet(cluster, [text]) for text in rule.lead]
         if preferred:
             ranks[i] = len(preferred)
             for rank in range(len(preferred) - 1, -1, -1):
@@ -255,7 +266,7 @@ def _rules(
     needed_first, needed = _neighbours(cluster.depends, 1, 0, groups)
     term_mask = np.array(masks, bool).reshape(len(masks), nodes)
     return kernel.RuleArrays(
-        allowed=allowed_masks(cluster, rules),
+        allowed=scope.open.copy(),
         limit_first=_row_starts(limits),
         limit=np.array([row for rows in limits for row in rows], np.int32).reshape(-1, 5),
         term_first=_row_starts(terms),
@@ -297,9 +308,7 @@ def _open_to(cluster: Cluster, rules: kernel.RuleArrays) -> kernel.RuleArrays:
     is_open = np.zeros(int(rules.group_base[-1]) + int(topology.domain_count[level]), bool)
     group = np.repeat(np.arange(len(bound)), np.diff(rules.group_limit_first))
     for i in skewed.tolist():
-        may = holds.copy()
-        for text in cluster.rules[bound[group[i]]].require:
-            may &= node_mask(cluster, text)
+        may = holds & nodes_that_meet(cluster, cluster.rules[bound[group[i]]].require)
         where = topology.domain_with_nodes[rules.group_limit[i, 0]][may]
         is_open[rules.group_base[i] + where[where >= 0]] = True
     return rules._replace(group_open=is_open)
@@ -343,16 +352,13 @@ def _row_starts(rows: list[list[list[int]]]) -> NDArray[np.int64]:
 
 
 def _term_rows(
-    cluster: Cluster, rule: Rule, voters_require: list[str], masks: list[NDArray[np.bool_]]
+    cluster: Cluster, terms: Iterable[Term], masks: list[NDArray[np.bool_]]
 ) -> list[list[int]]:
-    """Rows (least, voters only, mask) of a rule; new masks are added to ``masks``."""
-    wanted: list[tuple[str, int, int]] = [(text, -1, 1) for text in voters_require]
-    wanted += [(text, count, 0) for text, count in rule.place.items()]
-    wanted += [(text, count, 1) for text, count in rule.voters_place.items()]
+    """Rows (least, voters only, mask) of some terms; new masks are added to ``masks``."""
     rows = []
-    for text, least, voters in wanted:
-        rows.append([least, voters, len(masks)])
-        masks.append(node_mask(cluster, text))
+    for term in terms:
+        rows.append([term.least, int(term.voters), len(masks)])
+        masks.append(nodes_of(cluster, term))
     return rows
 
 
@@ -413,15 +419,14 @@ def _group_terms(
     cluster: Cluster, groups: int, masks: list[NDArray[np.bool_]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Least numbers of a group's replicas on the nodes of a mask; new masks join ``masks``."""
-    group_rule = cluster.partitions.group_rule
+    scope = group_scope(cluster)
     of_rule = {
-        i: _term_rows(cluster, rule, [], masks)
-        for i, rule in enumerate(cluster.rules)
-        if (rule.place or rule.voters_place) and (group_rule == i).any()
+        q: _term_rows(cluster, scope.demands[q].counted, masks)
+        for q in np.unique(scope.rule).tolist()
     }
-    if not of_rule:
+    if not any(of_rule.values()):
         return np.zeros(groups + 1, np.int64), np.zeros((0, 3), np.int32)
-    rows = [of_rule.get(int(i), []) for i in group_rule]
+    rows = [of_rule[q] for q in scope.rule.tolist()]
     flat = np.array([row for one in rows for row in one], np.int32).reshape(-1, 3)
     return _row_starts(rows), flat
 

@@ -22,7 +22,15 @@ from evenkeel.model.partitions import Partitions
 from evenkeel.model.reading.arrays import as_array, check_amounts, check_range, read_only, shape_of
 from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.quantities import is_real, is_whole
-from evenkeel.model.rules import Condition, Rule, mask_of, parse_expression
+from evenkeel.model.rules import (
+    COUNTS,
+    LIMITS,
+    REQUIREMENTS,
+    Condition,
+    Rule,
+    mask_of,
+    parse_expression,
+)
 from evenkeel.model.topology import NODE_TIER, Topology
 
 Parts = dict[str, Any]
@@ -239,12 +247,12 @@ def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology:
     """Note everything wrong with a rule by itself: parsing, unknown names, contradictions."""
     before = len(faults.faults)
     path = f"{path}." if path else ""
-    for name in ("require", "voters_require"):
+    for name in REQUIREMENTS:
         met: list[Condition] = []
         for i, text in enumerate(items_of(faults, f"{path}{name}", getattr(rule, name))):
             met += _conditions(faults, f"{path}{name}[{i}]", text, nodes, topology)
         _check_contradiction(faults, f"{path}{name}", met)
-    for name in ("place", "voters_place"):
+    for name in COUNTS:
         for text, count in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
             at = f"{path}{name}[{text!r}]"
             conditions = _conditions(faults, at, text, nodes, topology)
@@ -254,7 +262,7 @@ def check_rule(faults: FaultList, path: str, rule: Rule, nodes: Nodes, topology:
     for i, text in enumerate(items_of(faults, f"{path}lead", rule.lead)):
         at = f"{path}lead[{i}]"
         _check_contradiction(faults, at, _conditions(faults, at, text, nodes, topology))
-    for name in ("spread", "min_domains", "max_domains", "skew"):
+    for name in LIMITS:
         for tier, amount in entries_of(faults, f"{path}{name}", getattr(rule, name)).items():
             at = f"{path}{name}[{tier!r}]"
             _check_tier(faults, at, tier, topology)
@@ -282,10 +290,9 @@ def check_counts(
     if not asked.any():
         return
     least, least_voters = int(replicas[asked].min()), int(voters[asked].min())
-    for name, counts, there, whose in (
-        ("place", rule.place, least, "replicas"),
-        ("voters_place", rule.voters_place, least_voters, "voters"),
-    ):
+    for name, of_voters in COUNTS.items():
+        counts = getattr(rule, name)
+        there, whose = (least_voters, "voters") if of_voters else (least, "replicas")
         message = f"asks for more than the {there} {whose} of a {bound} it binds"
         beyond = {text: count for text, count in counts.items() if count > there}
         for text, count in beyond.items():
@@ -383,18 +390,17 @@ def _check_reach(
             met &= mask
         return not met.any() and all(mask.any() for mask in masks)
 
-    required: list[str] = []
-    for kind in ("", "voters_"):
-        own = list(getattr(rule, f"{kind}require"))
-        required += own
-        if own and hopeless(required):
-            faults.add(f"{path}{kind}require", required, "no node meets all of these together")
+    terms = rule.terms()
+    for kind, voters in REQUIREMENTS.items():
+        required = [one.text for one in terms if one.for_all and one.voters <= voters]
+        if getattr(rule, kind) and hopeless(required):
+            faults.add(f"{path}{kind}", required, "no node meets all of these together")
             return
-        for text, count in getattr(rule, f"{kind}place").items():
-            if count > 0 and hopeless([*required, text]):
+        for term in terms:
+            if term.voters == voters and term.least > 0 and hopeless([*required, term.text]):
                 together = " together with the required ones" if required else ""
                 faults.add(
-                    f"{path}{kind}place[{text!r}]", [*required, text],
+                    f"{path}{term.kind}[{term.text!r}]", [*required, term.text],
                     f"no node meets it{together}",
                 )  # fmt: skip
 

@@ -7,12 +7,12 @@ from itertools import islice, permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.binding import Scope, nodes_of, nodes_that_meet, partition_scope
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.model.binding import BoundRule, bound_rules, node_mask
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.model.rules import Limit
+from evenkeel.model.rules import Limit, Term
 from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.throttle import Protocol
 
@@ -31,27 +31,23 @@ LearnerTest = Callable[[Nodes, Nodes], NDArray[np.bool_]]
 """A function of current nodes and copy targets, (n, W), to the rows that keep a rule."""
 
 
-def rule_tests(cluster: Cluster, rule: BoundRule) -> list[Test]:
-    """Return a test for every hard rule that binds a partition by itself."""
-    tests = [_limit_test(cluster, rule, limit) for limit in rule.own.limits() if limit.hard]
-    for texts, voters in ((rule.require, False), (rule.voters_require, True)):
-        tests += [
-            _inside_test(node_mask(cluster, text) | ~cluster.nodes.serves, None, voters)
-            for text in texts
-        ]
-    for counts, voters in ((rule.own.place, False), (rule.own.voters_place, True)):
-        tests += [
-            _inside_test(node_mask(cluster, text) & cluster.nodes.serves, least, voters)
-            for text, least in counts.items()
-        ]
+def rule_tests(cluster: Cluster, scope: Scope, q: int) -> list[Test]:
+    """Return a test for every hard rule that binds a partition of a class by itself."""
+    demands, serves = scope.demands[q], cluster.nodes.serves
+    tests = [_limit_test(cluster, scope.open[q], limit) for limit in demands.limits if limit.hard]
+    for term in demands.terms:
+        mask = nodes_of(cluster, term)
+        tests.append(_inside_test(mask | ~serves if term.for_all else mask & serves, term))
     return tests
 
 
-def learner_tests(cluster: Cluster, rule: BoundRule) -> list[LearnerTest]:
+def learner_tests(cluster: Cluster, scope: Scope, q: int) -> list[LearnerTest]:
     """Return a test for every hard rule that binds learners, which neither serve nor vote."""
-    limits = [limit for limit in rule.own.limits() if limit.hard and limit.kind == "spread"]
+    demands = scope.demands[q]
+    limits = [limit for limit in demands.limits if limit.hard and limit.kind == "spread"]
     tests = [_crowd_test(cluster, limit) for limit in limits]
-    return tests + [_learner_inside_test(node_mask(cluster, text)) for text in rule.require]
+    required = [nodes_that_meet(cluster, [text]) for text in demands.required(voters=False)]
+    return tests + [_learner_inside_test(mask) for mask in required]
 
 
 def _learner_inside_test(mask: NDArray[np.bool_]) -> LearnerTest:
@@ -72,11 +68,11 @@ def _crowd_test(cluster: Cluster, limit: Limit) -> LearnerTest:
     return keeps
 
 
-def _limit_test(cluster: Cluster, rule: BoundRule, limit: Limit) -> Test:
+def _limit_test(cluster: Cluster, is_open: NDArray[np.bool_], limit: Limit) -> Test:
     tier = cluster.topology.tier_index(limit.tier)
     domain_of = serving_domains(cluster, tier)
     if limit.kind == "skew":
-        return _skew_test(cluster, rule, limit, tier, domain_of)
+        return _skew_test(cluster, is_open, limit, tier, domain_of)
 
     def keeps(
         node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
@@ -125,15 +121,16 @@ def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
 
 
 def _skew_test(
-    cluster: Cluster, rule: BoundRule, limit: Limit, tier: int, domain_of: NDArray[np.int32]
+    cluster: Cluster,
+    is_open: NDArray[np.bool_],
+    limit: Limit,
+    tier: int,
+    domain_of: NDArray[np.int32],
 ) -> Test:
     domain = cluster.topology.domain_with_nodes[tier]
-    usable = cluster.nodes.may_hold & (domain >= 0)
-    for text in rule.require:
-        usable &= node_mask(cluster, text)
     count = int(cluster.topology.domain_count[tier])
-    is_open = np.zeros(count, bool)
-    is_open[domain[usable]] = True
+    eligible = np.zeros(count, bool)
+    eligible[domain[cluster.nodes.may_hold & (domain >= 0) & is_open]] = True
 
     def keeps(
         node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
@@ -143,9 +140,9 @@ def _skew_test(
         domain = domain_of[node]
         held = np.zeros((len(node), count + 1), np.int64)
         np.add.at(held, (np.arange(len(node))[:, None], domain), 1)
-        if not is_open.any():
+        if not eligible.any():
             return np.ones(len(node), bool)
-        spread = held[:, :-1].max(axis=1) - held[:, :-1][:, is_open].min(axis=1)
+        spread = held[:, :-1].max(axis=1) - held[:, :-1][:, eligible].min(axis=1)
         return np.asarray(spread <= limit.amount)
 
     return keeps
@@ -160,19 +157,19 @@ def _either(
     return keeps(node[:, :-1], role[:, :-1], None) & keeps(moved, role[:, :-1], None)
 
 
-def _inside_test(mask: NDArray[np.bool_], least: int | None, voters: bool) -> Test:
-    """Test that so many replicas, or voters, are on the nodes of a mask; None: all of them."""
+def _inside_test(mask: NDArray[np.bool_], term: Term) -> Test:
+    """Test that so many replicas, or voters, are on the nodes of a mask, or all of them."""
     inside = np.append(mask, False)
 
     def keeps(
         node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
     ) -> NDArray[np.bool_]:
         counts = node >= 0
-        if voters:
+        if term.voters:
             counts &= role == Role.VOTER
-        if least is None:
+        if term.for_all:
             return np.asarray(~(counts & ~inside[node]).any(1))
-        return np.asarray((counts & inside[node]).sum(1) >= least)
+        return np.asarray((counts & inside[node]).sum(1) >= term.least)
 
     return keeps
 
@@ -291,7 +288,7 @@ class Safety:
             new = np.where(before != after, after, np.int32(-1))
             return ~self._breaks(rows, np.hstack([before, new]), np.hstack([role, role]))
         transitions, admits = self.transitions, np.ones(len(rows), bool)
-        rule = self._rule_of[transitions.partition[rows]]
+        rule = self._scope.rule[transitions.partition[rows]]
         for q in np.unique(rule).tolist():
             for kept in self._learner_tests[q]:
                 bad = np.flatnonzero((rule == q) & admits)
@@ -446,7 +443,7 @@ class Safety:
         """Whether rows break a hard rule of their partitions that both ends keep."""
         transitions = self.transitions
         breaks = np.zeros(len(rows), bool)
-        rule = self._rule_of[transitions.partition[rows]]
+        rule = self._scope.rule[transitions.partition[rows]]
         for q in np.unique(rule).tolist():
             of_rule = rule == q
             for kept in self._tests[q]:
@@ -496,23 +493,25 @@ class Safety:
 
     def kinds(self, row: int) -> NDArray[np.intp]:
         """Return a number per node, the same for those that are all one to the rules of a row."""
-        q = int(self._rule_of[self.transitions.partition[row]])
+        q = int(self._scope.rule[self.transitions.partition[row]])
         if q not in self._kinds:
-            cluster, rule = self.cluster, bound_rules(self.cluster)[0][q]
-            texts = (*rule.require, *rule.voters_require, *rule.own.place, *rule.own.voters_place)
-            masks = [node_mask(cluster, text) for text in texts]
+            cluster = self.cluster
+            terms = self._scope.demands[q].terms
+            masks = [nodes_of(cluster, term) for term in terms]
             table = np.stack([cluster.nodes.may_lead, *masks, *cluster.topology.domain])
             self._kinds[q] = np.unique(table, axis=1, return_inverse=True)[1].reshape(-1)
         return self._kinds[q]
 
     @cached_property
-    def _rule_of(self) -> NDArray[np.int32]:
-        return bound_rules(self.cluster)[1]
+    def _scope(self) -> Scope:
+        return partition_scope(self.cluster)
 
     @cached_property
     def _tests(self) -> list[list[Test]]:
-        return [rule_tests(self.cluster, rule) for rule in bound_rules(self.cluster)[0]]
+        scope = self._scope
+        return [rule_tests(self.cluster, scope, q) for q in range(len(scope.demands))]
 
     @cached_property
     def _learner_tests(self) -> list[list[LearnerTest]]:
-        return [learner_tests(self.cluster, rule) for rule in bound_rules(self.cluster)[0]]
+        scope = self._scope
+        return [learner_tests(self.cluster, scope, q) for q in range(len(scope.demands))]

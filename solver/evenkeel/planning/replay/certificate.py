@@ -7,7 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenkeel.measure.audit.violations import KINDS
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.rules import COUNTS, REQUIREMENTS
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.planning.replay.timeline import Timeline
 
@@ -41,10 +43,7 @@ BREACHES = {
     "min_domains": "domains short of those wanted",
     "max_domains": "domains beyond those allowed",
     "skew": "difference between the fullest and the emptiest domain beyond the one allowed",
-    "require": "replicas on nodes that a rule excludes",
-    "voters_require": "voters on nodes that a rule excludes for voters",
-    "place": "replicas short of those wanted on the nodes of an expression",
-    "voters_place": "voters short of those wanted on the nodes of an expression",
+    **{kind: KINDS[kind].meaning for kind in (*REQUIREMENTS, *COUNTS)},
     "depends": "domains with a replica of a group, but none of a group that it needs there",
     "node_in": "copies into a node at a time",
     "node_out": "copies out of a node at a time",

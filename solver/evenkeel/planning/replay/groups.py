@@ -12,9 +12,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, Binding, group_scope, nodes_that_meet
+from evenkeel.measure.binding import NONE, Binding, group_scope, nodes_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.rules import Term
 from evenkeel.planning.replay.certificate import Findings
 from evenkeel.planning.replay.rules import AT_MOST, eligible_domains
 from evenkeel.planning.replay.trajectory import Trajectory
@@ -62,10 +63,8 @@ def check_groups(
                 _check_binding(found, binding, serving, present, ends)
         for q, demands in enumerate(scope.demands):
             mine = (scope.rule == q) & scope.wanted
-            for kind, counts in (("place", demands.place), ("voters_place", demands.voters_place)):
-                for text, least in counts:
-                    flow = serving if kind == "place" else voting
-                    _check_place(found, kind, text, least, mine, flow, ends)
+            for term in demands.counted:
+                _check_term(found, term, mine, voting if term.voters else serving, ends)
     if len(cluster.depends):
         _check_depends(found, serving, ends)
 
@@ -319,11 +318,9 @@ def _check_skew(
               -value, -amount, -before, tier)  # fmt: skip
 
 
-def _check_place(
+def _check_term(
     found: Findings,
-    kind: str,
-    text: str,
-    least: int,
+    term: Term,
     mine: NDArray[np.bool_],
     held: Flow,
     ends: list[Placement],
@@ -333,18 +330,22 @@ def _check_place(
     if not mine.any():
         return
     living = cluster.nodes.alive & ~cluster.nodes.gone
-    mask = np.append(nodes_that_meet(cluster, [text]) & living, False)
+    mask = np.append(nodes_of(cluster, term) & living, False)
     totals = []
     for end in ends:
-        inside = mask[end.node] & ((kind == "place") | (end.role == Role.VOTER))
+        inside = mask[end.node]
+        if term.voters:
+            inside = inside & (end.role == Role.VOTER)
         group = cluster.partitions.group[end.owner[inside]]
         totals.append(np.bincount(group, minlength=len(mine)))
-    kept = mine & np.logical_and.reduce([total >= least for total in totals])
+    kept = mine & np.logical_and.reduce([total >= term.least for total in totals])
     owner = _owner(cluster, held)
     which = np.flatnonzero(mask[held.node] & kept[owner])
     flow = held.take(which)
-    amount = np.full(len(mine), least, np.int64)
-    _check_total(found, kind, text, flow, owner[which], flow.sign, totals[0], amount, 1, -1)
+    amount = np.full(len(mine), term.least, np.int64)
+    _check_total(
+        found, term.kind, term.text, flow, owner[which], flow.sign, totals[0], amount, 1, -1
+    )
 
 
 def _check_depends(found: Findings, serving: Flow, ends: list[Placement]) -> None:

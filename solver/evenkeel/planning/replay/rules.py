@@ -1,6 +1,6 @@
 """Rules of partitions that start and target keep, checked in every state between them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, nodes_that_meet, partition_scope
+from evenkeel.measure.binding import NONE, nodes_of, nodes_that_meet, partition_scope
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.rules import REQUIREMENTS
 from evenkeel.planning.replay.certificate import Findings
 from evenkeel.planning.replay.trajectory import Trajectory
 
@@ -230,7 +231,7 @@ class TrajectoryCheck:
 UNBOUND = np.iinfo(np.int64).min
 """Amount of a partition that is not bound."""
 
-AT_MOST = {"same_node", "spread", "max_domains", "skew", "require", "voters_require"}
+AT_MOST = {"same_node", "spread", "max_domains", "skew", *REQUIREMENTS}
 """Kinds that are bounded from above; all others are from below."""
 
 
@@ -301,21 +302,16 @@ def check_terms(check: TrajectoryCheck) -> None:
             continue
         # each rule is kept or broken by itself, whatever another one excludes
         for rule in demands.written:
-            asked: tuple[tuple[str, Held, Sequence[str]], ...] = (
-                ("require", "present", rule.require),
-                ("voters_require", "voting", rule.voters_require),
-            )
-            for kind, of, texts in asked:
+            for kind, voters in REQUIREMENTS.items():
+                texts = getattr(rule, kind)
                 if texts:
                     out = ~nodes_that_meet(cluster, texts)
+                    of: Held = "voting" if voters else "present"
                     measure = partial(Standing.inside, mask=out, of=of)
                     check.hold(kind, "", measure, np.where(mine, 0, UNBOUND))
-        wanted: tuple[tuple[str, Held, tuple[tuple[str, int], ...]], ...] = (
-            ("place", "serving", demands.place),
-            ("voters_place", "voting", demands.voters_place),
-        )
-        for kind, of, counts in wanted:
-            for text, least in counts:
-                mask = nodes_that_meet(cluster, [text])
-                measure = partial(Standing.inside, mask=mask, of=of)
-                check.hold(kind, text, measure, np.where(mine & scope.wanted, least, UNBOUND))
+        for term in demands.counted:
+            mask = nodes_of(cluster, term)
+            of = "voting" if term.voters else "serving"
+            measure = partial(Standing.inside, mask=mask, of=of)
+            least = np.where(mine & scope.wanted, term.least, UNBOUND)
+            check.hold(term.kind, term.text, measure, least)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.binding import node_mask
+from evenkeel.measure.binding import group_scope, nodes_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.rules import Term
 from evenkeel.planning.changes.actions import Action, Actions
 from evenkeel.planning.changes.safety import serving_domains
 from evenkeel.planning.list_scheduler import Resources
@@ -22,17 +23,14 @@ def charge_groups(
     A replica that serves counts at both ends of its move where a group may have too many, and at
     neither where it may have too few. What one end breaks is not held.
     """
-    group_rule = cluster.partitions.group_rule
-    for i in np.unique(group_rule[group_rule >= 0]).tolist():
-        rule = cluster.rules[i]
-        bound = group_rule == i
-        for limit in rule.limits(per_node=False):
+    scope = group_scope(cluster)
+    for q in np.unique(scope.rule).tolist():
+        demands, bound = scope.demands[q], scope.rule == q
+        for limit in demands.limits:
             if limit.hard and limit.kind == "spread":
                 _charge_spread(resources, cluster, target, actions, bound, limit.tier, limit.amount)
-        for counts, voters in ((rule.place, False), (rule.voters_place, True)):
-            for text, least in counts.items():
-                mask = node_mask(cluster, text)
-                _charge_least(resources, cluster, target, actions, bound, mask, least, voters)
+        for term in demands.counted:
+            _charge_least(resources, cluster, target, actions, bound, term)
 
 
 def _counts(
@@ -85,24 +83,22 @@ def _charge_least(
     target: Placement,
     actions: Actions,
     bound: NDArray[np.bool_],
-    mask: NDArray[np.bool_],
-    least: int,
-    voters: bool,
+    term: Term,
 ) -> None:
-    inside = np.append(mask & cluster.nodes.serves, False)
+    inside = np.append(nodes_of(cluster, term) & cluster.nodes.serves, False)
 
     def having(placement: Placement) -> NDArray[np.int64]:
         counts = inside[placement.node]
-        if voters:
+        if term.voters:
             counts = counts & (placement.role == Role.VOTER)
         return _counts(cluster, placement, np.where(counts, 0, -1), 1)[:, 0]
 
     start, end = having(cluster.placement), having(target)
-    held = bound & (start >= least) & (end >= least)
-    base = resources.add("group", np.where(held, start - float(least), np.inf))
+    held = bound & (start >= term.least) & (end >= term.least)
+    base = resources.add("group", np.where(held, start - float(term.least), np.inf))
     group = cluster.partitions.group[actions.partition].astype(np.int64)
     before, after = inside[actions.source], inside[actions.target]
-    if voters:
+    if term.voters:
         before, after = before & (actions.was == Role.VOTER), after & actions.votes
     one = np.ones(len(actions))
     for which, charge in ((before & ~after, resources.claim), (after & ~before, resources.give)):
@@ -144,17 +140,14 @@ class Tie:
 def ties(cluster: Cluster, target: Placement) -> list[Tie]:
     """Return the rules of groups that both ends keep, but for those that count by the domain."""
     found: list[Tie] = []
-    topology, group_rule = cluster.topology, cluster.partitions.group_rule
-    for g in np.flatnonzero(group_rule >= 0).tolist():
-        rule = cluster.rules[group_rule[g]]
-        for limit in rule.limits(per_node=False):
+    topology, scope = cluster.topology, group_scope(cluster)
+    for g in np.flatnonzero(cluster.partitions.group_rule >= 0).tolist():
+        q = scope.rule[g]
+        for limit in scope.demands[q].limits:
             if not limit.hard or limit.kind == "spread":
                 continue
             tier = topology.tier_index(limit.tier)
-            usable = cluster.nodes.may_hold.copy()
-            for text in rule.require:
-                usable &= node_mask(cluster, text)
-            where = topology.domain_with_nodes[tier][usable]
+            where = topology.domain_with_nodes[tier][cluster.nodes.may_hold & scope.open[q]]
             is_open = np.zeros(int(topology.domain_count[tier]), bool)
             is_open[where[where >= 0]] = True
             found.append(Tie(limit.kind, g, tier, limit.amount, -1, is_open))

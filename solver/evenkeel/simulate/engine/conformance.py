@@ -1,15 +1,14 @@
 """Conformance: how many partitions are not as they should be."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.binding import node_mask
+from evenkeel.measure.binding import nodes_of, nodes_that_meet
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
-from evenkeel.model.rules import LimitKind
+from evenkeel.model.rules import LimitKind, Term
 from evenkeel.simulate.engine.world import Health, World
 
 KINDS = (
@@ -17,8 +16,6 @@ KINDS = (
     "lead_less_preferred",
 )  # fmt: skip
 """What is counted; in danger is what has fewer live replicas than its ``min_active``."""
-
-Placing = list[tuple[NDArray[np.bool_], int]]
 
 
 @dataclass(frozen=True)
@@ -46,12 +43,7 @@ class Standing:
 class Demands:
     """What one rule asks for, as masks of nodes."""
 
-    # require, voters_require: (N,) where every replica, or every voter, may be
-    require: NDArray[np.bool_]
-    voters_require: NDArray[np.bool_]
-    # place, voters_place: (N,) where there must be at least so many
-    place: Placing
-    voters_place: Placing
+    terms: list[tuple[Term, NDArray[np.bool_]]]  # what it wants on some nodes, (N,)
     lead: list[NDArray[np.bool_]]  # (N,) where the leader should be, first choice first
     # hard limits on domains that it sets for each partition by itself; not those on skew
     limits: list[Standing]
@@ -61,11 +53,12 @@ class Demands:
     ) -> NDArray[np.bool_]:
         """Return which rows break what is asked of their replicas, or of their voters."""
         bad: NDArray[np.bool_] = np.zeros(len(node), bool)
-        bad |= (held & ~self.require[node]).any(1)
-        bad |= (votes & ~self.voters_require[node]).any(1)
-        for which, placing in ((held, self.place), (votes, self.voters_place)):
-            for mask, least in placing:
-                bad |= (which & mask[node]).sum(1) < least
+        for term, mask in self.terms:
+            counted = votes if term.voters else held
+            if term.for_all:
+                bad |= (counted & ~mask[node]).any(1)
+            else:
+                bad |= (counted & mask[node]).sum(1) < term.least
         for limit in self.limits:
             bad |= limit.broken(node, held)
         return bad
@@ -73,21 +66,11 @@ class Demands:
 
 def demands_of(cluster: Cluster) -> list[Demands]:
     """Return what each rule of a cluster asks for."""
-
-    def all_of(texts: Iterable[str]) -> NDArray[np.bool_]:
-        mask = np.ones(len(cluster.nodes), bool)
-        for text in texts:
-            mask &= node_mask(cluster, text)
-        return mask
-
     domains = cluster.topology.domain_with_nodes
     return [
         Demands(
-            require=all_of(rule.require),
-            voters_require=all_of(rule.voters_require),
-            place=[(node_mask(cluster, text), n) for text, n in rule.place.items()],
-            voters_place=[(node_mask(cluster, text), n) for text, n in rule.voters_place.items()],
-            lead=[node_mask(cluster, text) for text in rule.lead],
+            terms=[(term, nodes_of(cluster, term)) for term in rule.terms()],
+            lead=[nodes_that_meet(cluster, [text]) for text in rule.lead],
             limits=[
                 Standing(domains[cluster.topology.tier_index(one.tier)], one.kind, one.amount)
                 for one in rule.limits()

@@ -1,7 +1,7 @@
 """Stock: the nodes there are, in kinds that can stand for each other, and what leaves with each."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,7 +172,8 @@ def _alike(cluster: Cluster, price: NDArray[np.float64]) -> NDArray[np.float64]:
     forbidden = np.zeros(len(nodes))
     at = np.unique(cluster.forbidden[:, 1])
     forbidden[at] = 1.0 + at
-    texts = {text for rule in cluster.rules for text in _conditions(rule)}
+    texts = {term.text for rule in cluster.rules for term in rule.terms()}
+    texts.update(*(rule.lead for rule in cluster.rules))
     return np.ascontiguousarray(np.column_stack([
         nodes.capacity, price, nodes.weight, nodes.lead_weight, nodes.leads, nodes.max_replicas,
         nodes.stands_for, forbidden,
@@ -183,10 +184,3 @@ def _alike(cluster: Cluster, price: NDArray[np.float64]) -> NDArray[np.float64]:
         *(mask_of(parse_expression(none, "", text), nodes, topology, none, "")
             for text in sorted(texts)),
     ]).astype(np.float64))  # fmt: skip
-
-
-def _conditions(rule: Any) -> list[str]:
-    """Return the expressions in which a rule names nodes."""
-    return [
-        *rule.require, *rule.voters_require, *rule.place, *rule.voters_place, *rule.lead,
-    ]  # fmt: skip

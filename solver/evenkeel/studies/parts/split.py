@@ -73,7 +73,8 @@ def _bound_together(cluster: Cluster) -> NDArray[np.int32]:
 
 def _binds_a_group(rule: Rule) -> bool:
     """Whether a rule counts the replicas of all partitions of its group together."""
-    return bool(rule.limits(per_node=False) or rule.place or rule.voters_place)
+    counted = any(not term.for_all for term in rule.terms())
+    return counted or bool(rule.limits(per_node=False))
 
 
 def rows_of(part: NDArray[np.int32], i: int, placement: Placement) -> NDArray[np.intp]:

@@ -3,7 +3,7 @@
 Arguments at their defaults are left out, which keeps files short.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,7 +17,7 @@ from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.rules import Amount, Rule
+from evenkeel.model.rules import COUNTS, LIMITS, REQUIREMENTS, Amount, Rule
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int32
 
@@ -57,19 +57,17 @@ class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     @classmethod
     def of(cls, rule: Rule) -> "RuleDocument":
         """Write a rule down, with plain lists, dicts and numbers."""
-        return cls(
-            list(rule.require), list(rule.voters_require),
-            dict(rule.place), dict(rule.voters_place), list(rule.lead),
-            *(
-                {tier: _plain_amount(amount) for tier, amount in amounts.items()}
-                for amounts in (rule.spread, rule.min_domains, rule.max_domains, rule.skew)
-            ),
-        )  # fmt: skip
+        written: dict[str, Any] = {name: list(getattr(rule, name)) for name in REQUIREMENTS}
+        written |= {name: dict(getattr(rule, name)) for name in COUNTS}
+        for kind in LIMITS:
+            amounts: Mapping[str, Amount] = getattr(rule, kind)
+            written[kind] = {tier: _plain_amount(amount) for tier, amount in amounts.items()}
+        return cls(lead=list(rule.lead), **written)
 
     def rule(self) -> Rule:
         """Return the rule that was written down."""
         given = {name: getattr(self, name) for name in self.__struct_fields__}
-        for kind in ("spread", "min_domains", "max_domains", "skew"):
+        for kind in LIMITS:
             given[kind] = {
                 tier: tuple(amount) if isinstance(amount, list) else amount
                 for tier, amount in given[kind].items()

@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.binding import Demands, partition_scope
 from evenkeel.measure.rows import distinct_rows
-from evenkeel.model.binding import BoundRule, bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.rules import Amount, Rule, parse_expression
@@ -326,32 +325,37 @@ def zone_configs_of(cluster: Cluster) -> tuple[list[ZoneConfig], NDArray[np.int3
     >>> [(str(c.constraints[0]), c.replicas) for c in configs[0].constraints], config.tolist()
     ([('+zone=a', 1)], [0, 0])
     """
-    rules, rule = bound_rules(cluster)
+    scope = partition_scope(cluster)
     partitions = cluster.partitions
-    keys = np.stack([rule, partitions.replicas, partitions.voters], axis=1)
+    keys = np.stack([scope.rule, partitions.replicas, partitions.voters], axis=1)
     if len(keys) == 0:
         return [], np.zeros(0, np.int32)
     distinct, config = distinct_rows(keys.astype(np.int64))
     read = [
-        _config(cluster, rules[q], replicas, voters) for q, replicas, voters in distinct.tolist()
+        _config(cluster, scope.demands[q], replicas, voters)
+        for q, replicas, voters in distinct.tolist()
     ]
     return read, config.astype(np.int32)
 
 
-def _config(cluster: Cluster, rule: BoundRule, replicas: int, voters: int) -> ZoneConfig:
+def _config(cluster: Cluster, demands: Demands, replicas: int, voters: int) -> ZoneConfig:
     place, voters_place = [
-        dict(chain.from_iterable(mapping.items() for mapping in listed))
-        for listed in (
-            [one.place for one in (rule.own, rule.shared) if one is not None],
-            [one.voters_place for one in (rule.own, rule.shared) if one is not None],
-        )
+        {
+            term.text: term.least
+            for rule in demands.written
+            for term in rule.terms()
+            if not term.for_all and term.voters == of_voters
+        }
+        for of_voters in (False, True)
     ]
     return ZoneConfig(
         num_replicas=replicas,
         num_voters=voters,
-        constraints=_conjunctions(cluster, rule.require, place, replicas),
-        voter_constraints=_conjunctions(cluster, rule.voters_require, voters_place, voters),
-        lease_preferences=[_constraints(cluster, [text]) for text in rule.lead],
+        constraints=_conjunctions(cluster, demands.required(voters=False), place, replicas),
+        voter_constraints=_conjunctions(
+            cluster, demands.required(voters=True), voters_place, voters
+        ),
+        lease_preferences=[_constraints(cluster, [text]) for text in demands.lead],
     )
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.model.binding import BoundRule, allowed_masks, bound_rules
+from evenkeel.measure.binding import Demands, partition_scope
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.heartbeat import beat
@@ -59,15 +59,14 @@ def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
     if zone is not None and zone not in known:
         faults.add("options.zone", zone, f"unknown tier; known: {known}")
     faults.raise_if_any()
-    rules, rule = bound_rules(cluster)
-    tiers = [zone_tier(cluster, one) if zone is None else zone for one in rules]
-    masks = allowed_masks(cluster, rules)
+    scope = partition_scope(cluster)
+    tiers = [zone_tier(cluster, one) if zone is None else zone for one in scope.demands]
     kinds: dict[tuple[bytes, str], int] = {}
     kind = [
         kinds.setdefault((mask.tobytes(), tier), len(kinds))
-        for mask, tier in zip(masks, tiers, strict=True)
+        for mask, tier in zip(scope.open, tiers, strict=True)
     ]
-    site_of = np.array(kind, np.int64)[rule]
+    site_of = np.array(kind, np.int64)[scope.rule]
     names = hashed(cluster.partitions.names)
     found = []
     for number, (mask, tier) in enumerate(kinds):
@@ -80,9 +79,9 @@ def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
     return found
 
 
-def zone_tier(cluster: Cluster, rule: BoundRule) -> str:
+def zone_tier(cluster: Cluster, demands: Demands) -> str:
     """Choose the tier of the fault zones: the widest on which a rule spreads replicas."""
-    spread = {limit.tier for limit in rule.own.limits() if limit.kind == "spread"}
+    spread = {limit.tier for limit in demands.limits if limit.kind == "spread"}
     return next((tier for tier in cluster.topology.tiers if tier in spread), NODE_TIER)
 
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request, SimulatedState
 from evenkeel.methods.shared.stopping import Progress, StopReason
 from evenkeel.model.assignment import Assignment
-from evenkeel.model.binding import allowed_masks, bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
@@ -261,8 +261,12 @@ def _cached(given: _Parts) -> Model:
 
 def _model(cluster: Cluster, options: Waged) -> Model:
     faults = FaultList()
-    rules, rule = bound_rules(cluster)
-    tiers = {zone_tier(cluster, one) for one in rules} if options.zone is None else {options.zone}
+    scope = partition_scope(cluster)
+    tiers = (
+        {zone_tier(cluster, one) for one in scope.demands}
+        if options.zone is None
+        else {options.zone}
+    )
     known = [*cluster.topology.tiers, NODE_TIER]
     if len(tiers) > 1:
         message = "must name the tier of the fault zones: rules spread over different ones"
@@ -286,12 +290,12 @@ def _model(cluster: Cluster, options: Waged) -> Model:
         capacity=capacity,
         zone=_zones(cluster.topology, tiers.pop(), len(cluster.nodes)),
         limit=np.where(limit < 0, NO_LIMIT, limit).astype(np.int32),
-        masks=allowed_masks(cluster, rules),
+        masks=scope.open,
         groups=hashed(cluster.partitions.group_names),
         group_limit=group_limit,
         partitions=hashed(cluster.partitions.names),
         group=writable(cluster.partitions.group),
-        mask=np.array(rule, np.int32),
+        mask=np.array(scope.rule, np.int32),
         kind=kind,
         kinds=kinds,
         weight=weight,
