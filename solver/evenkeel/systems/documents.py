@@ -6,6 +6,7 @@ The unpacked size of a file is bounded before memory is allocated.
 import gzip
 import io
 import os
+import re
 import zipfile
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
@@ -133,11 +134,65 @@ BROKEN = (
 """What unpacking a damaged file may raise; the standard library does not say."""
 
 
+COLOURS = re.compile(rb"\x1b\[[0-9;]*[mK]")
+
+BEFORE = re.compile(
+    rb"(?:HTTP/[0-9.]+ [0-9]{3}[^\n]*\n(?:[\w-]+:[^\n]*\n)*"  # curl -i
+    rb"|[ ]*% Total +% Received[^\n]*\n[^\n]*Dload +Upload[^\n]*\n"  # curl without -s
+    rb"|[ ]*[0-9]+ [^\n]*--:--:--[^\n]*\n"
+    rb"|[^\n{\[]{0,200}[$>#] ?(?:sudo )?(?:kubectl|oc|curl|rabbitmq\w+|docker|ceph) [^\n]*\n"
+    rb"|\[[^]\n]*\][$#] ?[^\n]*\n"
+    rb"|[WIE][0-9]{4} [0-9:.]+ [^\n]*\n"  # kubectl's own log
+    rb"|(?:Warning:|Defaulted container|Unable to use a TTY|Picked up )[^\n]*\n"
+    rb"|```[^\n]*\n"
+    rb"|[ \t\r]*\n)++(?=\s*[\[{])"
+)
+"""Lines that a terminal or a tool puts before JSON."""
+
+AFTER = re.compile(
+    rb"(?<=[}\]])[ \r]*\n?(?:pod \"[^\"\n]*\"[^\n]* deleted|[^\s\"]*@[^\n\"{}]*[$#]|\$|```)\s*\Z"
+)
+"""A prompt, or what kubectl says at its end, after JSON."""
+
+TAIL = 400
+"""Bytes in which that stands."""
+
+
 def _as_utf8(data: bytes) -> bytes:
-    """Return text without its byte order mark, in UTF-8; PowerShell's ``>`` writes UTF-16."""
+    """Return text in UTF-8, without marks, colours, and what a terminal has around JSON.
+
+    PowerShell's ``>`` writes UTF-16. JSON values that follow one another, as ``jq`` prints them,
+    become an array.
+    """
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return data.decode("utf-16", "replace").encode()
-    return data.removeprefix(BOM_UTF8)
+        data = data.decode("utf-16", "replace").encode()
+    data = data.removeprefix(BOM_UTF8)
+    head = data[:BEGINNING]
+    if b"\0" in head[:4096]:
+        return data
+    if b"\x1b[" in head:
+        data = COLOURS.sub(b"", data)
+    if found := BEFORE.match(data):
+        data = b"\n" * found[0].count(b"\n") + data[found.end() :]
+    if not data.lstrip().startswith((b"{", b"[")):
+        return data
+    if (found := AFTER.search(data, max(len(data) - TAIL, 0))) is not None:
+        data = data[: found.start()]
+    return _as_array(data)
+
+
+def _as_array(data: bytes) -> bytes:
+    """Return JSON objects that follow one another, each on lines of its own, as an array.
+
+    A line break is in no text of JSON, and commas stand between the values of an array.
+    """
+    if not any(between in data for between in (b"}\n{", b"}\r\n{")):
+        return data
+    start = len(data) - len(data.lstrip())
+    if data[start : start + 1] != b"{":
+        return data
+    joined = data[start:].replace(b"}\n{", b"},\n{").replace(b"}\r\n{", b"},\r\n{")
+    return data[:start] + b"[" + joined.rstrip() + b"]"
 
 
 def _content(path: Path) -> bytes:

@@ -8,11 +8,14 @@ import msgspec
 
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.json_text import decode_json
 
 OBJECTS = re.compile(
     rb"(?:(?:#.*)?\r?\n|---[ \t]*\r?\n)*(?:apiVersion|items|kind): *\S*[ \t]*\r?$", re.M
 )
 """How an object or a list of Kubernetes begins in the output of ``kubectl -o yaml``."""
+
+TOP_KEY = re.compile(r"(?m)^(apiVersion|kind|items):")
 
 DEEPEST, MOST_TEXT = 20, 2**28
 """Brackets within brackets, and characters, of a YAML file."""
@@ -29,7 +32,7 @@ def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:
     except ImportError:
         message = f"needs the package pyyaml: pip install 'evenkeel[yaml]', or {instead}"
         raise InvalidInput([Fault(document.name, "YAML", message)]) from None
-    text = document.text(faults)
+    text = _parted(document.text(faults))
     depth = accumulate({"[": 1, "{": 1}.get(mark, -1) for mark in re.findall(r"[][{}]", text))
     if max(depth, default=0) > DEEPEST or len(text) > MOST_TEXT:
         faults.add(document.name, quoted(text), "is nested too deeply or too long for YAML")
@@ -54,8 +57,22 @@ def load_yaml(faults: FaultList, document: Document, instead: str) -> Any:
         return None
 
 
+def _parted(text: str) -> str:
+    """Return YAML with a mark between what was written to one file twice, as ``>>`` does.
+
+    A key that comes again at the margin would replace all that came before it.
+    """
+    parts = re.split(r"(?m)^(?=---)", text)
+    for i, part in enumerate(parts):
+        first = TOP_KEY.search(part)
+        if first and part.count(f"\n{first[1]}:") > (first.start() > 0):
+            again = re.compile(rf"(?m)^(?={first[1]}:)")
+            parts[i] = part[: first.end()] + again.sub("---\n", part[first.end() :])
+    return "".join(parts)
+
+
 def objects_as_json(faults: FaultList, document: Document) -> Document | None:
-    r"""Return objects of Kubernetes as JSON: those in YAML are converted, several to a list.
+    r"""Return objects of Kubernetes as JSON: YAML is converted, and several become one list.
 
     None after noting what is wrong.
 
@@ -64,6 +81,8 @@ def objects_as_json(faults: FaultList, document: Document) -> Document | None:
     >>> objects_as_json(FaultList(), Document("n.yaml", b"apiVersion: v1\nkind: Node\n")).data
     b'{"apiVersion":"v1","kind":"Node"}'
     """
+    if document.data.lstrip().startswith(b"["):
+        return _as_list(faults, document)
     if not OBJECTS.match(document.data):
         return document
     before = len(faults.faults)
@@ -81,3 +100,24 @@ def objects_as_json(faults: FaultList, document: Document) -> Document | None:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         faults.add(document.name, type(loaded).__name__, f"has no form in JSON: {error}")
         return None
+
+
+class _Several(msgspec.Struct):
+    """A list of objects, or an object, of which only its items are looked at."""
+
+    items: list[msgspec.Raw] | None = None
+
+
+def _as_list(faults: FaultList, document: Document) -> Document | None:
+    """Return an array of objects, or of lists of them, as one list."""
+    whole = decode_json(faults, document, list[msgspec.Raw])
+    lists = decode_json(faults, document, list[_Several])
+    if whole is None or lists is None:
+        return None
+    items = [
+        one
+        for raw, several in zip(whole, lists, strict=True)
+        for one in ([raw] if several.items is None else several.items)
+    ]
+    data = msgspec.json.encode({"apiVersion": "v1", "items": items, "kind": "List"})
+    return Document(document.name, data, document.path)

@@ -24,9 +24,11 @@ IN_YAML = re.compile(
     re.MULTILINE,
 )
 TABLE = re.compile(
-    rb"(NAMESPACE +)?NAME +(READY +STATUS|STATUS +ROLES|MIN +AVAILABLE|CAPACITY|VOLUME)"
+    rb"^(NAMESPACE +)?NAME +(READY +(UP-TO-DATE|STATUS|AGE)|STATUS +ROLES|MIN +AVAILABLE|CAPACITY|"
+    rb"VOLUME|STATUS +VOLUME|DESIRED)|^Name: +\S+\r?\n(Namespace|Roles|Labels|Priority): ",
+    re.MULTILINE,
 )
-"""How tables for people begin."""
+"""How tables for people begin, and what kubectl describes."""
 
 VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
 
@@ -69,14 +71,14 @@ def recognises(document: Document) -> str:
     head = document.data[:HEAD]
     if OBJECTS.match(head):
         return "objects" if IN_YAML.search(head) and b" longhorn.io/v1" not in head else ""
-    if not head.lstrip().startswith(b"{") or b'"longhorn.io/v1' in head:
+    if not head.lstrip().startswith((b"{", b"[")) or b'"longhorn.io/v1' in head:
         return ""
     return "objects" if b'"apiVersion"' in head and KIND.search(head) else ""
 
 
 def hint(document: Document) -> str:
     """Return how to print objects, for tables of them; "" for other documents."""
-    if TABLE.match(document.data[:HEAD]):
+    if TABLE.search(document.data[:HEAD]):
         return "what kubectl prints is read as JSON or YAML: ask it for -o json"
     return ""
 
