@@ -18,6 +18,7 @@ from evenkeel.systems.kafka.documents import (
     DEFAULT_BROKER,
     PROPOSED,
     kind_of,
+    read_beside,
     read_document,
     regular_rows,
 )
@@ -169,8 +170,11 @@ def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
     for document in documents:
         if rows is None or document is not placing[0]:
             read_document(found, document)
-        if kind_of(document) == "assignment" and PROPOSED.search(document.data):
+        kind = kind_of(document)
+        if kind == "assignment" and PROPOSED.search(document.data):
             found.proposals.append(document.name)
+        elif kind == "description":
+            read_beside(found, document)
     for broker in found.bad_disks - found.unreadable.keys():
         found.unreadable[broker] = {"": "KafkaStorageException"}
     if not placing and not found.faults:

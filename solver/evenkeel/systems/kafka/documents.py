@@ -10,6 +10,8 @@ table of the same. ``racks.py`` reads these and files of racks.
 """
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -25,7 +27,7 @@ from evenkeel.systems.kafka.cruise_control import (
     read_cruise,
 )
 from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
-from evenkeel.systems.kafka.log_dirs import LogDirs, listed_in
+from evenkeel.systems.kafka.log_dirs import BrokerDirs, LogDirs, listed_in
 from evenkeel.systems.kafka.metadata import is_metadata, read_metadata
 from evenkeel.systems.kafka.ongoing import is_list_of_reassigned, read_reassigned
 from evenkeel.systems.kafka.racks import (
@@ -66,10 +68,14 @@ MOST_AMOUNT = 1e15
 """Largest capacity that is accepted, in MB, percent or KB/s."""
 
 TOPIC = re.compile(
-    rb"(?:^|\s)Topic: ?\S+\s(?:.*\s)?(?:PartitionCount: ?\d|Partition: ?\d+\s.*Replicas:)",
+    rb"(?:^|[\s`>])Topic: ?\S+\s(?:.*\s)?"
+    rb"(?:(?:PartitionCount|ReplicationFactor): ?\d|Partition: ?\d+\s.*Replicas:)",
     re.IGNORECASE,
 )
-"""A line of a description, after any prefix of a terminal or log."""
+"""A line of a description, after any prefix of a terminal, log or page."""
+
+MARKUP = re.compile(r"`|</?(?:pre|code|p|br|span|div|li|td|tr|b|i)\b[^<>]*>|&nbsp;")
+"""What a page puts around lines of a description."""
 
 STRANGE = (
     "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
@@ -114,6 +120,10 @@ class Capacities(msgspec.Struct):
     brokerCapacities: list[BrokerCapacity]  # noqa: N815
 
 
+ASSIGNED = re.compile(rb'"replicas"|"partitions"\s*:\s*\[\s*\]')
+
+JSON_LINE = re.compile(rb"^[ \t]*\{.*$", re.MULTILINE)
+
 DESCRIBE = "give what kafka-topics.sh --describe prints of all topics"
 
 OTHERS = {
@@ -123,6 +133,9 @@ OTHERS = {
     rb'"partitions"\s*:\s*\{\s*"\d+"\s*:\s*\[': "is ZooKeeper's state of one topic",
     rb"^NodeId\s+(?:DirectoryId\s+)?LogEndOffset|^CurrentVoters:": "is of the controllers' quorum",
     rb"^(?:GROUP +)?(?:TOPIC +PARTITION +)?CURRENT-OFFSET|^GROUP +TOPIC": "is of consumer groups",
+    rb"^\s*ID \| LEADER \| +REPLICAS": "is what topicctl prints",
+    rb"\bPartition \d+ - leader: -?\d+, replicas: \[": "is what a script prints",
+    rb"^ *0 topics:": "lists no topic, as for a user who may describe none",
     rb"^(?:Dynamic|All) configs for (?:broker|topic)": "lists settings",
     rb'^kind: "?Kafka|"kind"\s*:\s*"Kafka(?:Topic|NodePool|Rebalance)?"': "is Strimzi's resource",
 }
@@ -176,14 +189,14 @@ def kind_of(document: Document) -> Kind | None:
         return cruise
     if is_metadata(head):
         return "metadata"
-    if b'"brokers"' in head and (b'"logDirs"' in head or b'"version"' in head):
+    if b'"logDirs"' in head or (b'"brokers"' in head and b'"version"' in head):
         return "log-dirs"
-    if is_list_of_reassigned(head):
-        return "reassigned"
-    if b'"partitions"' in head and re.search(rb'"replicas"|"partitions"\s*:\s*\[\s*\]', head):
-        return "assignment"
     if any(map(_is_topic, head.split(b"\n"))):
         return "description"
+    if is_list_of_reassigned(head):
+        return "reassigned"
+    if b'"partitions"' in head and ASSIGNED.search(head):
+        return "assignment"
     if is_rack_json(head):
         return "rack-json"
     if is_answers(head):
@@ -193,6 +206,15 @@ def kind_of(document: Document) -> Kind | None:
     if is_broker_table(document):
         return "brokers"
     return "rack-text" if is_rack_text(head) else None
+
+
+def read_beside(findings: Findings, document: Document) -> None:
+    """Read what else is in the file of a description: a session has the output of many commands."""
+    data = document.data
+    if b"partition reassignment" in data or b"Reassignment of partition" in data:
+        read_reassigned(findings, document)
+    if b'"partitions"' in data and ASSIGNED.search(data):
+        findings.proposals.append(document.name)
 
 
 def _is_topic(line: bytes) -> bool:
@@ -235,19 +257,32 @@ def read_document(findings: Findings, document: Document) -> None:
         )
 
 
-def _json_part(document: Document) -> Document:
-    """Return the first JSON object of a document: one line as tools print it, or many."""
-    found = re.search(rb"^[ \t]*\{.*$", document.data, re.MULTILINE)
-    if found is None:
-        return document
-    whole = found[0].rstrip().endswith(b"}")
-    return document.part(found.start(), found.end() if whole else len(document.data))
+def _json_parts(document: Document) -> Iterator[Document]:
+    """Yield the JSON of a document: the lines that tools print one by one, or all from the first.
+
+    A tool that is run for several brokers prints a line for each.
+    """
+    begun = False
+    for found in () if _is_array(document) else JSON_LINE.finditer(document.data):
+        whole = found[0].rstrip().endswith(b"}")
+        if whole or not begun:
+            yield document.part(found.start(), found.end() if whole else len(document.data))
+        if not whole:
+            return
+        begun = True
+    if not begun:
+        yield document
+
+
+def _is_array(document: Document) -> bool:
+    """Return whether a document is a JSON array, as ``jq`` prints what it takes out."""
+    return document.data.lstrip().startswith(b"[")
 
 
 def _assignment_part(document: Document) -> Document:
     """Return the reassignment of a document; of ``--generate`` output, the current one."""
     now = CURRENT.search(document.data)
-    return _json_part(document.part(now.end(), len(document.data)) if now else document)
+    return next(_json_parts(document.part(now.end(), len(document.data)) if now else document))
 
 
 def regular_rows(document: Document) -> Rows | None:
@@ -284,9 +319,26 @@ def _read_assignment(findings: Findings, document: Document) -> None:
         )
 
 
+def _brokers_of_log_dirs(faults: FaultList, part: Document) -> list[BrokerDirs]:
+    """Return the brokers of an answer, or of several or of brokers alone, as ``jq`` prints them."""
+    answers: list[LogDirs | None]
+    alone = b'"brokers"' not in part.data[:HEAD]
+    if _is_array(part):
+        if alone:
+            return decode_json(faults, part, list[BrokerDirs]) or []
+        answers = [*(decode_json(faults, part, list[LogDirs]) or [])]
+    elif alone:
+        broker = decode_json(faults, part, BrokerDirs)
+        return [] if broker is None else [broker]
+    else:
+        answers = [decode_json(faults, part, LogDirs)]
+    return [one for answer in answers if answer is not None for one in answer.brokers]
+
+
 def _read_log_dirs(findings: Findings, document: Document) -> None:
-    decoded = decode_json(findings.faults, _json_part(document), LogDirs)
-    for b, broker in enumerate(decoded.brokers if decoded else ()):
+    parts = [_brokers_of_log_dirs(findings.faults, part) for part in _json_parts(document)]
+    brokers = [one for part in parts for one in part]
+    for b, broker in enumerate(brokers):
         at = f"{document.name}: brokers[{b}]"
         _check_whole(findings, f"{at}.broker", broker.broker)
         if broker.broker in findings.reporting:
@@ -296,8 +348,7 @@ def _read_log_dirs(findings: Findings, document: Document) -> None:
         errors = {one.logDir: one.error for one in broker.logDirs if one.error is not None}
         if errors:
             findings.unreadable.setdefault(broker.broker, {}).update(errors)
-    if decoded:
-        findings.listed_replicas.append(listed_in(findings, document.name, decoded.brokers))
+    findings.listed_replicas.append(listed_in(findings, document.name, brokers))
 
 
 def _read_capacity(findings: Findings, document: Document) -> None:
@@ -364,31 +415,33 @@ def read_description(findings: Findings, document: Document) -> None:
     findings.documents += 1
     announced: dict[str, tuple[int, str]] = {}
     seen: dict[str, int] = {}
+    topic = ""
     for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
         fields = _fields(line)
         at = f"{document.name}:{number}"
-        if "Topic" not in fields:
+        if "Topic" not in fields and not (topic and {"Partition", "Replicas"} <= fields.keys()):
             continue
-        topic = fields["Topic"]
+        topic = fields.setdefault("Topic", topic)
         if fields.get("MarkedForDeletion") == "true":
             findings.deleted.add(topic)
         if "Partition" not in fields:
-            count = _whole(findings, at, "PartitionCount", fields.get("PartitionCount", ""))
-            announced[topic] = (count, at)
+            if "PartitionCount" in fields:
+                count = _whole(findings, at, "PartitionCount", fields["PartitionCount"])
+                announced[topic] = (count, at)
             if "ReplicationFactor" in fields:
                 factor = _whole(findings, at, "ReplicationFactor", fields["ReplicationFactor"])
                 findings.factor[topic] = factor
             _read_configs(findings, at, topic, fields.get("Configs", ""))
             continue
-        seen[topic] = seen.get(topic, 0) + 1
+        seen.setdefault(topic, 0)
         missing = sorted(WANTED - fields.keys())
         if missing:
             findings.faults.add(
                 at, quoted(line.strip()), f"is cut off: it has no {', '.join(missing)}"
             )
-            continue
-        if topic not in findings.deleted:
-            _read_partition(findings, at, fields)
+            seen[topic] += 1
+        elif topic in findings.deleted or _read_partition(findings, at, fields):
+            seen[topic] += 1
     for topic, (count, at) in announced.items():
         # a filtered description (--under-replicated-partitions) has no header lines
         if count != seen.get(topic, 0):
@@ -398,7 +451,7 @@ def read_description(findings: Findings, document: Document) -> None:
 
 def _fields(line: str) -> dict[str, str]:
     """Split a line at the names of its fields."""
-    parts = FIELD.split(line)
+    parts = FIELD.split(MARKUP.sub("", line))
     return {
         NAMES[name.lower()]: value.strip()
         for name, value in zip(parts[1::2], parts[2::2], strict=True)
@@ -412,7 +465,8 @@ def _read_configs(findings: Findings, at: str, topic: str, configs: str) -> None
             findings.min_in_sync[topic] = _whole(findings, at, "min.insync.replicas", value)
 
 
-def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> None:
+def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> bool:
+    """Read the line of a partition; False if it repeats one, as where a session describes twice."""
     before = len(findings.faults.faults)
     number = _whole(findings, at, "Partition", fields["Partition"])
     leader = -1
@@ -430,8 +484,13 @@ def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> None
         removing=_brokers(findings, at, "Removing Replicas", fields.get("Removing Replicas", "")),
         observing=tuple(dict.fromkeys(chain(*observers))),
     )
+    key = TopicPartition(fields["Topic"], number)
+    again = findings.partitions.get(key)
+    if again and again.document == replicas.document and replace(again, path=at) == replicas:
+        return False
     if len(findings.faults.faults) == before:  # do not compare an unreadable line with others
-        findings.add_partition(TopicPartition(fields["Topic"], number), replicas)
+        findings.add_partition(key, replicas)
+    return True
 
 
 def _brokers(findings: Findings, at: str, name: str, text: str) -> tuple[int, ...]:

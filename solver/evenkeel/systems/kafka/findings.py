@@ -173,7 +173,8 @@ class Findings:
             strangers = sorted(set(getattr(given, name) or ()) - own)
             if strangers:
                 label = name.replace("_", "-")
-                self.faults.add(given.path, strangers, f"{label} brokers that hold no replica")
+                message = f"names {label} brokers without a replica, as a line that is cut off does"
+                self.faults.add(given.path, strangers, message)
         if given.leader is not None and given.leader >= 0 and given.leader not in own:
             self.faults.add(given.path, given.leader, "leads but holds no replica")
         before = self.partitions.get(partition)
@@ -182,11 +183,12 @@ class Findings:
         elif before.brokers != given.brokers and (one := _reassigned(before, given)):
             self.partitions[partition] = one
         elif before.brokers != given.brokers:
-            value = list(given.brokers)
-            there = f"{before.path} has {list(before.brokers)}"
-            self.faults.add(given.path, value, f"contradicts, on {partition}, {there}")
+            there = f"{before.path}, which has {list(before.brokers)}"
+            message = f"contradicts, on {partition}, {there}: keep the one that holds now"
+            self.faults.add(given.path, list(given.brokers), message)
         elif before.document == given.document:
-            self.faults.add(given.path, str(partition), f"is already given at {before.path}")
+            message = f"is already given at {before.path}: keep the one that holds now"
+            self.faults.add(given.path, str(partition), message)
         else:
             self.partitions[partition] = replace(
                 before,

@@ -64,8 +64,8 @@ def _read_text(findings: Findings, document: Document) -> None:
 
     def check(at: str) -> None:
         if listed != announced:
-            message = f"lists {listed} partitions of {announced}"
-            findings.faults.add(at, quoted(topic), message)
+            message = f"lists {listed} of its {announced} partitions: the file is truncated"
+            findings.faults.add(at, f"topic {quoted(topic)}", message)
 
     number = 0
     for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
