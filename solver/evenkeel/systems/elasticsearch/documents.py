@@ -14,6 +14,7 @@ from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes
+from evenkeel.systems.yaml_text import load_yaml
 
 Row = dict[str, str | None]
 
@@ -73,9 +74,14 @@ def cut(titles: Sequence[str], ends: Sequence[int], line: str) -> Row | None:
 
 
 def split(titles: Sequence[str], line: str) -> Row | None:
-    """Return the cells of a line that is not padded, a word each; the last may be more."""
-    cells = line.split(None, len(titles) - 1)
-    return _row(titles, [cell.rstrip() for cell in cells]) if len(cells) == len(titles) else None
+    """Return the cells of a line that is not padded, a word each; the last may be more.
+
+    A shard without a node has no cells after its state.
+    """
+    cells = [cell.rstrip() for cell in line.split(None, len(titles) - 1)]
+    if cells[-1] == "UNASSIGNED" and "state" in titles and titles.index("state") < len(cells):
+        cells += [""] * (len(titles) - len(cells))
+    return _row(titles, cells) if len(cells) == len(titles) else None
 
 
 def _row(titles: Sequence[str], cells: Sequence[str]) -> Row | None:
@@ -182,7 +188,8 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
         ways: list[Callable[[str], Row | None]] = []
         if ends is not None:
             ways.append(partial(cut, titles, ends))
-        if "  " not in header.strip():
+        # words alone tell a name with blanks only where it is last
+        if "  " not in header.strip() or titles[-1] == "node":
             ways.append(partial(split, titles))
         if _is_usual(kind, titles):
             ways.append(usual)
@@ -263,8 +270,17 @@ Kind = Literal[
     "index settings", "",
 ]  # fmt: skip
 
-PASTED = re.compile(rb"\A(?:[ \t]*(?:#|\$ |GET |curl )[^\n]*\n|[ \t]*\r?\n)+")
-"""First lines that are no answer: comments of Kibana's console, and the request."""
+PASTED = re.compile(
+    rb"\A(?:[ \t]*(?:#|\$ |GET |curl |/?_cat/|```|HTTP/|[\w-]+: |% Total |Dload |\d+ .*--:--:--)"
+    rb"[^\n]*\n|[ \t]*\r?\n)+"
+)
+"""First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
+
+LAST = re.compile(rb"\s*(?:```|[^\s]*@[^\n]*[$#]|\$)\s*\Z")
+"""Last lines that are none: a prompt, the end of a quotation."""
+
+TOKEN = re.compile(rb"^next_token +(\S+)\s*$", re.MULTILINE)
+"""How a page of OpenSearch's ``_list/shards`` ends; ``null`` on the last."""
 
 HEAD = 65536
 """Bytes that identify an answer."""
@@ -284,6 +300,13 @@ class Node(msgspec.Struct):
     roles: list[str] | None = None
     attributes: dict[str, str] = {}
     settings: dict[str, Any] = {}
+
+
+class Page(msgspec.Struct):
+    """A page of OpenSearch's ``_list/shards``."""
+
+    shards: list[Row]
+    next_token: str | None = None
 
 
 class Nodes(msgspec.Struct):
@@ -363,6 +386,12 @@ class State(msgspec.Struct):
     metadata: dict[str, Any] = {}
 
 
+class Rerouted(msgspec.Struct):
+    """The answer of ``_cluster/reroute``."""
+
+    state: State
+
+
 class Shutdown(msgspec.Struct):
     """A node that is being shut down."""
 
@@ -432,7 +461,11 @@ def recognises(document: Document) -> Kind:
             return "shards"
         return "allocation" if b'"disk.' in head and b'"node"' in head else ""
     if not head.startswith(b"{"):
+        if IN_YAML.match(head):
+            return "shards" if b"\n  prirep:" in head else ""
         return kind_of_text(head.decode("utf-8", "replace"))
+    if b'"prirep"' in head and re.search(rb'"shards"\s*:\s*\[', head):
+        return "shards"
     if b'"nodes"' in head and b'"shutdown_startedmillis"' in head:
         return "shutdown"
     if b'"routing_table"' in head or re.match(STATE, head):
@@ -452,11 +485,20 @@ STATS = rb'"fs"\s*:\s*\{|"indices"\s*:\s*\{\s*"(?:docs|shard_stats)"'
 STATE = rb'\{\s*"cluster_name"\s*:[^{]{0,400}"(?:state_uuid|master_node)"\s*:'
 """How ``_cluster/state`` begins."""
 
+IN_YAML = re.compile(rb"(?:---\s*\n)?- index:")
+"""How ``_cat/shards`` begins with ``format=yaml``."""
+
+REROUTED = rb'\{\s*"acknowledged"\s*:\s*\w+\s*,\s*"state"\s*:'
+"""How the answer of ``_cluster/reroute`` begins."""
+
 
 def _answer(document: Document) -> Document:
-    """Return a document without comments of a console and the request before the answer."""
+    """Return a document without what a console or terminal has before the answer and after it."""
     found = PASTED.match(document.data)
-    return document.part(found.end(), len(document.data)) if found else document
+    first = found.end() if found else 0
+    last = LAST.search(document.data, max(first, len(document.data) - 400))
+    end = last.start() if last else len(document.data)
+    return document if (first, end) == (0, len(document.data)) else document.part(first, end)
 
 
 ROW = (
@@ -466,12 +508,17 @@ ROW = (
 """A row of shards among others that are none."""
 
 OTHERS = {
+    rb".*\bdisk\.avail\b.*\nindex +shard +prirep|.*\nindex +shard +prirep.*\bdisk\.avail\b": (
+        "it holds several answers, and each needs a file of its own"
+    ),
     ROW: "_cat/shards with h= needs its header (?v) to be understood",
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
     "explain is about one shard",
     rb'.{0,4000}"relocating_shards"': "_cluster/health lists no shard",
     rb".{0,400}(heap\.percent|node\.role)": "_cat/nodes lists no shard and no attribute",
     rb"node +host +ip +attr +value": "_cat/nodeattrs lists no role",
+    rb'\s*\{\s*"error"\s*:.{0,4000}"status"\s*:\s*(?:4|5)\d\d': "the cluster answered "
+    "with an error",
     rb"health +status +index": "_cat/indices lists no node",
     rb"index +shard +(?:time|start_time) .*stage": "_cat/recovery lists copies that are made",
     rb".{0,400}\bcluster +status +node\.total": "_cat/health lists no shard",
@@ -525,9 +572,21 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
 def _take_table(found: Findings, document: Document, kind: Literal["shards", "allocation"]) -> None:
     """Read a table of shards or disks, as JSON or text."""
     name, lines = document.name, list[int]()
-    if document.data[:HEAD].lstrip().startswith(b"["):
+    head = document.data[:HEAD].lstrip()
+    if head.startswith(b"["):
         rows = decode_json(found.faults, document, list[Row]) or []
+    elif head.startswith(b"{"):
+        page = decode_json(found.faults, document, Page)
+        rows = page.shards if page else []
+        _note_pages(found, page.next_token if page else None)
+    elif IN_YAML.match(head):
+        loaded = load_yaml(found.faults, document, "ask for format=json")
+        text = Document(name, msgspec.json.encode(loaded), document.path)
+        rows = decode_json(found.faults, text, list[Row]) or []
     else:
+        if token := TOKEN.search(document.data, max(len(document.data) - 400, 0)):
+            _note_pages(found, token[1].decode("utf-8", "replace"))
+            document = document.part(0, token.start())
         rows, lines = read_text(found.faults, document, kind)
     if kind == "shards":
         found.files.append((len(found.shards), name, lines))
@@ -535,6 +594,15 @@ def _take_table(found: Findings, document: Document, kind: Literal["shards", "al
     else:
         places = [f"{name}:{i}" for i in lines] or [f"{name}: [{i}]" for i in range(len(rows))]
         found.allocation += zip(places, rows, strict=True)
+
+
+def _note_pages(found: Findings, token: str | None) -> None:
+    """Note that there is a page after the one that was given."""
+    if token and token != "null":
+        found.notes.add(
+            "one page of _list/shards: shards of other pages are not counted; give _cat/shards, or "
+            "the other pages too"
+        )
 
 
 def _take_nodes(found: Findings, document: Document) -> None:
@@ -572,7 +640,11 @@ def _take_stats(found: Findings, document: Document) -> None:
 
 def _take_state(found: Findings, document: Document) -> None:
     """Read shards as rows of ``_cat/shards``, and the settings of indices."""
-    state = decode_json(found.faults, document, State)
+    if re.match(REROUTED, document.data[:HEAD].lstrip()):
+        answer = decode_json(found.faults, document, Rerouted)
+        state = None if answer is None else answer.state
+    else:
+        state = decode_json(found.faults, document, State)
     if state is None:
         return
     found.kinds.add("shards")

@@ -1,6 +1,7 @@
 """Notes on missing answers, and on settings that a placement does not keep."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from evenkeel.model.cluster import Cluster
@@ -77,6 +78,12 @@ def note_settings(found: Findings) -> None:
             f"lists in {some_of(listed, printable, 4)}: kept, but OpenSearch and early releases of "
             "Elasticsearch match a text only; write names separated by commas"
         )
+    if fewer := _filtered(found):
+        found.notes.add(
+            f"no rows of all copies of {some_of(fewer, printable, 4)}: a shard of an index has a "
+            "primary, and as many copies as the others, even where they are unassigned. The "
+            "listing is filtered or cut off, and what it leaves out is not counted: list all"
+        )
     failed = [
         f"{row.get('index')}/{row.get('shard')}"
         for row in found.shards
@@ -87,6 +94,20 @@ def note_settings(found: Findings) -> None:
             f"that the allocation of {some_of(failed, printable, 4)} failed: after several times "
             "Elasticsearch refuses it until POST _cluster/reroute?retry_failed=true"
         )
+
+
+def _filtered(found: Findings) -> list[str]:
+    """Return the shards that have no row of a primary, or fewer rows than others of their index."""
+    rows = Counter((row.get("index"), row.get("shard")) for row in found.shards)
+    led = {(row.get("index"), row.get("shard")) for row in found.shards if row.get("prirep") == "p"}
+    most: dict[str | None, int] = {}
+    for (index, _), count in rows.items():
+        most[index] = max(most.get(index, 0), count)
+    return [
+        f"{index}/{shard}"
+        for (index, shard), count in rows.items()
+        if (index, shard) not in led or count < most[index]
+    ]
 
 
 def _set_to(found: Findings, names: re.Pattern[str], counts: Callable[[object], bool]) -> list[str]:
