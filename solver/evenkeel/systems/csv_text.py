@@ -24,6 +24,12 @@ HEAD = 65536
 DELIMITERS = "\t;,"
 """Tried in this order on the header line."""
 
+ASIDE = ("#", "sep=")
+"""How lines begin that are no rows: comments, and the mark of Excel."""
+
+DRAWN = re.compile(rb"\s*[|+]?(?:\s*:?-+:?\s*[|+])*\s*:?-+:?\s*[|+]?\s*")
+"""A line of a table that is drawn."""
+
 QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')
 """What a cell is quoted for."""
@@ -202,15 +208,40 @@ def header_of(document: Document) -> frozenset[str]:
             return frozenset(map(str.lower, msgspec.json.decode(first[1], type=dict[str, Cell])))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return frozenset()
-    line = _header_line(document.data[:HEAD].decode("utf-8", "replace"))
+    line = _header_line(undrawn(document).data[:HEAD].decode("utf-8", "replace"))
     if not any(mark in line for mark in DELIMITERS):
         return frozenset()
     return frozenset(name.lower() for name in _titles(line))
 
 
 def _header_line(text: str) -> str:
-    lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    """Return the first line with content; Excel's ``sep=;`` before it is none."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith(ASIDE))
     return next(lines, "")
+
+
+def undrawn(document: Document) -> Document:
+    r"""Return a table that is drawn with lines, as psql, mysql and Markdown have it, with tabs.
+
+    Lines that draw become blank, so that the others keep their numbers.
+
+    Examples
+    --------
+    >>> undrawn(Document("a.txt", b" id | size \n----+------\n n1 |    9 \n(1 row)\n")).data
+    b'id\tsize\n\nn1\t9\n\n'
+    """
+    head = document.data[:HEAD].lstrip().splitlines()[:3]
+    if b"|" not in b"".join(head[:2]) or not any(map(DRAWN.fullmatch, head)):
+        return document
+    lines = (
+        b"\t".join(
+            cell.strip() for cell in line.strip().removeprefix(b"|").removesuffix(b"|").split(b"|")
+        )
+        if b"|" in line and not DRAWN.fullmatch(line)
+        else b""
+        for line in document.data.split(b"\n")
+    )
+    return Document(document.name, b"\n".join(lines), document.path)
 
 
 def _delimiter(line: str) -> str:
@@ -225,6 +256,7 @@ def read_table(faults: FaultList, document: Document) -> Table:
     """Read a table; its names in lower case, lines that are blank or start with # left out."""
     if FIRST_ROW.match(document.data[:HEAD]):
         return _rows_of_json(faults, document)
+    document = undrawn(document)
     text = document.text(faults)
     line = _header_line(text[:HEAD])
     titles = _titles(line)
@@ -293,7 +325,7 @@ def _row_by_row(
     try:
         for row in reader:
             at, begin = begin, reader.line_num + 1
-            if not any(row) or row[0].startswith("#"):
+            if not any(row) or row[0].startswith(ASIDE):
                 continue
             if not seen:
                 seen = True

@@ -473,7 +473,11 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
         one.name: sum(bool(one.recognises(document)) for document in documents) for one in there
     }
     likely = max(there, key=lambda one: known_by[one.name])
-    others, near = f"known: {[*known_by]}", there
+    others = (
+        f"known: {[*known_by]}. Of any other system give two tables, of nodes and of replicas: "
+        "docs/systems/tables.md"
+    )
+    near = there
     if known_by[likely.name]:
         others, near = (
             f"the others are of {likely.name!r}, which reads {likely.summary}",
@@ -483,8 +487,13 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
     for document in documents:
         if any(one.recognises(document) for one in there) or note_cut_off(faults, document):
             continue
-        hint = next((f": {text}" for one in near if (text := one.hint(document))), f"; {others}")
-        message = f"is not in a known format{hint}" if document.data.strip() else "is empty"
+        hint = next((text for one in near if (text := one.hint(document))), "")
+        if not document.data.strip():
+            message = "is empty"
+        elif hint.startswith("is "):
+            message = hint
+        else:
+            message = f"is not in a known format{f': {hint}' if hint else f'; {others}'}"
         faults.add(document.name, document.data[:40], message)
     return faults.faults
 

@@ -20,6 +20,9 @@ HEAD = 65536
 Raw = dict[str, Any]
 Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
 
+PAGE = re.compile(rb'"items"\s*:\s*\[')
+"""What a page of ``/api/queues`` has, and one queue of ``/api/queues/VHOST/NAME`` has not."""
+
 QUORUM = {"quorum", "rabbit_quorum_queue"}
 AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
 UNDER_WAY = {
@@ -39,7 +42,11 @@ OTHERS = {
     rb"Raft State": "is quorum_status of one queue",
     rb"^Re-balancing leaders of ": "is what a rebalance did, and names no queue",
     rb'"rabbit(?:mq)?_version"\s*:': "is an export of definitions, without the members of queues",
-    rb"^\+[-+]+\+\s*\n\| *(?:name|vhost|node|type)\b": "is a table of rabbitmqadmin",
+    rb"^\+[-+]+\+\s*\n\| *(?:vhost|name) .*\b(?:name|messages|members|leader|state)\b": (
+        "is a table of rabbitmqadmin"
+    ),
+    rb"^\s*\[+\{name,<<|<<\"|\bra:members|^\{ok,\[\{": "is what Erlang prints",
+    rb'^"name",.*"(?:members|leader)"': "is a table for people",
 }
 """Other documents about queues, by their pattern."""
 
@@ -145,8 +152,8 @@ def recognises(document: Document) -> Kind:
     'queues'
     """
     head = _plain(document).data[:HEAD].lstrip()
-    if head.startswith(b"{") and b'"items"' in head and b'"members"' in head:
-        return "queues"
+    if head.startswith(b"{") and b'"members"' in head:
+        return "queues" if PAGE.search(head) or b'"type"' in head else ""
     if head.startswith(b"[") and b'"name"' in head:
         if b'"members"' in head and re.search(rb'"(leader|online|type)"', head):
             return "queues"
@@ -209,7 +216,10 @@ def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Find
 
 
 def _take_queues(found: Findings, document: Document) -> None:
-    if document.data.lstrip().startswith(b"{"):
+    alone = document.data.lstrip().startswith(b"{")
+    if alone and not PAGE.search(document.data[:HEAD]):
+        document, alone = Document(document.name, b"[%s]" % document.data, document.path), False
+    if alone:
         page = decode_json(found.faults, document, Page)
         decoded = decode_json(found.faults, document, RawPage)
         if page is None or decoded is None:

@@ -104,7 +104,7 @@ def recognises(document: Document) -> str:
 
 TEXT = re.compile(
     rb"^\S+, build version \d+|^Devices: +id |--> Starting reconnaissance|^Dispersion is |"
-    rb"^Queried \d+ (?:objects|containers) for dispersion",
+    rb"^Queried \d+ (?:objects|containers) for dispersion|^Server:Port Device\s",
     re.MULTILINE,
 )
 """Lines that Swift's tools print of a ring or cluster."""
@@ -118,7 +118,10 @@ def hint(document: Document) -> str:
     >>> hint(Document("b.txt", b"object.builder, build version 15, id 44bb"))[:22]
     "is a text of Swift's t"
     """
-    if not TEXT.search(document.data[:HEAD]):
+    head = document.data[:HEAD]
+    if head.startswith(b"\x80") and b"part_shift" in head:
+        return "is a ring as a pickle, of an early release: let a later one write it (write_ring)"
+    if not TEXT.search(head):
         return ""
     return "is a text of Swift's tools: give the ring itself, such as /etc/swift/object.ring.gz"
 

@@ -275,7 +275,7 @@ CHANGES = re.compile(rb'kind,partition,slot,from,to,|\[\s*\{"kind": "(move|leade
                      rb"step,wave,kind,partition,slot,from,to,")  # fmt: skip
 
 
-TABS = ".tsv"
+TABS, HEAD = ".tsv", 65536
 TITLE = re.compile(r"[a-z_][\w .()%-]{0,60}")
 HEADINGS = (
     "is a table without the columns of nodes (node, id or name, and cap_NAME for each dimension) "
@@ -283,8 +283,26 @@ HEADINGS = (
 )
 
 
+OTHERS = {
+    rb"^Datacenter: .*\n=+\s*\n(?:Status=|Address )": "what nodetool prints",
+    rb"\b(?:myself,)?(?:master|slave) (?:-|[0-9a-f]{40}) \d+ \d+ |^[MS]: [0-9a-f]{40} ": (
+        "what redis-cli prints of a cluster"
+    ),
+    rb'"live_nodes"\s*:|<lst name="(?:cluster|collections)">': "Solr's CLUSTERSTATUS",
+    rb"^Configured Capacity: |^Live datanodes |\bblk_\d+_\d+ len=": "what HDFS's tools print",
+    rb"^--- Sharding Status|^shardingVersion\s*$": "what sh.status() of MongoDB prints",
+}
+"""What systems without a reader print, by its pattern."""
+
+
 def hint(document: Document) -> str:
     """Return what to give in place of a table of changes, or which columns a table needs."""
+    for looks, what in OTHERS.items():
+        if re.search(looks, document.data[:HEAD], re.MULTILINE):
+            return (
+                f"is {what}, which has no reader: write two tables, of nodes and of replicas, as "
+                "docs/systems/tables.md describes them"
+            )
     if not CHANGES.match(document.data[:200]):
         titles = header_of(document)
         return HEADINGS if len(titles) > 1 and all(map(TITLE.fullmatch, titles)) else ""
