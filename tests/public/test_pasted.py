@@ -1,0 +1,231 @@
+"""Outputs as people save and paste them: cut, quoted, appended, coloured, of other tools."""
+
+import json
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+
+
+def moved(case, *words):
+    answer = case.run("solve", *words, "--json")
+    return answer.json["moves"], answer
+
+
+def sizes(case, *names):
+    """Return the bytes on each node."""
+    cluster = ek.read([case.path(name) for name in names])
+    placement, disk = cluster.placement, cluster.dimensions.index("disk")
+    size = np.asarray(cluster.partitions.load.voter)[placement.owner, disk]
+    held = np.bincount(placement.node, size, len(cluster.nodes))
+    return dict(zip(cluster.nodes.names, held.tolist(), strict=True))
+
+
+class TestKafka:
+    def test_backticks_are_no_part_of_names(self, public):
+        case = public("kafka/lines-in-backticks")
+        cluster = ek.read(case.path("described.txt"))
+        assert {*cluster.partitions.names} == {f"yt_gaming_subtitles-{p}" for p in range(6)}
+        assert (len(cluster.nodes), case.run("check", "described.txt").code) == (14, 0)
+
+    def test_a_session_with_two_descriptions_names_both(self, public):
+        case = public("kafka/session-before-and-after")
+        answer = case.run("check", "session.txt")
+        assert answer.code == 2
+        for line in ("session.txt:29: ", "session.txt:3,", "my-topic-0", "keep the one"):
+            assert line in answer.text
+        rest = case.run("check", "rest.txt")
+        assert rest.code == 0
+        assert "a proposed assignment beside the current one" in rest.text
+        assert "running reassignment" not in rest.text
+
+    @pytest.mark.parametrize(
+        ("name", "noted"), [("described.txt", ""), ("generated.txt", "a proposed assignment")]
+    )
+    def test_a_prompt_and_blank_lines(self, public, name, noted):
+        case = public("kafka/prompt-of-windows")
+        cluster = ek.read(case.path(name))
+        assert tuple(cluster.nodes.names) == ("2", "3")
+        assert (len(cluster.partitions), noted in case.run("check", name).text) == (2, True)
+
+    def test_a_topic_that_stands_in_the_head_alone(self, public):
+        case = public("kafka/topic-in-the-head-alone")
+        answer = case.run("check", "described.txt")
+        assert answer.code == 1 and "no sign of life of brokers 1, 3" in answer.text
+        assert "nothing can repair 1 partition" in answer.text
+        assert moved(case, "indented.txt")[0] == 0
+
+    @pytest.mark.parametrize("name", ["objects.json", "lines.json", "array.json", "each.txt"])
+    def test_log_dirs_of_all_brokers_in_any_form(self, public, name):
+        case = public("kafka/log-dirs-through-jq")
+        assert sizes(case, "described.txt", name) == {"1": 7500.0, "2": 7500.0, "3": 0.0}
+
+    @pytest.mark.parametrize("name", ["compose.txt", "mail.txt", "fence.txt", "warning.txt"])
+    def test_what_stands_around_lines(self, public, name):
+        cluster = ek.read(public("kafka/colours-and-prefixes").path(name))
+        topic = "dlee-topic1" if name == "warning.txt" else "orders"
+        assert [*cluster.partitions.names] == [f"{topic}-{p}" for p in range(3)]
+
+    def test_tags_of_a_page_are_no_values(self, public):
+        answer = public("kafka/page-with-tags").run("check", "described.txt")
+        assert answer.code == 1 and "testSource-1 (on 2)" in answer.text
+
+    def test_a_line_that_is_cut_off_is_named(self, public):
+        case = public("kafka/session-with-verify")
+        cut = case.run("check", "cut.txt", "verify.txt")
+        assert cut.code == 2 and "cut.txt:13: " in cut.text and "13" in cut.text
+        whole = case.run("check", "described.txt", "verify.txt")
+        assert "a running reassignment of 2 partitions" in whole.text
+
+    @pytest.mark.parametrize(
+        ("name", "says"),
+        [
+            ("topicctl.txt", "is what topicctl prints: give what kafka-topics.sh --describe"),
+            ("python.txt", "give what kafka-topics.sh --describe prints"),
+            ("nothing.txt", "lists no topic"),
+            ("kcat.txt", "lists 0 of its 1 partitions"),
+            ("elision.txt", "announces 1000 partitions, 3 follow"),
+            ("zookeeper.txt", "is ZooKeeper's state of one topic"),
+        ],
+    )
+    def test_other_listings_are_refused_in_a_sentence(self, public, name, says):
+        answer = public("kafka/listings-of-others").run("check", name)
+        assert answer.code == 2 and says in answer.text
+
+
+class TestElasticsearch:
+    def test_comments_and_a_page_of_answers(self, public):
+        case = public("elasticsearch/answers-with-comments")
+        answer = case.run("check", "shards.txt", "allocation.txt")
+        assert answer.code == 0 and "no rows of all copies of uecent-20200622/0" in answer.text
+        page = case.run("check", "page.txt")
+        assert page.code == 2 and "each needs a file of its own" in page.text
+
+    def test_columns_that_were_pushed_aside(self, public):
+        case = public("elasticsearch/columns-out-of-line")
+        moves, answer = moved(case, "shards.txt", "allocation.txt")
+        assert (moves, answer.code) == (3, 0)
+        cluster = ek.read([case.path("shards.txt"), case.path("allocation.txt")])
+        assert {*cluster.nodes.names} == {"Albion", "Mystique", "Carolyn Trainer"}
+        assert "no room of disks" not in answer.text
+        assert "no disk and no shard of logstash" in answer.text
+
+    def test_columns_that_were_chosen(self, public):
+        case = public("elasticsearch/columns-that-were-chosen")
+        answer = case.run("check", "shards.txt", "allocation.txt")
+        assert answer.code == 1 and "es-hot-2 (86.0%)" in answer.text
+
+    def test_a_listing_without_what_is_started(self, public):
+        moves, answer = moved(public("elasticsearch/without-what-is-started"), "shards.txt")
+        assert (moves, answer.code) == (0, 3) and "The listing is filtered" in answer.text
+
+    def test_the_state_in_the_answer_of_a_reroute(self, public):
+        case = public("elasticsearch/answer-of-a-reroute")
+        cluster = ek.read(case.path("reroute.json"))
+        there = dict(zip(cluster.partitions.names, cluster.placement.nodes[:, 0], strict=True))
+        names = {name: cluster.nodes.names[n] for name, n in there.items()}
+        assert names == {"applogs-test-2024.05.24/0": "ms3", "applogs-test-2024.05.24/1": "ms2"}
+        assert moved(case, "reroute.json")[0] == 0
+
+    @pytest.mark.parametrize("name", ["shards.json", "shards.txt"])
+    def test_a_page_of_shards(self, public, name):
+        answer = public("elasticsearch/pages-of-shards").run("check", name)
+        assert answer.code == 0 and "one page of _list/shards" in answer.text
+        assert "4 replicas" in answer.text
+
+    @pytest.mark.parametrize(
+        ("name", "count"),
+        [("rows.yaml", 4), ("lines.json", 4), ("headers.json", 4), ("progress.txt", 9)],
+    )
+    def test_other_forms_of_rows(self, public, name, count):
+        cluster = ek.read(public("elasticsearch/other-forms-of-rows").path(name))
+        assert len(cluster.placement.node) == count
+
+    def test_details_with_blanks(self, public):
+        moves, answer = moved(public("elasticsearch/details-with-blanks"), "shards.txt")
+        assert (moves, answer.code) == (0, 3) and "allocation of cats/0 failed" in answer.text
+
+    def test_relocations_as_text(self, public):
+        case = public("elasticsearch/relocations-as-text")
+        assert case.run("check", "shards.txt").code == 0
+        moves, _ = moved(case, "shards.txt", "-o", "p.json")
+        commands = json.loads(case.written("p.json"))["commands"]
+        assert (moves, {of.get("to_node") for one in commands for of in one.values()}) == (
+            2, {"psz-ses-02"},
+        )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("name", "says"), [("error.json", "answered with an error"), ("headless.txt", "?v")]
+    )
+    def test_no_rows_at_all(self, public, name, says):
+        answer = public("elasticsearch/error-in-place-of-rows").run("check", name)
+        assert answer.code == 2 and says in answer.text
+
+
+class TestRabbit:
+    def test_queues_one_by_one(self, public):
+        case = public("rabbitmq/queues-one-by-one")
+        assert case.run("check", "queue.json").code == 0
+        for name in ("lines.json", "crlf.json"):
+            answer = case.run("solve", name, "--json").json
+            assert (answer["moves"], answer["leader_changes"]) == (0, 2)
+
+    @pytest.mark.parametrize("name", ["eval.txt", "erlang.txt", "queues.csv", "tabs.txt"])
+    def test_what_is_no_json_asks_for_it(self, public, name):
+        answer = public("rabbitmq/outputs-of-erlang").run("check", name)
+        assert answer.code == 2 and "--formatter json" in answer.text
+
+
+class TestKubernetes:
+    @pytest.mark.parametrize(
+        "names",
+        [("all.json",), ("all.yaml",), ("nodes.json", "pods.json"),
+         ("warned-nodes.json", "warned-pods.json")],
+    )  # fmt: skip
+    def test_listings_that_were_appended(self, public, names):
+        case = public("kubernetes/listings-appended")
+        assert case.run("check", *names).code == 1
+        moves, answer = moved(case, *names)
+        assert (moves, answer.json["broken"]) == (1, {})
+
+    @pytest.mark.parametrize("name", ["labels.txt", "wide.txt", "described.txt"])
+    def test_what_is_printed_for_people_asks_for_json(self, public, name):
+        answer = public("kubernetes/printed-for-people").run("check", name)
+        assert answer.code == 2 and "-o json" in answer.text
+
+
+@pytest.mark.parametrize("name", ["nodes.txt", "dispersion.txt"])
+def test_texts_of_swift_ask_for_the_ring(public, name):
+    answer = public("swift/other-outputs").run("check", name)
+    assert answer.code == 2 and "object.ring.gz" in answer.text
+
+
+class TestTables:
+    @pytest.mark.parametrize(
+        "names",
+        [("psql-nodes.txt", "psql-replicas.txt"), ("mysql-nodes.txt", "mysql-replicas.txt"),
+         ("nodes.md", "replicas.md")],
+    )  # fmt: skip
+    def test_tables_that_are_drawn(self, public, names):
+        held = sizes(public("tables/drawn-with-lines"), *names)
+        assert held["w1"] > 0.0 and held["w2"] == 0.0
+
+    def test_a_spreadsheet_with_commas(self, public):
+        case = public("tables/from-a-spreadsheet")
+        answer = case.run("check", "nodes.csv", "replicas.csv")
+        assert answer.code == 2 and "nodes.csv:3: cap_cpu: has a comma" in answer.text
+        assert moved(case, "nodes.jsonl", "replicas.jsonl")[0] == 1
+
+    @pytest.mark.parametrize(
+        ("name", "what"),
+        [("nodetool.txt", "nodetool"), ("redis.txt", "redis-cli"), ("solr.json", "Solr"),
+         ("hdfs.txt", "HDFS"), ("mongo.txt", "MongoDB")],
+    )  # fmt: skip
+    def test_other_systems_are_led_to_tables(self, public, name, what):
+        answer = public("tables/outputs-of-other-systems").run("check", name)
+        assert answer.code == 2 and what in answer.text and "two tables" in answer.text
+
+    def test_other_columns_are_told_the_wanted_ones(self, public):
+        answer = public("tables/outputs-of-other-systems").run("check", "citus.csv")
+        assert answer.code == 2 and "cap_NAME" in answer.text
