@@ -85,7 +85,7 @@ def _terms(world: World, p: int, q: int, row: list[int], leads: int) -> Iterator
     for kind, of_voters in COUNTS.items():
         those = voters if of_voters else placed
         for text, least in rule.get(kind, {}).items():
-            short = least - sum(world.mask(text)[n] for n in those)
+            short = least - sum(world.wanted_on(kind, text)[n] for n in those)
             if short > 0 and world.wanted[p] > 0:
                 yield (kind, "partition", p, text), short
     choices = [world.mask(text) for text in rule.get("lead", ())]
@@ -131,7 +131,7 @@ def of_group(world: World, g: int, standing: Standing) -> Iterator[tuple[Key, fl
     for kind, of_voters in COUNTS.items():
         those = voters if of_voters else placed
         for text, least in rule.get(kind, {}).items():
-            short = least - sum(world.mask(text)[n] for n in those)
+            short = least - sum(world.wanted_on(kind, text)[n] for n in those)
             if short > 0 and wanted:
                 yield (kind, "group", g, text), short
     yield from _leaders_of_group(world, g, rule, standing)

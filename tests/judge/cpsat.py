@@ -195,7 +195,7 @@ class Model:
         for kind, of_voters in COUNTS.items():
             count = self._voters if of_voters else self.on
             for text, least in rule.get(kind, {}).items():
-                mask = world.mask(text)
+                mask = world.wanted_on(kind, text)
                 there = sum(count(p, n) for p in members for n in self.nodes(p) if mask[n])
                 self.cp.add(there >= least)
         for p in members:

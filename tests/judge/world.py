@@ -203,6 +203,11 @@ class World:
             self._masks[text] = [all(test[i] for test in tests) for i in range(self.nodes)]
         return self._masks[text]
 
+    def wanted_on(self, kind: str, text: str) -> list[bool]:
+        """Return the nodes on which a rule of ``COUNTS`` wants replicas."""
+        assert kind in COUNTS
+        return self.mask(text)
+
     def _test(self, part: str) -> list[bool]:
         if part[0] in "+-" and "=" not in part:
             return [carries == (part[0] == "+") for carries in self.tags[part[1:].strip()]]

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from evenkeel.measure import binding
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.rules import Limit, Rule
+from evenkeel.model.rules import COUNTS, Limit, Rule
 from tests.naive.measure.audit import meets
 from tests.support.clusters import clusters
 
@@ -41,6 +41,19 @@ def plain(limit):
     return limit.tier, limit.kind, limit.amount, limit.hard, limit.weight
 
 
+def counts(demands):
+    return [(one.kind, one.text, one.least, one.voters) for one in demands.counted]
+
+
+def counts_of(rule):
+    """Numbers of replicas that a rule asks for, as it writes them."""
+    return [
+        (kind, text, least, voters)
+        for kind, voters in COUNTS.items()
+        for text, least in getattr(rule, kind).items()
+    ]
+
+
 def assert_bound(scope, members):
     """Compare every limit of some members with the amounts that are bound."""
     bound = {(one.tier, one.kind, one.hard): one for one in scope.bindings}
@@ -68,10 +81,7 @@ def test_partitions_are_bound_as_rules_are_written(cluster):
         assert {plain(limit) for limit in demands.limits} == written[-1]
         assert demands.required(voters=False) == [*own.require, *shared.require]
         assert demands.required(voters=True) == [*own.voters_require, *shared.voters_require]
-        assert [(one.text, one.least, one.voters) for one in demands.counted] == [
-            *((text, least, False) for text, least in own.place.items()),
-            *((text, least, True) for text, least in own.voters_place.items()),
-        ]
+        assert counts(demands) == counts_of(own)
         assert demands.lead == tuple(own.lead or shared.lead)
         texts = [*own.require, *shared.require]
         assert scope.open[scope.rule[p]].tolist() == nodes_of(cluster, texts)
@@ -90,10 +100,7 @@ def test_groups_are_bound_as_rules_are_written(cluster):
     rules = [rule_of(cluster, q) for q in parts.group_rule]
     for g, rule in enumerate(rules):
         demands = scope.demands[scope.rule[g]]
-        assert [(one.kind, one.text, one.least) for one in demands.counted] == [
-            *(("place", text, least) for text, least in rule.place.items()),
-            *(("voters_place", text, least) for text, least in rule.voters_place.items()),
-        ]
+        assert counts(demands) == counts_of(rule)
         assert scope.open[scope.rule[g]].tolist() == nodes_of(cluster, rule.require)
     assert_bound(scope, [limits_of(rule, per_node=False) for rule in rules])
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
-from evenkeel.model.rules import Rule
+from evenkeel.model.rules import COUNTS, Rule
 
 LEVELS = ("region", "zone", "rack", "feed")
 TAGS = ("ssd", "gpu")
@@ -298,8 +298,7 @@ def rule(draw: st.DrawFn, levels: Sequence[str], texts: Mapping[str, NDArray[np.
     return Rule(
         require=require,
         voters_require=one_text(beside),
-        place=dict.fromkeys(one_text(), 0),
-        voters_place=dict.fromkeys(one_text(), 0),
+        **{kind: dict.fromkeys(one_text(), 0) for kind in COUNTS},
         lead=one_text(),
         spread=spread,
         min_domains=limit(hard=False),

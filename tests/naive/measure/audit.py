@@ -213,12 +213,17 @@ def domains(cluster, level):
     return row, topology.domain[row].tolist()
 
 
+def wanted_on(cluster, term, n):
+    """Whether a term wants replicas on a node."""
+    return meets(cluster, term.text, n)
+
+
 def check_places(cluster, rule, row, found, p=-1, g=-1):
     for term in rule.terms():
         inside = 0
         for _, n, role in row:
             if role == Role.VOTER or not term.voters:
-                inside += meets(cluster, term.text, n)
+                inside += wanted_on(cluster, term, n)
         if inside < term.least:
             found.add(term.kind, term.least - inside, p, g)
 

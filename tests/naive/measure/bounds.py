@@ -7,7 +7,7 @@ import numpy as np
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Rule
-from tests.naive.measure.audit import can_lead, meets
+from tests.naive.measure.audit import can_lead, meets, wanted_on
 
 SLACK = 1 + 1e-9
 
@@ -74,7 +74,7 @@ def rows(cluster, p):
 
 
 def placed_as_asked(cluster, term, row):
-    return not row or sum(meets(cluster, term.text, n) for n in row) >= term.least
+    return not row or sum(wanted_on(cluster, term, n) for n in row) >= term.least
 
 
 def leads(cluster):

@@ -4,7 +4,7 @@ from collections import Counter
 from fractions import Fraction
 from math import inf
 
-from evenkeel.measure.binding import nodes_that_meet
+from evenkeel.measure.binding import nodes_of, nodes_that_meet
 from evenkeel.model.placement import Role
 from evenkeel.model.rules import Rule
 
@@ -122,7 +122,7 @@ class TransitionTable:
                     found[kind, number] = -sum(not mask[n] for _, n in held), 0
         for term in own.terms():
             if not term.for_all and c.partitions.replicas[p] > 0:
-                mask, held = nodes_that_meet(c, [term.text]), voters if term.voters else serve
+                mask, held = nodes_of(c, term), voters if term.voters else serve
                 found[term.kind, term.text] = sum(mask[n] for _, n in held), term.least
         return found
 
@@ -239,7 +239,7 @@ class TransitionTable:
                 found[one] = -skew if able else 0, -limit.amount
             for term in rule.terms():
                 if wanted and not term.for_all:
-                    mask = nodes_that_meet(c, [term.text])
+                    mask = nodes_of(c, term)
                     held = [k for k, n in serve
                             if mask[n] and (role[k] == Role.VOTER or not term.voters)]  # fmt: skip
                     found[term.kind, g, term.text, -1] = len(held), term.least

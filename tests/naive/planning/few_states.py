@@ -7,7 +7,7 @@ is shared with the planner: rules are read off the cluster and counted anew.
 from collections import Counter, deque
 from itertools import combinations, permutations
 
-from evenkeel.measure.binding import nodes_that_meet
+from evenkeel.measure.binding import nodes_of, nodes_that_meet
 from evenkeel.model.placement import Role
 from evenkeel.model.rules import Rule
 
@@ -41,9 +41,7 @@ class Partition:
         tiers = range(len(cluster.topology.tiers) + 1)
         self.domain = [cluster.topology.domain_with_nodes[t].tolist() for t in tiers]
         self.tier = {name: t for t, name in enumerate([*cluster.topology.tiers, "node"])}
-        self.masks = {
-            term.text: nodes_that_meet(cluster, [term.text]).tolist() for term in self.rule.terms()
-        }
+        self.masks = {term.text: nodes_of(cluster, term).tolist() for term in self.rule.terms()}
         ends = [self.values([*one[0]], [*one[1]]) for one in (self.start, self.end)]
         self.kept = [
             rule for rule in ends[0]

@@ -339,15 +339,11 @@ def zone_configs_of(cluster: Cluster) -> tuple[list[ZoneConfig], NDArray[np.int3
 
 
 def _config(cluster: Cluster, demands: Demands, replicas: int, voters: int) -> ZoneConfig:
-    place, voters_place = [
-        {
-            term.text: term.least
-            for rule in demands.written
-            for term in rule.terms()
-            if not term.for_all and term.voters == of_voters
-        }
-        for of_voters in (False, True)
-    ]
+    place: dict[str, int] = {}
+    voters_place: dict[str, int] = {}
+    for rule in demands.written:
+        place |= rule.place
+        voters_place |= rule.voters_place
     return ZoneConfig(
         num_replicas=replicas,
         num_voters=voters,
