@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.methods.cost import parallel_search as ending
-from evenkeel.methods.cost import parallel_search as portfolio
+from evenkeel.methods.cost import method as ending
+from evenkeel.methods.cost import method as portfolio
 from evenkeel.methods.cost.annealing import Annealing, begin_walk
 from evenkeel.methods.cost.method import minimise
 from evenkeel.methods.shared.stopping import Progress, Watch

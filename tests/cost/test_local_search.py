@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from evenkeel.methods.cost.annealing import begin_walk
-from evenkeel.methods.cost.parallel_search import polish
+from evenkeel.methods.cost.method import polish
 from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.cluster import Cluster

@@ -1,20 +1,47 @@
-"""Minimise a weighted sum: compile the request into states for parallel searches."""
+"""Minimise a weighted sum: compile the request into states for parallel searches.
 
-from dataclasses import dataclass
+Each has its own state and its own random numbers. They cool independently. Between two coolings
+they wait for each other, take the best placement that either has found, and reheat from it to
+temperatures of their own. At the end each runs a local search from the best, and reheats it a
+little where no move helps. The outcome depends on the seed and the work, not on the number of
+threads.
+
+One search cools the initial placement, too, from a low temperature and with a high price of moves
+at first, since the cheapest placements to reach are near it. A search that began hot has moved far
+from it and does not find the way back.
+
+Local search has three kinds of move, cheap ones first: an exact division of the replicas of two
+nodes (`evenkeel_kernels.cost.two_node_exact`); chains and cycles of up to three replicas
+(`evenkeel_kernels.cost.ejection_chains`); large replicas forced onto a node
+(`evenkeel_kernels.cost.forced_insertion`). It ends where none of them helps.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.cost.annealing import Annealing, begin_walk, forked
-from evenkeel.methods.cost.parallel_search import ALONE, SEARCHES, Portfolio
 from evenkeel.methods.shared.compile import compile_problem, compile_state
-from evenkeel.methods.shared.stopping import StopReason, Watch
+from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
 from evenkeel.model.placement import Placement
+from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State
+from evenkeel_kernels.core.state import relocate, total_cost
 from evenkeel_kernels.cost import cost_state as search_walk
+from evenkeel_kernels.cost.compound_move import new_joint
+from evenkeel_kernels.cost.cost_state import CostState, tighten
+from evenkeel_kernels.cost.ejection_chains import eject, new_arcs
+from evenkeel_kernels.cost.forced_insertion import displace_each, new_forced
+from evenkeel_kernels.cost.two_node_exact import new_division, repartition_each
 
 FEWEST_CANDIDATES, PER_REPLICA, MOST_CANDIDATES = 100_000, 100, 20_000_000
 """Candidates where neither a work nor a time limit is given: a small cluster takes 0.1 s or so."""
@@ -92,3 +119,552 @@ def _searches(problem: Problem, state: State, seed: int, work_limit: int | None)
             copied = state._replace(**{name: x.copy() for name, x in state._asdict().items()})
             searches.append(Annealing(problem, copied, forked(first, seeds[i]), own, False))
     return searches
+
+
+SEARCHES = 2
+"""Searches side by side."""
+
+ALONE = 4_000_000
+"""Work limit under which one search has it all."""
+
+SLICES = 4
+"""Slices between two calls of the callback, or two turns of searches that share a thread."""
+
+
+GLANCE = 0.1
+"""Seconds between two calls of the callback in the end."""
+
+ENDLESS = 1 << 62
+"""More slices than there will ever be."""
+
+
+@dataclass(frozen=True)
+class Cooling:
+    """One cooling of every search."""
+
+    share: float
+    heights: tuple[float, ...]
+    from_best: bool
+
+
+COOLINGS = (
+    Cooling(0.03, (0.4, 0.4), from_best=False),  # an early answer, and where it freezes
+    Cooling(0.72, (0.0, 0.0), from_best=False),
+    Cooling(0.1, (0.4, 0.3), from_best=True),
+)
+"""What they leave of the budget is for polishing."""
+
+
+@dataclass
+class Portfolio:
+    """Searches over one problem, and the limits that they share."""
+
+    searches: list[Annealing]
+    watch: Watch
+    start: tuple[NDArray[np.int32], float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Remember where the searches start."""
+        first = self.searches[0]
+        self.start = first.state.node.copy(), float(first.walk.total[0])
+
+    @property
+    def best(self) -> search_walk.CostState:
+        """The state of the search that has found the best placement; the first one of equals."""
+        return min((one.walk for one in self.searches), key=lambda walk: float(walk.total[1]))
+
+    @property
+    def work(self) -> int:
+        """Candidates priced by all of them."""
+        return sum(one.work for one in self.searches)
+
+    def run(self) -> StopReason:
+        """Cool down again and again until a limit is reached."""
+        ends = 0.0
+        try:
+            with _threads(len(self.searches)) as pool:
+                for cooling in COOLINGS:
+                    begins, ends = ends, ends + cooling.share
+                    if stop := self._cool(cooling, begins, pool):
+                        return stop
+                if stop := self._finish(pool):
+                    return stop
+        except KeyboardInterrupt:
+            return "interrupted"
+        return self.watch.reason or "work"
+
+    def _cool(
+        self, cooling: Cooling, begins: float, pool: ThreadPoolExecutor | None
+    ) -> StopReason | None:
+        """Take all searches through one cooling; why to stop, or None."""
+        node, cost = self.start
+        if cooling.from_best and self.best.total[1] < search_walk.NEVER:
+            node, cost = self.best.best.copy(), float(self.best.total[1])
+        for i, one in enumerate(self.searches):
+            one.visit(node, cost)
+            one.begin_cooling(cooling.heights[i])
+        alone = pool is not None or len(self.searches) == 1
+        slices = ENDLESS if alone and self.watch.callback is None else SLICES
+        ends = begins + cooling.share
+        while True:
+            going = [one for one in self.searches if self._done(one) < ends]
+            if not going:
+                return None
+            self._advance(going, begins, cooling.share, slices, pool)
+            if stop := self._look_up():
+                return stop
+
+    def _advance(
+        self,
+        searches: list[Annealing],
+        begins: float,
+        share: float,
+        slices: int,
+        pool: ThreadPoolExecutor | None,
+    ) -> None:
+        """Let each of the searches do so many slices, or come to the end of this cooling."""
+
+        def advance(one: Annealing) -> None:
+            for _ in range(slices):
+                done = self._done(one)
+                if done >= begins + share or self.watch.halted:
+                    return
+                one.slice((done - begins) / share)
+
+        self._each(advance, searches, pool)
+
+    def _finish(self, pool: ThreadPoolExecutor | None) -> StopReason | None:
+        """Spend the rest on a local search from the best; return the reason to stop, or None."""
+        best = self.best
+        if best.total[1] == search_walk.NEVER:
+            return self._look_up()
+        found = best.best.copy(), float(best.total[1])
+
+        def polish_best(one: Annealing) -> None:
+            one.restart(*found)
+            Intensification(one, self.watch, self._done, self.start).run()
+
+        stop = None
+        with self._under_way(polish_best, self.searches, pool) as futures:
+            while wait(futures, GLANCE).not_done:
+                stop = stop or (self._look_up() if self.watch.callback is not None else None)
+                self.watch.halted |= stop is not None
+        return stop or self._look_up()
+
+    def _each(
+        self,
+        work: Callable[[Annealing], None],
+        searches: list[Annealing],
+        pool: ThreadPoolExecutor | None,
+    ) -> None:
+        """Do something with each of the searches, side by side where there are threads."""
+        with self._under_way(work, searches, pool):
+            pass
+
+    @contextmanager
+    def _under_way(
+        self,
+        work: Callable[[Annealing], None],
+        searches: list[Annealing],
+        pool: ThreadPoolExecutor | None,
+    ) -> Iterator[list[Future[None]]]:
+        """Have something done with each of the searches, and wait for it in the end.
+
+        Without threads all is done at once. What interrupts the caller halts the searches.
+        """
+        if pool is None:
+            for one in searches:
+                work(one)
+            yield []
+            return
+        # in this context, so that what they compile is not counted as searching
+        futures = [pool.submit(copy_context().run, work, one) for one in searches]
+        try:
+            yield futures
+            for future in futures:
+                future.result()
+        except BaseException:
+            self.watch.halted = True
+            raise
+
+    def _done(self, one: Annealing) -> float:
+        """Part of its budget that a search has used up; a clock counts only with a time limit."""
+        done = 0.0
+        if one.work_limit is not None:
+            done = one.work / one.work_limit if one.work_limit else 1.0
+        if self.watch.time_limit is not None:
+            limit = self.watch.time_limit - self.watch.reserve
+            done = max(done, self.watch.seconds / limit if limit > 0.0 else 1.0)
+        return done
+
+    def _look_up(self) -> StopReason | None:
+        """Report progress to the callback; return the reason to stop, or None."""
+        if self.watch.callback is None:
+            return self.watch.reason
+        walk = self.best
+        home = self.searches[0].problem.partitions.home
+        return self.watch.stop(
+            Progress(
+                stage="search",
+                work=self.work,
+                seconds=self.watch.seconds,
+                moves=int(np.count_nonzero(walk.best != home)),
+                cost=float(walk.total[1]),
+            )
+        )
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _threads(searches: int) -> Iterator[ThreadPoolExecutor | None]:
+    """Threads for the searches, or None where one thread has to do; all have ended afterwards."""
+    if searches < 2 or processors() < 2:
+        yield None
+        return
+    with ThreadPoolExecutor(searches, "evenkeel-search") as pool:
+        yield pool
+
+
+REHEAT = (0.7, 0.6, 0.5, 0.65, 0.55)
+"""Fractions of the cooling to which a polished placement is reheated, in turn."""
+
+NEAR_START = (
+    (0.7, 0.0),
+    (0.5, 0.03),
+    (0.8, 0.0),
+    (0.5, 0.01),
+    (0.6, 0.0),
+    (0.3, 0.03),
+    (0.7, 0.003),
+)
+"""Parts of the way down from which the placement that came in is cooled, in turn; and what a move
+costs at least then, as a part of what an average replica costs above all watermarks."""
+
+SHORT = 256
+"""Slices of such a cooling."""
+
+NEAR = 1e-4
+"""Part of the cost within which placements near the one that came in are worth going on with."""
+
+POLISHED = 8_000_000
+"""Candidates that polishing looks at before something else has its turn."""
+
+OVERSHOT = 1 << 20
+"""By how much it may pass that, since what it has begun it ends."""
+
+
+@dataclass
+class Intensification:
+    """The end of one search."""
+
+    search: Annealing  # at the best placement so far
+    watch: Watch  # limits of time
+    done: Callable[[Annealing], float]  # part of its budget that a search has used up
+    start: tuple[NDArray[np.int32], float]  # (K,) the placement that came in, and what it costs
+
+    def run(self) -> None:
+        """Go on until the budget is used up, and leave the search at the best placement."""
+        walk = self.search.walk
+        near_start, rough, turn = True, True, 0
+        while not self._is_over():
+            if rough:
+                rough = not self._polish()
+            best = walk.best.copy(), float(walk.total[1])
+            try:
+                if near_start and turn % 2 == 0:
+                    self._cool_from_start(*NEAR_START[turn // 2 % len(NEAR_START)])
+                    changed = near_start = walk.total[1] <= best[1] + NEAR * abs(best[1])
+                else:
+                    self.search.visit(*best)
+                    self._cool(REHEAT[turn // 2 % len(REHEAT)])
+                    changed = walk.total[1] < best[1]
+                still_rough = changed and not self._polish()
+            except BaseException:
+                self.search.restart(*best)
+                raise
+            turn += 1
+            if walk.total[1] > best[1]:
+                self.search.restart(*best)
+            else:
+                rough = still_rough
+
+    def _is_over(self) -> bool:
+        return self.watch.halted or self.done(self.search) >= 1.0
+
+    def _cool(self, height: float) -> None:
+        """Cool once, quickly, from part of the way down."""
+        self.search.begin_cooling(height)
+        for i in range(SHORT):
+            if self._is_over():
+                return
+            self.search.slice(i / SHORT)
+
+    def _cool_from_start(self, height: float, dear: float) -> None:
+        """Cool the placement that came in, with moves that are dear, and price what was found."""
+        search, walk = self.search, self.search.walk
+        problem = search.problem
+        factor = max(1.0, dear * search.mean_size / max(_cheapest_move(problem), 1e-300))
+        moves = problem.moves._replace(
+            move_cost=problem.moves.move_cost * factor,
+            distance_weight=problem.moves.distance_weight * factor,
+        )
+        search.problem = problem._replace(moves=moves)
+        search.walk = walk._replace(spare=walk.spare * factor)
+        try:
+            self._restart_from(self.start[0])
+            self._cool(height)
+        finally:
+            search.problem, search.walk = problem, walk
+        self._restart_from(walk.best.copy())
+
+    def _restart_from(self, node: NDArray[np.int32]) -> None:
+        """Restart from a placement that has not been priced."""
+        search = self.search
+        search.visit(node, search_walk.NEVER)
+        search.restart(node, total_cost(search.problem, search.state))
+
+    def _polish(self) -> bool:
+        """Run a local search from the best for a while; return whether no move helps."""
+        search, walk = self.search, self.search.walk
+        left = POLISHED
+        if search.work_limit is not None:
+            left = min(left, search.work_limit - search.work - OVERSHOT)
+        if left <= 0:
+            return False
+        seed = int(walk.random[0] >> np.uint64(1))
+        done = polish(search.problem, search.state, walk, self.watch, left, seed)
+        walk.tally[search_walk.EVALUATED] += done.work
+        return done.finished
+
+
+def _cheapest_move(problem: Problem) -> float:
+    """Least that one move costs, if it costs anything."""
+    cost = problem.moves.move_cost
+    return float(cost[cost > 0.0].min(initial=np.inf))
+
+
+SLICE = 1 << 18
+"""Candidates between two looks at the clock."""
+
+MOST_PAIRS = 20_000
+"""All pairs of nodes are tried where there are no more."""
+
+PARTNERS = 40
+"""Otherwise so many, drawn at random, for each node."""
+
+ITEMS, BRANCHES = 28, 2_000
+"""Replicas of two nodes that are divided anew, and branches looked at for it."""
+
+LOOKED_AT = 4 * ITEMS
+"""Replicas of two nodes that are asked whether they may be items."""
+
+WINDOW = 1_000
+"""Replicas in a window for chains and cycles."""
+
+DISPLACED = 4
+"""Replicas that move when a large one is forced onto a node."""
+
+LARGE_PART, LARGE_NODES = 0.05, 30
+"""Part of the replicas that is forced onto other nodes, and onto how many."""
+
+
+@dataclass
+class Polished:
+    """What polishing did."""
+
+    work: int = 0
+    gain: dict[str, float] = field(default_factory=dict)
+    made: dict[str, int] = field(default_factory=dict)
+    spent: dict[str, int] = field(default_factory=dict)
+    finished: bool = False
+
+
+def polish(
+    problem: Problem,
+    state: State,
+    walk: CostState,
+    watch: Watch,
+    work: int,
+    seed: int = 0,
+) -> Polished:
+    """Descend from the best state of a search.
+
+    References
+    ----------
+    Gavranović, Buljubašić: An efficient local search with noising strategy for Google machine
+    reassignment problem, Annals of Operations Research 242 (2016), for the kinds of move.
+    """
+    done = Polished()
+    if not np.isfinite(walk.total[1]) or len(walk.item) == 0 or len(walk.cost) < 2:
+        return done
+    run = _Run(problem, state, walk, watch, work, np.random.default_rng(seed % 2**64), done)
+    run.take_best()
+    while not run.over():
+        before = float(walk.total[0])
+        for turn in (run.divide, run.eject, run.displace):
+            turn()
+        if walk.total[0] >= before:
+            done.finished = not run.over()
+            break
+    return done
+
+
+class _Run:
+    """One polishing: what it works on, and how much is left."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        state: State,
+        walk: CostState,
+        watch: Watch,
+        work: int,
+        random: np.random.Generator,
+        done: Polished,
+    ) -> None:
+        self.problem, self.state, self.walk, self.watch = problem, state, walk, watch
+        self.work, self.random, self.done = work, random, done
+        self.nodes = len(walk.cost)
+        self.seen = np.full_like(walk.excess, np.nan)  # (N, C) when all chains had been tried
+
+    def over(self) -> bool:
+        """Return whether time or work has run out."""
+        return self.done.work >= self.work or self.watch.out_of_time or self.watch.halted
+
+    def take_best(self) -> None:
+        """Bring state and counters to the best state."""
+        walk, state = self.walk, self.state
+        astray = np.sort(walk.astray[: walk.astray_count[0]]).astype(np.int64)
+        relocate(self.problem, state, astray, walk.best[astray])
+        walk.is_astray[astray] = False
+        walk.astray_count[0] = 0
+        walk.penalty_weight[:] = 1.0
+        tighten(self.problem, state, walk, np.ones(walk.room.shape[1]), 1.0, 1.0)
+        walk.total[0] = walk.total[1]
+
+    def _book(self, kind: str, before: float, made: int, work: int) -> None:
+        done = self.done
+        done.work += work
+        done.gain[kind] = done.gain.get(kind, 0.0) + before - float(self.walk.total[0])
+        done.made[kind] = done.made.get(kind, 0) + made
+        done.spent[kind] = done.spent.get(kind, 0) + work
+
+    def _slice(self) -> int:
+        return max(1, min(SLICE, self.work - self.done.work))
+
+    def _hottest(self) -> NDArray[np.int64]:
+        return np.argsort(-self.walk.cost, kind="stable").astype(np.int64)
+
+    def _pairs(self) -> NDArray[np.int64]:
+        """Pairs of nodes, those with the hottest node first."""
+        order = self._hottest()
+        if self.nodes * (self.nodes - 1) // 2 <= MOST_PAIRS:
+            one, other = np.triu_indices(self.nodes, 1)
+            return np.stack([order[one], order[other]], axis=1)
+        one = np.repeat(np.arange(self.nodes), PARTNERS)
+        other = self.random.integers(0, self.nodes - 1, len(one))
+        other += other >= one
+        return np.stack([order[one], order[other]], axis=1)
+
+    def _shuffled(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The replicas of each node that may move, in random order."""
+        node = self.state.node.copy()
+        node[~self.problem.partitions.movable] = -1
+        first, member = by_node(node, self.nodes)
+        owner = np.repeat(np.arange(self.nodes), np.diff(first))
+        return first, member[np.lexsort((self.random.random(len(member)), owner))]
+
+    def divide(self) -> None:
+        """Divide pairs of nodes anew."""
+        walk = self.walk
+        division = new_division(ITEMS, len(walk.weight), walk.room.shape[1])
+        joint, replica = new_joint(2 * ITEMS), np.zeros(LOOKED_AT, np.int64)
+        pair = self._pairs()
+        at = 0
+        first, member = self._shuffled()
+        while at < len(pair) and not self.over():
+            before = float(walk.total[0])
+            at, work, made = repartition_each(
+                self.problem, self.state, walk, division, joint, pair, first, member, replica,
+                at, BRANCHES, self._slice(),
+            )  # fmt: skip
+            self._book("divide", before, made, work)
+            if made:
+                first, member = self._shuffled()
+
+    def _windows(self) -> Iterator[NDArray[np.int64]]:
+        """All nodes if their replicas are few enough; else groups of them, each node in one."""
+        count = np.bincount(self.state.node[self.walk.item], minlength=self.nodes)
+        if count.sum() <= WINDOW * 1.5:
+            yield np.arange(self.nodes)
+            return
+        order = self.random.permutation(self.nodes).astype(np.int64)
+        part = np.cumsum(count[order]) // WINDOW
+        for which in np.unique(part).tolist():
+            yield order[part == which]
+
+    def eject(self) -> None:
+        """Make chains and cycles, window by window."""
+        for node in self._windows():
+            if self.over():
+                return
+            if len(node) > 1 and self.walk.cost[node].sum() + self._misplaced(node) > 0.0:
+                self._eject_in(node)
+
+    def _misplaced(self, node: NDArray[np.int64]) -> int:
+        """Return replicas on some nodes that are not their initial nodes."""
+        state, home = self.state, self.problem.partitions.home
+        return int((np.isin(state.node, node) & (state.node != home)).sum())
+
+    def _eject_in(self, node: NDArray[np.int64]) -> None:
+        walk, state = self.walk, self.state
+        place = np.full(self.nodes, -1, np.int64)
+        place[node] = np.arange(len(node))
+        replica = walk.item[place[state.node[walk.item]] >= 0].astype(np.int64)
+        arcs, joint = new_arcs(node, replica), new_joint(3)
+        whole = len(node) == self.nodes
+        was = self.seen if whole else np.full_like(self.seen, np.nan)
+        while not self.over():
+            # what passes through no node that has changed was looked at already
+            turn = np.flatnonzero((was != walk.excess).any(axis=1)[state.node[replica]])
+            was = walk.excess.copy()
+            if len(turn) == 0:
+                break
+            at = 0
+            while at < len(turn) and not self.over():
+                before = float(walk.total[0])
+                at, work, made = eject(
+                    self.problem, state, walk, place, arcs, joint, turn, at, self._slice()
+                )
+                self._book("eject", before, made, work)
+        else:
+            return
+        if whole:
+            self.seen = was
+
+    def displace(self) -> None:
+        """Force the largest replicas on nodes that cost something onto others."""
+        walk, state = self.walk, self.state
+        hot = walk.item[walk.cost[state.node[walk.item]] > 0.0]
+        large = hot[: max(1, int(LARGE_PART * len(walk.item)))]  # items come largest first
+        others = min(LARGE_NODES, self.nodes)
+        onto = np.array([self.random.permutation(self.nodes)[:others] for _ in large])
+        trial = np.stack([np.repeat(large, others), onto.reshape(-1)], axis=1).astype(np.int64)
+        forced = new_forced(self.nodes, len(walk.weight), walk.room.shape[1])
+        joint = new_joint(DISPLACED)
+        first, member = self._shuffled()
+        at = 0
+        while at < len(trial) and not self.over():
+            before = float(walk.total[0])
+            at, work, made = displace_each(
+                self.problem, state, walk, forced, joint, trial, first, member, at, self._slice()
+            )
+            self._book("displace", before, made, work)
+            if made:
+                first, member = self._shuffled()

@@ -6,21 +6,178 @@ CockroachDB, ``SHOW RANGES``, ``crdb_internal.ranges``, ``crdb_internal.kv_store
 ``cockroach node status --all``, ``SHOW ZONE CONFIGURATIONS``, ``ALTER RANGE ... RELOCATE``.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.runtime.printable import printable, some_of
+from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Role
+from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.cockroach.allocator.compile import FORMAT as NAME
 from evenkeel.systems.cockroach.allocator.compile import CockroachMap
 from evenkeel.systems.cockroach.allocator.intake import plenty
 from evenkeel.systems.cockroach.cluster import read
 from evenkeel.systems.cockroach.documents import kind_of, shell_hint
-from evenkeel.systems.cockroach.statements import encode
-from evenkeel.systems.cockroach.waves import CARRIER
+from evenkeel.systems.cockroach.statements import KINDS, check_numbers, encode
+from evenkeel.systems.documents import Document
+from evenkeel.systems.folders.carrier import (
+    Answer,
+    Carrier,
+    Change,
+    Orders,
+    Wave,
+    no_partition,
+    stem,
+)
+from evenkeel.systems.folders.form import Command, Hold, Setting
+from evenkeel.systems.folders.observing import Observed, observed
 from evenkeel.systems.notes import noted
 from evenkeel.systems.registry import Format
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
+
+HELD = "range_id, replicas, voting_replicas, non_voting_replicas, learner_replicas, lease_holder"
+NAMES = "database_name, schema_name, table_name, index_name"
+LOAD = "kv.allocator.load_based_rebalancing"
+
+SETTINGS = (
+    Setting("URL", "", "address as `cockroach sql --url` takes it, that of the tool by default"),
+)
+
+NOTES = (
+    "The user must have the role `admin`: `ALTER RANGE ... RELOCATE` asks for it. CockroachDB "
+    "has that statement since 22.1, and means it for those who know what they do.",
+    "`kv.allocator.load_based_rebalancing` is `off` from the first statement to the last, and then "
+    "as it was. A run that failed gives it back by `sh run.sh --release`.",
+    "CockroachDB goes on to repair ranges and to keep zone configurations: what breaks these it "
+    "takes back, and a run stops there. What is to stay needs a zone configuration.",
+    "A range that is split or merged meanwhile is not there or is another: a run stops.",
+)
+
+
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
+    """Return the statements of each wave: voters, then non-voters, then the lease of each range."""
+    faults = FaultList()
+    check_numbers(faults, cluster)
+    faults.raise_if_any()
+    unpaired: dict[str, list[str]] = {}
+    found = [
+        "".join(f"{line}\n" for one in wave for line in _statements(faults, cluster, one, unpaired))
+        for wave in waves
+    ]
+    if unpaired:
+        message = (
+            "RELOCATE only exchanges replicas, CockroachDB adds and removes them itself: pin the "
+            "ranges, or change their zones"
+        )
+        ranges = [f"{name} ({' '.join(theirs)})" for name, theirs in unpaired.items()]
+        faults.add(counted(len(ranges), "range"), some_of(ranges, str), message)
+    faults.raise_if_any()
+    names = [f"{stem(number, len(waves))}statements.sql" for number in range(1, len(waves) + 1)]
+    return [
+        Orders([_sql("-f", "${FILE}", file=name)], {name: text.encode()})
+        for name, text in zip(names, found, strict=True)
+    ]
+
+
+def _sql(*words: str, save: str = "", file: str = "", check: str = "") -> Command:
+    run = ["cockroach", "sql", ["--url", "${URL}"], "--format=csv", *words]
+    return Command(run, file=file, save=save, check=check)
+
+
+def _held() -> Command:
+    """Return what takes moves by load away from CockroachDB, and how they are given back."""
+    read = _sql("-e", f"SHOW CLUSTER SETTING {LOAD}", check="setting")
+    back = _sql("-e", f"SET CLUSTER SETTING {LOAD} = '${{WAS}}'")
+    command = _sql("-e", f"SET CLUSTER SETTING {LOAD} = 'off'")
+    command.hold = Hold(LOAD, [back], read, "off")
+    return command
+
+
+def look(plan: "Plan") -> list[Command]:
+    """Return what lists ranges, zones, stores and nodes."""
+    ranges = _sql("-e", f"SELECT {HELD}, {NAMES} FROM crdb_internal.ranges LEFT JOIN (SELECT "
+                  f"range_id, {NAMES} FROM [SHOW CLUSTER RANGES WITH INDEXES]) AS named USING "
+                  "(range_id)", save="ranges.csv")  # fmt: skip
+    # later releases do not name tables in their internal table, earlier ones only there
+    ranges.otherwise = _sql(
+        "-e", f"SELECT {HELD}, {NAMES} FROM crdb_internal.ranges", save="ranges.csv"
+    )
+    # no file gives the ranges of a partition, so its zone is none that could be kept
+    zones = ("SELECT target, raw_config_sql FROM [SHOW ZONE CONFIGURATIONS] "
+             "WHERE target NOT LIKE 'PARTITION %'")  # fmt: skip
+    stores = "SELECT node_id, store_id, attrs, capacity FROM crdb_internal.kv_store_status"
+    status = ["cockroach", "node", ["--url", "${URL}"], "status", "--all", "--format=csv"]
+    return [
+        ranges,
+        _sql("-e", zones, save="zones.csv"),
+        _sql("-e", stores, save="stores.csv"),
+        Command(status, save="nodes.csv"),
+    ]
+
+
+def setting(output: str) -> Answer:
+    """Return the value of a cluster setting."""
+    value = output.strip().rpartition("\n")[2]
+    return Answer(re.fullmatch(r"[a-z -]+", value) is not None, value)
+
+
+def _statements(
+    faults: FaultList, cluster: Cluster, change: Change, unpaired: dict[str, list[str]]
+) -> Iterator[str]:
+    """Yield the statements of a change, and add to ``unpaired`` what none can do."""
+    stores, first = cluster.nodes.names, int(cluster.placement.first[change.partition])
+    roles = [Role(int(role)) for role in cluster.placement.role[first : first + len(change.after)]]
+    before = {n: role for n, role in zip(change.before, roles, strict=True) if n >= 0}
+    after = {n: role for n, role in zip(change.after, roles, strict=True) if n >= 0}
+    if traded := [stores[n] for n in before.keys() & after.keys() if before[n] != after[n]]:
+        faults.add(change.name, sorted(traded), "would change roles: RELOCATE exchanges stores")
+    for role in dict.fromkeys([*KINDS, *roles]):
+        leaves = [n for n, own in before.items() if own == role and n not in after]
+        joins = [n for n, own in after.items() if own == role and n not in before]
+        if not (leaves or joins):
+            continue
+        if len(leaves) != len(joins) or role not in KINDS:
+            moves = [*(f"-{stores[n]}" for n in leaves), *(f"+{stores[n]}" for n in joins)]
+            unpaired.setdefault(change.name, []).extend(moves)
+            continue
+        for source, target in zip(leaves, joins, strict=True):
+            way = f"FROM {stores[source]} TO {stores[target]}"
+            yield f"ALTER RANGE {change.name} RELOCATE {KINDS[role]} {way};"
+    if leader(change) >= 0:
+        yield f"ALTER RANGE {change.name} RELOCATE LEASE TO {stores[change.leads]};"
+
+
+def leader(change: Change) -> int:
+    """Return who is given the lease; -1 where it is left to CockroachDB."""
+    return change.leads if change.leads != change.led else -1
+
+
+def observe(documents: Sequence[Document]) -> Observed:
+    """Return where ranges are seen; zones, which ``resume`` reads, have no part in that."""
+    return observed(read([one for one in documents if not kind_of(one).startswith("zone")]))
+
+
+PACE = (
+    "The cluster setting `kv.snapshot_rebalance.max_rate` limits what a node sends: set it before, "
+    "and back afterwards."
+)
+
+
+def lists_stores(documents: Sequence[Document]) -> bool:
+    """Return whether they tell all nodes and their stores: ranges name those with replicas."""
+    return {"node status", "store status"} <= {*map(kind_of, documents)}
+
+
+CARRIER = Carrier(
+    orders, look, {"setting": setting}, SETTINGS, NOTES, (_held(),), f"{LOAD} is still off",
+    leader, observe, lists_stores, gives_up=no_partition, pace=PACE,
+)  # fmt: skip
 
 
 def left_out(cluster: Cluster) -> Iterator[str]:

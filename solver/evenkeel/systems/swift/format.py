@@ -5,11 +5,115 @@ References
 OpenStack Swift, ``swift.common.ring.ring.RingData``: the file of a ring, version 1.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.folders.carrier import (
+    Carrier,
+    Orders,
+    Wave,
+    all_nodes,
+    anybody,
+    no_partition,
+    stem,
+)
+from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.registry import Format
 from evenkeel.systems.swift.cluster import left_out, read
-from evenkeel.systems.swift.output import encode
+from evenkeel.systems.swift.output import encode, packed_after
 from evenkeel.systems.swift.ring import hint, recognises
-from evenkeel.systems.swift.waves import CARRIER
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
+
+STILL = "a ring is on its way that not all nodes may have"
+
+SETTINGS = (
+    Setting("RING", "/etc/swift/object.ring.gz", "the ring that this machine goes by"),
+    Setting("DISTRIBUTE", "", "your program that puts the ring of its argument on all other nodes"),
+    Setting(
+        "REPLICATED",
+        "",
+        "your program that comes back when every node has replicated once with the ring of its "
+        "argument, and fails where one could not",
+    ),
+)
+
+NOTES = (
+    "How rings reach the nodes, and how one sees that replication has passed, is a matter of your "
+    "installation: a run begins only with `DISTRIBUTE` and `REPLICATED` set. For the second, "
+    "`swift-recon object -r` tells when each node has completed its last pass, and "
+    "`swift-dispersion-report` whether what it looks for is on its devices.",
+    "Each ring moves at most one replica of a partition, as Swift's own builder does, so that the "
+    "others serve meanwhile; who was left keeps its copy until replicators have found the new one.",
+    "The builder does not know of these rings: its next `rebalance` starts from what it had. Move "
+    "it aside before, and make one of the last ring by `swift-ring-builder RING write_builder "
+    "HOURS` with your min_part_hours; then set your overload again.",
+    "A pass can leave something behind: a new device takes nothing until its own replicator has "
+    "made its folder of objects, and a node that could not give a partition away keeps it. Repeat "
+    "the pass.",
+    "A guard sees which ring this machine has, not whether data has arrived: that is what "
+    "`REPLICATED` is for.",
+)
+
+
+def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
+    """Return the ring after each wave, and what hands it out.
+
+    Raises
+    ------
+    InvalidInput
+        If the cluster was not read from a ring, or a wave would move two replicas of a partition or
+        give one up.
+    """
+    faults = FaultList()
+    names = cluster.nodes.names
+    for wave in waves:
+        for one in wave:
+            if len(one.leaves) > 1:
+                message = "would move two replicas at once: plan with the protocol plain"
+                faults.add(one.name, [names[n] for n in one.leaves], message)
+            if len(one.leaves) > len(one.joins):
+                faults.add(one.name, [names[n] for n in one.leaves], "would give up a replica")
+    faults.raise_if_any()
+    node, first = cluster.placement.node.copy(), cluster.placement.first.tolist()
+    found = []
+    for number, wave in enumerate(waves, start=1):
+        for one in wave:
+            node[first[one.partition] : first[one.partition + 1]] = one.after
+        file = f"{stem(number, len(waves))}ring.gz"
+        found.append(Orders(_handed_out(file), {file: packed_after(cluster, node, number)}))
+    return found
+
+
+def _handed_out(file: str) -> list[Command]:
+    """Return what brings a ring to all nodes and waits for replication.
+
+    A ring that some nodes may have comes to all of them before anything else is done, which is why
+    all of it is recorded first.
+    """
+    steps = [
+        Command(["${DISTRIBUTE}", "${FILE}"], file=file),
+        Command(["cp", "--", "${FILE}", "${RING}.part"], file=file),
+        Command(["mv", "--", "${RING}.part", "${RING}"]),
+        Command(["${REPLICATED}", "${FILE}"], file=file),
+    ]
+    return [Command(hold=Hold("ring", steps, first=True)), Command(release="ring")]
+
+
+def look(plan: "Plan") -> list[Command]:
+    """Return what shows the ring of this machine."""
+    return [Command(["cat", "--", "${RING}"], save="now.ring.gz")]
+
+
+CARRIER = Carrier(
+    orders, look, settings=SETTINGS, notes=NOTES, still=STILL, leader=anybody,
+    lists_nodes=all_nodes, gives_up=no_partition,
+)  # fmt: skip
+
 
 FORMAT = Format(
     name="swift",
