@@ -33,9 +33,9 @@ from evenkeel.systems.ceph.crush.upmap import balance
 from evenkeel.systems.cockroach.allocator.actions import actions
 from evenkeel.systems.cockroach.allocator.compile import fleet_of
 from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
-from evenkeel.systems.cockroach.allocator.replicas import ReplicateRun
+from evenkeel.systems.cockroach.allocator.range_decider import ReplicateRun
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
-from evenkeel.systems.helix.waged.rebalance import nothing
+from evenkeel.systems.helix.waged.method import nothing
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
 from tests.support.instances import as_cluster

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.systems.cockroach.allocator.compile import SETTINGS
 from evenkeel.systems.cockroach.allocator.leases import rng_state_of
-from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT
+from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
 from evenkeel_kernels.build.jit import device_function, no_alloc
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.add_remove import (

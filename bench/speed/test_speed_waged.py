@@ -17,9 +17,8 @@ from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import Assignment
 from evenkeel.systems.helix.waged import fit as fitting
 from evenkeel.systems.helix.waged.fit import Preference
-from evenkeel.systems.helix.waged.method import model_of, run_nodes
+from evenkeel.systems.helix.waged.method import model_of, nothing, placing_order, prepare, run_nodes
 from evenkeel.systems.helix.waged.model import Scope, Task
-from evenkeel.systems.helix.waged.rebalance import nothing, placing_order, prepare
 from evenkeel_kernels.helix.waged import LOWEST, PART_HIGH, PART_LOW, WHOLE_HIGH, WHOLE_LOW, fit
 
 ZONES, GROUPS, REPLICAS = 10, 25, 3

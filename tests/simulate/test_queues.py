@@ -8,6 +8,7 @@ import pytest
 import evenkeel as ek
 from bench.scenarios.layouts import Ranges
 from evenkeel import simulate
+from evenkeel.methods.contract import Decider, Decision
 from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
 from evenkeel.simulate import Health
@@ -23,7 +24,6 @@ from evenkeel.simulate.controllers.range_by_range import (
 from evenkeel.simulate.engine.stage import Stage
 from evenkeel.simulate.engine.world import World
 from evenkeel.simulate.events import At, NodesBecome
-from evenkeel.systems.deciders import Decider, Decision
 from tests.support.simulated import ONE_SECOND, scenario
 
 

@@ -5,10 +5,10 @@ import pytest
 
 import evenkeel as ek
 from bench.scenarios.layouts import Ranges, Stores
+from evenkeel.methods.contract import StoreView
 from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.world import World
 from evenkeel.systems.cockroach.allocator.range_decider import RangeDecider
-from evenkeel.systems.deciders import StoreView
 from tests.support.simulated import scenario
 
 AVAILABLE, SUSPECT, DRAINING, UNKNOWN, DECOMMISSIONING, DEAD = 0, 2, 3, 4, 5, 6

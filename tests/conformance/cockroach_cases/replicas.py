@@ -25,7 +25,7 @@ def _allocator(document: Json, case: Json, fleet: Fleet) -> "Allocator":
     from bench.scenarios.one_range import BY_QPS, Allocator
     from evenkeel.systems.cockroach.allocator.compile import SETTINGS
     from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
-    from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT
+    from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
     from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 
     config = ZoneConfig(

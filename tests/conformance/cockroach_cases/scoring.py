@@ -93,7 +93,7 @@ def _mean(values: Sequence[float]) -> float:
 
 def _score_class(document: Json, case: Json) -> Json:
     from bench.scenarios.one_range import BY_QPS
-    from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT
+    from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
     from evenkeel_kernels.cockroach import scores
     from evenkeel_kernels.cockroach.tables import fraction_used
 

@@ -10,7 +10,7 @@ from evenkeel.systems.cockroach.allocator.actions import ACTIONS
 from evenkeel.systems.cockroach.allocator.compile import fleet_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
 from evenkeel.systems.cockroach.allocator.leases import rng_state_of
-from evenkeel.systems.cockroach.allocator.replicas import ReplicateRun
+from evenkeel.systems.cockroach.allocator.range_decider import ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log

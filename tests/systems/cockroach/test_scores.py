@@ -10,7 +10,7 @@ from evenkeel.systems.cockroach.allocator.equivalence_classes import (
     diversity,
     localities_of,
 )
-from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT
+from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel_kernels.cockroach.tables import NEUTRAL, NON_VOTER, VOTER
 from tests.naive.cockroach import replicas as naive

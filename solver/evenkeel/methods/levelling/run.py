@@ -45,12 +45,14 @@ from evenkeel.methods.levelling.level import (
     level_pairs,
     level_the_others,
     level_within_budgets,
+    place_and_level,
     recall_leaders,
     take_back_idle_moves,
 )
 from evenkeel.methods.levelling.repair import (
     Restraint,
     look_once_more,
+    place,
     place_what_fits,
     prepare,
     repair,
@@ -72,23 +74,19 @@ from evenkeel.methods.levelling.rule_repair import (
     some_repaired,
 )
 from evenkeel.methods.levelling.run_state import Run, placed_state
-from evenkeel.methods.levelling.soft_rules import (
-    ignore_soft_rules,
-    level_past_soft_rules,
-    place_past_soft_rules,
-    soft_weights,
-)
 from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.leading_slots import leading_slots
 from evenkeel.methods.shared.replica_counts import kept, waits_in_place_of_another
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.methods.shared.stopping import LIMITS_REACHED
+from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import writable
 from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import UNLIMITED, Problem, RuleArrays
 from evenkeel_kernels.core.state import relocate
+from evenkeel_kernels.levelling.best_fit import repairs_first
 from evenkeel_kernels.levelling.cycles import cancel
 from evenkeel_kernels.levelling.descent import send_home
 from evenkeel_kernels.levelling.floors.exchange import exchange
@@ -99,7 +97,7 @@ from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
 from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.repair import leave_out_ghosts, must_relocate
+from evenkeel_kernels.levelling.repair import leave_out_ghosts, mend, must_relocate
 from evenkeel_kernels.levelling.slices import at_once, looks_in_slice
 
 
@@ -591,3 +589,75 @@ def _are_nested(rules: RuleArrays, domain: NDArray[np.int32]) -> bool:
         np.unique(domain[levels[: i + 1]], axis=1).shape[1] == len(np.unique(domain[level]))
         for i, level in enumerate(levels)
     )
+
+
+MOST_FAILURES = 64
+"""Partitions that could not be repaired within the targets before no more are tried."""
+
+
+def place_past_soft_rules(run: Run) -> None:
+    """Place what only soft limits keep from having a node."""
+    if not run.waiting.any():
+        return
+    yielded = False
+    for weight in soft_weights(run):
+        waiting = run.waiting
+        if run.stop is not None or not waiting.any():
+            break
+        ignore_soft_rules(run, weight)
+        yielded = True
+        place(run, repairs_first(run.problem, run.state, waiting, waiting), "soft rules")
+    if yielded and run.stop is None:
+        repair_within_targets(run)
+
+
+def level_past_soft_rules(run: Run) -> None:
+    """Level what only soft limits keep above its target, if they shall yield to goals."""
+    goals = run.request.goals
+    if not isinstance(goals, Goals) or not goals.soft_yield:
+        return
+    yielded = False
+    for weight in soft_weights(run):
+        if run.stop is not None or run.ratio <= 1.0:
+            break
+        ignore_soft_rules(run, weight)
+        place_and_level(run)
+        level_pairs(run)
+        yielded = True
+    if yielded:
+        repair_within_targets(run)
+
+
+def repair_within_targets(run: Run) -> None:
+    """Enforce all soft rules again, and repair those that can hold within the targets."""
+    ignore_soft_rules(run, 0.0)
+    if run.ratio > 1.0:
+        return
+    scan = new_scan(run.problem, np.zeros(run.problem.nodes.watermark.shape[0]))
+    broken = [one.partition for one in rules_broken(run, run.placement)]
+    failed = 0
+    for p in np.unique(np.concatenate([[-1], *broken]))[1:].tolist():
+        node, leader = run.state.node.copy(), run.state.leader.copy()
+        just_this = np.array([run.most_moves - run.moves, 1])
+        mend(run.problem, run.state, scan, p, just_this, np.zeros(1, np.int64))
+        if run.ratio > 1.0:
+            run.restart_from(node, leader)
+            failed += 1
+        if failed == MOST_FAILURES or not run.look("soft rules"):
+            return
+
+
+def soft_weights(run: Run) -> list[float]:
+    """Weights of the soft limits, the least first."""
+    rules = run.request.cluster.rules
+    return sorted({limit.weight for rule in rules for limit in rule.limits() if not limit.hard})
+
+
+def ignore_soft_rules(run: Run, weight: float) -> None:
+    """Compile anew without the soft limits up to a weight, and stand where it stood."""
+    cluster, now, nodes = run.request.cluster, run.placement, run.problem.nodes
+    run.problem = compile_problem(
+        cluster, nodes.watermark, nodes.weight, soft_from=np.nextafter(weight, np.inf),
+        limits=run.request.limits,
+    )  # fmt: skip
+    run.state = placed_state(cluster, run.problem, now, run.dropped)

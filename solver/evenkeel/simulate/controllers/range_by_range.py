@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.methods.contract import Decider, Decision, StoreView
 from evenkeel.methods.registry import find, imported
 from evenkeel.model.placement import Role
 from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller, Stage
 from evenkeel.simulate.engine.world import Change, Health, World
-from evenkeel.systems.deciders import Decider, Decision, StoreView
 
 ROUND = 600.0
 """Seconds in which a node visits all partitions that it leads."""

@@ -17,7 +17,7 @@ import numpy as np
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
-from evenkeel.systems.elasticsearch.cluster import read
+from evenkeel.systems.elasticsearch.cluster import left_out, read
 from evenkeel.systems.elasticsearch.documents import hint, recognises
 from evenkeel.systems.elasticsearch.exchanges import (
     Command,
@@ -35,7 +35,6 @@ from evenkeel.systems.elasticsearch.factors import (
     let_go,
     path_of,
 )
-from evenkeel.systems.elasticsearch.notices import left_out
 from evenkeel.systems.elasticsearch.waves import CARRIER
 from evenkeel.systems.registry import Format
 

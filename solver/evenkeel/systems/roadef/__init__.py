@@ -10,8 +10,17 @@ ROADEF/EURO challenge 2012, problem statement, input and output format: integers
 space; line breaks carry no meaning.
 """
 
-from evenkeel.systems.roadef.cluster import LEVELS, NAME, cluster_of, cost_of, native_of
-from evenkeel.systems.roadef.files import read, read_assignment, write, write_model
+from evenkeel.systems.roadef.files import (
+    LEVELS,
+    NAME,
+    cluster_of,
+    cost_of,
+    native_of,
+    read,
+    read_assignment,
+    write,
+    write_model,
+)
 
 __all__ = [
     "LEVELS", "NAME", "cluster_of", "cost_of", "native_of", "read", "read_assignment", "write",

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.methods.contract import Outcome, Request, SimulatedState
-from evenkeel.methods.shared.foreign import only_for
+from evenkeel.methods.contract import Outcome, Request, SimulatedState, only_for
 from evenkeel.methods.shared.stopping import Clock, OutOfTime
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList

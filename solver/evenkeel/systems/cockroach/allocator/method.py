@@ -32,7 +32,7 @@ from evenkeel.systems.cockroach.allocator.leases import (
     LeaseAllocator,
     rng_state_of,
 )
-from evenkeel.systems.cockroach.allocator.replicas import BY_COUNT, ReplicateRun
+from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT, ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
 from evenkeel.systems.cockroach.allocator.store_rebalancer import (
     HOT,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.rows import distinct_rows
-from evenkeel.methods.shared.foreign import only_for
+from evenkeel.methods.contract import only_for
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
