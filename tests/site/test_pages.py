@@ -50,6 +50,7 @@ SAVED_ON = {
         "pods.json": "formats/kubernetes/pods.json",
         "volumes.json": "public/kubernetes/zonal-volumes/volumes.json",
     },
+    "nats.md": {"jsz.json": "formats/nats/jsz.json"},
     "rabbitmq.md": {
         "queues.json": "formats/rabbitmq/queues.json",
         "status.json": "formats/rabbitmq/cluster_status.json",
@@ -64,7 +65,7 @@ SUPPOSED = {
 }
 """What lies in a page's folder from the start."""
 
-OTHERS = ("kubectl", "kafka-", "rabbitmqctl", "curl", "chmod")
+OTHERS = ("kubectl", "kafka-", "nats", "rabbitmqctl", "curl", "chmod")
 SLOW = {"image.md", "grow.md"}
 """Pages that take seconds: one compiles, or loads, all that there is; one tries many sizes."""
 

@@ -22,7 +22,7 @@ def files_of(system):
     return [one for one in sorted(folder.rglob("*")) if one.is_file()]
 
 
-SYSTEMS = ["elasticsearch", "helix", "kubernetes", "rabbitmq", "swift"]
+SYSTEMS = ["elasticsearch", "helix", "kubernetes", "nats", "rabbitmq", "swift"]
 SUFFIX = {"swift": "plan.ring.gz"}
 
 
@@ -139,7 +139,7 @@ def test_unsolved_it_comes_back_as_it_was(system, tmp_path):
 def context(system):
     """The files of a system without those that a placement is written to."""
     written = {"elasticsearch": "shards", "rabbitmq": "queues", "swift": "object.ring"}
-    if system == "kubernetes":
+    if system in ("kubernetes", "nats"):
         return []
     if system == "helix":
         return [one for one in files_of(system) if not {"IDEALSTATES"} & {*one.parts}]
@@ -211,6 +211,12 @@ def carried_out(system, cluster, files):
             own.discard(source)
             own.add(target)
         return held
+    if system == "nats":
+        for one in (one for one in document if "server" in one["request"]):
+            own, (tag, *_) = held[one["stream"]], one["request"]["tags"]
+            own.remove(one["request"]["server"])
+            own.add(tag.removeprefix("server:"))
+        return held
     if system == "rabbitmq":
         names = {tuple(key): name for name, key in cluster.native["keys"].items()}
         return {
@@ -225,7 +231,7 @@ def carried_out(system, cluster, files):
 
 
 @pytest.mark.parametrize("seed", range(25))
-@pytest.mark.parametrize("name", ["elasticsearch", "helix", "rabbitmq"])
+@pytest.mark.parametrize("name", ["elasticsearch", "helix", "nats", "rabbitmq"])
 def test_whatever_the_placement_is_it_is_brought_about(name, seed, tmp_path):
     cluster = registry.read(FORMATS / name)
     target = shuffled(cluster, seed)

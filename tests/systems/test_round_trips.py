@@ -23,6 +23,7 @@ from tests.support.dumps import (
     elasticsearch,
     kubernetes,
     longhorn,
+    nats,
     rabbitmq,
     roadef,
     swift,
@@ -129,8 +130,16 @@ def test_roadef(folder, draw):
     assert_same(registry.read(written, format="roadef"), cluster)
 
 
+@given(draws)
+def test_nats(folder, draw):
+    first = nats.encoded(nats.dump(draw))
+    (written,) = there_and_back("nats", first, [], folder / "nats.json")
+    assert written == first
+
+
 HERE = {
-    "ceph", "cockroach", "elasticsearch", "kubernetes", "longhorn", "rabbitmq", "roadef", "swift",
+    "ceph", "cockroach", "elasticsearch", "kubernetes", "longhorn", "nats", "rabbitmq", "roadef",
+    "swift",
 }  # fmt: skip
 ELSEWHERE = {
     "kafka": "kafka/test_format.py", "helix": "helix/test_format.py",

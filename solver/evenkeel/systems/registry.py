@@ -45,6 +45,7 @@ ROOMS = {
     "helix": "evenkeel.systems.helix.format",
     "elasticsearch": "evenkeel.systems.elasticsearch.format",
     "rabbitmq": "evenkeel.systems.rabbitmq.format",
+    "nats": "evenkeel.systems.nats.format",
     "kubernetes": "evenkeel.systems.kubernetes.format",
     "swift": "evenkeel.systems.swift.format",
     "roadef": "evenkeel.systems.roadef.format",

@@ -1,0 +1,384 @@
+"""Read what NATS servers and the ``nats`` tool print of JetStream: servers, streams and peers."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from evenkeel.model.errors import FaultList
+from evenkeel.model.runtime.printable import printable
+from evenkeel.systems.documents import Document
+from evenkeel.systems.json_text import Int64, decode_json
+from evenkeel.systems.notes import Notes
+
+Kind = Literal["server answers", "monitoring", "streams", ""]
+HEAD = 65536
+BETWEEN = re.compile(rb"(?<=\})\s*\n\s*(?=\{)")
+"""Where one JSON document ends and the next begins: within one, a comma stands there."""
+
+KINDS: dict[Kind, Sequence[bytes]] = {
+    "server answers": (rb'"server"\s*:\s*\{\s*"name"', rb'"ver"\s*:', rb'"data"\s*:'),
+    "monitoring": (
+        rb'"server_id"\s*:',
+        rb'"(?:ha_assets|account_details|meta_cluster|reserved_storage|max_storage|server_name)"',
+    ),
+    "streams": (rb'"num_replicas"\s*:', rb'"(?:subjects|retention|storage)"\s*:', rb'"state"\s*:'),
+}
+"""Patterns that all stand at the beginning of a kind of document."""
+
+EMPTY = re.compile(rb'"io\.nats\.jetstream\.api\.v1\.stream_(?:list|info)_response"')
+FOR_PEOPLE = re.compile(
+    rb"Stream Report|JetStream Summary|RAFT Meta Group|Information for Stream|Server Overview"
+)
+
+
+UNNAMED = "Server name unknown at this time"
+"""What stands for the name of a peer that no server has heard of since it started."""
+
+
+class Peer(msgspec.Struct, gc=False):
+    """A peer of a group, as one of its servers sees it."""
+
+    name: str = ""
+    current: bool = False
+    offline: bool = False
+    pending: bool = False
+    """Whether it is in the assignment, and not yet, or no longer, in the group."""
+
+
+class Peers(msgspec.Struct, gc=False):
+    """The servers that a stream is moving to (since 2.15), or those of JetStream."""
+
+    leader: str | None = ""
+    replicas: list[Peer] | None = None
+
+
+class Group(msgspec.Struct, gc=False):
+    """The leader and the peers of a group, other than the server that answers."""
+
+    name: str = ""
+    leader: str | None = ""
+    replicas: list[Peer] | None = None
+    desired: Peers | None = None
+
+
+class Wanted(msgspec.Struct, gc=False):
+    """Where a stream may be."""
+
+    cluster: str | None = ""
+    tags: list[str] | None = None
+
+
+class Config(msgspec.Struct, gc=False):
+    """The configuration of a stream or consumer, as far as placement needs it."""
+
+    name: str = ""
+    num_replicas: Int64 = 0
+    storage: str = "file"
+    max_bytes: Int64 = -1
+    placement: Wanted | None = None
+
+
+class Amount(msgspec.Struct, gc=False):
+    """What a stream holds."""
+
+    bytes: Int64 = 0
+
+
+class Consumer(msgspec.Struct, gc=False):
+    """A consumer of a stream."""
+
+    config: Config | None = None
+
+
+class Stream(msgspec.Struct, gc=False):
+    """A stream, in ``stream_detail`` or an answer of ``STREAM.INFO``."""
+
+    name: str = ""
+    cluster: Group | None = None
+    config: Config | None = None
+    state: Amount | None = None
+    consumer_detail: list[Consumer] | None = None
+
+
+class Streams(msgspec.Struct):
+    """An answer of ``STREAM.LIST``."""
+
+    streams: list[Stream] | None = None
+    total: int = 0
+
+
+class Store(msgspec.Struct, gc=False):
+    """What JetStream of a server may use."""
+
+    max_memory: Int64 = -1
+    max_storage: Int64 = -1
+    unique_tag: str = ""
+
+
+class Account(msgspec.Struct, gc=False):
+    """The streams of an account on a server."""
+
+    name: str = ""
+    id: str = ""
+    stream_detail: list[Stream] | None = None
+
+
+class JetStream(msgspec.Struct, gc=False):
+    """JetStream of a server, in ``/varz`` and ``statsz``."""
+
+    config: Store | None = None
+
+
+class Data(msgspec.Struct, gc=False):
+    """An answer of ``/jsz`` or ``/varz``: no field means two things in them."""
+
+    server_id: str
+    server_name: str = ""
+    version: str = ""
+    tags: list[str] | None = None
+    disabled: bool = False
+    config: Store | None = None
+    meta_cluster: Peers | None = None
+    account_details: list[Account] | None = None
+    total: int = 0
+    cluster: Group | None = None
+    jetstream: JetStream | None = None
+
+
+class Origin(msgspec.Struct, gc=False):
+    """The server that answers."""
+
+    name: str
+    id: str = ""
+    cluster: str = ""
+    ver: str = ""
+    tags: list[str] | None = None
+
+
+class Answer(msgspec.Struct):
+    """An answer with the server that it comes from."""
+
+    server: Origin
+    data: Data | None = None
+
+
+@dataclass
+class Server:
+    """A server, from all that names it."""
+
+    cluster: str = ""
+    version: str = ""
+    tags: list[str] | None = None
+    answered: bool = False
+    offline: bool = False
+    member: bool = False
+    """Whether it is listed as one of JetStream."""
+
+    disabled: bool = False
+    store: Store | None = None
+
+
+class Seen(msgspec.Struct):
+    """A stream as a server, or the API, sees it."""
+
+    at: str
+    by: str
+    """The name of the server, if it is known."""
+
+    source: str
+    """The name or identifier of the server; "" for the API."""
+
+    stream: Stream
+
+
+Key = tuple[str, str]
+"""The identifier of an account, and a stream."""
+
+
+@dataclass
+class Findings:
+    """Everything that was read."""
+
+    faults: FaultList
+    account: str
+    servers: dict[str, Server] = field(default_factory=dict)
+    streams: dict[Key, list[Seen]] = field(default_factory=dict)
+    accounts: dict[str, str] = field(default_factory=dict)
+    """The name of each account, by its identifier."""
+
+    notes: Notes = field(default_factory=Notes)
+    _unnamed: list[tuple[str, Data]] = field(default_factory=list)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def server(self, name: str) -> Server:
+        """Return a server, which is new if nothing named it before."""
+        return self.servers.setdefault(name, Server())
+
+    def strangers(self, names: Sequence[str]) -> list[str]:
+        """Return the servers that JetStream does not list, where it lists any, or has no name of.
+
+        Examples
+        --------
+        >>> Findings(FaultList(), "A").strangers(["a", "Server name unknown at this time (...)"])
+        ['Server name unknown at this time (...)']
+        """
+        listed = any(one.member for one in self.servers.values())
+        return [
+            name for name in names
+            if name.startswith(UNNAMED) or (listed and not self.server(name).member)
+        ]  # fmt: skip
+
+    def take(self, document: Document) -> None:
+        """Take everything in a document."""
+        for part in parts_of(document):
+            kind = recognises(part)
+            if kind == "server answers":
+                for at, answer in _each(self.faults, part, Answer):
+                    self._take_answer(at, answer)
+            elif kind == "monitoring":
+                for at, data in _each(self.faults, part, Data):
+                    self._names |= {data.server_id: data.server_name} if data.server_name else {}
+                    self._unnamed.append((at, data))
+            elif kind == "streams":
+                self._take_list(document, part)
+            elif part.data.strip() != b"[]":
+                message = (
+                    "is no answer of a NATS server on JetStream, nor of the nats tool, in JSON"
+                )
+                self.faults.add(part.name, part.data.lstrip()[:40], message)
+
+    def _take_list(self, document: Document, part: Document) -> None:
+        """Take streams of the API, which come in pages or each alone."""
+        if not re.search(rb'"streams"\s*:\s*\[', part.data[:HEAD]):
+            for at, stream in _each(self.faults, part, Stream):
+                self._take_stream(at, "", "", self.account, stream)
+            return
+        for at, page in _each(self.faults, part, Streams):
+            found = page.streams or []
+            if page.total > len(found):
+                self.notes.add(
+                    f"{len(found):,} of {page.total:,} streams in {printable(document.name)}: ask "
+                    "for the other pages, too"
+                )
+            for i, stream in enumerate(found):
+                self._take_stream(f"{at}.streams[{i}]", "", "", self.account, stream)
+
+    def named(self) -> None:
+        """Take what names its server by an identifier alone, now that all names are known."""
+        for at, data in self._unnamed:
+            name = self._names.get(data.server_id, "")
+            if not name:
+                self.notes.add(
+                    "servers known by their identifier alone ({}): their tags and capacities are "
+                    "unknown; add /varz of each", data.server_id[:12],
+                )  # fmt: skip
+            self._take_data(at, name, data)
+
+    def _take_answer(self, at: str, answer: Answer) -> None:
+        origin = answer.server
+        self._names[origin.id] = origin.name
+        server = self.server(origin.name)
+        server.answered = True
+        server.cluster, server.version = origin.cluster, origin.ver
+        server.tags = [*(origin.tags or ())]
+        if answer.data is not None:
+            self._take_data(at, origin.name, answer.data)
+
+    def _take_data(self, at: str, name: str, data: Data) -> None:
+        if name:
+            server = self.server(name)
+            server.answered, server.disabled = True, server.disabled or data.disabled
+            if data.server_name:
+                server.version, server.tags = data.version, [*(data.tags or ())]
+                server.cluster = data.cluster.name if data.cluster else server.cluster
+        store = data.jetstream.config if data.jetstream else data.config
+        if name and store is not None and store.max_storage >= 0:
+            self.server(name).store = store
+        if data.meta_cluster is not None:
+            for one in {data.meta_cluster.leader or name, name} - {""}:
+                self.server(one).member = True
+            for peer in data.meta_cluster.replicas or ():
+                self.server(peer.name).member = True
+                self.server(peer.name).offline |= peer.offline
+        accounts = data.account_details or []
+        if data.total > len(accounts) > 0:
+            self.notes.add(
+                f"{len(accounts):,} of {data.total:,} accounts of a server: ask for the others, too"
+            )
+        for a, account in enumerate(accounts):
+            key = account.id or account.name
+            self.accounts[key] = account.name or key
+            for i, stream in enumerate(account.stream_detail or ()):
+                where = f"{at}.account_details[{a}].stream_detail[{i}]"
+                self._take_stream(where, name, name or data.server_id, key, stream)
+
+    def _take_stream(self, at: str, by: str, source: str, account: str, stream: Stream) -> None:
+        config = stream.config
+        name = stream.name or (config.name if config else "")
+        if not name:
+            self.faults.add(f"{at}.name", "", "is missing")
+            return
+        stream.name = name
+        self.accounts.setdefault(account, account)
+        views = self.streams.setdefault((account, name), [])
+        for one in views:
+            if one.source == source:
+                self.faults.add(at, name, f"is already given at {one.at}: read one moment alone")
+                return
+        views.append(Seen(at, by, source, stream))
+
+
+T = TypeVar("T")
+
+
+def _each(faults: FaultList, part: Document, shape: type[T]) -> Iterator[tuple[str, T]]:
+    """Yield what a document holds, alone or in a list, each with its place."""
+    if part.data.lstrip().startswith(b"["):
+        found: Any = decode_json(faults, part, list[shape])  # type: ignore[valid-type]
+        yield from ((f"{part.name}: [{i}]", one) for i, one in enumerate(found or ()))
+    elif (alone := decode_json(faults, part, shape)) is not None:
+        yield part.name, alone
+
+
+def parts_of(document: Document) -> list[Document]:
+    """Return the JSON documents that follow one another in a file."""
+    parts = BETWEEN.split(document.data)
+    if len(parts) == 1:
+        return [document]
+    return [Document(f"{document.name}[{i}]", one) for i, one in enumerate(parts)]
+
+
+def recognises(document: Document) -> Kind:
+    """Return the kind of a document; "" if it is none of NATS.
+
+    Examples
+    --------
+    >>> recognises(Document("a", b'{"server_id":"ND5O","config":{"max_storage":1}}'))
+    'monitoring'
+    """
+    head = document.data[:HEAD].lstrip()
+    if not head.startswith((b"{", b"[")):
+        return ""
+    for kind, patterns in KINDS.items():
+        if all(re.search(one, head) for one in patterns):
+            return kind
+    return "streams" if EMPTY.search(head) else ""
+
+
+def hint(document: Document) -> str:
+    """Return how to print tables for people as JSON; "" for other documents.
+
+    Examples
+    --------
+    >>> hint(Document("a.txt", b"Information for Stream ORDERS created 2021-02-05"))[-41:]
+    'server request jetstream --all > jsz.json'
+    """
+    if not FOR_PEOPLE.search(document.data[:HEAD]):
+        return ""
+    return (
+        "is what the nats tool prints for people: print JSON, "
+        "nats server request jetstream --all > jsz.json"
+    )

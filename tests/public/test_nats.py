@@ -1,0 +1,89 @@
+"""What operators of NATS JetStream reported, and what is right for each."""
+
+import json
+from collections import Counter
+
+import evenkeel as ek
+
+MOVE, LEAD = "$JS.API.ACCOUNT.STREAM.MOVE", "$JS.API.STREAM.LEADER.STEPDOWN"
+
+
+def solved(case, *files_and_words, code=0):
+    """The answer of the command line, the requests that it wrote, and the peers after them."""
+    answer = case.run("solve", *files_and_words, "-o", "plan.json")
+    assert answer.code == code, answer.text
+    requests = json.loads(case.written("plan.json"))
+    files = [one for one in files_and_words if case.path(one).is_file()]
+    return answer, requests, held_after(ek.read(*(case.path(one) for one in files)), requests)
+
+
+def held_after(cluster, requests):
+    """Who holds each stream once requests are carried out, and who leads it."""
+    names, placed = cluster.nodes.names, cluster.placement
+    held = {
+        name: {names[n] for n in placed.node[placed.first[p] : placed.first[p + 1]]}
+        for p, name in enumerate(cluster.partitions.names)
+    }
+    leads = {
+        name: names[n] if n >= 0 else ""
+        for name, n in zip(cluster.partitions.names, placed.leader_node.tolist(), strict=True)
+    }
+    servers = cluster.native["servers"]
+    for one in requests:
+        own, request = held[one["stream"]], one["request"]
+        if one["subject"].startswith(MOVE):
+            fit = [
+                name for name, server in servers.items()
+                if name not in own and {*request.get("tags", ())} <= {*server["tags"]}
+            ]  # fmt: skip
+            assert len(fit) == 1, (one, fit)
+            own.remove(request["server"])
+            own.add(fit[0])
+        else:
+            leads[one["stream"]] = request["placement"]["preferred"]
+            assert leads[one["stream"]] in own
+    return held, leads
+
+
+def count_of(held):
+    return Counter(server for own in held.values() for server in own)
+
+
+def test_a_server_that_leads_least_is_no_peer_of_the_stream(public):
+    case = public("nats/available-server-is-no-peer")
+    words = ("--level", "none", "--leaders", "10%")
+    _, requests, (_, leads) = solved(case, "jsz.jsonl", *words)
+    assert requests and all(one["subject"].startswith(LEAD) for one in requests)
+    assert max(Counter(leads.values()).values()) == 2
+
+
+def test_the_list_of_a_trace_has_no_tags(public):
+    case = public("nats/list-of-the-trace")
+    answer, requests, (held, leads) = solved(case, "list.json")
+    assert requests == [] and leads == {"test": "nats-server-4-0"}
+    assert len(held["test"]) == 3
+    assert "tags of 3 servers" in answer.text
+
+
+def test_a_follower_lists_all_but_itself(public):
+    case = public("nats/one-follower-answers")
+    answer, requests, (held, leads) = solved(case, "jsz.json")
+    assert requests == []
+    assert all(own == {"nats-0", "nats-1", "nats-2"} for own in held.values())
+    assert leads == {"competitions": "nats-1", "markets": "nats-2", "prices": "nats-0"}
+    assert "older than 2.11" in answer.text
+
+
+def test_no_stream_is_twice_in_a_zone(public):
+    _, requests, (held, _) = solved(public("nats/never-twice-in-a-zone"), "jsz.jsonl")
+    moves = [one["request"] for one in requests if one["subject"].startswith(MOVE)]
+    assert moves == [{"server": "s1", "tags": ["az:1"]}] * 3
+    assert not any({"s1", "s4"} <= own for own in held.values())
+    assert count_of(held)["s1"] == count_of(held)["s4"] == 3
+
+
+def test_streams_that_lack_a_peer_stay(public):
+    answer, requests, (held, _) = solved(public("nats/two-peers-after-a-removal"), "jsz.jsonl")
+    assert "ORDERS_1, ORDERS_4" in answer.text
+    assert {one["stream"] for one in requests} == {f"ORDERS_{i}" for i in (2, 3, 5, 6)}
+    assert all("n1-nyc" in held[f"ORDERS_{i}"] for i in (2, 3, 5, 6))

@@ -1,0 +1,1 @@
+"""What the system rabbitmq reads and writes."""
