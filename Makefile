@@ -15,7 +15,7 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 SPREAD := -n auto --dist loadfile -p no:benchmark
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long live live-kafka live-helix live-opensearch live-swift explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
+.PHONY: help demo test test-long live live-kafka live-helix live-opensearch live-swift live-nats explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
 	gates gates-slowed small-bounds small-python replay notebooks docs browser wheels package release check clean
 
 help:
@@ -43,6 +43,7 @@ help:
 	@echo "make live-helix     the same with Apache Helix alone"
 	@echo "make live-opensearch  the same with OpenSearch alone"
 	@echo "make live-swift     the same with Swift alone"
+	@echo "make live-nats      the same with NATS alone"
 	@echo "make check          all of it, as .ci/run does"
 
 # An install that was broken off leaves .unfinished behind, and is begun anew.
@@ -89,6 +90,9 @@ live-opensearch: $(READY)
 
 live-swift: $(READY)
 	$(PY) -m pytest -m live -s tests/live/test_swift.py
+
+live-nats: $(READY)
+	$(PY) -m pytest -m live -s tests/live/test_nats.py
 
 explore: $(READY)
 	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser"

@@ -101,6 +101,18 @@ def pypi(package: str, version: str) -> Path:
     return folder
 
 
+def go(module: str, program: str, version: str) -> Path:
+    """Return a program of a Go module, which is built into the checkout if it must be."""
+    folder = BUILT / "go" / f"{program}-{version}"
+    if not (folder / program).exists():
+        if shutil.which("go") is None:
+            raise NotObtainable(f"{program}: needs go")
+        say(f"building from the Go module: {module}@{version}")
+        folder.mkdir(parents=True, exist_ok=True)
+        _done(["go", "install", f"{module}@{version}"], os.environ | {"GOBIN": str(folder)})
+    return folder / program
+
+
 @contextmanager
 def no_services():
     """Let packages that are being installed start nothing."""
