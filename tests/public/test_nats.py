@@ -87,3 +87,46 @@ def test_streams_that_lack_a_peer_stay(public):
     assert "ORDERS_1, ORDERS_4" in answer.text
     assert {one["stream"] for one in requests} == {f"ORDERS_{i}" for i in (2, 3, 5, 6)}
     assert all("n1-nyc" in held[f"ORDERS_{i}"] for i in (2, 3, 5, 6))
+
+
+def test_a_peer_without_a_name_is_left_to_nats(public):
+    case = public("nats/server-without-a-name")
+    answer, requests, (held, leads) = solved(case, "jsz.jsonl", code=3)
+    assert "(bills, orders)" in answer.text and "jZ6RvVRH" in answer.text
+    assert {one["stream"] for one in requests} <= {f"mail{i}" for i in range(5)}
+    assert count_of(held)["E"] == 2 and "E" in leads.values()
+
+
+def test_the_followers_of_three_nodes_know_little(public):
+    case = public("nats/jsz-of-three-nodes")
+    answer, requests, (held, leads) = solved(case, "n1.json", "n2.json", "n3.json")
+    assert requests == []
+    assert held == {"s1": {"n1", "n2", "n3"}, "logs": {"n1", "n2", "n3"}}
+    assert leads == {"s1": "n1", "logs": "n2"}
+    assert "known by their identifier alone" in answer.text
+
+
+def test_servers_without_tags_cannot_be_chosen(public):
+    case = public("nats/five-servers-three-used")
+    refused = case.run("solve", "jsz.jsonl", "-o", "plan.json")
+    assert refused.code == 2
+    assert 'server_tags: ["server:n4-c1"]' in refused.text and not case.path("plan.json").exists()
+    _, _, (held, leads) = solved(case, "tagged.jsonl")
+    assert {*count_of(held).values()} == {12}
+    assert max(Counter(leads.values()).values()) <= 5
+
+
+def test_a_replica_that_lags_leads_nothing_more(public):
+    words = ("--level", "none", "--leaders", "10%")
+    case = public("nats/outdated-replica")
+    _, requests, (_, leads) = solved(case, "jsz.jsonl", *words, code=3)
+    assert {one["request"]["placement"]["preferred"] for one in requests} == {"nats-dev-4"}
+    assert "nats-dev-1" not in {leads[name] for name in leads if name != "c"}
+
+
+def test_a_cloud_that_streams_may_not_be_on(public):
+    case = public("nats/not-on-one-cloud")
+    _, _, (held, _) = solved(case, "jsz.jsonl")
+    kept = {server for i in range(3) for server in held[f"temporary{i}"]}
+    assert not any(server.startswith("azure") for server in kept)
+    assert count_of(held)["azure-1"] > 0
