@@ -91,8 +91,9 @@ class Nats:
         return {*names} <= current
 
     def _away(self) -> set[str]:
+        """Servers that the leader does not hear of; it calls them offline minutes later."""
         try:
-            return {one["name"] for one in self._meta()["replicas"] if one.get("offline")}
+            return {one["name"] for one in self._meta()["replicas"] if not one["current"]}
         except (StopIteration, KeyError, ValueError):
             return set()
 

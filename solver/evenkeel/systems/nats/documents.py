@@ -24,16 +24,17 @@ KINDS: dict[Kind, Sequence[bytes]] = {
         rb'"server_id"\s*:',
         rb'"(?:ha_assets|account_details|meta_cluster|reserved_storage|max_storage|server_name)"',
     ),
-    "streams": (rb'"num_replicas"\s*:', rb'"(?:subjects|retention|storage)"\s*:', rb'"state"\s*:'),
+    "streams": (
+        rb'"num_replicas"\s*:|io\.nats\.jetstream\.api\.v1\.stream_(?:list|info)_response',
+        rb'"(?:state|streams)"\s*:',
+    ),
 }
 """Patterns that all stand at the beginning of a kind of document."""
 
-EMPTY = re.compile(rb'"io\.nats\.jetstream\.api\.v1\.stream_(?:list|info)_response"')
+PAGE = re.compile(rb'"streams"\s*:\s*(?:\[|null)')
 FOR_PEOPLE = re.compile(
     rb"Stream Report|JetStream Summary|RAFT Meta Group|Information for Stream|Server Overview"
 )
-
-
 UNNAMED = "Server name unknown at this time"
 """What stands for the name of a peer that no server has heard of since it started."""
 
@@ -48,31 +49,25 @@ class Peer(msgspec.Struct, gc=False):
     """Whether it is in the assignment, and not yet, or no longer, in the group."""
 
 
-class Peers(msgspec.Struct, gc=False):
-    """The servers that a stream is moving to (since 2.15), or those of JetStream."""
-
-    leader: str | None = ""
-    replicas: list[Peer] | None = None
-
-
-class Group(msgspec.Struct, gc=False):
+class Group(msgspec.Struct):
     """The leader and the peers of a group, other than the server that answers."""
 
     name: str = ""
-    leader: str | None = ""
-    replicas: list[Peer] | None = None
-    desired: Peers | None = None
+    leader: str = ""
+    replicas: list[Peer] = []
+    desired: "Group | None" = None
+    """Where it is moving to (since 2.15)."""
 
 
-class Wanted(msgspec.Struct, gc=False):
+class Wanted(msgspec.Struct):
     """Where a stream may be."""
 
-    cluster: str | None = ""
-    tags: list[str] | None = None
+    cluster: str = ""
+    tags: list[str] = []
 
 
-class Config(msgspec.Struct, gc=False):
-    """The configuration of a stream or consumer, as far as placement needs it."""
+class Config(msgspec.Struct):
+    """The configuration of a stream, as far as placement needs it."""
 
     name: str = ""
     num_replicas: Int64 = 0
@@ -81,32 +76,25 @@ class Config(msgspec.Struct, gc=False):
     placement: Wanted | None = None
 
 
-class Amount(msgspec.Struct, gc=False):
+class Content(msgspec.Struct, gc=False):
     """What a stream holds."""
 
     bytes: Int64 = 0
 
 
-class Consumer(msgspec.Struct, gc=False):
-    """A consumer of a stream."""
-
-    config: Config | None = None
-
-
-class Stream(msgspec.Struct, gc=False):
+class Stream(msgspec.Struct):
     """A stream, in ``stream_detail`` or an answer of ``STREAM.INFO``."""
 
     name: str = ""
-    cluster: Group | None = None
-    config: Config | None = None
-    state: Amount | None = None
-    consumer_detail: list[Consumer] | None = None
+    cluster: Group = msgspec.field(default_factory=Group)
+    config: Config = msgspec.field(default_factory=Config)
+    state: Content = msgspec.field(default_factory=Content)
 
 
-class Streams(msgspec.Struct):
+class Page(msgspec.Struct):
     """An answer of ``STREAM.LIST``."""
 
-    streams: list[Stream] | None = None
+    streams: list[Stream] | None
     total: int = 0
 
 
@@ -118,44 +106,44 @@ class Store(msgspec.Struct, gc=False):
     unique_tag: str = ""
 
 
-class Account(msgspec.Struct, gc=False):
+class Account(msgspec.Struct):
     """The streams of an account on a server."""
 
     name: str = ""
     id: str = ""
-    stream_detail: list[Stream] | None = None
+    stream_detail: list[Stream] = []
 
 
-class JetStream(msgspec.Struct, gc=False):
-    """JetStream of a server, in ``/varz`` and ``statsz``."""
+class JetStream(msgspec.Struct):
+    """JetStream of a server, in ``/varz``."""
 
-    config: Store | None = None
+    config: Store = msgspec.field(default_factory=Store)
 
 
-class Data(msgspec.Struct, gc=False):
-    """An answer of ``/jsz`` or ``/varz``: no field means two things in them."""
+class Data(msgspec.Struct):
+    """An answer of ``/jsz`` or ``/varz``: no field has two meanings in them."""
 
     server_id: str
     server_name: str = ""
     version: str = ""
-    tags: list[str] | None = None
+    tags: list[str] = []
     disabled: bool = False
-    config: Store | None = None
-    meta_cluster: Peers | None = None
-    account_details: list[Account] | None = None
+    config: Store = msgspec.field(default_factory=Store)
+    meta_cluster: Group | None = None
+    account_details: list[Account] = []
     total: int = 0
-    cluster: Group | None = None
+    cluster: Group = msgspec.field(default_factory=Group)
     jetstream: JetStream | None = None
 
 
-class Origin(msgspec.Struct, gc=False):
+class Origin(msgspec.Struct):
     """The server that answers."""
 
     name: str
     id: str = ""
     cluster: str = ""
     ver: str = ""
-    tags: list[str] | None = None
+    tags: list[str] = []
 
 
 class Answer(msgspec.Struct):
@@ -173,7 +161,9 @@ class Server:
     version: str = ""
     tags: list[str] | None = None
     answered: bool = False
-    offline: bool = False
+    away: bool = False
+    """Whether it is offline, or the leader of JetStream does not hear of it."""
+
     member: bool = False
     """Whether it is listed as one of JetStream."""
 
@@ -192,6 +182,19 @@ class Seen(msgspec.Struct):
     """The name or identifier of the server; "" for the API."""
 
     stream: Stream
+
+    @property
+    def peers(self) -> set[str]:
+        """Return the peers by name; a server leaves itself out of the list."""
+        group = self.stream.cluster
+        return {*(peer.name for peer in group.replicas), group.leader, self.by} - {""}
+
+    @property
+    def by_leader(self) -> bool:
+        """Whether it is the view of the leader, which does not list itself."""
+        group = self.stream.cluster
+        listed = any(peer.name == group.leader for peer in group.replicas)
+        return bool(group.leader) and self.by in ("", group.leader) and not listed
 
 
 Key = tuple[str, str]
@@ -242,48 +245,39 @@ class Findings:
                 for at, data in _each(self.faults, part, Data):
                     self._names |= {data.server_id: data.server_name} if data.server_name else {}
                     self._unnamed.append((at, data))
+            elif kind == "streams" and PAGE.search(part.data[:HEAD]):
+                for at, page in _each(self.faults, part, Page):
+                    self._take_page(at, page)
             elif kind == "streams":
-                self._take_list(document, part)
+                for at, stream in _each(self.faults, part, Stream):
+                    self._take_stream(at, "", "", self.account, stream)
             elif part.data.strip() != b"[]":
                 message = (
                     "is no answer of a NATS server on JetStream, nor of the nats tool, in JSON"
                 )
                 self.faults.add(part.name, part.data.lstrip()[:40], message)
 
-    def _take_list(self, document: Document, part: Document) -> None:
-        """Take streams of the API, which come in pages or each alone."""
-        if not re.search(rb'"streams"\s*:\s*\[', part.data[:HEAD]):
-            for at, stream in _each(self.faults, part, Stream):
-                self._take_stream(at, "", "", self.account, stream)
-            return
-        for at, page in _each(self.faults, part, Streams):
-            found = page.streams or []
-            if page.total > len(found):
-                self.notes.add(
-                    f"{len(found):,} of {page.total:,} streams in {printable(document.name)}: ask "
-                    "for the other pages, too"
-                )
-            for i, stream in enumerate(found):
-                self._take_stream(f"{at}.streams[{i}]", "", "", self.account, stream)
-
     def named(self) -> None:
         """Take what names its server by an identifier alone, now that all names are known."""
         for at, data in self._unnamed:
-            name = self._names.get(data.server_id, "")
-            if not name:
-                self.notes.add(
-                    "servers known by their identifier alone ({}): their tags and capacities are "
-                    "unknown; add /varz of each", data.server_id[:12],
-                )  # fmt: skip
+            if not (name := self._names.get(data.server_id, "")):
+                note = "servers known by their identifier alone ({}): add /varz of each"
+                self.notes.add(note, data.server_id[:12])
             self._take_data(at, name, data)
 
+    def _take_page(self, at: str, page: Page) -> None:
+        found = page.streams or []
+        if page.total > len(found):
+            counts = f"{len(found):,} of {page.total:,} streams"
+            self.notes.add(f"{counts} ({printable(at)}): ask for the other pages, too")
+        for i, stream in enumerate(found):
+            self._take_stream(f"{at}.streams[{i}]", "", "", self.account, stream)
+
     def _take_answer(self, at: str, answer: Answer) -> None:
-        origin = answer.server
+        origin, server = answer.server, self.server(answer.server.name)
         self._names[origin.id] = origin.name
-        server = self.server(origin.name)
-        server.answered = True
+        server.answered, server.tags = True, origin.tags
         server.cluster, server.version = origin.cluster, origin.ver
-        server.tags = [*(origin.tags or ())]
         if answer.data is not None:
             self._take_data(at, origin.name, answer.data)
 
@@ -292,42 +286,37 @@ class Findings:
             server = self.server(name)
             server.answered, server.disabled = True, server.disabled or data.disabled
             if data.server_name:
-                server.version, server.tags = data.version, [*(data.tags or ())]
-                server.cluster = data.cluster.name if data.cluster else server.cluster
-        store = data.jetstream.config if data.jetstream else data.config
-        if name and store is not None and store.max_storage >= 0:
-            self.server(name).store = store
-        if data.meta_cluster is not None:
-            for one in {data.meta_cluster.leader or name, name} - {""}:
+                server.version, server.tags = data.version, data.tags
+                server.cluster = data.cluster.name or server.cluster
+            store = data.jetstream.config if data.jetstream else data.config
+            server.store = store if store.max_storage >= 0 else server.store
+        if (meta := data.meta_cluster) is not None:
+            for one in {meta.leader, name} - {""}:
                 self.server(one).member = True
-            for peer in data.meta_cluster.replicas or ():
+            for peer in meta.replicas:
                 self.server(peer.name).member = True
-                self.server(peer.name).offline |= peer.offline
-        accounts = data.account_details or []
-        if data.total > len(accounts) > 0:
-            self.notes.add(
-                f"{len(accounts):,} of {data.total:,} accounts of a server: ask for the others, too"
-            )
-        for a, account in enumerate(accounts):
+                # the others do not know who is current
+                self.server(peer.name).away |= peer.offline or (
+                    name == meta.leader and not peer.current
+                )
+        if data.total > len(data.account_details) > 0:
+            counts = f"{len(data.account_details):,} of {data.total:,} accounts"
+            self.notes.add(f"{counts} ({printable(at)}): ask for the others, too")
+        for a, account in enumerate(data.account_details):
             key = account.id or account.name
             self.accounts[key] = account.name or key
-            for i, stream in enumerate(account.stream_detail or ()):
+            for i, stream in enumerate(account.stream_detail):
                 where = f"{at}.account_details[{a}].stream_detail[{i}]"
                 self._take_stream(where, name, name or data.server_id, key, stream)
 
     def _take_stream(self, at: str, by: str, source: str, account: str, stream: Stream) -> None:
-        config = stream.config
-        name = stream.name or (config.name if config else "")
-        if not name:
-            self.faults.add(f"{at}.name", "", "is missing")
-            return
-        stream.name = name
+        name = stream.name or stream.config.name
         self.accounts.setdefault(account, account)
         views = self.streams.setdefault((account, name), [])
-        for one in views:
-            if one.source == source:
-                self.faults.add(at, name, f"is already given at {one.at}: read one moment alone")
-                return
+        if not name:
+            self.faults.add(f"{at}.name", "", "is missing")
+        elif again := next((one.at for one in views if one.source == source), ""):
+            self.faults.add(at, name, f"is already given at {again}: read one moment alone")
         views.append(Seen(at, by, source, stream))
 
 
@@ -360,12 +349,8 @@ def recognises(document: Document) -> Kind:
     'monitoring'
     """
     head = document.data[:HEAD].lstrip()
-    if not head.startswith((b"{", b"[")):
-        return ""
-    for kind, patterns in KINDS.items():
-        if all(re.search(one, head) for one in patterns):
-            return kind
-    return "streams" if EMPTY.search(head) else ""
+    found = (kind for kind, needed in KINDS.items() if all(re.search(one, head) for one in needed))
+    return next(found, "") if head.startswith((b"{", b"[")) else ""
 
 
 def hint(document: Document) -> str:
@@ -376,9 +361,6 @@ def hint(document: Document) -> str:
     >>> hint(Document("a.txt", b"Information for Stream ORDERS created 2021-02-05"))[-41:]
     'server request jetstream --all > jsz.json'
     """
-    if not FOR_PEOPLE.search(document.data[:HEAD]):
-        return ""
-    return (
-        "is what the nats tool prints for people: print JSON, "
-        "nats server request jetstream --all > jsz.json"
-    )
+    command = "nats server request jetstream --all > jsz.json"
+    found = FOR_PEOPLE.search(document.data[:HEAD])
+    return f"is what the nats tool prints for people: print JSON, {command}" if found else ""

@@ -6,6 +6,7 @@ NATS, the monitoring endpoints ``/jsz`` and ``/varz``, ``nats server request``, 
 ``STREAM.INFO``, ``STREAM.LIST``, ``ACCOUNT.STREAM.MOVE`` and ``STREAM.LEADER.STEPDOWN``.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,17 @@ from evenkeel.model.rules import Amount, Rule
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.documents import Document, largest
 from evenkeel.systems.native.arguments import build
-from evenkeel.systems.nats.documents import Findings, Key, Seen, Server, hint, recognises
+from evenkeel.systems.nats.documents import (
+    Findings,
+    Group,
+    Key,
+    Seen,
+    Server,
+    Stream,
+    Wanted,
+    hint,
+    recognises,
+)
 from evenkeel.systems.nats.waves import CARRIER, native_of, requests_of, unfit
 from evenkeel.systems.notes import noted
 from evenkeel.systems.registry import Format
@@ -43,15 +54,16 @@ class Held(NamedTuple):
     """A stream from the best of the views of it."""
 
     key: Key
-    seen: Seen
+    stream: Stream
     peers: list[str]
-    leader: str
     wanted: int
-    marks: int
-    """Flags of all its replicas."""
-
     flags: list[int]
-    """Flags of each replica."""
+
+    @property
+    def asked(self) -> tuple[str, list[str]]:
+        """Return its cluster, and the tags that its servers must have."""
+        placement = self.stream.config.placement or Wanted()
+        return placement.cluster or self.stream.cluster.name, sorted(map(str.lower, placement.tags))
 
 
 def read(
@@ -79,7 +91,6 @@ def read(
     streams = [_held(found, key, found.streams[key]) for key in sorted(found.streams)]
     names = _names(found, [one.key for one in streams])
     servers = _servers(found, streams)
-    _note_views(found, streams)
     given: dict[str, Any] = {
         "node_names": [*servers],
         "partition_names": names,
@@ -89,7 +100,8 @@ def read(
     unique = next((one.store.unique_tag for one in servers.values() if one.store), "")
     given |= _states(found, servers, unique)
     directs = _since(servers, DIRECTED_SINCE)
-    given |= _placement(streams, [*servers], directs)
+    alive = dict(zip(servers, given["alive"].tolist(), strict=True))
+    given |= _placement(streams, alive, directs)
     given |= _amounts(streams, servers)
     given |= _rules(streams, servers, unique, spread)
     given["native"] = {
@@ -98,14 +110,14 @@ def read(
             for name, one in servers.items()
         },
         "streams": {
-            name: [*one.key, found.accounts[one.key[0]], *_asked(one)]
+            name: [*one.key, found.accounts[one.key[0]], *one.asked]
             for name, one in zip(names, streams, strict=True)
         },
         "unique": unique,
         "excludes": _since(servers, (2, 12)),
         "directs": directs,
         "documents": [one.data.decode("utf-8", "replace") for one in documents],
-        "notes": [*found.notes, *_missing(found, servers)],
+        "notes": [*found.notes, *_missing(servers)],
     }
     source = largest(documents)
     return build(faults, given, lambda path: f"{source.name}: {path}")
@@ -135,81 +147,39 @@ def _listed(requests: Sequence[Any]) -> bytes:
 
 
 def _held(found: Findings, key: Key, views: Sequence[Seen]) -> Held:
-    """Return a stream as its leader sees it, or else as who names most of its peers."""
-    sights = {id(one): _peers(one) for one in views}
-    seen = max(views, key=lambda one: (_by_leader(one), len(sights[id(one)])))
-    peers = [*sights[id(seen)]]
-    strange = found.strangers(peers)
-    if strange:
-        named = some_of(strange, printable, MOST_NAMED)
-        found.notes.add(
-            f"peers that are no servers of JetStream, or without a name ({named}), of streams "
-            "({}): no request moves these, so they are left alone; nats stream cluster "
-            "peer-remove removes such a peer", key[1],
-        )  # fmt: skip
-    disputed = any({*sights[id(one)]} - {*peers} for one in views if _by_leader(one))
-    if disputed:
-        found.notes.add(
-            "streams of which several servers say that they lead them ({}): they are left alone",
-            key[1],
-        )
-    group = seen.stream.cluster
-    leader = (group.leader if group else "") or ""
-    config = seen.stream.config
-    wanted = config.num_replicas if config and config.num_replicas > 0 else len(peers)
-    listed = {peer.name: peer for peer in (group.replicas if group else None) or ()}
-    desired = {one.name for one in (group.desired.replicas or ())} if (
-        group and group.desired) else set()  # fmt: skip
+    """Return a stream as its leader sees it, or else as that view which has most of its peers."""
+    seen = max(views, key=lambda one: (one.by_leader, len(one.peers)))
+    group, here = seen.stream.cluster, seen.peers
+    peers = sorted(here | {one.name for one in (group.desired or Group()).replicas})
+    wanted = max(seen.stream.config.num_replicas, 0) or len(peers)
+    others = [one for one in views if one.by_leader and one.stream.cluster.leader != group.leader]
     moving = (
-        len(peers) > wanted
-        or any(one.pending for one in listed.values())
-        or (group is not None and group.desired is not None)
+        group.desired is not None
+        or len(here) > wanted
+        or any(one.pending for one in group.replicas)
     )
-    peers += sorted(desired - {*peers})
-    marks = KEPT if moving or disputed or strange or unfit(key) else 0
-    trusted = _by_leader(seen)
-    flags = []
-    for name in peers:
-        peer = listed.get(name)
-        synced = peer is None or peer.current or not trusted
-        arriving = moving and (not synced or name not in sights[id(seen)])
-        flags.append(int(Flag.INCOMING) if arriving else IN_SYNC if synced else 0)
-    if moving:
-        found.notes.add("streams that are being moved ({}): they are left alone", key[1])
-    elif len(peers) < wanted and peers:
-        found.notes.add(
-            "streams with fewer peers than replicas ({}): NATS alone chooses a further peer, so "
-            "they are left alone; nats stream edit --replicas, there and back, makes it choose",
-            key[1],
-        )
-        marks |= KEPT
-    if why := unfit(key):
-        found.notes.add(f"streams whose name {why} ({{}}): they are left alone", key[1])
-    if not trusted and len(views) > 1 and leader:
-        found.notes.add(
-            "streams that their leader does not report ({}): which peers are in sync is unknown",
-            key[1],
-        )
-    return Held(key, seen, peers, leader, len(peers) if marks else wanted, marks, flags)
-
-
-def _peers(seen: Seen) -> list[str]:
-    """Return the peers in a view by name; a server leaves itself out of the list."""
-    group = seen.stream.cluster
-    if group is None:
-        return [seen.by] if seen.by else []
-    named = {peer.name for peer in group.replicas or ()} | {group.leader or "", seen.by}
-    return sorted(named - {""})
-
-
-def _by_leader(seen: Seen) -> bool:
-    """Whether a view is that of the leader, which does not list itself."""
-    group = seen.stream.cluster
-    if group is None or not group.leader:
-        return False
-    return seen.by in ("", group.leader) and all(
-        one.name != group.leader for one in group.replicas or ()
-    )
+    why = {
+        "streams that are being moved": moving,
+        "streams that several servers lead": bool(others),
+        f"streams whose name {unfit(key)}": bool(unfit(key)),
+        "streams without peers": not peers,
+        "streams with peers that JetStream does not list, or that have no name (nats stream "
+        "cluster peer-remove removes one)": bool(found.strangers(peers)),
+        "streams with fewer peers than replicas, of which NATS alone chooses more (nats stream "
+        "edit --replicas, there and back)": 0 < len(peers) < wanted,
+    }
+    for reason, holds in why.items():
+        if holds:
+            found.notes.add(f"{reason}, which are left alone ({{}})", key[1])
+    late = {one.name for one in group.replicas if seen.by_leader and not one.current}
+    kept = any(why.values())
+    flags = [
+        (KEPT if kept else 0)
+        | (int(Flag.INCOMING) if moving and (name in late or name not in here) else 0)
+        | (0 if name in late else IN_SYNC)
+        for name in peers
+    ]
+    return Held(key, seen.stream, peers, len(peers) if kept else wanted, flags)
 
 
 def _names(found: Findings, keys: Sequence[Key]) -> list[str]:
@@ -234,74 +204,52 @@ def _servers(found: Findings, streams: Sequence[Held]) -> dict[str, Server]:
     }
 
 
-def _note_views(found: Findings, streams: Sequence[Held]) -> None:
-    """Note streams without a leader or peers."""
-    for one in streams:
-        if not one.peers:
-            found.notes.add("streams without peers ({}): they are nowhere, and stay so", one.key[1])
-
-
 def _states(found: Findings, servers: Mapping[str, Server], unique: str) -> dict[str, Any]:
     """Return the states of servers: one that did not answer is down if the others say so."""
-    gone = np.array([name in found.strangers([*servers]) for name in servers], np.bool_)
-    alive = [one.answered or not one.offline for one in servers.values()]
+    strangers = found.strangers([*servers])
+    gone = np.array([name in strangers for name in servers], np.bool_)
+    alive = np.array([one.answered or not one.away for one in servers.values()], np.bool_) & ~gone
     accepts = []
-    for (name, one), up in zip(servers.items(), alive, strict=True):
-        tags = [tag.lower() for tag in one.tags or ()]
-        bare = bool(unique) and one.tags is not None and not _unique_tag(tags, unique)
-        if bare:
-            found.notes.add(f"servers without a tag {printable(unique)} ({{}}): they take no "
-                            "stream", name)  # fmt: skip
-        if NO_PLACEMENT in tags:
-            found.notes.add("servers with the tag !jetstream ({}): they take no stream", name)
-        accepts.append(up and not bare and not one.disabled and NO_PLACEMENT not in tags)
-    for name, one in servers.items():
-        if one.offline and not one.answered:
-            found.notes.add(
-                "servers that are offline ({}): streams of one replica there are in no answer, and "
-                "are unknown", name,
-            )  # fmt: skip
-    here = np.array(alive, np.bool_) & ~gone
-    return {"alive": here, "gone": gone, "leads": here, "accepts": np.array(accepts, bool) & here}
+    for (name, one), up in zip(servers.items(), alive.tolist(), strict=True):
+        tags = {tag.lower() for tag in one.tags or ()}
+        why = {
+            f"no tag {printable(unique)}": bool(unique and one.tags is not None)
+            and not _with(tags, unique.lower()),
+            f"the tag {NO_PLACEMENT}": NO_PLACEMENT in tags,
+        }
+        for reason in (reason for reason, holds in why.items() if holds):
+            found.notes.add(f"servers with {reason}, which take no stream ({{}})", name)
+        accepts.append(up and not one.disabled and not any(why.values()))
+        if one.away and not one.answered:
+            note = "servers that are down ({}): streams of one replica there are unknown"
+            found.notes.add(note, name)
+    return {"alive": alive, "gone": gone, "leads": alive, "accepts": np.array(accepts, np.bool_)}
 
 
-def _placement(streams: Sequence[Held], servers: Sequence[str], directs: bool) -> dict[str, Any]:
+def _placement(streams: Sequence[Held], alive: Mapping[str, bool], directs: bool) -> dict[str, Any]:
     """Return the peers and leader of each stream; one without a majority stays as it is.
 
     Servers that no request gives a leader (``directs``) elect it alone.
     """
-    place = {name: n for n, name in enumerate(servers)}
-    lost = [_lost(one) for one in streams]
-    elected = 0 if directs else int(Flag.ELECTED)
+    place = {name: n for n, name in enumerate(alive)}
+    leader, flags, wanted = [], [], []
+    for one in streams:
+        leads = one.stream.cluster.leader
+        leader.append(one.peers.index(leads) if leads in one.peers else -1)
+        lost = not leads or 2 * sum(alive[name] for name in one.peers) <= len(one.peers)
+        wanted.append(len(one.peers) if lost else one.wanted)
+        marks = np.array(one.flags, np.int64) | (int(MARKS) if lost else 0)
+        if leads in one.peers and len(one.peers) > 1 and not directs:
+            marks[one.peers.index(leads)] |= int(Flag.ELECTED)
+        flags.append(marks)
     return {
         "placement": np.array([place[name] for one in streams for name in one.peers], np.int64),
         "first": np.cumsum([0, *(len(one.peers) for one in streams)]).astype(np.int64),
-        "leader": np.array(
-            [one.peers.index(one.leader) if one.leader in one.peers else -1 for one in streams],
-            np.int64,
-        ),
-        "flags": np.array(
-            [
-                flag | one.marks | (int(MARKS) if gone else 0)
-                | (elected if name == one.leader and len(one.peers) > 1 else 0)
-                for one, gone in zip(streams, lost, strict=True)
-                for name, flag in zip(one.peers, one.flags, strict=True)
-            ],
-            np.int64,
-        ),
-        "replicas": np.array(
-            [len(one.peers) if gone else one.wanted
-             for one, gone in zip(streams, lost, strict=True)], np.int64,
-        ),
-        "min_active": np.array([one.wanted // 2 + 1 for one in streams], np.int64),
-    }  # fmt: skip
-
-
-def _lost(one: Held) -> bool:
-    """Whether no majority of the peers can be asked."""
-    group = one.seen.stream.cluster
-    away = [peer for peer in (group.replicas if group else None) or () if peer.offline]
-    return not one.leader or 2 * len(away) >= max(len(one.peers), 1)
+        "leader": np.array(leader, np.int64),
+        "flags": np.concatenate([np.zeros(0, np.int64), *flags]),
+        "replicas": np.array(wanted, np.int64),
+        "min_active": np.array(wanted, np.int64) // 2 + 1,
+    }
 
 
 def _amounts(streams: Sequence[Held], servers: Mapping[str, Server]) -> dict[str, Any]:
@@ -313,10 +261,9 @@ def _amounts(streams: Sequence[Held], servers: Mapping[str, Server]) -> dict[str
     load = np.zeros((len(streams), 5))
     load[:, 4] = 1.0
     for p, one in enumerate(streams):
-        config, state = one.seen.stream.config, one.seen.stream.state
-        first = 2 if config and config.storage == "memory" else 0
-        load[p, first] = max(state.bytes, 0) if state else 0
-        load[p, first + 1] = max(config.max_bytes, 0) if config else 0
+        config = one.stream.config
+        first = 2 if config.storage == "memory" else 0
+        load[p, first : first + 2] = max(one.stream.state.bytes, 0), max(config.max_bytes, 0)
     capacity = np.zeros((len(servers), 5))
     capacity[:] = np.maximum(np.array([len(one.peers) for one in streams], np.float64) @ load, 1.0)
     stores = {n: one.store for n, one in enumerate(servers.values()) if one.store}
@@ -334,14 +281,6 @@ def _amounts(streams: Sequence[Held], servers: Mapping[str, Server]) -> dict[str
     }
 
 
-def _asked(one: Held) -> tuple[str, list[str]]:
-    """Return the cluster of a stream, and the tags that its servers must have."""
-    config, group = one.seen.stream.config, one.seen.stream.cluster
-    wanted = config.placement if config else None
-    cluster = (wanted.cluster if wanted else "") or (group.name if group else "")
-    return cluster, sorted({tag.lower() for tag in (wanted.tags if wanted else None) or ()})
-
-
 def _rules(
     streams: Sequence[Held],
     servers: Mapping[str, Server],
@@ -349,51 +288,49 @@ def _rules(
     spread: Mapping[str, Amount] | None,
 ) -> dict[str, Any]:
     """Return tags as conditions and domains, and a rule for each placement that streams ask for."""
-    asked = [_asked(one) for one in streams]
-    tags = {name: {tag.lower() for tag in one.tags or ()} for name, one in servers.items()}
-    every = sorted(
-        {*set().union(*tags.values()), *(t.lstrip("!") for _, own in asked for t in own)}
-    )
-    given: dict[str, Any] = {
-        "tags": {_escaped(tag): [tag in own for own in tags.values()] for tag in every}
-    }
-    clusters = sorted({one.cluster for one in servers.values()} - {""})
-    domains = {"cluster": [one.cluster for one in servers.values()]} if len(clusters) > 1 else {}
-    prefixes = {tag.partition(":")[0] + ":" for tag in every if ":" in tag} | {unique.lower()}
-    for prefix in sorted(prefixes - {""}):
-        labels = [_unique_tag(sorted(own), prefix) for own in tags.values()]
-        known = {*labels} - {""}
-        if prefix == unique.lower() or (
-            1 < len(known) < len(labels) and all(
-                label and sum(tag.startswith(prefix) for tag in own) == 1
-                for label, own in zip(labels, tags.values(), strict=True))):  # fmt: skip
-            domains[_tier(prefix)] = [one.removeprefix(prefix) or one for one in labels]
-    given |= {"domains": domains, "crossing": [one for one in domains if one != "cluster"]}
-    apart: Mapping[str, Amount] = {_tier(unique.lower()): 1} if unique else {}
+    own = [{tag.lower() for tag in one.tags or ()} for one in servers.values()]
+    named = {tag.removeprefix("!") for one in streams for tag in one.asked[1]} - {""}
+    every = sorted(named.union(*own))
+    clusters = [one.cluster for one in servers.values()]
+    domains = {"cluster": clusters} if len({*clusters} - {""}) > 1 else {}
+    for prefix in sorted({tag.partition(":")[0] + ":" for tag in every} | {unique.lower()} - {""}):
+        labels = [_with(tags, prefix) for tags in own]
+        if prefix == unique.lower() or (all(labels) and len({*labels}) < len(labels)):
+            domains[_tier(prefix)] = labels
     rules: dict[tuple[Any, ...], int] = {}
-    own = []
-    for cluster, wanted in asked:
-        free = bool(unique) and any(tag.lstrip("!").startswith(unique.lower()) for tag in wanted)
-        require = [("-" if tag[0] == "!" else "+") + _escaped(tag.lstrip("!"))
+    rule = []
+    for cluster, wanted in (one.asked for one in streams):
+        # a stream that asks for such a tag may have several replicas with it
+        free = not unique or any(tag.strip("!").startswith(unique.lower()) for tag in wanted)
+        require = [f"{'-' if tag[0] == '!' else '+'}{_escaped(tag.removeprefix('!'))}"
                    for tag in wanted if tag.strip("!")]  # fmt: skip
-        if len(clusters) > 1 and cluster in clusters:
-            require.append(f"cluster={cluster}")
-        own.append(rules.setdefault((free, *require), len(rules)))
-    given["rules"] = [
-        Rule(require=[*require], spread=spread if spread is not None else {} if free else apart)
-        for free, *require in rules
-    ]
-    return given | {"rule": np.array(own, np.int64)}
+        require += [f"cluster={cluster}"] if cluster in domains.get("cluster", ()) else []
+        rule.append(rules.setdefault((free, *require), len(rules)))
+    apart: Mapping[str, Amount] = {} if spread is None else spread
+    return {
+        "tags": {_escaped(tag): [tag in tags for tags in own] for tag in every},
+        "domains": domains,
+        "crossing": [one for one in domains if one != "cluster"],
+        "rules": [
+            Rule(
+                require=[*require],
+                spread=apart if free or spread is not None else {_tier(unique): 1},
+            )
+            for free, *require in rules
+        ],
+        "rule": np.array(rule, np.int64),
+    }
+
+
+def _with(tags: set[str], prefix: str) -> str:
+    """Return the first tag with a prefix, or ""; of two, the tier cannot express the second."""
+    return min((tag for tag in tags if tag.startswith(prefix)), default="")
 
 
 def _tier(prefix: str) -> str:
-    """Return the name of the tier that tags with a prefix make."""
-    return prefix.rstrip(":-_=. ") or prefix
-
-
-def _unique_tag(tags: Sequence[str], prefix: str) -> str:
-    """Return the first tag of a server with a prefix, or ""."""
-    return next((one for one in tags if one.startswith(prefix.lower())), "")
+    """Return the name of the tier that tags with a prefix make; two names have a meaning."""
+    name = prefix.lower().rstrip(":") or prefix
+    return f"{name} tag" if name in ("node", "cluster") else name
 
 
 def _escaped(tag: str) -> str:
@@ -402,26 +339,21 @@ def _escaped(tag: str) -> str:
 
 
 def _since(servers: Mapping[str, Server], release: tuple[int, int]) -> bool:
-    """Whether all servers that tell their release are at least that new."""
-    listed = [one.version for one in servers.values() if one.version]
-    return all(_release(one) >= release for one in listed)
+    """Whether all servers that name their release are at least that new."""
+    named = [re.match(r"v?(\d+)\.(\d+)", one.version) for one in servers.values()]
+    return all((int(one[1]), int(one[2])) >= release for one in named if one)
 
 
-def _release(version: str) -> tuple[int, ...]:
-    numbers = version.split("-")[0].split(".")[:2]
-    return tuple(int(one) for one in numbers) if all(map(str.isdecimal, numbers)) else (0,)
-
-
-def _missing(found: Findings, servers: Mapping[str, Server]) -> Iterator[str]:
+def _missing(servers: Mapping[str, Server]) -> Iterator[str]:
     """Yield notes on what the documents do not have."""
-    unknown = [name for name, one in servers.items() if one.tags is None and not one.offline]
-    if unknown and found.streams:
+    unknown = [name for name, one in servers.items() if one.tags is None and not one.away]
+    if unknown:
         named = some_of(unknown, printable, MOST_NAMED)
         yield (
-            f"tags of {counted(len(unknown), 'server')} ({named}): a move cannot be directed to "
+            f"no tags of {counted(len(unknown), 'server')} ({named}): no move can be directed to "
             "them; add nats server request jetstream --all"
         )
-    if found.streams and not _since(servers, DIRECTED_SINCE):
+    if not _since(servers, DIRECTED_SINCE):
         yield (
             "servers older than 2.11: a step-down does not name the next leader there, so that "
             "no folder can be written"
