@@ -104,7 +104,9 @@ def operator(nats: Nats, tmp_path: Path) -> Operator:
 def levelled(nats: Nats, operator: Operator) -> None:
     """All six servers, levelled, whichever scene comes first."""
     nats.start([one for one in LATE if one not in nats.daemons.running])
-    call([operator.evenkeel, "run", operator.plan(*LEVEL)], env=nats.env(), timeout=300)
+    folder = operator.plan(*LEVEL)
+    if folder.exists():  # there is something to do
+        call([operator.evenkeel, "run", folder], env=nats.env(), timeout=300)
 
 
 def counts(cluster: Cluster) -> tuple[list[int], list[int]]:
@@ -143,7 +145,7 @@ def test_servers_join_is_undone_and_done_again(nats, operator, stopwatch):
 
 
 def test_a_server_is_drained_by_a_run_that_is_killed_and_while_another_is_lost(
-    nats, operator, all_six
+    nats, operator, levelled
 ):
     folder = operator.plan("--level", "none", "--drain", "n5", "--throttle", "node-out=6")
     plan = ek.read_plan(folder / "plan.json")

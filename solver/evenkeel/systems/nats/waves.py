@@ -4,7 +4,7 @@ A server moves a stream off one peer (``ACCOUNT.STREAM.MOVE``) onto a server tha
 those with all tags of the request. A move is asked for where tags leave one server to choose.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +14,15 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import Answer, Carrier, Change, Orders, Wave, no_partition
+from evenkeel.systems.folders.carrier import (
+    Answer,
+    Carrier,
+    Change,
+    Orders,
+    Wave,
+    comers,
+    no_partition,
+)
 from evenkeel.systems.folders.form import Command, Setting, literal, shown
 from evenkeel.systems.nats.documents import Config, Group, recognises
 
@@ -81,38 +89,28 @@ def directing(
 
     ``asked`` are the tags that the stream asks for, ``peers`` the servers that hold it.
     """
-    servers = native["servers"]
-    own = [tag.lower() for tag in servers[target]["tags"] if not tag.startswith("!")]
-    if not servers[target]["known"]:
-        return None
-    others = [
-        {tag.lower() for tag in one["tags"]}
-        for name, one in servers.items()
-        if name != target and one["cluster"] == servers[target]["cluster"]
-    ]
+    here = native["servers"][target]
+    tags = {
+        name: {tag.lower() for tag in one["tags"]}
+        for name, one in native["servers"].items() if one["cluster"] == here["cluster"]
+    }  # fmt: skip
+    own = [tag for tag in map(str.lower, here["tags"]) if not tag.startswith("!")]
+    others = [one for name, one in tags.items() if name != target]
     rivals = [
-        {tag.lower() for tag in one["tags"]}
-        for name, one in servers.items()
-        if name not in (target, *peers) and one["cluster"] == servers[target]["cluster"]
-    ]
-    rivals = [one for one in rivals if _fits(one, asked)]
-    alone = next((tag for tag in own if not any(tag in one for one in others)), None)
-    alone = alone or next((tag for tag in own if not any(tag in one for one in rivals)), None)
-    if alone is not None or not rivals:
-        chosen = [alone] if alone is not None else []
-    else:
-        chosen = own
-        left = [one for one in rivals if one >= {*own}]
-        if left and not native["excludes"]:
-            return None
-        for one in left:
-            if not (strange := sorted(one - {*own} - {""})):
+        one for name, one in tags.items() if name not in (target, *peers) and _fits(one, asked)
+    ]  # fmt: skip
+    alone = [tag for crowd in (others, rivals) for tag in own if not any(tag in o for o in crowd)]
+    chosen = alone[:1] if alone or not rivals else own
+    for one in rivals:
+        if _fits(one, chosen):
+            strange = sorted(one - {*own})
+            if not (strange and native["excludes"]):
                 return None
             chosen = [*chosen, f"!{strange[0]}"]
     # a tag of the prefix lifts the rule that each server has another: the plan keeps it
     prefix = native["unique"].lower()
     apart = [tag for tag in own if prefix and tag.startswith(prefix)][:1]
-    return [*dict.fromkeys([*chosen, *apart])]
+    return [*dict.fromkeys([*chosen, *apart])] if here["known"] else None
 
 
 def _fits(tags: set[str], asked: Sequence[str]) -> bool:
@@ -121,27 +119,20 @@ def _fits(tags: set[str], asked: Sequence[str]) -> bool:
 
 
 def _moves(
-    faults: FaultList,
-    cluster: Cluster,
-    name: str,
-    before: Sequence[int],
-    after: Sequence[int],
+    faults: FaultList, cluster: Cluster, name: str, before: Sequence[int], after: Sequence[int]
 ) -> list[Request]:
     """Return the requests that replace peers of a stream, one after the other."""
     native, names = native_of(cluster), cluster.nodes.names
     account, stream, _, _, asked = native["streams"][name]
     peers = [names[n] for n in before if n >= 0]
-    leaves = [one for one in peers if one not in {names[n] for n in after if n >= 0}]
-    joins = [names[n] for n in after if n >= 0 and names[n] not in peers]
+    leaves = [names[n] for n in comers(after, before)]
+    joins = [names[n] for n in comers(before, after)]
     if len(leaves) != len(joins):
-        message = (
-            "would get another number of replicas: nats stream edit --replicas changes it, and "
-            "NATS chooses the servers"
-        )
+        message = "would get another number of replicas: nats stream edit --replicas changes it"
         faults.add(name, len(peers) + len(joins) - len(leaves), message)
         return []
     found: list[Request] = []
-    for source, target in _paired(native, leaves, joins):
+    for source, target in zip(leaves, joins, strict=True):
         tags = directing(native, asked, peers, target)
         if tags is None:
             message = (
@@ -153,24 +144,8 @@ def _moves(
             return []
         body = {"server": source, "tags": tags} if tags else {"server": source}
         found.append((f"{MOVE}.{account}.{stream}", body))
-        peers = [one for one in peers if one != source] + [target]
+        peers = [*(one for one in peers if one != source), target]
     return found
-
-
-def _paired(
-    native: Mapping[str, Any], leaves: Sequence[str], joins: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield who leaves with who comes, of the same domain where there are such."""
-    prefix, left = native["unique"].lower(), [*leaves]
-
-    def domain(server: str) -> str:
-        tags = native["servers"][server]["tags"]
-        return next((tag for tag in tags if prefix and tag.lower().startswith(prefix)), "")
-
-    for target in joins:
-        source = next((one for one in left if domain(one) == domain(target)), left[0])
-        left.remove(source)
-        yield source, target
 
 
 def _leads(native: Mapping[str, Any], name: str, server: str) -> Request:
