@@ -376,6 +376,17 @@ def test_every_wrong_argument_is_named(expanded):
         ek.solve(expanded, method="best")
 
 
+def test_a_domain_that_may_hold_nothing_is_no_reason_of_a_skew():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 5, load=[[1.0]], domains={"zone": [*"aabbc"]}, placement=[[0, 2, 1]],
+        keeps=[True] * 4 + [False], rules=[ek.Rule(skew={"zone": 1})], rule=[0],
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.audit.counts["skew"] == 0
+    for replica in result.explain("p0").replicas:
+        assert not any("skew" in row.blocked_by for row in replica.nodes)
+
+
 def test_a_partition_is_explained_node_by_node(expanded):
     result = ek.solve(expanded, goals=ek.Goals(level=0.04))
     moved = result.moves[0]

@@ -128,6 +128,19 @@ def nodes_of(cluster: Cluster, term: Term) -> NDArray[np.bool_]:
     return nodes_that_meet(cluster, [term.text])
 
 
+def eligible_domains(cluster: Cluster, scope: Scope, tier: int) -> NDArray[np.bool_]:
+    """Return the domains of a tier that a skew of each class counts, (Q, M).
+
+    They hold a node that is open to the class and may hold something.
+    """
+    domain = cluster.topology.domain_with_nodes[tier]
+    usable = cluster.nodes.may_hold & (domain >= 0)
+    eligible = np.zeros((len(scope.open), int(cluster.topology.domain_count[tier])), bool)
+    for q, is_open in enumerate(scope.open):
+        eligible[q, domain[is_open & usable]] = True
+    return eligible
+
+
 def _holds(cluster: Cluster, condition: str) -> NDArray[np.bool_]:
     """Return the nodes on which one condition holds: +tag, -tag, key=value or key!=value; (N,)."""
     nodes, topology = cluster.nodes, cluster.topology

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import Demands, nodes_of, partition_scope
+from evenkeel.measure.binding import Demands, eligible_domains, nodes_of, partition_scope
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
@@ -170,7 +170,6 @@ def blocked_nodes(
     for term in demands.terms:
         if term.for_all and (voter or not term.voters):
             mark(~nodes_of(cluster, term), str(term))
-    allowed = scope.open[scope.rule[partition]]
 
     def mark_limits(*, hard: bool) -> None:
         for limit in demands.limits:
@@ -194,8 +193,8 @@ def blocked_nodes(
                 missing = int((placement.node[start:end] < 0).sum()) - int(here < 0)
                 mark(reached + missing < limit.amount, reason)
             else:
-                eligible = np.unique(domain[allowed & (domain >= 0)])
-                least = count[eligible].min() if len(eligible) else 0
+                eligible = eligible_domains(cluster, scope, row)[scope.rule[partition]]
+                least = count[eligible].min() if eligible.any() else 0
                 mark(at + 1 - least > limit.amount, reason)
 
     mark_limits(hard=True)

@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit.violations import Violations, violations
-from evenkeel.measure.binding import NONE, Binding, Scope, group_scope, partition_scope, read_from
+from evenkeel.measure.binding import (
+    NONE,
+    Binding,
+    Scope,
+    eligible_domains,
+    group_scope,
+    partition_scope,
+    read_from,
+)
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -157,12 +165,7 @@ def _skew(
     count: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Fullest domain of each member minus the emptiest that holds a node open to it; (members,)."""
-    domains = int(cluster.topology.domain_count[row])
-    domain = cluster.topology.domain_with_nodes[row]
-    usable = cluster.nodes.may_hold & (domain >= 0)
-    eligible = np.zeros((len(scope.demands), domains), bool)
-    for q, is_open in enumerate(scope.open):
-        eligible[q, domain[is_open & usable]] = True
+    eligible = eligible_domains(cluster, scope, row)
     rule = scope.rule[members]
     most = np.zeros(len(members), np.int64)
     np.maximum.at(most, who, count)

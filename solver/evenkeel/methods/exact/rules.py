@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from evenkeel.measure.binding import Scope, group_scope, nodes_of, nodes_that_meet, partition_scope
+from evenkeel.measure.binding import (
+    Scope,
+    eligible_domains,
+    group_scope,
+    nodes_of,
+    nodes_that_meet,
+    partition_scope,
+)
 from evenkeel.methods.exact.variables import SoftTerm, Variables
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import Limit, Term
@@ -86,11 +93,11 @@ def _limit(
             model.add(sum(over) <= slack)
         slack = sum(over) if not limit.hard else slack
     elif limit.kind == "skew":
-        usable = cluster.nodes.may_hold & scope.open[q]
+        eligible = eligible_domains(cluster, scope, row)[q]
         most, least = model.new_int_var(0, wanted, ""), model.new_int_var(0, wanted, "")
         for where, count in counts.items():
             model.add(most >= count)
-            if usable[inside[where]].any():
+            if eligible[where]:
                 model.add(least <= count)
         variables.reasons.hold(most - least <= limit.amount + slack, name)
     else:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit.limits import broken_limits
 from evenkeel.measure.binding import (
     Scope,
+    eligible_domains,
     group_scope,
     nodes_of,
     nodes_that_meet,
@@ -303,14 +304,14 @@ def _open_to(cluster: Cluster, rules: kernel.RuleArrays) -> kernel.RuleArrays:
     skewed = np.flatnonzero(rules.group_limit[:, 4] >= 0)
     if len(skewed) == 0:
         return rules
-    topology, bound = cluster.topology, cluster.partitions.group_rule
-    level = rules.group_limit[-1, 0]
-    is_open = np.zeros(int(rules.group_base[-1]) + int(topology.domain_count[level]), bool)
-    group = np.repeat(np.arange(len(bound)), np.diff(rules.group_limit_first))
+    scope, tier = group_scope(cluster), rules.group_limit[:, 0]
+    last = int(cluster.topology.domain_count[tier[-1]])
+    is_open = np.zeros(int(rules.group_base[-1]) + last, bool)
+    class_of = np.repeat(scope.rule, np.diff(rules.group_limit_first))
+    eligible = {t: eligible_domains(cluster, scope, t) for t in np.unique(tier[skewed]).tolist()}
     for i in skewed.tolist():
-        may = holds & nodes_that_meet(cluster, cluster.rules[bound[group[i]]].require)
-        where = topology.domain_with_nodes[rules.group_limit[i, 0]][may]
-        is_open[rules.group_base[i] + where[where >= 0]] = True
+        counted = eligible[tier[i]][class_of[i]]
+        is_open[rules.group_base[i] : rules.group_base[i] + len(counted)] = counted
     return rules._replace(group_open=is_open)
 
 

@@ -7,7 +7,13 @@ from itertools import islice, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import Scope, nodes_of, nodes_that_meet, partition_scope
+from evenkeel.measure.binding import (
+    Scope,
+    eligible_domains,
+    nodes_of,
+    nodes_that_meet,
+    partition_scope,
+)
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -34,7 +40,7 @@ LearnerTest = Callable[[Nodes, Nodes], NDArray[np.bool_]]
 def rule_tests(cluster: Cluster, scope: Scope, q: int) -> list[Test]:
     """Return a test for every hard rule that binds a partition of a class by itself."""
     demands, serves = scope.demands[q], cluster.nodes.serves
-    tests = [_limit_test(cluster, scope.open[q], limit) for limit in demands.limits if limit.hard]
+    tests = [_limit_test(cluster, scope, q, limit) for limit in demands.limits if limit.hard]
     for term in demands.terms:
         mask = nodes_of(cluster, term)
         tests.append(_inside_test(mask | ~serves if term.for_all else mask & serves, term))
@@ -68,11 +74,11 @@ def _crowd_test(cluster: Cluster, limit: Limit) -> LearnerTest:
     return keeps
 
 
-def _limit_test(cluster: Cluster, is_open: NDArray[np.bool_], limit: Limit) -> Test:
+def _limit_test(cluster: Cluster, scope: Scope, q: int, limit: Limit) -> Test:
     tier = cluster.topology.tier_index(limit.tier)
     domain_of = serving_domains(cluster, tier)
     if limit.kind == "skew":
-        return _skew_test(cluster, is_open, limit, tier, domain_of)
+        return _skew_test(limit, eligible_domains(cluster, scope, tier)[q], domain_of)
 
     def keeps(
         node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
@@ -120,25 +126,14 @@ def most_in_one(domain: NDArray[np.int32]) -> NDArray[np.int16]:
     return np.asarray(count.max(axis=0, initial=0))
 
 
-def _skew_test(
-    cluster: Cluster,
-    is_open: NDArray[np.bool_],
-    limit: Limit,
-    tier: int,
-    domain_of: NDArray[np.int32],
-) -> Test:
-    domain = cluster.topology.domain_with_nodes[tier]
-    count = int(cluster.topology.domain_count[tier])
-    eligible = np.zeros(count, bool)
-    eligible[domain[cluster.nodes.may_hold & (domain >= 0) & is_open]] = True
-
+def _skew_test(limit: Limit, eligible: NDArray[np.bool_], domain_of: NDArray[np.int32]) -> Test:
     def keeps(
         node: Nodes, role: NDArray[np.uint8], twin: NDArray[np.intp] | None
     ) -> NDArray[np.bool_]:
         if twin is not None:
             return _either(keeps, node, role, twin)
         domain = domain_of[node]
-        held = np.zeros((len(node), count + 1), np.int64)
+        held = np.zeros((len(node), len(eligible) + 1), np.int64)
         np.add.at(held, (np.arange(len(node))[:, None], domain), 1)
         if not eligible.any():
             return np.ones(len(node), bool)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, Binding, group_scope, nodes_of
+from evenkeel.measure.binding import NONE, Binding, eligible_domains, group_scope, nodes_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.rules import Term
 from evenkeel.planning.replay.certificate import Findings
-from evenkeel.planning.replay.rules import AT_MOST, eligible_domains
+from evenkeel.planning.replay.rules import AT_MOST
 from evenkeel.planning.replay.trajectory import Trajectory
 from evenkeel.planning.steps import StepKind
 
@@ -184,7 +184,7 @@ def _check_binding(
     if binding.kind == "min_domains":
         bound &= scope.wanted
     tables = [_counts(cluster, end, domain, domains) for end in ends]
-    eligible = eligible_domains(cluster, tier, scope.open)[scope.rule]
+    eligible = eligible_domains(cluster, scope, tier)[scope.rule]
     sign = -1 if binding.kind in AT_MOST else 1
     for table in tables:
         bound &= sign * _value(binding.kind, table, eligible) >= sign * amount

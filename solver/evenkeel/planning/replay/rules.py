@@ -8,7 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, nodes_of, nodes_that_meet, partition_scope
+from evenkeel.measure.binding import (
+    NONE,
+    eligible_domains,
+    nodes_of,
+    nodes_that_meet,
+    partition_scope,
+)
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -270,7 +276,7 @@ def check_limits(check: TrajectoryCheck) -> None:
         bound = binding.amount != NONE
         if binding.kind == "min_domains":
             bound &= scope.wanted
-        eligible = eligible_domains(cluster, tier, scope.open)
+        eligible = eligible_domains(cluster, scope, tier)
         measures: dict[str, Measure] = {
             "spread": partial(Standing.crowd, tier=tier),
             "min_domains": partial(Standing.distinct, tier=tier),
@@ -280,16 +286,6 @@ def check_limits(check: TrajectoryCheck) -> None:
         # in 32 bits "unbound" would wrap to a limit of 0
         amount = np.where(bound, binding.amount.astype(np.int64), UNBOUND)
         check.hold(binding.violation, binding.tier, measures[binding.kind], amount, tier)
-
-
-def eligible_domains(cluster: Cluster, tier: int, open_to: Flags) -> Flags:
-    """Return the domains that hold a node which may hold something, for each class of rules."""
-    domain = cluster.topology.domain_with_nodes[tier]
-    usable = cluster.nodes.may_hold & (domain >= 0)
-    eligible = np.zeros((len(open_to), int(cluster.topology.domain_count[tier])), bool)
-    for q, mask in enumerate(open_to):
-        eligible[q, domain[mask & usable]] = True
-    return eligible
 
 
 def check_terms(check: TrajectoryCheck) -> None:

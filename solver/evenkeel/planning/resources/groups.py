@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import group_scope, nodes_of
+from evenkeel.measure.binding import eligible_domains, group_scope, nodes_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.rules import Term
@@ -147,9 +147,7 @@ def ties(cluster: Cluster, target: Placement) -> list[Tie]:
             if not limit.hard or limit.kind == "spread":
                 continue
             tier = topology.tier_index(limit.tier)
-            where = topology.domain_with_nodes[tier][cluster.nodes.may_hold & scope.open[q]]
-            is_open = np.zeros(int(topology.domain_count[tier]), bool)
-            is_open[where[where >= 0]] = True
+            is_open = eligible_domains(cluster, scope, tier)[q]
             found.append(Tie(limit.kind, g, tier, limit.amount, -1, is_open))
     tiers = {one.tier for one in found} | set(cluster.depends[:, 2].tolist())
     ends = [
