@@ -37,6 +37,9 @@ BEFOREHAND = 2**26
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 
+HEAD_OF_ZIP = 512
+"""Bytes of a zip archive in which the name of its first member stands."""
+
 LARGE, BEGINNING = 2**28, 2**20
 """Bytes of a file that is looked into before all of it is read, and how many of them."""
 
@@ -102,11 +105,19 @@ class Document:
             return tuple(map(Document.load, found))
         if not self.data.startswith(ZIP_MAGIC):
             return (self,)
+        if b"[Content_Types].xml" in self.data:
+            message = "is a workbook of a spreadsheet: save each sheet as CSV"
+            raise InvalidInput([Fault(self.name, len(self.data), message)])
         try:
             return _members(self)
         except BROKEN as error:
             message = f"is a broken or truncated zip archive: {error}"
             raise InvalidInput([Fault(self.name, len(self.data), message)]) from None
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether this is a zip archive of files, and none of arrays, as NumPy writes them."""
+        return self.data.startswith(ZIP_MAGIC) and b".npy" not in self.data[:HEAD_OF_ZIP]
 
     def line_at(self, offset: int) -> int:
         """Return the line, counted from 1, on which a byte stands."""
@@ -118,7 +129,9 @@ class Document:
             return self.data.decode()
         except UnicodeDecodeError as error:
             at = f"{self.name}:{self.line_at(error.start)}"
-            faults.add(at, self.data[error.start : error.end], "is not UTF-8 text")
+            faults.add(
+                at, self.data[error.start : error.end], "is not UTF-8 text: save it as UTF-8"
+            )
             return self.data.decode("utf-8", "replace")
 
     def part(self, start: int, end: int) -> "Document":
@@ -154,6 +167,9 @@ AFTER = re.compile(
 )
 """A prompt, or what kubectl says at its end, after JSON."""
 
+LOGS = re.compile(rb"^==== START logs for .*?^==== END logs for [^\n]*(?:\n|\Z)", re.M | re.S)
+"""Logs of pods among the objects of ``kubectl cluster-info dump``."""
+
 TAIL = 400
 """Bytes in which that stands."""
 
@@ -172,25 +188,36 @@ def _as_utf8(data: bytes) -> bytes:
         return data
     if b"\x1b[" in head:
         data = COLOURS.sub(b"", data)
+    return bare(data)
+
+
+def bare(data: bytes) -> bytes:
+    """Return JSON without what a terminal or tool has around it; any other text as it is."""
     if found := BEFORE.match(data):
         data = b"\n" * found[0].count(b"\n") + data[found.end() :]
     if not data.lstrip().startswith((b"{", b"[")):
         return data
+    if b"\n==== START logs for " in data:
+        data = LOGS.sub(b"", data)
     if (found := AFTER.search(data, max(len(data) - TAIL, 0))) is not None:
         data = data[: found.start()]
     return _as_array(data)
 
 
+ARRAYS = re.compile(rb"(?<=[}])[ \t\r\n]*\]((?:\r?\n)+)\[(?=\s*\{)")
+"""Where an array of objects ends, and the next begins on the next line."""
+
+
 def _as_array(data: bytes) -> bytes:
-    """Return JSON objects that follow one another, each on lines of its own, as an array.
+    """Return JSON objects, or arrays of them, that follow one another on new lines as an array.
 
     A line break is in no text of JSON, and commas stand between the values of an array.
     """
-    if not any(between in data for between in (b"}\n{", b"}\r\n{")):
+    if not any(between in data for between in (b"}\n{", b"}\r\n{", b"]\n[")):
         return data
     start = len(data) - len(data.lstrip())
-    if data[start : start + 1] != b"{":
-        return data
+    if data[start : start + 1] == b"[":
+        return ARRAYS.sub(lambda found: b",%s" % found[1], data)
     joined = data[start:].replace(b"}\n{", b"},\n{").replace(b"}\r\n{", b"},\r\n{")
     return data[:start] + b"[" + joined.rstrip() + b"]"
 

@@ -14,6 +14,7 @@ file reads them together; what a room encodes is put in place atomically.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -427,7 +428,8 @@ def _recognise(
     if asked is not None:
         return asked, taken_apart(documents, [asked])
     # what is not asked is not imported: most files are those of a format of our own
-    for name in ROOMS:
+    whole = not any(one.is_archive for one in documents)
+    for name in ROOMS if whole else ():
         if all(map(_recogniser(name), documents)):
             return find(name), [*documents]
     there = [load() for load in known().values()]
@@ -435,7 +437,7 @@ def _recognise(
     for one in there:
         if parts and all(map(one.recognises, parts)):
             return one, parts
-    raise InvalidInput(_strangers(parts, there) or [_mixed(parts or documents, there)])
+    raise InvalidInput(_strangers(parts, there) or _mixed(parts or documents, there))
 
 
 def _too_large(source: "Source") -> Fault:
@@ -462,7 +464,11 @@ def taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "li
     return [
         part
         for whole in documents
-        for part in ([whole] if any(one.recognises(whole) for one in there) else whole.inside())
+        for part in (
+            [whole]
+            if not whole.is_archive and any(one.recognises(whole) for one in there)
+            else whole.inside()
+        )
     ]
 
 
@@ -507,19 +513,32 @@ def kind_in_words(document: "Document") -> str:
     return ""
 
 
-def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> Fault:
-    """Return what each document is, where no one format knows them all."""
+def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> list[Fault]:
+    """Return what each document is, where no one format knows them all.
+
+    Where most are of one format, those are named that are not.
+    """
     kinds = {
-        document.name: [
-            f"{one.name}: {kind}" for one in there if (kind := one.recognises(document))
-        ]
+        document.name: {one.name: kind for one in there if (kind := one.recognises(document))}
         for document in documents
     }
-    return Fault(
-        "source",
-        kinds,
-        "are files of different formats, or none: read those of one system at a time",
-    )
+    counts = Counter(name for of in kinds.values() for name in of)
+    likely, most = counts.most_common(1)[0] if counts else ("", 0)
+    if 2 * most > len(documents):
+        return [
+            Fault(
+                document,
+                [f"{name}: {kind}" for name, kind in of.items()],
+                f"is not of {likely!r}, as the others are: read the files of one system at a time",
+            )
+            for document, of in kinds.items()
+            if likely not in of
+        ]
+    given = {
+        document: [f"{name}: {kind}" for name, kind in of.items()] for document, of in kinds.items()
+    }
+    message = "are files of different formats, or none: read those of one system at a time"
+    return [Fault("source", given, message)]
 
 
 def _writer_for(cluster: Cluster, path: str) -> Format:

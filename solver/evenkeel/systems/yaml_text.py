@@ -102,22 +102,37 @@ def objects_as_json(faults: FaultList, document: Document) -> Document | None:
         return None
 
 
-class _Several(msgspec.Struct):
-    """A list of objects, or an object, of which only its items are looked at."""
+class _Object(msgspec.Struct):
+    """An object, or a list of them, of which only the kind is looked at."""
 
+    kind: str = ""
+    apiVersion: str = "v1"  # noqa: N815
     items: list[msgspec.Raw] | None = None
+
+    def named(self, item: msgspec.Raw) -> msgspec.Raw:
+        """Return an item with its kind, which a list of one kind may leave out."""
+        if not self.kind.endswith("List") or self.kind == "List":
+            return item
+        if msgspec.json.decode(item, type=_Object).kind:
+            return item
+        own = msgspec.json.encode(
+            {"kind": self.kind.removesuffix("List"), "apiVersion": self.apiVersion}
+        )
+        rest = bytes(item).lstrip()[1:].lstrip()
+        return msgspec.Raw(own[:-1] + (b"" if rest.startswith(b"}") else b",") + rest)
 
 
 def _as_list(faults: FaultList, document: Document) -> Document | None:
     """Return an array of objects, or of lists of them, as one list."""
     whole = decode_json(faults, document, list[msgspec.Raw])
-    lists = decode_json(faults, document, list[_Several])
-    if whole is None or lists is None:
+    objects = decode_json(faults, document, list[_Object])
+    if whole is None or objects is None:
         return None
-    items = [
-        one
-        for raw, several in zip(whole, lists, strict=True)
-        for one in ([raw] if several.items is None else several.items)
-    ]
+    items: list[msgspec.Raw] = []
+    for raw, one in zip(whole, objects, strict=True):
+        if one.items is not None:
+            items += map(one.named, one.items)
+        elif not one.kind.endswith("List"):
+            items.append(raw)
     data = msgspec.json.encode({"apiVersion": "v1", "items": items, "kind": "List"})
     return Document(document.name, data, document.path)

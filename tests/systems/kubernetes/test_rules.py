@@ -277,7 +277,10 @@ class TestApart:
 
 def test_where_pods_share_nodes_it_is_noted_what_counts_as_no_move():
     nodes = [node(name) for name in "ab"]
-    said = "d/ReplicaSet/p: its pods may share nodes: one that joins another counts as no move"
+    said = (
+        "d/ReplicaSet/p: its pods may share a node: one that goes to the node of another counts as "
+        "not moved"
+    )
     assert not_kept(read(nodes, pods("aaab"))) == (said,)
     for alike in (pods("a"), pods("ab", **apart())):
         assert not_kept(read(nodes, alike)) == ()

@@ -399,7 +399,11 @@ class Constraints:
         if near and near.preferredDuringSchedulingIgnoredDuringExecution:
             self._note(one, "preferred nodes")
         if len(one.pods) > 1 and spread["node"] != 1:
-            self._note(one, "its pods may share nodes: one that joins another counts as no move")
+            self._note(
+                one,
+                "its pods may share a node: one that goes to the node of another counts as not "
+                "moved",
+            )
         require = self._require(w, looked_at)
         rule = Rule(require=require, spread=spread, skew=skew, place=self._places(one))
         return self._numbered(rule)

@@ -98,6 +98,8 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
         top = decode_json(faults, document, Listing)
         if top is None:
             continue
+        if top.items is None and top.kind.endswith("List"):
+            continue  # Go writes an empty list as null
         if top.items is None and top.kind not in SHAPES:
             faults.add(f"{document.name}: items", None, "is missing from the list")
             continue

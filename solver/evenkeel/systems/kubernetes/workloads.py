@@ -110,8 +110,8 @@ def sort(objects: Objects) -> tuple[list[Workload], list[tuple[str, Pod, dict[st
     spaces = {space for space, _ in objects.pods}
     if len(spaces) == 1 and spaces != {"kube-system"}:
         objects.notes.add(
-            f"pods of namespace {printable(*spaces)} only: what others ask for is not counted; "
-            "list pods with -A"
+            f"pods of namespace {printable(*spaces)} only: requests of pods in others are not "
+            "counted; list pods with -A"
         )
     if strange:
         objects.notes.add(
