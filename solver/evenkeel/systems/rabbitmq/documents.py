@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable, some_of
-from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.documents import Document, bare, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes
 
@@ -30,8 +30,16 @@ UNDER_WAY = {
 }  # fmt: skip
 """States of ``cluster_status`` outside of maintenance, and in it."""
 
-BANNER = re.compile(rb"\A(?:\s*(?:Timeout:|Listing |Cluster status of)[^\n]*\n)+")
+BANNER = re.compile(
+    rb"\A(?:\s*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:\S*rabbitmq|kubectl|docker)|Timeout:|Listing |"
+    rb"Cluster status of)[^\n]*\n)+"
+)
 """First lines of the tools' output without ``-q``."""
+
+LISTING = re.compile(
+    rb"^(?:Timeout: [^\n]*\n)?Listing queues for vhost (\S+) \.\.\.\s*\n", re.MULTILINE
+)
+"""The banner of a listing; a loop over virtual hosts prints one for each."""
 
 FOR_PEOPLE = re.compile(
     rb"^(?:Timeout: |Listing queues for vhost |Cluster status of node |Status of quorum queue )"
@@ -46,6 +54,9 @@ OTHERS = {
         "is a table of rabbitmqadmin"
     ),
     rb"^\s*\[+\{name,<<|<<\"|\bra:members|^\{ok,\[\{": "is what Erlang prints",
+    rb"\A(?:\S+@\S+[ \t:=,]+\S+\s*\n)+\Z": (
+        'gives zones, which are read as {"rabbit@a": "zone-1"}'
+    ),
     rb'^"name",.*"(?:members|leader)"': "is a table for people",
 }
 """Other documents about queues, by their pattern."""
@@ -175,6 +186,8 @@ def hint(document: Document) -> str:
     head = document.data[:HEAD]
     for looks, reason in OTHERS.items():
         if re.search(looks, head, re.MULTILINE):
+            if "zones" in reason:
+                return reason
             return (
                 f"{reason}: list all with rabbitmqctl list_queues name type leader members online "
                 "--formatter json"
@@ -187,16 +200,31 @@ def hint(document: Document) -> str:
 def _plain(document: Document) -> Document:
     """Return a document without the banner of the tools."""
     found = BANNER.match(document.data)
-    return document.part(found.end(), len(document.data)) if found else document
+    if not found:
+        return document
+    part = document.part(found.end(), len(document.data))
+    return Document(part.name, bare(part.data), part.path)
+
+
+def _listings(document: Document) -> Iterator[tuple[str, Document]]:
+    """Yield the listings of a document without banners, each with the virtual host it names."""
+    banners = [*LISTING.finditer(document.data)]
+    if not banners:
+        yield "", _plain(document)
+    ends = [*(one.start() for one in banners[1:]), len(document.data)]
+    for banner, end in zip(banners, ends, strict=True) if banners else ():
+        yield banner[1].decode("utf-8", "replace"), _plain(document.part(banner.start(), end))
 
 
 def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
     """Read all documents."""
     found = Findings(faults, vhost)
-    for document in map(_plain, documents):
+    for named, document in (part for whole in documents for part in _listings(whole)):
+        found.vhost = named or vhost
+        stated = named if named and named != vhost else ""
         kind = recognises(document)
         if kind == "queues":
-            _take_queues(found, document)
+            _take_queues(found, document, stated)
         elif kind == "cluster status":
             _take_status(found, document)
         elif kind == "nodes":
@@ -215,7 +243,8 @@ def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Find
     return found
 
 
-def _take_queues(found: Findings, document: Document) -> None:
+def _take_queues(found: Findings, document: Document, vhost: str) -> None:
+    """Read queues; ``vhost`` is the virtual host that their banner names, if it is another one."""
     alone = document.data.lstrip().startswith(b"{")
     if alone and not PAGE.search(document.data[:HEAD]):
         document, alone = Document(document.name, b"[%s]" % document.data, document.path), False
@@ -236,7 +265,7 @@ def _take_queues(found: Findings, document: Document) -> None:
         if listed is None or typed is None:
             return
         raw, rows = listed, typed
-    found.rows += raw
+    found.rows += [{**row, "vhost": vhost} for row in raw] if vhost else raw
     silent: list[str] = []
     for i, one in enumerate(rows):
         at = f"{document.name}: [{i}]"
