@@ -271,6 +271,8 @@ def read_table(faults: FaultList, document: Document) -> Table:
         rows, lines = _row_by_row(faults, document, text, names)
         columns = [list(map(str.strip, column)) for column in zip(*rows, strict=True)]
         columns = columns or [[] for _ in names]
+    if titles[0] == "" and columns[0] == [*map(str, range(len(lines)))]:
+        del titles[0], names[0], columns[0]  # the index of a frame, which numbers the rows
     by_name = dict(zip(names, titles, strict=True))
     return Table(document.name, dict(zip(names, columns, strict=True)), lines, by_name)
 

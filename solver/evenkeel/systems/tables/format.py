@@ -36,6 +36,7 @@ from evenkeel.systems.registry import Format, uncapped_in
 from evenkeel.systems.tables.headings import Headings, headings_of, left_out, read, titled, uncapped
 from evenkeel.systems.tables.reading import (
     COUNTS,
+    HEADINGS,
     LOADS,
     NAME,
     OF_NODES,
@@ -277,9 +278,9 @@ CHANGES = re.compile(rb'kind,partition,slot,from,to,|\[\s*\{"kind": "(move|leade
 
 TABS, HEAD = ".tsv", 65536
 TITLE = re.compile(r"[a-z_][\w .()%-]{0,60}")
-HEADINGS = (
-    "is a table without the columns of nodes (node, id or name, and cap_NAME for each dimension) "
-    "or of replicas (node, and partition or both group and index)"
+WITHOUT = (
+    f"is a table without the columns of nodes ({HEADINGS['nodes']}) or of replicas "
+    f"({HEADINGS['replicas']})"
 )
 
 
@@ -303,9 +304,11 @@ def hint(document: Document) -> str:
                 f"is {what}, which has no reader: write two tables, of nodes and of replicas, as "
                 "docs/systems/tables.md describes them"
             )
+    if re.match(rb'\s*\{\s*"(?:nodes|replicas)"\s*:\s*\[\s*\{', document.data[:HEAD]):
+        return "is JSON of several tables: give each table as a file, an array of its rows"
     if not CHANGES.match(document.data[:200]):
         titles = header_of(document)
-        return HEADINGS if len(titles) > 1 and all(map(TITLE.fullmatch, titles)) else ""
+        return WITHOUT if len(titles) > 1 and all(map(TITLE.fullmatch, titles)) else ""
     return "is a table of changes; to get a cluster or target, write one with -o OUT of solve"
 
 

@@ -70,6 +70,16 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
     uncapped: list[str] = []
 
 
+TOTALS = {"total", "totals", "sum", "all", "gesamt", "summe"}
+"""How the last row of a spreadsheet is called."""
+
+HEADINGS = {
+    "nodes": "node, id or name, and cap_NAME for each dimension",
+    "replicas": "node, and partition or both group and index",
+}
+"""The columns by which a table is recognised."""
+
+
 class Partitions(NamedTuple):
     """The partitions of a table by name, and which of them each row is of."""
 
@@ -127,7 +137,9 @@ def tables_in(documents: Sequence[Document]) -> Found:
     for what, tables in (("nodes", found.nodes), ("replicas", found.replicas)):
         if len(tables) != 1 and not faults:
             names = [document.name for document in documents]
-            faults.add("source", names, f"needs one table of {what}; there are {len(tables)}")
+            wanted = HEADINGS[what]
+            message = f"needs one table of {what}, with {wanted}; there are {len(tables)}"
+            faults.add("source", names, message)
     faults.raise_if_any()
     return found
 
@@ -141,6 +153,15 @@ def _without_nulls(found: Found, table: Table, names: Collection[str]) -> Table:
             title = table.titles[name]
             found.nulls[title] = found.nulls.get(title, 0) + count
     return replace(table, columns=columns)
+
+
+def _check_totals(faults: FaultList, nodes: Table, replicas: Table) -> None:
+    """Report a row of totals below the nodes, as spreadsheets have it, that holds no replica."""
+    names = nodes.cells(name_column(nodes))
+    last = names[-1] if len(names) > 1 else ""
+    if last.lower() in TOTALS and last not in replicas.columns["node"]:
+        at = nodes.at(len(names) - 1, name_column(nodes))
+        faults.add(at, quoted(names[-1]), "seems to be the total of the rows above: leave it out")
 
 
 def name_column(table: Table) -> str:
@@ -172,6 +193,7 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     """Return the cluster of two tables and rules; what a file claims is held against its size."""
     faults = found.faults
     nodes, replicas = found.nodes[0], found.replicas[0]
+    _check_totals(faults, nodes, replicas)
     dimensions = _dimensions(faults, nodes, replicas)
     _check_titles(faults, found, dimensions)
     given: Arguments = {"dimensions": dimensions}
