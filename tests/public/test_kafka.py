@@ -387,6 +387,10 @@ SHOWN = {
          + "\nProposed partition reassignment configuration\n" + TWO_OF_ONE],
         "the current one is read",
     ),
+    "a session with several": (
+        [ONE + "Status of partition reassignment:\n" + TWO_OF_ONE],
+        "a proposed assignment beside the current one",
+    ),
     "`DEMOTED` and `BAD_DISKS`": (
         [ONE, LOAD], "a demotion of brokers 1: they keep replicas, and lead none",
     ),

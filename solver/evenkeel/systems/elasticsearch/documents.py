@@ -271,8 +271,8 @@ Kind = Literal[
 ]  # fmt: skip
 
 PASTED = re.compile(
-    rb"\A(?:[ \t]*(?:#|\$ |GET |curl |/?_cat/|```|HTTP/|[\w-]+: |% Total |Dload |\d+ .*--:--:--)"
-    rb"[^\n]*\n|[ \t]*\r?\n)+"
+    rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|\$ |GET |curl |/?_cat/|"
+    rb"```|HTTP/|[\w-]+: |% Total |Dload |\d+ .*--:--:--)[^\n]*\n|[ \t]*\r?\n)+"
 )
 """First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
 
@@ -511,6 +511,7 @@ OTHERS = {
     rb".*\bdisk\.avail\b.*\nindex +shard +prirep|.*\nindex +shard +prirep.*\bdisk\.avail\b": (
         "it holds several answers, and each needs a file of its own"
     ),
+    rb"index,shard,prirep": "commas part its columns, and format=json is read",
     ROW: "_cat/shards with h= needs its header (?v) to be understood",
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
     "explain is about one shard",

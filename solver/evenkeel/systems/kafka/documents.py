@@ -126,6 +126,9 @@ JSON_LINE = re.compile(rb"^[ \t]*\{.*$", re.MULTILINE)
 
 DESCRIBE = "give what kafka-topics.sh --describe prints of all topics"
 
+CLIENTS = re.compile(rb'"inSyncs?"\s*:|"is_in_sync"\s*:|"ISRs"\s*:|"ns"\s*:\s*"kafka"')
+"""Keys in the answers of web consoles, REST proxies and kafkactl, whose forms differ."""
+
 OTHERS = {
     rb"^PARTITION +LEADER .*REPLICAS": (
         "is what rpk prints: Redpanda answers kafka-topics.sh --describe, which is read"
@@ -136,6 +139,7 @@ OTHERS = {
     rb"^\s*ID \| LEADER \| +REPLICAS": "is what topicctl prints",
     rb"\bPartition \d+ - leader: -?\d+, replicas: \[": "is what a script prints",
     rb"^ *0 topics:": "lists no topic, as for a user who may describe none",
+    rb"^\[\d+(?:, ?\d+)*\]\s*$": "lists brokers without their racks",
     rb"^(?:Dynamic|All) configs for (?:broker|topic)": "lists settings",
     rb'^kind: "?Kafka|"kind"\s*:\s*"Kafka(?:Topic|NodePool|Rebalance)?"': "is Strimzi's resource",
 }
@@ -163,6 +167,8 @@ def hint(document: Document) -> str:
     for looks, reason in OTHERS.items():
         if re.search(looks, head, re.MULTILINE):
             return reason if "--describe" in reason else f"{reason}: {DESCRIBE}"
+    if CLIENTS.search(head):
+        return f"is the answer of a console or proxy, which is not read: {DESCRIBE}"
     if is_cruise_text(head):
         return "is an answer of Cruise Control as text: ask for it with json=true"
     if is_other_answer(head):
@@ -187,6 +193,8 @@ def kind_of(document: Document) -> Kind | None:
         return "capacity"
     if cruise := cruise_kind(head):
         return cruise
+    if CLIENTS.search(head):
+        return None
     if is_metadata(head):
         return "metadata"
     if b'"logDirs"' in head or (b'"brokers"' in head and b'"version"' in head):
@@ -276,7 +284,7 @@ def _json_parts(document: Document) -> Iterator[Document]:
 
 def _is_array(document: Document) -> bool:
     """Return whether a document is a JSON array, as ``jq`` prints what it takes out."""
-    return document.data.lstrip().startswith(b"[")
+    return re.match(rb"\s*\[\s*[{\]]", document.data) is not None
 
 
 def _assignment_part(document: Document) -> Document:
