@@ -1,6 +1,7 @@
 """Outputs as people save and paste them: cut, quoted, appended, coloured, of other tools."""
 
 import json
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -56,7 +57,9 @@ class TestKafka:
         assert "nothing can repair 1 partition" in answer.text
         assert moved(case, "indented.txt")[0] == 0
 
-    @pytest.mark.parametrize("name", ["objects.json", "lines.json", "array.json", "each.txt"])
+    @pytest.mark.parametrize(
+        "name", ["objects.json", "lines.json", "array.json", "each.txt", "prompt.txt"]
+    )
     def test_log_dirs_of_all_brokers_in_any_form(self, public, name):
         case = public("kafka/log-dirs-through-jq")
         assert sizes(case, "described.txt", name) == {"1": 7500.0, "2": 7500.0, "3": 0.0}
@@ -92,6 +95,26 @@ class TestKafka:
     def test_other_listings_are_refused_in_a_sentence(self, public, name, says):
         answer = public("kafka/listings-of-others").run("check", name)
         assert answer.code == 2 and says in answer.text
+
+    @pytest.mark.parametrize(
+        "name",
+        ["kafkactl.json", "kafka-ui.json", "rest.json", "redpanda.json", "akhq.json", "ids.txt"],
+    )
+    def test_answers_of_consoles_ask_for_a_description(self, public, name):
+        answer = public("kafka/answers-of-consoles").run("check", name)
+        assert answer.code == 2 and "kafka-topics.sh --describe" in answer.text
+
+    def test_equal_descriptions_are_no_contradiction(self, public):
+        case = public("kafka/session-described-twice")
+        assert case.run("check", "session.txt").code == 0
+        assert moved(case, "described.txt", "answers.txt", "--level", "5%")[0] == 2
+        cut = case.run("check", "cut.txt")
+        assert cut.code == 2 and "cut.txt:7: is cut off" in cut.text
+
+    def test_a_pool_that_holds_nothing(self, public):
+        answer = public("kafka/pools-of-brokers").run("check", "described.txt", "racks.json")
+        assert answer.code == 0 and "no sign of life of brokers 100, 101" in answer.text
+        assert "--add-nodes" in answer.text
 
 
 class TestElasticsearch:
@@ -136,7 +159,13 @@ class TestElasticsearch:
 
     @pytest.mark.parametrize(
         ("name", "count"),
-        [("rows.yaml", 4), ("lines.json", 4), ("headers.json", 4), ("progress.txt", 9)],
+        [
+            ("rows.yaml", 4),
+            ("lines.json", 4),
+            ("headers.json", 4),
+            ("progress.txt", 9),
+            ("prompt.txt", 9),
+        ],
     )
     def test_other_forms_of_rows(self, public, name, count):
         cluster = ek.read(public("elasticsearch/other-forms-of-rows").path(name))
@@ -162,12 +191,58 @@ class TestElasticsearch:
         answer = public("elasticsearch/error-in-place-of-rows").run("check", name)
         assert answer.code == 2 and says in answer.text
 
+    def test_diagnostics_as_a_zip(self, public):
+        case = public("elasticsearch/diagnostics-as-a-zip")
+        answer = case.run("check", "bundle.zip")
+        assert answer.code == 2 and answer.err.count("bundle.zip/") == 8
+        assert "cluster_health.json" in answer.text and "cat_shards.txt" not in answer.text
+        with ZipFile(case.path("bundle.zip")) as bundle:
+            for name in bundle.namelist():
+                if f"/{name}" not in answer.err:
+                    (case.folder / name.rpartition("/")[2]).write_bytes(bundle.read(name))
+        rest = case.run("check", str(case.folder))
+        assert rest.code == 2 and "diagnostics.log: is not of 'elasticsearch'" in rest.text
+        (case.folder / "diagnostics.log").unlink()
+        held = ek.read(case.folder)
+        assert (len(held.nodes), len(held.placement.node)) == (3, 4)
+
+    def test_rows_by_way_of_a_spreadsheet(self, public):
+        case = public("elasticsearch/copied-by-way-of-a-spreadsheet")
+        assert case.run("check", "tabs.txt").code == 0
+        commas = case.run("check", "commas.csv")
+        assert commas.code == 2 and "format=json" in commas.text
+        for name, says in (("health.json", "_cluster/health lists"), ("nodes.txt", "_cat/nodes")):
+            other = case.run("check", "rows.json", name)
+            assert other.code == 2 and says in other.text
+
+    def test_a_state_without_nodes_and_nodes_of_one_name(self, public):
+        case = public("elasticsearch/state-without-nodes")
+        assert {*ek.read(case.path("state.json")).nodes.names} == {"id1", "id2"}
+        answer = case.run("check", "nodes.json", "shards.json")
+        assert answer.code == 2 and "is already the name of" in answer.text
+
 
 class TestRabbit:
+    def test_a_loop_over_virtual_hosts(self, public):
+        case = public("rabbitmq/loop-over-virtual-hosts")
+        answer = case.run("solve", "queues.json", "-o", "plan.json", "--json")
+        assert (answer.code, answer.json["leader_changes"]) == (0, 2)
+        assert "billing" in case.written("plan.sh")
+        quiet = case.run("check", "quiet.json")
+        assert quiet.code == 2 and "read one virtual host at a time" in quiet.text
+
+    def test_texts_for_people(self, public):
+        case = public("rabbitmq/status-of-old-releases")
+        for name in ("erlang.txt", "status.txt"):
+            answer = case.run("check", name)
+            assert answer.code == 2 and "--formatter json" in answer.text
+        zones = case.run("check", "queues.json", "zones.txt")
+        assert zones.code == 2 and '{"rabbit@a": "zone-1"}' in zones.text
+
     def test_queues_one_by_one(self, public):
         case = public("rabbitmq/queues-one-by-one")
         assert case.run("check", "queue.json").code == 0
-        for name in ("lines.json", "crlf.json"):
+        for name in ("lines.json", "crlf.json", "session.txt"):
             answer = case.run("solve", name, "--json").json
             assert (answer["moves"], answer["leader_changes"]) == (0, 2)
 
@@ -193,6 +268,15 @@ class TestKubernetes:
     def test_what_is_printed_for_people_asks_for_json(self, public, name):
         answer = public("kubernetes/printed-for-people").run("check", name)
         assert answer.code == 2 and "-o json" in answer.text
+
+    def test_a_dump_of_a_cluster(self, public):
+        case = public("kubernetes/dump-of-a-cluster")
+        for names in (["dump.json"], ["nodes.json", "all.json"]):
+            cluster = ek.read([case.path(name) for name in names])
+            assert (len(cluster.nodes), len(cluster.placement.node)) == (2, 2)
+        assert case.run("check", "nodes.json", "none.json").code == 0
+        stays = case.run("check", "nodes-of-podset.json", "podset.json")
+        assert stays.code == 0 and "StrimziPodSet: they stay" in stays.text
 
 
 @pytest.mark.parametrize("name", ["nodes.txt", "dispersion.txt"])
@@ -229,3 +313,18 @@ class TestTables:
     def test_other_columns_are_told_the_wanted_ones(self, public):
         answer = public("tables/outputs-of-other-systems").run("check", "citus.csv")
         assert answer.code == 2 and "cap_NAME" in answer.text
+
+    def test_tables_that_programs_export(self, public):
+        case = public("tables/exported")
+        assert moved(case, "index-nodes.csv", "index-replicas.csv")[0] == 1
+        null = case.run("check", "null-nodes.csv", "null-replicas.csv")
+        assert null.code == 1 and "no value of node in 1 row" in null.text
+
+    @pytest.mark.parametrize(
+        ("name", "says"),
+        [("totals.csv", "the total of the rows above"), ("latin.csv", "save it as UTF-8"),
+         ("workbook.xlsx", "save each sheet as CSV"), ("both.json", "each table as a file")],
+    )  # fmt: skip
+    def test_exports_that_are_refused_in_a_sentence(self, public, name, says):
+        answer = public("tables/exported").run("check", name, "replicas.csv")
+        assert answer.code == 2 and says in answer.text
