@@ -512,3 +512,34 @@ def test_growth_of_other_partitions_is_refused(growth):
     with pytest.raises(ek.InvalidInput, match=r"environment\.growth"):
         play(cluster_of(), [], environment=replace(FAST, growth=growth), until=60.0)
     play(cluster_of(), [], environment=replace(FAST, growth=np.zeros(30)), until=60.0)
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([("down", 60, 260), ("down", 100, 300)], "60 down, 300 back, 330 up"),
+        ([("down", 100, 300), ("down", 60, 260)], "60 down, 300 back, 330 up"),
+        ([("down", 60, 260), ("down", 100, 260)], "60 down, 260 back, 290 up"),
+        ([("down", 60, 260), ("down", 100, np.inf)], "60 down, 360 dead"),
+        ([("down", 60, 260), ("drain", 100, 300)], "60 down, 260 evacuated, 300 back, 330 up"),
+        (
+            [("drain", 60, 300), ("down", 100, 260)],
+            "60 evacuated, 100 down, 260 evacuated, 300 back, 330 up",
+        ),
+        ([("drain", 60, 260), ("down", 100, 300)], "60 evacuated, 100 down, 300 back, 330 up"),
+        ([("cordon", 60, np.inf), ("down", 100, 260)], "60 cordoned, 100 down, 260 cordoned"),
+        ([("cordon", 60, 90), ("down", 100, 200)],
+         "60 cordoned, 90 back, 100 down, 200 back, 230 up"),
+        ([("down", 60, 1500), ("down", 80, 200), ("up", 250, 0)], "60 down, 250 back, 280 up"),
+        ([("down", 60, 200), ("up", 100, 0), ("down", 150, np.inf)],
+         "60 down, 100 back, 130 up, 150 down, 450 dead"),
+    ],
+)  # fmt: skip
+def test_a_node_is_back_when_the_last_of_its_overlapping_events_has_ended(events, told):
+    cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
+    given = [
+        At(at, ek.Changes(**{state: "n0"}), lasts=until - at if until else np.inf)
+        for state, at, until in events
+    ]
+    found = play(cluster, given, until=2000.0, every=100.0).events
+    assert ", ".join(f"{at:g} {what.removeprefix('n0 ')}" for at, what in found) == told

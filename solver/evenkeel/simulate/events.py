@@ -1,9 +1,9 @@
 """Events of a simulation: changes of a cluster at a time, and processes that go on."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -269,6 +269,42 @@ def _nodes_of(faults: FaultList, path: str, cluster: Cluster, which: Which) -> l
     return found
 
 
+STRICTEST = ("down", "drain", "cordon")
+"""States of nodes that may end; of two at once, the former holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Turn(NodesBecome):
+    """Nodes go into a state of ``Changes``, or it ends.
+
+    Examples
+    --------
+    >>> _Turn(at=9.0, nodes=[2], health=Health.DEAD, state="down", of=At(9.0)).numbers
+    [2]
+    """
+
+    state: str
+    of: "At"
+    ends: bool = False
+
+    @property
+    def numbers(self) -> list[int]:
+        """The nodes, by number."""
+        return [int(n) for n in listed(self.nodes)]
+
+    def _bound(self, faults: FaultList, path: str, cluster: Cluster) -> Sequence[Event]:
+        return (self,)
+
+
+class _Span(NamedTuple):
+    """From when to when a node is in a state, of what rank, by which turn."""
+
+    rank: int
+    start: float
+    end: float
+    number: int
+
+
 @dataclass(frozen=True)
 class At(Event):
     """Changes that happen to a cluster at a time.
@@ -287,7 +323,8 @@ class At(Event):
         What changes; its name is that in histories.
     lasts : float
         Seconds until nodes that are down, drained or cordoned are back and loads as before; for
-        good by default. If events of a node overlap, it is back at the first end of them.
+        good by default. If events of a node overlap, it is back at the last end of them, unless an
+        event has it ``up`` before; until then it is in the state of those that have not ended.
     dead_after : float
         Seconds until nodes that are down count as dead: until then a method leaves their replicas
         where they are. A pipeline uses its own delay windows instead.
@@ -365,21 +402,24 @@ class At(Event):
         where, health, verb = TURNS[state]
         back = self.suspect_for, Health.UP
         later = {"down": (self.dead_after, Health.DEAD), "up": back}.get(state)
-        name = self.changes.name
         events: list[Event] = [
-            NodesBecome(
-                at=self.at, name=name, nodes=nodes, health=health, where=where, later=later,
-                verb=verb,
+            _Turn(
+                at=self.at, name=self.changes.name, nodes=nodes, health=health, where=where,
+                later=later, verb=verb, state=state, of=self,
             )
         ]  # fmt: skip
-        if np.isfinite(self.lasts) and state in ("down", "drain", "cordon"):
-            events.append(
-                NodesBecome(
-                    at=self.at + self.lasts, name=name and f"{name} ends", nodes=nodes,
-                    health=Health.SUSPECT, where=AWAY, later=back, verb="back",
-                )
-            )  # fmt: skip
+        if np.isfinite(self.lasts) and state in STRICTEST:
+            events.append(self.ended(state, "up", nodes))
         return events
+
+    def ended(self, state: str, then: str, nodes: list[int]) -> "_Turn":
+        """Return the event by which nodes are no longer in a state, but in another one then."""
+        name = self.changes.name
+        return _Turn(
+            at=self.at + self.lasts, name=name and f"{name} ends", nodes=nodes,
+            health=TURNS[then][1], where=AWAY, verb=TURNS[then][2], state=state, of=self, ends=True,
+            later=(self.suspect_for, Health.UP) if then == "up" else None,
+        )  # fmt: skip
 
     def _inverse(self, faults: FaultList, path: str) -> Factor | None:
         """Return the factor that undoes a change of loads, where it does not last."""
@@ -428,7 +468,44 @@ def bound(
             found += event.bound(faults, f"events[{i}]", cluster)
         else:
             faults.add(f"events[{i}]", event, "must be an event")
-    return cluster, tuple(found)
+    return cluster, tuple(_with_last_ends(found))
+
+
+def _with_last_ends(events: Sequence[Event]) -> Iterator[Event]:
+    """Yield events, nodes coming back only at the last of the ends that overlap."""
+    turns = [one for one in events if isinstance(one, _Turn)]
+    freed: dict[int, list[float]] = {}
+    for turn in turns:
+        if turn.state not in STRICTEST:
+            for n in turn.numbers:
+                freed.setdefault(n, []).append(turn.at)
+    spans: dict[int, list[_Span]] = {}
+    for i, turn in enumerate(turns):
+        if turn.state in STRICTEST and not turn.ends:
+            for n in turn.numbers:
+                end = min(
+                    [turn.at + turn.of.lasts, *(at for at in freed.get(n, ()) if at > turn.at)]
+                )
+                span = _Span(STRICTEST.index(turn.state), turn.at, end, i)
+                spans.setdefault(n, []).append(span)
+    for one in events:
+        if not (isinstance(one, _Turn) and one.ends):
+            yield one
+            continue
+        nodes: dict[str, list[int]] = {}
+        for n in one.numbers:
+            own = next(
+                span for span in spans[n]
+                if turns[span.number].of is one.of and STRICTEST[span.rank] == one.state
+            )  # fmt: skip
+            goes_on = [
+                span.rank for span in spans[n]
+                if span.start <= one.at and (span.end, span.number) > (one.at, own.number)
+            ]  # fmt: skip
+            if own.end == one.at and min(goes_on, default=len(STRICTEST)) > own.rank:
+                then = STRICTEST[min(goes_on)] if goes_on else "up"
+                nodes.setdefault(then, []).append(n)
+        yield from (one.of.ended(one.state, then, some) for then, some in nodes.items())
 
 
 def _with_absent(faults: FaultList, path: str, cluster: Cluster, changes: Changes) -> Cluster:
