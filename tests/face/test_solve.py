@@ -211,6 +211,73 @@ def test_of_surplus_replicas_one_that_is_behind_is_dropped(behind):
     assert placed[0] == [-1 if n == behind else n for n in range(4)]
 
 
+IN_SYNC, ELECTED = int(Flag.CAUGHT_UP), int(Flag.CAUGHT_UP | Flag.ELECTED)
+
+
+@pytest.mark.parametrize("method", ["balance", "exact"])
+@pytest.mark.parametrize("goals", [ek.Goals(level=None), ek.Goals(level=0.0)])
+@pytest.mark.parametrize(
+    ("flags", "changes", "stay", "join"),
+    [
+        ([IN_SYNC, 0, 0], {"replicas": 1}, {0}, 0),
+        ([0, IN_SYNC, 0], {"replicas": 1}, {1}, 0),
+        ([IN_SYNC, 0, 0], {"replicas": 2}, {0}, 0),
+        ([IN_SYNC, IN_SYNC, 0], {"replicas": 2}, {0, 1}, 0),
+        ([IN_SYNC, 0, 0], {"replicas": 1, "drain": "n0"}, set(), 1),
+        ([IN_SYNC, IN_SYNC, 0], {"replicas": 1, "drain": "n0"}, {1}, 0),
+        ([IN_SYNC, IN_SYNC, 0], {"replicas": 2, "drain": "n0"}, {1}, 1),
+        ([IN_SYNC, 0, IN_SYNC], {"replicas": 1, "down": "n0"}, {2}, 0),
+        ([ELECTED, IN_SYNC, IN_SYNC], {"replicas": 1}, {0}, 0),
+        ([ELECTED, IN_SYNC, IN_SYNC], {"replicas": 2}, {0}, 0),
+        ([ELECTED, IN_SYNC, IN_SYNC], {"replicas": 1, "drain": "n0"}, set(), 1),
+        ([ELECTED, IN_SYNC, IN_SYNC], {"replicas": 1, "down": "n0"}, set(), 0),
+    ],
+)
+def test_fewer_replicas_keep_those_in_sync_and_elected_leaders(
+    method, goals, flags, changes, stay, join
+):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * 5, load=[[9.0], [5.0]], placement=[[0, 1, 2], [0, 1, 2]],
+        flags=[flags, flags], leader=[flags.index(max(flags))] * 2,
+    )  # fmt: skip
+    orders = [cluster.apply(ek.Changes(**changes))]  # all at once, and one after the other
+    for names in (list(changes), list(changes)[::-1]):
+        changed = cluster
+        for name in names:
+            changed = changed.apply(ek.Changes(**{name: changes[name]}))
+        orders.append(changed)
+    for changed in orders:
+        result = ek.solve(changed, method=method, goals=goals)
+        for row in result.placement.nodes.tolist():
+            held = {n for n in row if n >= 0}
+            assert len(held) == changes["replicas"]
+            new = held - {0, 1, 2}
+            if goals.level is None:
+                assert (stay <= held, len(new)) == (True, join)
+            # levelling may copy on, never to one behind
+            assert len(new | {n for n in held - new if flags[n]}) >= len(stay) + join
+        if ELECTED in flags and "down" not in changes:
+            assert result.placement.leader.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        ({"node_out": 0}, 3), ({"node_out": {"n1": 0}}, 3), ({"node_out": {"n0": 0}}, 1),
+        ({"node_out": 1}, 1), ({"domain_out": {"zone": 0}}, 3), ({"domain_out": {"zone": 1}}, 1),
+        ({"moves": 0}, 1),
+    ],
+)  # fmt: skip
+def test_limits_let_no_replica_in_sync_go_in_the_place_of_one_behind(limits, left):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1, 2]], flags=[[IN_SYNC, 0, 0]],
+        domains={"zone": list("abcd")},
+    ).apply(ek.Changes(replicas=1))  # fmt: skip
+    held = ek.solve(cluster, limits=ek.Limits(**limits)).placement.node
+    assert held[0] == 0
+    assert (held >= 0).sum() == left
+
+
 def test_leaders_leave_a_node_that_may_not_lead_without_a_move():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 3,

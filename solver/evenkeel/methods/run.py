@@ -24,9 +24,10 @@ from evenkeel.measure.group_goals import group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.measure.wanted import has_leaders
-from evenkeel.methods.contract import Outcome, Request, Watch
+from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
+from evenkeel.methods.shared.giving_up import without_surplus
 from evenkeel.methods.shared.late_leaders import led_in_sync
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import NodeTable
@@ -280,10 +281,23 @@ def _run(chosen: Method, request: Request) -> Run:
         watch.exclude(time.perf_counter() - began)
         outcome = _not_begun(request)
         if _is_time_for(chosen, request):
-            outcome = strategy(with_group_limits(in_ordinary_units(chosen, request)))
+            outcome = _answered(chosen, strategy, request)
     timings = {chosen.name: time.perf_counter() - began}
     timings |= {f"{chosen.name}.{stage}": seconds for stage, seconds in outcome.timings.items()}
     return run_guarded(chosen, request, outcome, timings)
+
+
+def _answered(chosen: Method, strategy: Strategy, request: Request) -> Outcome:
+    """Return what a strategy answers where surplus replicas that must go are chosen before."""
+    asked = without_surplus(request) if "partition_moves" in chosen.limits else request
+    outcome = strategy(with_group_limits(in_ordinary_units(chosen, asked)))
+    return outcome if asked is request else _unproven(replace(outcome, fewest=0))
+
+
+def _unproven(outcome: Outcome) -> Outcome:
+    """Return an outcome of which nothing is proven."""
+    stop = outcome.stop_reason
+    return replace(outcome, message="", stop_reason="exhausted" if stop == "optimum" else stop)
 
 
 def run_guarded(
@@ -316,10 +330,7 @@ def _led_in_sync(cluster: Cluster, outcome: Outcome) -> Outcome:
     leader = led_in_sync(cluster, outcome.node, outcome.leader)
     if leader is outcome.leader:
         return outcome
-    stop = outcome.stop_reason
-    return replace(
-        outcome, leader=leader, message="", stop_reason="exhausted" if stop == "optimum" else stop
-    )
+    return replace(_unproven(outcome), leader=leader)
 
 
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
@@ -336,12 +347,31 @@ def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:
         node = np.where(held[before.owner], before.node, node)
         leader = np.where(held, before.leader, leader)
     if (elected := marked(before, Flag.ELECTED)).any():
+        node = _in_their_slots(before, node, elected)
         at = np.maximum(before.leader_replica, 0)
         lives = np.append(cluster.nodes.serves, False)[before.node[at]]
         leader = np.where(elected & lives & (node[at] >= 0), before.leader, leader)
     if np.array_equal(before.node, node) and np.array_equal(before.leader, leader):
         return before
     return before.replaced(node, leader)
+
+
+def _in_their_slots(
+    before: Placement, node: NDArray[np.int32], which: NDArray[np.bool_]
+) -> NDArray[np.int32]:
+    """Return nodes, (K,), of which slots of one role have back their own from each other."""
+    moved = np.flatnonzero((node != before.node) & which[before.owner] & (before.node >= 0))
+    if not len(moved):
+        return node
+    node = node.copy()
+    for k in moved.tolist():
+        p = before.owner[k]
+        row = slice(before.first[p], before.first[p + 1])
+        alike = (node[row] == before.node[k]) & (before.role[row] == before.role[k])
+        if node[k] != before.node[k] and alike.any():
+            other = before.first[p] + int(np.argmax(alike))
+            node[k], node[other] = node[other], node[k]
+    return node
 
 
 def _is_time_for(chosen: Method, request: Request) -> bool:

@@ -30,9 +30,14 @@ def led_in_sync(
     if not synced.any() or synced.all():
         return leader
     some = np.bincount(before.owner[synced], minlength=len(leader)) > 0
-    late = ~synced & some[before.owner] & (node == before.node) & (node >= 0)
+    row = before.owner.astype(np.int64) * (len(nodes) + 1)  # slots may have exchanged their nodes
+    behind = ~synced & some[before.owner] & (before.node >= 0)
+    late = np.isin(row + node, (row + before.node)[behind]) & (node >= 0)
     led = before.first[:-1] + np.maximum(leader, 0)  # behind the last replica where there is none
-    wrong = np.flatnonzero((leader >= 0) & np.append(late, False)[led] & (leader != before.leader))
+    wrong = np.flatnonzero(
+        (leader >= 0) & np.append(late, False)[led]
+        & (np.append(node, -1)[led] != before.leader_node)
+    )  # fmt: skip
     if not len(wrong):
         return leader
     leader = leader.copy()
@@ -46,9 +51,9 @@ def led_in_sync(
             and nodes.may_lead[node[k]]
         ]  # fmt: skip
         if not found:  # its system elects no other: the former leader stays, where it does
-            was = first + int(before.leader[p])
-            if was >= first and node[was] == before.node[was] and nodes.alive[node[was]]:
-                leader[p] = before.leader[p]
+            stays = np.flatnonzero(node[first:end] == before.leader_node[p])
+            if before.leader[p] >= 0 and len(stays) and nodes.alive[before.leader_node[p]]:
+                leader[p] = stays[0]
             continue
         counts[node[first + leader[p]]] -= 1
 

@@ -1,0 +1,198 @@
+"""Replicas of partitions with too many that must go: chosen before a search, where they differ.
+
+A search levels nodes, and moves a replica to the node of one that it gave up. Where that one was
+out of sync, or where only the system elects leaders, the move would give up the better replica.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.methods.contract import Request
+from evenkeel.methods.shared.scope import partition_scope
+from evenkeel.model.binding import bound_rules
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import marked, unchanged
+from evenkeel.model.limits import Limits, node_counts
+from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.reading.arrays import read_only
+
+
+def without_surplus(request: Request) -> Request:
+    """Return a request in which replicas that must go have no node, and none takes their place.
+
+    It concerns partitions with more replicas than wanted, of which some are out of sync or one is
+    the elected leader: the best stay, even on a node to be emptied, from which they move. Where
+    limits keep one that must go, its partition is pinned. The same request if there are none.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> from evenkeel.methods.contract import Watch
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]], replicas=2,
+    ...     flags=[[Flag.CAUGHT_UP, 0, Flag.CAUGHT_UP]])
+    >>> asked = Request(c, ek.Goals(), ek.Limits(), None, c.placement, Watch(None, None, None), 0)
+    >>> found = without_surplus(asked).cluster
+    >>> found.placement.node.tolist(), found.forbidden.tolist()
+    ([0, -1, 2], [[0, 1]])
+    """
+    cluster, before = request.cluster, request.cluster.placement
+    concerned = _concerned(cluster)
+    if not concerned.any():
+        return request
+    budget = _Budget(cluster, request.limits)
+    gone, held = np.zeros(len(before.node), bool), np.zeros(len(before), bool)
+    leader = before.leader.copy()
+    for p, going, best in _surplus(cluster, np.flatnonzero(concerned)):
+        if budget.allows(going):
+            gone[going] = True
+            if before.leader_replica[p] in going:
+                leader[p] = best - before.first[p]
+        else:
+            held[p] = True
+    flags = np.where(held[before.owner], before.flags | Flag.PINNED, before.flags)
+    node = read_only(np.where(gone, np.int32(-1), before.node))
+    placement = replace(
+        before, node=node, leader=read_only(leader),
+        flags=read_only(flags.astype(before.flags.dtype)),
+    )  # fmt: skip
+    places = np.column_stack([before.owner[gone], before.node[gone]]).astype(np.int32)
+    forbidden = np.unique(np.concatenate([cluster.forbidden, places]), axis=0)
+    start = request.start
+    if start is before:
+        start = placement
+    else:
+        stays = np.where(gone & (start.node == before.node), np.int32(-1), start.node)
+        start = start.replaced(stays, start.leader)
+    return replace(
+        request, cluster=replace(cluster, placement=placement, forbidden=read_only(forbidden)),
+        start=start, limits=budget.left, proven=None,
+    )  # fmt: skip
+
+
+def _current(placement: Placement) -> NDArray[np.bool_]:
+    return np.asarray((placement.flags & (Flag.HEALTHY | Flag.CAUGHT_UP)) != 0)
+
+
+def _concerned(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return which partitions have too many replicas, that differ, (P,)."""
+    placement, parts = cluster.placement, cluster.partitions
+    none = np.zeros(len(placement), bool)
+    if not placement.flags.any():
+        return none
+    some = placement.node >= 0
+    over = np.bincount(placement.owner[some], minlength=len(placement)) > parts.replicas
+    if not over.any():
+        return none
+    current = _current(placement)
+    synced = np.bincount(placement.owner[some & current], minlength=len(placement)) > 0
+    behind = np.bincount(placement.owner[some & ~current], minlength=len(placement)) > 0
+    differ = (synced & behind) | marked(placement, Flag.ELECTED)
+    return np.asarray(over & differ & ~unchanged(placement))
+
+
+def _surplus(
+    cluster: Cluster, partitions: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64], int]]:
+    """Go through partitions with the replicas of each that must go, and the best to lead then.
+
+    Those stay that are pinned; that live; an elected leader; that are in sync; on a node that is
+    not to be emptied; that meet their rules; with the fewest others in their domains; the leader;
+    on the emptiest node; in the lowest slot: the first of these that tells them apart decides.
+    """
+    placement, nodes = cluster.placement, cluster.nodes
+    parts, others = cluster.partitions, (placement.role != Role.VOTER).astype(np.int64)
+    some = placement.node >= 0
+    kind = 2 * placement.owner.astype(np.int64) + others
+    held = np.bincount(kind[some], minlength=2 * len(placement))
+    wanted = np.stack([parts.voters, parts.replicas - parts.voters], 1).ravel()
+    current = _current(placement)
+    pinned = (placement.flags & Flag.PINNED) != 0
+    elected = (placement.flags & Flag.ELECTED) != 0
+    scope = partition_scope(cluster)
+    rules, rule_of = bound_rules(cluster)
+    tiers = [
+        sorted({
+            cluster.topology.tier_index(tier)
+            for own in (one.own, one.shared) if own is not None
+            for tier in (*own.spread, *own.min_domains, *own.skew)
+            if tier in cluster.topology.tiers
+        })
+        for one in rules
+    ]  # fmt: skip
+    per_unit = np.divide(
+        1.0, nodes.capacity, out=np.zeros_like(nodes.capacity), where=nodes.capacity > 0.0
+    )
+    load = np.zeros_like(nodes.capacity)
+    at = np.flatnonzero(placement.node >= 0)
+    np.add.at(load, placement.node[at], cluster.partitions.load.voter[placement.owner[at]])
+
+    def worth(k: int, stands: list[int]) -> tuple[float, ...]:
+        p, n = placement.owner[k], placement.node[k]
+        domain = cluster.topology.domain[tiers[rule_of[p]]]
+        crowd = sum(int((domain[:, placement.node[j]] == domain[:, n]).sum()) for j in stands)
+        return (
+            nodes.serves[n], elected[k], current[k], nodes.may_hold[n], scope.open[rule_of[p], n],
+            -crowd, k == placement.leader_replica[p], -(load[n] * per_unit[n]).max(initial=0.0), -k,
+        )  # fmt: skip
+
+    for p in partitions.tolist():
+        stands = [k for k in range(*placement.first[p : p + 2].tolist()) if placement.node[k] >= 0]
+        spare = held[2 * p : 2 * p + 2] - wanted[2 * p : 2 * p + 2]
+        going = list[int]()
+        for _ in range(int(spare.sum())):
+            may = [k for k in stands if not pinned[k] and spare[others[k]] > 0]
+            if not may:
+                break
+            goes = min(may, key=lambda k: worth(k, stands))
+            stands.remove(goes)
+            going.append(goes)
+            spare[others[goes]] -= 1
+            load[placement.node[goes]] -= cluster.partitions.load.voter[p]
+        leads = max(
+            stands,
+            key=lambda k: (not others[k], nodes.may_lead[placement.node[k]], worth(k, stands)),
+            default=int(placement.first[p]) - 1,
+        )
+        yield p, np.array(going, np.int64), leads
+
+
+class _Budget:
+    """What limits let leave nodes and domains."""
+
+    def __init__(self, cluster: Cluster, limits: Limits) -> None:
+        self.cluster, self.limits = cluster, limits
+        self.node: NDArray[np.int64] | None = None
+        if limits.node_out is not None:
+            self.node = node_counts(cluster, limits.node_out).copy()
+        topology = cluster.topology
+        self.domain = {
+            tier: np.full(int(topology.domain_count[topology.tier_index(tier)]), most)
+            for tier, most in limits.domain_out.items()
+        }
+
+    def allows(self, going: NDArray[np.int64]) -> bool:
+        """Take off replicas that leave; return False, and take off none, where they may not."""
+        lives = self.cluster.nodes.serves
+        at = self.cluster.placement.node[going]
+        at = at[lives[at]]
+        spent = [] if self.node is None else [(self.node, at)]
+        for tier, left in self.domain.items():
+            domain = self.cluster.topology.domain[self.cluster.topology.tier_index(tier), at]
+            spent.append((left, domain[domain >= 0]))
+        took = [(left, np.bincount(which, minlength=len(left))) for left, which in spent]
+        if any((left < more).any() for left, more in took):
+            return False
+        for left, more in took:
+            left -= more
+        return True
+
+    @property
+    def left(self) -> Limits:
+        """Limits that what is left is within: of domains, what is left of the least."""
+        node = self.limits.node_out if self.node is None else tuple(self.node.tolist())
+        domain = {tier: int(left.min()) for tier, left in self.domain.items()}
+        return replace(self.limits, node_out=node, domain_out=domain)
