@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 import evenkeel as ek
+from evenkeel import simulate
 from evenkeel.model.intake.arguments import Arguments
 from tests.support.clusters import clusters
 from tests.support.plain_cluster import build
@@ -452,21 +453,38 @@ class TestErrors:
 
 
 @pytest.mark.parametrize(
-    ("changes", "pinned"),
+    ("rule", "changes", "spread"),
     [
-        ({"replicas": 1}, [True, False, False, False]),
-        ({"replicas": {0: 1}}, [True, False, False, False]),
-        ({"replicas": 2}, [False] * 4),
-        ({"replicas": 1, "drain": "n0"}, [False] * 4),
-        ({"replicas": 1, "down": "n0"}, [False] * 4),
+        ({"rack": 1}, {"replicas": 4}, {"rack": 2}),
+        ({"rack": 1}, {"replicas": {0: 7}}, {"rack": 3}),
+        ({"rack": 1}, {"replicas": 2}, {"rack": 1}),
+        ({"rack": 2}, {"replicas": 4}, {"rack": 2}),
+        ({"rack": (1, "soft")}, {"replicas": 4}, {"rack": (1, "soft")}),
+        ({"rack": 1, "node": 1}, {"replicas": 4}, {"rack": 2, "node": 1}),
+        ({"rack": 1}, {"replicas": 4, "rules": [ek.Rule(spread={"rack": 1})]}, {"rack": 1}),
+        ({"rack": 2}, {"replicas": 4, "drain": "rack=c"}, {"rack": 2}),
     ],
 )
-def test_a_leader_that_only_its_system_elects_stays_beside_fewer_replicas(changes, pinned):
+def test_what_spread_the_former_number_evenly_spreads_the_new_one(rule, changes, spread):
     cluster = ek.Cluster.from_arrays(
-        capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1], [1, 2]],
-        flags=[[ek.Flag.ELECTED, 0], [0, 0]],
+        capacity=[[9.0]] * 9, load=[[1.0]] * 2, placement=[[0, 3, 6]] * 2, replicas=3,
+        domains={"rack": list("aaabbbccc")}, rules=[ek.Rule(spread=rule)],
     )  # fmt: skip
-    changed = cluster.apply(ek.Changes(**changes))
-    assert ((changed.placement.flags & ek.Flag.PINNED) != 0).tolist() == pinned
-    if any(pinned):
-        assert ek.solve(changed, goals=ek.Goals(level=0.0)).placement.node[:2].tolist() == [0, -1]
+    session = ek.Session(cluster)
+    session.apply(ek.Changes(**changes))
+    for changed in (cluster.apply(ek.Changes(**changes)), session.cluster):
+        assert dict(changed.rules[changed.partitions.rule[0]].spread) == spread
+        every = changes["replicas"] != {0: 7}
+        assert (changed.partitions.rule[0] == changed.partitions.rule[1]) == every
+        result = ek.solve(changed)
+        assert not any(one.hard for one in result.violations) or "rules" in changes
+
+
+def test_a_simulated_change_of_numbers_spreads_replicas_evenly():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]] * 2, placement=[[0, 2, 4]] * 2, replicas=3,
+        domains={"rack": list("aabbcc")}, rules=[ek.Rule(spread={"rack": 1})],
+    )  # fmt: skip
+    event = simulate.At(60.0, ek.Changes(replicas=4))
+    ended = simulate.play(cluster, [event], until=7200.0, every=600.0)
+    assert ended.conformance[-1].sum() == 0

@@ -35,7 +35,7 @@ from evenkeel.model.reading.keywords import (
 )
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.model.reading.selection import Which, find_nodes, find_partitions, read_groups
-from evenkeel.model.rules import Rule
+from evenkeel.model.rules import Rule, domains_left
 from evenkeel.model.topology import Topology, read_labels
 
 Parts = Mapping[str, Any]
@@ -166,8 +166,10 @@ class Changes:
         What all loads are multiplied by; or those of dimensions or, by name or ``"group=orders"``,
         of partitions; or those of each partition.
     replicas, voters : array_like of int32, shape () or (P,), mapping, or None
-        Wanted numbers of all partitions, or of some by name, number or ``"group=orders"``. Beside
-        fewer replicas, a leader that only its system elects (``Flag.ELECTED``) is pinned.
+        Wanted numbers of all partitions, or of some by name, number or ``"group=orders"``. Hard
+        limits of ``Rule.spread`` that spread the former number evenly over the domains whose nodes
+        take replicas spread the new one evenly, unless ``rules`` or ``rule`` are given, too: of
+        four replicas, instead of three, two may be in one of three racks.
     rules : sequence of Rule or None
         Rules in the place of those there are, as ``Cluster.replace`` takes them.
     rule : array_like of int32, shape (P,), mapping, or None
@@ -485,7 +487,9 @@ def changed_parts(faults: FaultList, parts: Parts, changes: Changes) -> dict[str
     parts = read_changes(faults, given, parts)
     if joined:
         if "replicas" in named:
-            parts = _with_elected_leaders_pinned(_no_more_active(parts, wanted))
+            parts = _no_more_active(parts, wanted)
+            if not named & {"rules", "rule"}:
+                parts = _spread_evenly(parts, wanted)
         if "load_factor" in named:
             parts = _multiplied(faults, parts, changes.load_factor)
         parts = _pinned(faults, parts, changes, named)
@@ -596,20 +600,28 @@ def _no_more_active(parts: Parts, before: NDArray[np.int32]) -> dict[str, Any]:
     return {**parts, "partitions": replace(partitions, min_active=read_only(least))}
 
 
-def _with_elected_leaders_pinned(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts in which leaders stay that only their system elects, beside a surplus.
+def _spread_evenly(parts: Parts, then: NDArray[np.int32]) -> dict[str, Any]:
+    """Return the parts whose even spreads of ``then (P,)`` replicas are even for those wanted.
 
-    Else a replica could take the place of a leader on another node, which no order can ask for. A
-    leader on a node that is dead or to be emptied is left out.
+    A limit of one of three in each of three racks is one of at most two of four.
     """
-    placement, nodes, node = parts["placement"], parts["nodes"], parts["placement"].node
-    rows = np.flatnonzero(((placement.flags & Flag.ELECTED) != 0) & (node >= 0))
-    held = np.bincount(placement.owner[node >= 0], minlength=len(placement))
-    owner = placement.owner[rows]
-    stays = (held > parts["partitions"].replicas)[owner] & (nodes.keeps & nodes.alive)[node[rows]]
-    flags = placement.flags.copy()
-    flags[rows[stays]] |= Flag.PINNED
-    return {**parts, "placement": replace(placement, flags=read_only(flags))}
+    partitions, rules = parts["partitions"], [*parts["rules"]]
+    now, rule = partitions.replicas, partitions.rule.copy()
+    bound = (then != now) & (rule >= 0)
+    for r, old, new in np.unique(np.stack([rule, then, now], 1)[bound], axis=0).tolist():
+        own = dict[str, int]()
+        for tier, amount in rules[r].spread.items():
+            count = len(domains_left(rules[r], parts["nodes"], parts["topology"], tier))
+            even = -(-new // max(count, 1))
+            if count and isinstance(amount, int) and amount == -(-old // count) != even:
+                own[tier] = even
+        if own:
+            rule[bound & (partitions.rule == r) & (then == old) & (now == new)] = len(rules)
+            rules.append(replace(rules[r], spread={**rules[r].spread, **own}))
+    if len(rules) == len(parts["rules"]):
+        return dict(parts)
+    partitions = replace(partitions, rule=read_only(rule))
+    return {**parts, "rules": tuple(rules), "partitions": partitions}
 
 
 def _pinned(

@@ -98,6 +98,21 @@ def mask_of(
     return mask
 
 
+def domains_left(rule: "Rule", nodes: Nodes, topology: Topology, tier: str) -> list[int]:
+    """Return the domains of a tier with nodes that take replicas of a rule.
+
+    None where such a node has no domain, or for a name that is no tier.
+    """
+    if tier not in topology.tiers:
+        return []
+    takes, silent = nodes.alive & nodes.accepts, FaultList()
+    for text in rule.require:
+        tests = parse_expression(silent, "require", text)
+        takes = takes & mask_of(tests, nodes, topology, silent, "require")
+    domain = np.unique(topology.domain[topology.tier_index(tier)][takes])
+    return [] if (domain < 0).any() else domain.tolist()
+
+
 def _labelled(
     codes: NDArray[np.int32],
     meaning: tuple[str, ...],

@@ -82,6 +82,8 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         changes.append(("--add-nodes", lambda one: _grown(one, arguments.add_nodes, quiet=quiet)))
     if arguments.soft:
         changes.append(("--soft", lambda one: softened(one, arguments.soft)))
+    if arguments.replicas:
+        changes.append(("--replicas", lambda one: _with_replicas(one, arguments.replicas)))
     if (growth := getattr(arguments, "growth", None)) is not None:
         changes.append(("--grow", lambda one: one.apply(Changes(load_factor=growth))))
     if arguments.spread:
@@ -94,8 +96,6 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     ):
         if which:
             changes.append((option, lambda one, c=change, w=which: getattr(one, c)(w)))  # type: ignore[misc]
-    if arguments.replicas:  # behind the states: leaders that are elected stay on nodes that serve
-        changes.append(("--replicas", lambda one: _with_replicas(one, arguments.replicas)))
     if arguments.no_lead:
         changes.append(("--no-lead", lambda one: _not_leading(one, arguments.no_lead)))
     for option, make in changes:
@@ -135,10 +135,29 @@ def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":
             f"note: {counted(len(some), 'partition')} ({names}) need more live replicas than "
             "--replicas gives them (min.insync.replicas of Kafka): they need as many as it gives"
         )
-    changed, notes = spread_evenly(cluster, changed)
-    for note in notes:
+    for note in dict.fromkeys(_spread_anew(cluster, changed)):
         complain(f"note: {note}")
     return changed
+
+
+def _spread_anew(before: "Cluster", after: "Cluster") -> Iterator[str]:
+    """Yield which limits of even spreads are others, since other numbers of replicas are wanted."""
+    import numpy as np
+
+    from evenkeel.model.rules import domains_left
+
+    then, now = before.partitions.rule, after.partitions.rule
+    rows = np.stack([then, now, after.partitions.replicas], 1)[then != now]
+    for old, new, replicas in np.unique(rows, axis=0).tolist():
+        for tier, amount in after.rules[new].spread.items():
+            was = before.rules[old].spread[tier]
+            count = len(domains_left(after.rules[new], after.nodes, after.topology, tier))
+            if was != amount and count > 1:  # one holds all in any case
+                yield (
+                    f"{replicas} replicas are spread evenly over {count} {tier}s: at most "
+                    f"{amount} of a partition in one, instead of {was}; --spread {tier}=N sets "
+                    "another limit"
+                )
 
 
 def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
@@ -263,67 +282,17 @@ def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":
     )
 
 
-def spread_evenly(before: "Cluster", after: "Cluster") -> "tuple[Cluster, list[str]]":
-    """Return a cluster whose even spreads are even for other numbers of replicas, and notes.
-
-    A limit that spread the former number evenly, such as one of three in each of three racks,
-    spreads the new one evenly, too: four are at most two in each.
-    """
-    import numpy as np
-
-    rules, rule = [*after.rules], after.partitions.rule.copy()
-    then, now = before.partitions.replicas, after.partitions.replicas
-    notes = []
-    bound = (then != now) & (rule >= 0)
-    for r, old, new in np.unique(np.stack([rule, then, now], 1)[bound], axis=0).tolist():
-        own = dict[str, Any]()
-        for tier, amount in rules[r].spread.items():
-            count = len(_domains_left(after, rules[r], tier))
-            if count and _is_hard(amount) and amount == -(-old // count) != -(-new // count):
-                own[tier] = -(-new // count)
-                if count > 1:  # one holds all in any case
-                    notes.append(
-                        f"{new} replicas are spread evenly over {count} {tier}s: at most "
-                        f"{own[tier]} of a partition in one, instead of {amount}; --spread "
-                        f"{tier}=N sets another limit"
-                    )
-        if own:
-            rule[bound & (after.partitions.rule == r) & (then == old) & (now == new)] = len(rules)
-            rules.append(replace(rules[r], spread={**rules[r].spread, **own}))
-    if len(rules) == len(after.rules):
-        return after, []
-    changed = after.replace(rules=rules, rule=rule, group_rule=after.partitions.group_rule)
-    return changed, [*dict.fromkeys(notes)]
-
-
-def _domains_left(cluster: "Cluster", rule: "Rule", tier: str) -> list[int]:
-    """Return the domains of a tier with nodes that take replicas of a rule; none where some has
-    no domain, or that is no tier.
-    """
-    import numpy as np
-
-    from evenkeel.model.rules import mask_of, parse_expression
-
-    nodes, topology = cluster.nodes, cluster.topology
-    takes = nodes.alive & nodes.accepts
-    for text in rule.require:
-        tests = parse_expression(FaultList(), "require", text)
-        takes = takes & mask_of(tests, nodes, topology, FaultList(), "require")
-    if tier not in topology.tiers:
-        return []
-    domain = np.unique(topology.domain[topology.tier_index(tier)][takes])
-    return [] if (domain < 0).any() else domain.tolist()
-
-
 def too_few_domains(cluster: "Cluster") -> Iterator[str]:
     """Yield by which tiers rules keep more replicas apart than there are domains that take any."""
+    from evenkeel.model.rules import domains_left
+
     named = set()
     for r, rule in enumerate(cluster.rules):
         wanted = int(cluster.partitions.replicas[cluster.partitions.rule == r].max(initial=0))
         for tier, amount in rule.spread.items():
             if tier in named or not isinstance(amount, int):
                 continue
-            left = len(_domains_left(cluster, rule, tier))
+            left = len(domains_left(rule, cluster.nodes, cluster.topology, tier))
             if left and amount * left < wanted:
                 named.add(tier)
                 yield (

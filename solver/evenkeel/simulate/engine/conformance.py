@@ -102,6 +102,8 @@ class Conformance:
 
     def count(self, world: World) -> NDArray[np.int64]:
         """Count."""
+        if len(self._demands) < len(world.cluster.rules):
+            self._demands = demands_of(world.cluster)
         seen: tuple[NDArray[np.generic], ...] = (
             world.node, world.role, world.leader, world.health,
             world.wanted, world.voters, world.least_active(), world.rule,

@@ -195,8 +195,10 @@ class World:
         return self.cluster.bytes_dimension
 
     def adopt(self, changed: Cluster) -> None:
-        """Take capacities, loads and wanted numbers from a changed snapshot."""
+        """Take capacities, loads, wanted numbers and rules from a changed snapshot."""
         partitions = changed.partitions
+        if len(changed.rules) > len(self.cluster.rules):
+            self.cluster = replace(self.cluster, rules=changed.rules)
         self.capacity = changed.nodes.capacity.copy()
         self.leader_load = partitions.load.leader.copy()
         self.voter_load = partitions.load.voter.copy()
