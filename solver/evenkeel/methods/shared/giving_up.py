@@ -10,9 +10,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.binding import partition_scope
 from evenkeel.methods.contract import Request
-from evenkeel.methods.shared.scope import partition_scope
-from evenkeel.model.binding import bound_rules
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import marked, unchanged
 from evenkeel.model.limits import Limits, node_counts
@@ -113,15 +112,13 @@ def _surplus(
     pinned = (placement.flags & Flag.PINNED) != 0
     elected = (placement.flags & Flag.ELECTED) != 0
     scope = partition_scope(cluster)
-    rules, rule_of = bound_rules(cluster)
     tiers = [
         sorted({
-            cluster.topology.tier_index(tier)
-            for own in (one.own, one.shared) if own is not None
-            for tier in (*own.spread, *own.min_domains, *own.skew)
-            if tier in cluster.topology.tiers
+            cluster.topology.tier_index(limit.tier)
+            for limit in demands.limits
+            if limit.tier in cluster.topology.tiers and limit.kind != "max_domains"
         })
-        for one in rules
+        for demands in scope.demands
     ]  # fmt: skip
     per_unit = np.divide(
         1.0, nodes.capacity, out=np.zeros_like(nodes.capacity), where=nodes.capacity > 0.0
@@ -132,11 +129,12 @@ def _surplus(
 
     def worth(k: int, stands: list[int]) -> tuple[float, ...]:
         p, n = placement.owner[k], placement.node[k]
-        domain = cluster.topology.domain[tiers[rule_of[p]]]
+        domain = cluster.topology.domain[tiers[scope.rule[p]]]
         crowd = sum(int((domain[:, placement.node[j]] == domain[:, n]).sum()) for j in stands)
         return (
-            nodes.serves[n], elected[k], current[k], nodes.may_hold[n], scope.open[rule_of[p], n],
-            -crowd, k == placement.leader_replica[p], -(load[n] * per_unit[n]).max(initial=0.0), -k,
+            nodes.serves[n], elected[k], current[k], nodes.may_hold[n],
+            scope.open[scope.rule[p], n], -crowd, k == placement.leader_replica[p],
+            -(load[n] * per_unit[n]).max(initial=0.0), -k,
         )  # fmt: skip
 
     for p in partitions.tolist():
