@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -144,6 +145,7 @@ class Client:
         self.sent: dict[str, list[str]] = {name: [] for name in streams}
         self.read: dict[str, list[str]] = {name: [] for name in streams}
         self.repeated = 0
+        self.mark = uuid.uuid4().hex[:8]
         self._leave = threading.Event()
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -177,7 +179,7 @@ class Client:
         number = 0
         while not self._leave.is_set():
             name = self.streams[number % len(self.streams)]
-            await self._publish(stream, name, f"{id(self)}-{number}")
+            await self._publish(stream, name, f"{self.mark}-{number}")
             number += 1
             await asyncio.sleep(self.pace)
         await asyncio.gather(*readers)
@@ -200,13 +202,13 @@ class Client:
         last = 0
         while not (self._leave.is_set() and {*self.sent[name]} <= {*self.read[name]}):
             try:
-                reader = await stream.pull_subscribe(f"{name}.x", durable=f"reader-{id(self)}")
+                reader = await stream.pull_subscribe(f"{name}.x", durable=f"reader-{self.mark}")
                 for _ in range(200):
                     for message in await reader.fetch(50, timeout=1):
                         if message.metadata.sequence.stream > last:
                             last = message.metadata.sequence.stream
                             body = message.data.decode()
-                            if body.startswith(f"{id(self)}-"):
+                            if body.startswith(f"{self.mark}-"):
                                 self.read[name].append(body)
                         await message.ack()
                     if self._leave.is_set() and {*self.sent[name]} <= {*self.read[name]}:

@@ -23,7 +23,7 @@ EARLY, LATE = ["n1", "n2", "n3", "n4"], ["n5", "n6"]
 STREAMS = {f"S{i:02}": (3 if i % 4 else 1, 20 + 4 * (i % 7)) for i in range(64)}
 """Replicas and messages of each stream."""
 
-BODY = 2048
+BODY = 8192
 WRITTEN = [f"S{i:02}" for i in (0, 1, 2, 3, 5, 6, 32)]
 LEVEL = ("--level", "0.1", "--leaders", "0.1")
 
@@ -137,7 +137,8 @@ def test_servers_join_is_undone_and_done_again(nats, operator, stopwatch):
     wanted = sum(replicas for replicas, _ in STREAMS.values()) / len(ZONES)
     assert max(held) <= -(-wanted * 1.1 // 1) and max(leads) <= -(-len(STREAMS) * 1.1 // 6)
     assert not in_one_zone(now)
-    again = ek.solve(now, goals=ek.Goals(level=0.1, leaders=0.1))
+    # what clients wrote meanwhile has changed sizes by less than this
+    again = ek.solve(now, goals=ek.Goals(level=0.12, leaders=0.1))
     assert (len(again.moves), len(again.leader_changes)) == (0, 0)
     operator.undone(folder)
     operator.run(folder)

@@ -20,7 +20,7 @@ from evenkeel.systems.registry import find
 from tests.support import places
 
 LOADED = (running, *map(find, ("ceph", "cockroach", "elasticsearch", "helix", "kafka")),
-          *map(find, ("longhorn", "rabbitmq", "swift")))  # fmt: skip
+          *map(find, ("longhorn", "nats", "rabbitmq", "swift")))  # fmt: skip
 AT_ONCE = 1 << 16
 
 

@@ -261,7 +261,7 @@ class TestRequests:
         cluster = read(lines)
         (file,) = ek.write(cluster, tmp_path / "out.json")
         assert np.array_equal(ek.read(file).placement.node, cluster.placement.node)
-        assert file.read_bytes() == encoded(lines)
+        assert json.loads(file.read_text()) == lines
 
 
 class TestChecks:

@@ -15,9 +15,6 @@ from evenkeel.systems.notes import Notes
 
 Kind = Literal["server answers", "monitoring", "streams", ""]
 HEAD = 65536
-BETWEEN = re.compile(rb"(?<=\})\s*\n\s*(?=\{)")
-"""Where one JSON document ends and the next begins: within one, a comma stands there."""
-
 KINDS: dict[Kind, Sequence[bytes]] = {
     "server answers": (rb'"server"\s*:\s*\{\s*"name"', rb'"ver"\s*:', rb'"data"\s*:'),
     "monitoring": (
@@ -236,26 +233,23 @@ class Findings:
 
     def take(self, document: Document) -> None:
         """Take everything in a document."""
-        for part in parts_of(document):
-            kind = recognises(part)
-            if kind == "server answers":
-                for at, answer in _each(self.faults, part, Answer):
-                    self._take_answer(at, answer)
-            elif kind == "monitoring":
-                for at, data in _each(self.faults, part, Data):
-                    self._names |= {data.server_id: data.server_name} if data.server_name else {}
-                    self._unnamed.append((at, data))
-            elif kind == "streams" and PAGE.search(part.data[:HEAD]):
-                for at, page in _each(self.faults, part, Page):
-                    self._take_page(at, page)
-            elif kind == "streams":
-                for at, stream in _each(self.faults, part, Stream):
-                    self._take_stream(at, "", "", self.account, stream)
-            elif part.data.strip() != b"[]":
-                message = (
-                    "is no answer of a NATS server on JetStream, nor of the nats tool, in JSON"
-                )
-                self.faults.add(part.name, part.data.lstrip()[:40], message)
+        kind = recognises(document)
+        if kind == "server answers":
+            for at, answer in _each(self.faults, document, Answer):
+                self._take_answer(at, answer)
+        elif kind == "monitoring":
+            for at, data in _each(self.faults, document, Data):
+                self._names |= {data.server_id: data.server_name} if data.server_name else {}
+                self._unnamed.append((at, data))
+        elif kind == "streams" and PAGE.search(document.data[:HEAD]):
+            for at, page in _each(self.faults, document, Page):
+                self._take_page(at, page)
+        elif kind == "streams":
+            for at, stream in _each(self.faults, document, Stream):
+                self._take_stream(at, "", "", self.account, stream)
+        elif document.data.strip() != b"[]":
+            message = "is no answer of a NATS server on JetStream, nor of the nats tool, in JSON"
+            self.faults.add(document.name, document.data.lstrip()[:40], message)
 
     def named(self) -> None:
         """Take what names its server by an identifier alone, now that all names are known."""
@@ -323,21 +317,13 @@ class Findings:
 T = TypeVar("T")
 
 
-def _each(faults: FaultList, part: Document, shape: type[T]) -> Iterator[tuple[str, T]]:
+def _each(faults: FaultList, document: Document, shape: type[T]) -> Iterator[tuple[str, T]]:
     """Yield what a document holds, alone or in a list, each with its place."""
-    if part.data.lstrip().startswith(b"["):
-        found: Any = decode_json(faults, part, list[shape])  # type: ignore[valid-type]
-        yield from ((f"{part.name}: [{i}]", one) for i, one in enumerate(found or ()))
-    elif (alone := decode_json(faults, part, shape)) is not None:
-        yield part.name, alone
-
-
-def parts_of(document: Document) -> list[Document]:
-    """Return the JSON documents that follow one another in a file."""
-    parts = BETWEEN.split(document.data)
-    if len(parts) == 1:
-        return [document]
-    return [Document(f"{document.name}[{i}]", one) for i, one in enumerate(parts)]
+    if document.data.lstrip().startswith(b"["):
+        found: Any = decode_json(faults, document, list[shape])  # type: ignore[valid-type]
+        yield from ((f"{document.name}: [{i}]", one) for i, one in enumerate(found or ()))
+    elif (alone := decode_json(faults, document, shape)) is not None:
+        yield document.name, alone
 
 
 def recognises(document: Document) -> Kind:

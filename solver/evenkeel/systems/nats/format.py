@@ -135,7 +135,11 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     """
     native = native_of(cluster)
     if placement is None:
-        return {path: "\n".join(one.strip() for one in native["documents"]).encode() + b"\n"}
+        texts = dict(enumerate(native["documents"], start=1))
+        return {
+            path.with_name(f"{path.stem}.{i}{path.suffix}") if i > 1 else path: text.encode()
+            for i, text in texts.items()
+        }
     undo = path.with_name(f"{path.stem}.undo{path.suffix}")
     there = requests_of(cluster, cluster.placement, placement)
     back = requests_of(cluster, placement, cluster.placement)
@@ -360,11 +364,6 @@ def _missing(servers: Mapping[str, Server]) -> Iterator[str]:
         )
 
 
-def left_out(cluster: Cluster) -> Iterator[str]:
-    """Yield notes on missing input, each with its effect and what to add."""
-    yield from noted(cluster.native)
-
-
 def usual(cluster: Cluster) -> dict[str, float]:
     """Return the goals: leaders do the work of a stream, and a step-down moves no data."""
     return {"level": 0.05} | ({"leaders": 0.1} if native_of(cluster)["directs"] else {})
@@ -377,8 +376,9 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
-    left_out=left_out,
+    left_out=lambda cluster: noted(cluster.native),
     carrier=CARRIER,
+    keeps_repairs=True,
     usual=usual,
     hint=hint,
     stranded="a stream changes its peers by a majority of them: start the servers that hold it, "

@@ -38,7 +38,7 @@ NOT_A_PEER = 10040
 """The code of an answer to who asks to leave a server that holds no replica."""
 
 SETTINGS = (
-    Setting("SYSTEM", "system", "context of the system account (nats context ls)"),
+    Setting("SYSTEM_CONTEXT", "system", "context of the system account (nats context ls)"),
     Setting("CONTEXT", "", "context of the account, where all streams are of one"),
     Setting("CONTEXTS", "", "what precedes the name of an account in the name of its context"),
 )
@@ -211,7 +211,9 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
             now = {one.name: (one, request) for one, request in reversed(moves)}
             moves = [each for each in moves if each not in now.values()]
             ready = [now[one.name] for one in wave if one.name in now]
-            commands += [_asked("${SYSTEM}", request, "asked", one) for one, request in ready]
+            commands += [
+                _asked("${SYSTEM_CONTEXT}", request, "asked", one) for one, request in ready
+            ]
             commands += [_settled(native, one) for one, _ in ready]
         commands += [
             _asked(_context(native, one), _leads(native, one.name, cluster.nodes.names[one.leads]),
@@ -254,7 +256,7 @@ def _context(native: Mapping[str, Any], change: Change) -> str:
 def look(plan: "Plan") -> list[Command]:
     """Return what asks all servers for their streams."""
     words = ("server", "request", "jetstream", "--accounts", "--streams", "--config")
-    return [Command(["nats", "--context", "${SYSTEM}", *words], save="jsz.json")]
+    return [Command(["nats", "--context", "${SYSTEM_CONTEXT}", *words], save="jsz.json")]
 
 
 def given(plan: "Plan") -> Mapping[str, str]:
