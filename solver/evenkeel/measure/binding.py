@@ -128,6 +128,14 @@ def nodes_of(cluster: Cluster, term: Term) -> NDArray[np.bool_]:
     return nodes_that_meet(cluster, [term.text])
 
 
+def lead_ranks(cluster: Cluster, lead: Sequence[str]) -> NDArray[np.intp]:
+    """Return the first of some choices that each node meets, (N,); their number for none."""
+    rank = np.full(len(cluster.nodes), len(lead))
+    for choice, text in reversed([*enumerate(lead)]):
+        rank[nodes_that_meet(cluster, [text])] = choice
+    return rank
+
+
 def eligible_domains(cluster: Cluster, scope: Scope, tier: int) -> NDArray[np.bool_]:
     """Return the domains of a tier that a skew of each class counts, (Q, M).
 

@@ -16,7 +16,7 @@ def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Viola
     """Find replicas that are missing, too many, or where they may not be."""
     cluster, placement = placed.cluster, placed.placement
     nodes = cluster.nodes
-    serves = nodes.alive & ~nodes.gone
+    serves = nodes.serves
     found = []
     for kind, banned in (
         ("on_dead", ~nodes.may_hold & ~serves),

@@ -8,6 +8,7 @@ from evenkeel.measure.binding import (
     Demands,
     Scope,
     group_scope,
+    lead_ranks,
     nodes_of,
     nodes_that_meet,
     partition_scope,
@@ -104,9 +105,7 @@ def _less_preferred(
     lead = demands.lead
     if not lead:
         return []
-    rank = np.full(len(cluster.nodes) + 1, len(lead))
-    for choice in range(len(lead) - 1, -1, -1):
-        rank[:-1][nodes_that_meet(cluster, [lead[choice]])] = choice
+    rank = np.append(lead_ranks(cluster, lead), len(lead))
     replicas, which = replicas_of(placement, partitions)
     node = placement.node[replicas]
     fit = at_node(cluster.nodes.may_lead, node) & (placement.role[replicas] == Role.VOTER)

@@ -11,8 +11,8 @@ from evenkeel.measure.binding import (
     Scope,
     eligible_domains,
     group_scope,
+    lead_ranks,
     nodes_of,
-    nodes_that_meet,
     partition_scope,
 )
 from evenkeel.methods.exact.variables import SoftTerm, Variables
@@ -161,9 +161,7 @@ def _best_led(variables: Variables, p: int, lead: tuple[str, ...]) -> list[SoftT
     soft_terms: list[SoftTerm] = []
     if not lead or not variables.leads[p]:
         return soft_terms
-    rank = np.full(len(variables.cluster.nodes), len(lead))
-    for choice in range(len(lead) - 1, -1, -1):
-        rank[nodes_that_meet(variables.cluster, [lead[choice]])] = choice
+    rank = lead_ranks(variables.cluster, lead)
     may_lead = variables.cluster.nodes.may_lead
     for choice in range(len(lead)):
         better = [v for n, v in variables.voters[p].items() if may_lead[n] and rank[n] <= choice]

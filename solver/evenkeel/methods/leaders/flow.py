@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import nodes_that_meet, partition_scope
+from evenkeel.measure.binding import lead_ranks, partition_scope
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.methods.shared.stopping import Clock, StopReason
@@ -63,11 +63,8 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
     scope = partition_scope(cluster)
     for q, rule in enumerate(scope.demands):
         if rule.lead:
-            by_node = np.full(len(cluster.nodes), len(rule.lead))
-            for choice in range(len(rule.lead) - 1, -1, -1):
-                by_node[nodes_that_meet(cluster, [rule.lead[choice]])] = choice
             bound = scope.rule[owner] == q
-            rank[bound] = by_node[node[standing[bound]]]
+            rank[bound] = lead_ranks(cluster, rule.lead)[node[standing[bound]]]
     beat()
     if rank.any():
         best = np.full(len(cluster.partitions), np.iinfo(np.int64).max)

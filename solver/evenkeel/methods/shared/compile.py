@@ -10,8 +10,8 @@ from evenkeel.measure.binding import (
     Scope,
     eligible_domains,
     group_scope,
+    lead_ranks,
     nodes_of,
-    nodes_that_meet,
     partition_scope,
     read_from,
 )
@@ -251,11 +251,7 @@ def _rules(
         # what every replica requires closes nodes
         asked = [term for term in rule.terms if term.voters or not term.for_all]
         terms.append(_term_rows(cluster, asked, masks))
-        preferred = [nodes_that_meet(cluster, [text]) for text in rule.lead]
-        if preferred:
-            ranks[i] = len(preferred)
-            for rank in range(len(preferred) - 1, -1, -1):
-                ranks[i, preferred[rank]] = rank
+        ranks[i] = lead_ranks(cluster, rule.lead)
     groups = len(cluster.partitions.group_names)
     tables = [table for table in cost.tables if isinstance(table, GroupTable)]
     prices, price_of_table = _prices(tables)

@@ -154,7 +154,7 @@ def _lasts(key: Ints, rank: Ints) -> NDArray[np.bool_]:
 def _living_domains(cluster: Cluster, tier: int) -> NDArray[np.int32]:
     """Return the domain of each node, (N,); -1 for none, and of nodes that are dead."""
     domain = cluster.topology.domain_with_nodes[tier]
-    return np.where(cluster.nodes.alive & ~cluster.nodes.gone, domain, np.int32(-1))
+    return np.where(cluster.nodes.serves, domain, np.int32(-1))
 
 
 def _counts(
@@ -329,7 +329,7 @@ def _check_term(
     cluster = found.cluster
     if not mine.any():
         return
-    living = cluster.nodes.alive & ~cluster.nodes.gone
+    living = cluster.nodes.serves
     mask = np.append(nodes_of(cluster, term) & living, False)
     totals = []
     for end in ends:

@@ -70,7 +70,7 @@ class Standing:
     def live(self) -> Flags:
         """ReplicaColumns that serve on a live node, (W, n)."""
         nodes = self.cluster.nodes
-        return self.serving & at_node(nodes.alive & ~nodes.gone, self.node)
+        return self.serving & at_node(nodes.serves, self.node)
 
     @cached_property
     def voting(self) -> Flags:
@@ -80,7 +80,7 @@ class Standing:
     def domains(self, tier: int) -> NDArray[np.int32]:
         """Return the domain of each column on a tier, -1 for none and on dead nodes; (W, n)."""
         nodes, domain = self.cluster.nodes, self.cluster.topology.domain_with_nodes[tier]
-        living = np.where(nodes.alive & ~nodes.gone, domain, np.int32(-1))
+        living = np.where(nodes.serves, domain, np.int32(-1))
         return np.append(living, np.int32(-1)).take(self.node)
 
     def live_serving(self) -> Counts:
@@ -159,7 +159,7 @@ class Standing:
     def inside(self, mask: Flags, of: Held) -> Counts:
         """Count the columns of some that are on the nodes of a mask which live."""
         chosen: Flags = getattr(self, of)
-        living = self.cluster.nodes.alive & ~self.cluster.nodes.gone
+        living = self.cluster.nodes.serves
         return np.asarray((chosen & at_node(mask & living, self.node)).sum(0))
 
 

@@ -280,7 +280,7 @@ def check_changes(found: Findings, trajectory: Trajectory, needs: Needs) -> None
 
 def live_nodes(cluster: Cluster) -> NDArray[np.bool_]:
     """Return the nodes of which replicas live, (N,)."""
-    live: NDArray[np.bool_] = cluster.nodes.alive & ~cluster.nodes.gone
+    live: NDArray[np.bool_] = cluster.nodes.serves
     return live
 
 
@@ -294,7 +294,7 @@ def check_arrivals(found: Findings, target: Placement | None) -> None:
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
     partition, node = steps.partition[copies], steps.target[copies]
     wanted = np.zeros(len(copies), bool) if target is None else stands(target, partition, node)
-    dead = ~(nodes.alive & ~nodes.gone)[node]
+    dead = ~nodes.serves[node]
     _breach(found, "not_accepted", copies[dead | (~nodes.may_receive[node] & ~wanted)])
     if len(cluster.forbidden):
         forbidden = cluster.forbidden.astype(np.int64) @ np.array([len(nodes), 1])
