@@ -4,6 +4,8 @@ The commands that we write are carried out on the map and judged by ``tests.supp
 which reads the rules from the files and shares nothing with what made the commands.
 """
 
+import json
+
 import numpy as np
 import pytest
 
@@ -264,3 +266,74 @@ def test_pairs_that_have_no_effect_are_named(public, name, named, how):
     answer, judged = solved(public(name), *how, files=FILES[:2])
     assert named in answer.err
     assert judged.changed
+
+
+@pytest.mark.parametrize("head", [b"", b"report 3915466442\n"], ids=["alone", "as printed"])
+def test_a_report_has_all_maps_within(public, tmp_path, head):
+    printed = public("ceph/report-alone").path("report.txt").read_bytes()
+    (tmp_path / "report.txt").write_bytes(head + printed.partition(b"\n")[2])
+    read = ek.read(tmp_path / "report.txt")
+    assert (len(read.nodes), len(read.partitions)) == (12, 56)
+    assert read.native_format == "ceph"
+    assert read.partitions.load.voter.max() > 1.0  # sizes, too
+
+
+def test_lines_of_a_terminal_around_json_mean_nothing(public):
+    case = public("ceph/console-around-json")
+    files = ("osd_dump.json", "crush_dump.json", "pg_dump.json", "osd_df.json")
+    read = ek.read([case.path(name) for name in files])
+    assert (len(read.nodes), len(read.partitions)) == (12, 56)
+    assert case.run("solve", *files, "-o", "plan.sh").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("osd_df_tree.txt", 2**40), ("osd_df_jewel.txt", 1112 * 2**30)]
+)
+def test_sizes_of_devices_are_read_as_text(public, name, size):
+    case = public("ceph/devices-as-text")
+    groups = [
+        {"pgid": f"1.{pg:x}", "up": row, "acting": row, "stat_sum": {"num_bytes": 10 << 30}}
+        for pg, row in enumerate(judge_rows(case))
+    ]
+    (case.folder / "pg.json").write_text(json.dumps({"pg_stats": groups}))
+    files = [case.path(one) for one in ("osd_dump.txt", "crush.txt", "osd_tree.txt", name)]
+    read = ek.read(*files, case.folder / "pg.json")
+    sizes = read.nodes.capacity[:, 0]
+    twice = 7 if name == "osd_df_tree.txt" else -1
+    assert [*sizes] == [size * (2 if n == twice else 1) for n in range(12)]
+
+
+def judge_rows(case):
+    """Return the devices of the groups of a case that is read from text."""
+    read = ek.read(case.path("osd_dump.txt"), case.path("crush.txt"))
+    return read.placement.node.reshape(-1, 3).tolist()
+
+
+def test_a_device_with_a_primary_affinity_of_zero_gets_no_primaries(public):
+    case = public("ceph/primary-affinity-of-zero")
+    answer = case.run("solve", "osd_dump.txt", "crush.txt", "--leaders", "10%", "-o", "plan.sh")
+    assert answer.code == 0
+    named = [
+        line.split()[-1]
+        for line in case.written("plan.primaries.sh").splitlines()
+        if "-primary" in line
+    ]
+    assert named
+    assert "2" not in named
+
+
+def test_commands_with_what_is_printed_around_them(public):
+    case = public("ceph/upmaps-as-printed")
+    files = [case.path(name) for name in ("osd_dump.txt", "crush.txt", "printed.txt")]
+    before, after = ek.read(*files[:2]), ek.read(*files)
+    assert (before.placement.node != after.placement.node).sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("osd_dump.xml", "-f json"), ("crush.bin", "crushtool -d"), ("osdmap.bin", "--print")],
+)
+def test_forms_that_are_not_read_are_refused_with_the_command(public, name, word):
+    answer = public("ceph/xml-and-binary-maps").run("check", name)
+    assert answer.code == 2
+    assert word in answer.text

@@ -210,3 +210,27 @@ def test_what_a_killed_service_had_goes_to_live_ones(public):
     assert answer.json["moves"] == answer.json["forced_moves"] == 2
     assert sorted(held(written["jobs"]).values()) == [2, 3, 3]
     assert "no replica lives of 2 partitions" in case.run("solve", str(case.path("dump"))).text
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("helix/printed-by-helix-admin", ("resource.txt", "instances.txt", "STATEMODELDEFS")),
+        ("helix/printed-by-zkcli", ("dump",)),
+    ],
+)
+def test_records_among_what_tools_print(public, name, files):
+    read = ek.read([public(name).source / one for one in files])
+    assert read.native_format == "helix"
+    assert (len(read.nodes), len(read.partitions)) == (6, 4)
+    assert (read.placement.node >= 0).sum() == 11  # as the view has them
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("rebalance.json", "/zk/get"), ("idealstate.json", "/zk/get"), ("log.txt", "zkCli.sh")],
+)
+def test_other_answers_are_refused_with_the_way_to_records(public, name, word):
+    answer = public("helix/answers-and-logs").run("check", name)
+    assert answer.code == 2
+    assert word in answer.text

@@ -1,8 +1,11 @@
 """Longhorn's resources, as users brought them."""
 
 import json
+import shutil
 
 import pytest
+
+import evenkeel as ek
 
 
 def solved(case, *words):
@@ -261,3 +264,25 @@ def test_missing_replicas_go_to_the_only_disk_that_takes_them(public, name, join
     moves = json.loads(case.written("moves.json"))
     assert sorted((one["partition"], one["to"]) for one in moves) == joins
     assert joins or "cfg4" in answer.text
+
+
+@pytest.mark.parametrize("name", ["volumes.json", "volumes.txt", "nodes.txt"])
+def test_what_is_printed_for_people_is_refused_with_the_command(public, name):
+    answer = public("longhorn/printed-for-people").run("check", name)
+    assert answer.code == 2
+    assert "replicas.longhorn.io" in answer.text
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
+def test_a_support_bundle(public, packed, tmp_path):
+    pytest.importorskip("yaml")
+    bundle = public("longhorn/support-bundle").source / "bundle"
+    if packed:
+        bundle = shutil.make_archive(str(tmp_path / "bundle"), "zip", bundle.parent, "bundle")
+    read = ek.read(bundle)
+    assert (len(read.nodes), len(read.partitions), len(read.placement.node)) == (3, 8, 16)
+
+
+def test_objects_one_after_the_other(public):
+    read = ek.read(public("longhorn/resources-line-by-line").path("all.jsonl"))
+    assert (len(read.nodes), len(read.partitions), len(read.placement.node)) == (3, 8, 16)

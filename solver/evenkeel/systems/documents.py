@@ -43,6 +43,12 @@ HEAD_OF_ZIP = 512
 LARGE, BEGINNING = 2**28, 2**20
 """Bytes of a file that is looked into before all of it is read, and how many of them."""
 
+VALUE = re.compile(rb'^[ \t]*(?:[A-Z]\w*: )?(?=\{\s*["}]|\[\s*[\[{"\]])', re.MULTILINE)
+"""Where a value of JSON begins on a line, after what ``helix-admin.sh`` puts before it."""
+
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+"""A text of JSON, or a bracket outside of one."""
+
 SHOWN = 60
 """Characters of a text that are quoted in a fault."""
 
@@ -133,6 +139,28 @@ class Document:
                 at, self.data[error.start : error.end], "is not UTF-8 text: save it as UTF-8"
             )
             return self.data.decode("utf-8", "replace")
+
+    def values(self) -> "tuple[Document, ...]":
+        r"""Return the objects and lists of JSON that begin on lines of their own; else itself.
+
+        Other lines are what a tool prints around JSON.
+
+        Examples
+        --------
+        >>> printed = Document("a.txt", b'dumped all\n{"x": [1]}\n$ cat b\n[{"y": 2}]\n')
+        >>> [one.data.strip() for one in printed.values()]
+        [b'{"x": [1]}', b'[{"y": 2}]']
+        """
+        found, end = [], 0
+        while start := VALUE.search(self.data, end):
+            depth, end = 0, len(self.data)
+            for token in TOKEN.finditer(self.data, start.end()):
+                depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
+                if not depth:
+                    end = token.end()
+                    break
+            found.append((start.end(), end))
+        return tuple(self.part(*one) for one in found) or (self,)
 
     def part(self, start: int, end: int) -> "Document":
         """Return a stretch of the content as a document; lines are counted as in this one."""

@@ -14,6 +14,7 @@ file reads them together; what a room encodes is put in place atomically.
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -136,6 +137,8 @@ class Format:
     # ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
     # meant as and in which form that is read, or ``""``
     hint: "Callable[[Document], str]" = _no_hint
+    # the paths of its files within an archive or folder of many others, which are passed over
+    members: "re.Pattern[str] | None" = None
 
 
 _registered: dict[str, Format] = {}
@@ -426,7 +429,7 @@ def _recognise(
     if plans := [one for one in documents if PLAN in one.data[:BEGINNING]]:
         raise InvalidInput([Fault(one.name, "", "is a plan: read_plan reads it") for one in plans])
     if asked is not None:
-        return asked, taken_apart(documents, [asked])
+        return asked, _values_of_strangers(taken_apart(documents, [asked]), [asked])
     # what is not asked is not imported: most files are those of a format of our own
     whole = not any(one.is_archive for one in documents)
     for name in ROOMS if whole else ():
@@ -434,9 +437,10 @@ def _recognise(
             return find(name), [*documents]
     there = [load() for load in known().values()]
     parts = taken_apart(documents, there)
-    for one in there:
-        if parts and all(map(one.recognises, parts)):
-            return one, parts
+    for given in (parts, _values_of_strangers(parts, there)):
+        for one in there:
+            if given and all(map(one.recognises, given)):
+                return one, given
     raise InvalidInput(_strangers(parts, there) or _mixed(parts or documents, there))
 
 
@@ -461,14 +465,24 @@ def _refuse_large_strangers(beginnings: "Iterable[Document]", asked: Format | No
 
 def taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "list[Document]":
     """Put the files of folders and archives in their places, unless a format knows the whole."""
+    found: list[Document] = []
+    for whole in documents:
+        read = not whole.is_archive and any(one.recognises(whole) for one in there)
+        parts = [whole] if read else [*whole.inside()]
+        for members in [one.members for one in there if one.members is not None]:
+            parts = [part for part in parts if members.search(part.name)] or parts
+        found += parts
+    return found
+
+
+def _values_of_strangers(
+    documents: "Sequence[Document]", there: Sequence[Format]
+) -> "list[Document]":
+    """Replace documents that no format knows by the values of JSON among their lines."""
     return [
-        part
-        for whole in documents
-        for part in (
-            [whole]
-            if not whole.is_archive and any(one.recognises(whole) for one in there)
-            else whole.inside()
-        )
+        value
+        for one in documents
+        for value in ([one] if any(room.recognises(one) for room in there) else one.values())
     ]
 
 

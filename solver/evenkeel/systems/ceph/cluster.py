@@ -25,8 +25,10 @@ from evenkeel.systems.ceph.documents import (
     OsdMap,
     OsdTree,
     PgStat,
+    devices_as_json,
     kind_of,
     osd_dump_as_json,
+    parts_of,
     pg_dump_as_json,
     plain,
     read_stats,
@@ -79,7 +81,7 @@ class _Found:
 def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
     """Read a cluster from ``ceph osd dump`` and the CRUSH map, and what else belongs to them."""
     found = _Found()
-    for document in documents:
+    for document in chain.from_iterable(map(parts_of, documents)):
         _read_document(found, document)
     faults = found.faults
     if not faults and (found.map is None or found.crush is None):
@@ -140,6 +142,8 @@ def _read_document(found: _Found, document: Document) -> None:
         document = osd_dump_as_json(document)
     elif kind == "pg dump":
         document = pg_dump_as_json(document)
+    elif kind in ("osd tree", "osd df"):
+        document = devices_as_json(document)
     if kind.endswith(("dump", "tree", "df")):
         document, figures = plain(document)
         if figures:

@@ -21,6 +21,7 @@ from evenkeel.systems.ceph.crush.crush_map import NO_OSD
 from evenkeel.systems.ceph.crush.failure_domains import breaks_rule, positions
 from evenkeel.systems.ceph.crush.placement import Pool, Rows, up, upmapped, with_primaries
 from evenkeel.systems.ceph.crush.upmap import pairs_between
+from evenkeel.systems.ceph.documents import AROUND
 from evenkeel.systems.documents import Document, quoted
 
 Pairs = Mapping[int, Sequence[tuple[int, int]]]
@@ -43,7 +44,7 @@ def read_commands(
             yield at, found[1], [*zip(osds[::2], osds[1::2], strict=True)]
         elif removed := UNSET.fullmatch(text):
             yield at, removed[1], []
-        elif text and not text.startswith("#") and not PRIMARY.fullmatch(text):
+        elif text and not re.match(f"#|{AROUND}", text) and not PRIMARY.fullmatch(text):
             faults.add(at, quoted(line), "is not a pg-upmap-items command of Ceph")
 
 

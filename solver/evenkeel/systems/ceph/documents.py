@@ -22,6 +22,11 @@ FOR_GROUPS = re.compile(r"(pg_temp|pg_upmap|pg_upmap_items|pg_upmap_primar(?:y|i
 SET = re.compile(r"\[([-\d,]*)\]")
 NONE = 2147483647
 
+DEVICES = re.compile(rb"^\s*ID\s.*\bWEIGHT\s.*\b(?:REWEIGHT|PRI-AFF)\b", re.MULTILINE)
+DEVICE = re.compile(r"\s*(\d+)\s+(?:[A-Za-z]\S*\s+)?[\d.]+\s+(.*)")
+"""A device of ``osd tree`` or ``osd df``: its number, its class, its weight, and the rest."""
+AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGTPE]?)(?:iB|B)?\b")
+
 
 def osd_dump_as_json(document: Document) -> Document:
     """Return the osd dump in its JSON, as far as placement needs it; JSON stays as it is."""
@@ -101,6 +106,64 @@ def pg_dump_as_json(document: Document) -> Document:
     return replace(document, data=msgspec.json.encode(found))
 
 
+def devices_as_json(document: Document) -> Document:
+    r"""Return the devices of ``osd tree`` or ``osd df`` as JSON; JSON stays as it is.
+
+    Examples
+    --------
+    >>> text = b"ID CLASS WEIGHT REWEIGHT SIZE RAW USE %USE\n 3 ssd 1 1 1 TiB 28 MiB\n"
+    >>> devices_as_json(Document("df.txt", text)).data
+    b'{"nodes":[{"id":3,"type":"osd","kb":1073741824,"kb_used":28672}]}'
+    """
+    head = DEVICES.search(document.data)
+    if head is None or document.data.lstrip()[:1] in (b"{", b"["):
+        return document
+    titles, *lines = document.data[head.start() :].decode("utf-8", "replace").splitlines()
+    nodes: list[dict[str, Any]] = []
+    for line in lines:
+        if device := DEVICE.match(line):
+            nodes.append({"id": int(device[1]), "type": "osd"})
+            reweight, _, rest = device[2].partition(" ")
+            amounts = (
+                AMOUNT.findall(rest) if "%USE" in titles and _number(reweight) != reweight else []
+            )
+            for name, (amount, unit) in zip(("kb", "kb_used"), amounts, strict=False):
+                power = "BKMGTPE".index(unit.upper() or "B") - 1
+                nodes[-1][name] = round(float(amount) * 1024.0**power)
+    return replace(document, data=msgspec.json.encode({"nodes": nodes}))
+
+
+def parts_of(document: Document) -> list[Document]:
+    """Return the maps within ``ceph report``; any other document as it is."""
+    if kind_of(document) != "report":
+        return [document]
+    try:
+        inside = msgspec.json.decode(plain(document)[0].data, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return [document]
+    return [
+        replace(document, name=f"{document.name}: {key}", data=data)
+        for key, raw in inside.items()
+        if kind_of(Document(key, data := bytes(raw))) in ("osd dump", "crush dump", "pg dump")
+    ]
+
+
+def hint(document: Document) -> str:
+    """Return how to print what a document seems to be as JSON or text; "" for others.
+
+    Examples
+    --------
+    >>> hint(Document("dump.xml", b"<osdmap><epoch>3</epoch>"))
+    'it seems to be XML of Ceph: print it with -f json'
+    """
+    head = document.data[:HEAD].lstrip()
+    if re.match(rb"(?:<\?xml[^>]*>\s*)?<(?:osdmap|crush_map|pg_map|pg_stats|nodes)\b", head):
+        return "it seems to be XML of Ceph: print it with -f json"
+    if document.data.startswith((b"\0\0\1\0", b"\b\a")):
+        return "it seems to be a binary map of Ceph: crushtool -d or osdmaptool --print prints it"
+    return ""
+
+
 def _ids(text: str) -> list[int]:
     return [NONE if int(one) < 0 else int(one) for one in re.findall(r"-?\d+", text)]
 
@@ -113,7 +176,15 @@ def _number(text: str) -> float | str:
 
 
 Kind = Literal[
-    "osd dump", "osd tree", "osd df", "pg dump", "crush dump", "crush text", "upmap commands", ""
+    "osd dump",
+    "osd tree",
+    "osd df",
+    "pg dump",
+    "crush dump",
+    "crush text",
+    "upmap commands",
+    "report",
+    "",
 ]
 
 HEAD = 65536
@@ -135,7 +206,14 @@ NO_NUMBER = re.compile(rb"[:,\[]\s*-?(?:nan|inf|NaN|Infinity)\b")
 NUMBERS = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:nan|inf|NaN|Infinity)\b')
 """The same, or a string, in which such words mean nothing."""
 
-COMMAND = re.compile(rb"\s*(?:#[^\n]*\s+)*(?:# )?ceph osd (?:rm-)?pg-upmap")
+AROUND = (
+    r"osdmaptool: |writing upmap |checking for upmap |upmap, max-|pools |prepared \d|Unable to "
+)
+"""What ``osdmaptool --upmap`` prints around its commands."""
+
+COMMAND = re.compile(
+    rb"\s*(?:(?:#|%b)[^\n]*\s+)*(?:# )?ceph osd (?:rm-)?pg-upmap" % AROUND.encode()
+)
 
 
 class PoolDump(msgspec.Struct):
@@ -372,10 +450,14 @@ def kind_of(document: Document) -> Kind:
         return "osd dump"
     if PG_DUMP.search(head):
         return "pg dump"
+    if found := DEVICES.search(head):
+        return "osd df" if b"%USE" in head[found.start() :].partition(b"\n")[0] else "osd tree"
     return "upmap commands" if COMMAND.match(head) else ""
 
 
 def _kind_of_json(head: bytes) -> Kind:
+    if (b'"monmap"' in head and b'"osdmap' in head) or b'"cluster_fingerprint"' in head:
+        return "report"
     if b'"pg_stats"' in head or b'"pg_map"' in head or re.match(rb'\s*\[\s*\{\s*"pgid"', head):
         return "pg dump"
     if b'"nodes"' in head and b'"type_id"' in head:

@@ -23,7 +23,7 @@ from evenkeel.systems.ceph.crush.crush_map import NO_OSD
 from evenkeel.systems.ceph.crush.failure_domains import positions
 from evenkeel.systems.ceph.crush.placement import Pool, Rows, upmapped
 from evenkeel.systems.ceph.crush.upmap import pairs_between
-from evenkeel.systems.ceph.documents import OsdMap, PgStat, kind_of, plain, read_stats
+from evenkeel.systems.ceph.documents import OsdMap, PgStat, hint, kind_of, plain, read_stats
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, all_nodes, anybody
 from evenkeel.systems.folders.form import Command, Setting
@@ -193,8 +193,8 @@ def usual(cluster: Cluster) -> dict[str, str]:
 
 FORMAT = Format(
     name=NAME,
-    summary="Ceph: osd tree and osd df as JSON; osd dump, pg dump and the CRUSH map as JSON or "
-    "text; pg-upmap-items commands",
+    summary="Ceph: osd dump, pg dump, osd df, osd tree and the CRUSH map as JSON or text; "
+    "ceph report; pg-upmap-items commands",
     suffixes=(".sh",),
     recognises=kind_of,
     read=read,
@@ -203,6 +203,7 @@ FORMAT = Format(
     left_out=left_out,
     uncapped=uncapped,
     usual=usual,
+    hint=hint,
     stranded="too few devices that hold their data are up for these placement groups to serve: "
     "bring one back (ceph pg PGID query names those it waits for), and read again",
 )

@@ -41,8 +41,13 @@ ANSWERED = {
 """Parts of the answers of ``/resources/NAME`` and ``/instances/NAME``, and their folders."""
 
 ANSWER = re.compile(rb'"(idealState|externalView|resourceConfig|config|liveInstance)"\s*:\s*\{')
-PINOT = re.compile(rb'\s*\{\s*"(OFFLINE|REALTIME|instanceName)"\s*:')
-"""How answers of Pinot's controller on a table or an instance begin."""
+PINOT = re.compile(
+    rb'\s*\{\s*"(?:OFFLINE|REALTIME|instanceName)"\s*:|\s*\{.*"segmentAssignment"\s*:', re.DOTALL
+)
+"""What answers of Pinot's controller on a table, an instance or a rebalance begin with."""
+
+PRINTED = re.compile(rb"\S, ?\{[^{}\n]*\}\{(?:[^{}\n]*=\{[^{}\n]*\})*\}\{[^{}\n]*\}")
+"""A ZNRecord in a log of Java: its id, simple fields, maps and lists."""
 
 NULL = "no value of {}: it is read as if it were not there"
 
@@ -201,6 +206,8 @@ def hint(document: Document) -> str:
             "it seems to be an answer of Pinot's controller: its records are read as they are in "
             "ZooKeeper, which /zk/get?path=/CLUSTER/IDEALSTATES/TABLE_OFFLINE prints"
         )
+    if PRINTED.search(document.data[:HEAD]):
+        return "it seems to be a log with ZNRecords: they are read as JSON, as zkCli.sh prints them"
     return ""
 
 

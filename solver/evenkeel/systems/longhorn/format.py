@@ -13,7 +13,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.systems.longhorn.cluster import Snapshot, left_out, read
-from evenkeel.systems.longhorn.objects import Raw, recognises
+from evenkeel.systems.longhorn.objects import MEMBERS, Raw, hint, recognises
 from evenkeel.systems.longhorn.patches import (
     ABOUT,
     Change,
@@ -170,6 +170,8 @@ FORMAT = Format(
     encode=encode,
     carrier=CARRIER,
     left_out=left_out,
+    hint=hint,
+    members=MEMBERS,
     stranded="Longhorn builds a replica from a healthy one, and these volumes have none on a disk "
     "that is up: bring back a node that holds one, salvage the volume or restore a backup, and "
     "read again",

@@ -34,6 +34,15 @@ AutoBalance = Literal[
     "ignored", "disabled", "least-effort", "best-effort", "least_effort", "best_effort", ""
 ]
 
+TABLE = re.compile(rb"\s*NAME .*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b")
+API = re.compile(rb'^\s*\{.*"resourceType"\s*:\s*"(?:volume|node|replica)"', re.DOTALL)
+"""What kubectl prints for people, and what Longhorn's own API answers."""
+
+MEMBERS = re.compile(
+    r"(?:^|/)(?:longhorn\.io/v\w+|longhorn)/(?:nodes|volumes|replicas|settings)\.yaml$"
+)
+"""The resources among the files of a support bundle."""
+
 
 class Metadata(msgspec.Struct):
     """What every resource has: its name, and whether it is being deleted."""
@@ -256,6 +265,22 @@ def recognises(document: Document) -> str:
         return ""
     known = b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
     return "resources" if known else ""
+
+
+def hint(document: Document) -> str:
+    """Return how to print resources, for tables of them and answers of Longhorn's API.
+
+    Examples
+    --------
+    >>> hint(Document("v.txt", b"NAME   STATE   ROBUSTNESS   SCHEDULED   SIZE   NODE   AGE"))[:14]
+    'seems to be of'
+    """
+    if not TABLE.match(document.data[:HEAD]) and not API.search(document.data[:HEAD]):
+        return ""
+    return (
+        "seems to be of Longhorn: print its resources by kubectl -n longhorn-system get -o json "
+        "nodes.longhorn.io,volumes.longhorn.io,replicas.longhorn.io,settings.longhorn.io"
+    )
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:

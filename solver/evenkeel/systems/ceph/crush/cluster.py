@@ -433,6 +433,7 @@ def cluster_of(
         accepts=alive & (share > 0),
         keeps=exists & (weights > 0),
         leads=alive,
+        lead_weight=None if native.affinity is None else np.maximum(native.affinity, 1) / IN,
         gone=~exists,
         partition_names=[f"{pool.id}.{pg:x}" for pool in listed for pg in range(pool.pg_num)],
         group=numbers,
