@@ -646,3 +646,63 @@ def test_live_nodes_take_what_they_can_and_the_rest_is_named(method, name, joins
     named = {one.partition for one in result.unplaced}
     assert {*strands} <= named
     assert cluster.partitions.names[0] in named or not strands
+
+
+def test_ranges_of_19_1_with_their_statement(public):
+    read = ek.read(public("cockroach/ranges-of-19-1").path("ranges.txt"))
+    assert [*read.nodes.names] == [*"125679"]
+    assert [*np.bincount(read.placement.leader_node, minlength=6)] == [1, 2, 0, 1, 1, 2]
+
+
+def test_nodes_that_were_decommissioned_long_ago_take_nothing(public):
+    case = public("cockroach/ghosts-decommissioned")
+    read = ek.read(case.path("nodes.tsv"), case.path("ranges.csv"))
+    assert read.nodes.may_receive.sum() == 5
+    found = ek.solve(read, goals=ek.Goals(level=0.1))
+    assert read.nodes.may_receive[found.placement.node].all()
+
+
+def test_node_status_of_1_0(public):
+    case = public("cockroach/status-of-1-0")
+    read = ek.read(case.path("nodes.txt"), case.path("ranges.txt"))
+    assert [*np.bincount(read.placement.node, minlength=4)] == [6, 6, 6, 0]
+    found = ek.solve(read, goals=ek.Goals(level=0.1))
+    assert max(np.bincount(found.placement.node, minlength=4)) == 5
+    answer = case.run("check", "testing_ranges.txt")
+    assert answer.code == 2
+    assert "crdb_internal.ranges" in answer.text
+
+
+def test_what_decommission_prints_while_it_waits(public):
+    case = public("cockroach/decommission-printed-repeatedly")
+    files = [case.path(name) for name in ("nodes.tsv", "ranges.csv", "decommission.txt")]
+    read = ek.read(*files)
+    assert not read.nodes.accepts[0] and not read.nodes.keeps[0]
+    assert 0 not in ek.solve(read).placement.node
+
+
+def test_boxes_in_unicode(public):
+    case = public("cockroach/unicode-boxes")
+    boxes, plain = (ek.read(case.path(name)) for name in ("ranges.txt", "ascii.txt"))
+    assert [*boxes.placement.node] == [*plain.placement.node] == [0, 1, 2] * 3
+    assert [*boxes.placement.leader] == [0, 0, 0]
+
+
+def test_rows_as_lines_of_json(public):
+    case = public("cockroach/rows-as-json-lines")
+    read = ek.read(case.path("ranges.ndjson"), case.path("nodes.ndjson"))
+    found = ek.solve(read, goals=ek.Goals(level=0.1))
+    assert max(np.bincount(found.placement.node, minlength=4)) == 5
+
+
+@pytest.mark.parametrize("name", ["ranges.json", "r3.json"])
+def test_reports_on_ranges_are_refused_with_the_statement(public, name):
+    answer = public("cockroach/reports-of-a-node").run("check", name)
+    assert answer.code == 2
+    assert "crdb_internal.ranges" in answer.text
+
+
+def test_ranges_of_a_database_with_tables(public):
+    read = ek.read(public("cockroach/database-with-tables").path("ranges.txt"))
+    assert (len(read.nodes), len(read.partitions)) == (6, 2)
+    assert [*read.topology.tiers][:2] == ["region", "az"]

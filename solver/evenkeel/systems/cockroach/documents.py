@@ -22,8 +22,14 @@ RULE = re.compile(r"(?m)^[ \t|+:]*--[-+|: ]*$")
 
 RECORD = re.compile(r"(?m)^[ \t]*-\[ RECORD [0-9]+ \][-+]*[ \t\r]*$")
 TAIL = re.compile(r"\([0-9]+ rows?\)|Time: .*|# [0-9]+ rows?", re.IGNORECASE)
+LINES = str.maketrans("│┃║─━═┌┬┐├┼┤└┴┘╞╪╡╔╦╗╠╬╣╚╩╝", "|||---" + "+" * 21)
+"""Lines of boxes in Unicode, and those in ASCII."""
+
 MARKUP = re.compile(rb"<t[hd]>|INSERT INTO results VALUES|^# row 1\s*$", re.MULTILINE)
 """What the shell prints with ``--format`` ``html``, ``sql`` or ``raw``."""
+
+REPORT = re.compile(rb'^\s*[\[{].*"(?:rangeInfos|internalReplicas|internal_replicas)"', re.DOTALL)
+"""How descriptors of ranges begin in reports of a node and in a debug zip."""
 
 
 def shell_names(document: Document) -> frozenset[str]:
@@ -34,7 +40,7 @@ def shell_names(document: Document) -> frozenset[str]:
     >>> sorted(shell_names(Document("a.txt", b"  id | name\n-----+------\n   1 | x\n(1 row)\n")))
     ['id', 'name']
     """
-    text = document.data[:HEAD].decode("utf-8", "replace")
+    text = document.data[:HEAD].decode("utf-8", "replace").translate(LINES)
     if RECORD.search(text):
         first = RECORD.split(text)[1].splitlines()
         return frozenset(line.partition("|")[0].strip().lower() for line in first if "|" in line)
@@ -50,14 +56,20 @@ def shell_hint(document: Document) -> str:
     >>> shell_hint(Document("a.html", b"<table><thead><tr><th>row</th><th>range_id</th>"))[:20]
     'looks like what the '
     """
-    if not MARKUP.search(document.data[:HEAD]):
-        return ""
-    return "looks like what the shell of CockroachDB prints: print it with --format=csv"
+    if MARKUP.search(document.data[:HEAD]):
+        return "looks like what the shell of CockroachDB prints: print it with --format=csv"
+    names = {name.replace(" ", "_") for name in shell_names(document) or header_of(document)}
+    if names >= {"start_key", "replicas"} or REPORT.search(document.data[:HEAD]):
+        return (
+            "seems to be of CockroachDB's ranges, without range_id and replicas in columns: print "
+            "SELECT * FROM crdb_internal.ranges"
+        )
+    return ""
 
 
 def read_shell_table(faults: FaultList, document: Document) -> Table:
     """Read such a table; what stands before it and after it is passed over."""
-    text = document.text(faults)
+    text = document.text(faults).translate(LINES)
     if RECORD.search(text):
         return _from_records(document, text)
     above = _names_above(text)
@@ -197,7 +209,7 @@ def kind_of(document: Document) -> Kind:
     if names >= {"store_id", "node_id"} and names & {"capacity", "attrs"}:
         return "store status"
     state_columns = {"is_live", "membership", "is_decommissioning", "decommissioning", "locality"}
-    if names & {"id", "node_id"} and names & state_columns:
+    if names & {"id", "node_id"} and (names & state_columns or names >= {"address", "build"}):
         return "node status"
     return "zone YAML" if ZONE_YAML.search(head) else ""
 
