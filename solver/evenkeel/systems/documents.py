@@ -191,7 +191,8 @@ BEFORE = re.compile(
 """Lines that a terminal or a tool puts before JSON."""
 
 AFTER = re.compile(
-    rb"(?<=[}\]])[ \r]*\n?(?:pod \"[^\"\n]*\"[^\n]* deleted|[^\s\"]*@[^\n\"{}]*[$#]|\$|```)\s*\Z"
+    rb"(?<=[}\]])\s*(?:pod \"[^\"\n]*\"[^\n]* deleted|\[[\w.-]+@[^]\n]*\][$#]"
+    rb"|[^\s\"]*@[^\n\"{}]*[$#]|\$|```)\s*\Z"
 )
 """A prompt, or what kubectl says at its end, after JSON."""
 
