@@ -342,6 +342,19 @@ class TestFactors:
                 "index.routing.allocation.enable": None,
             }
 
+    @pytest.mark.parametrize(("copies", "tried"), [(3, False), (1, True)])
+    def test_a_dry_run_tries_each_file_or_gives_the_reason(self, public, copies, tried):
+        case = public("elasticsearch/odd-distribution")
+        ordered(case, "--level", "none", "--replicas", f"tweets={copies}", files=TEXTS)
+        dry, _, _ = case.written("plan.sh").partition('[ "${1-}" = go ] || exit 0')
+        assert ("&metric=none' ./plan.2.json" in dry) == tried
+        assert ("plan.2.json: no dry run: its copies are of a number that is not" in dry) != tried
+
+    def test_unknown_settings_of_indices_are_noted_with_what_they_may_set(self, public):
+        case = public("elasticsearch/odd-distribution")
+        answer = case.run("solve", *TEXTS, "--replicas", "tweets=3")
+        assert "index.auto_expand_replicas" in answer.text
+
     @pytest.mark.parametrize("words", [
         ["--replicas", "tweets=3"], ["--replicas", "tweets=1"],
         ["--replicas", "tweets=1", "--drain", "Ulysses"],

@@ -543,6 +543,7 @@ class TestNodesBeingLeft:
         assert [(one["move"]["shard"], one["move"]["to_node"]) for one in later] == [(0, "a")]
         script = (tmp_path / "plan.sh").read_text()
         assert "wait_for_no_relocating_shards" in script
+        assert "plan.2.json: no dry run: it needs room or nodes" in script.split("exit 0")[0]
         assert 'cd -- "$(dirname -- "$0")"' in script  # its files lie beside it
 
     def test_the_only_move_waits_as_well(self, tmp_path):

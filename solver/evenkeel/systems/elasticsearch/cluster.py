@@ -377,7 +377,8 @@ NOT_ALL = {
 MISSING = {
     "nodes": "no roles and attributes of nodes: any node may hold any shard; add _nodes",
     "index settings": (
-        "no settings of indices: their filters and tiers are not kept; add "
+        "no settings of indices: their filters and tiers are not kept, and --replicas does not "
+        "know which of them index.auto_expand_replicas gives another number of copies; add "
         "_all/_settings?expand_wildcards=all"
     ),
     "cluster settings": (

@@ -52,7 +52,7 @@ reroute() {
     --data-binary @"$2"
 }
 reroute 'dry_run=true&explain=true&metric=none' FILE
-[ "${1-}" = go ] || exit 0
+TRIED[ "${1-}" = go ] || exit 0
 curl -fsSn -X PUT "$ES/_cluster/settings" -H 'Content-Type: application/json' \\
   -d '{"persistent":{"cluster.routing.rebalance.enable":"none"}}'
 reroute 'metric=none' FILE
@@ -63,6 +63,10 @@ settings() {
   curl -fsSn -X PUT "$ES$1" -H 'Content-Type: application/json' -d "$2"
 }
 """
+UNSET = "its copies are of a number that is not set yet"
+LATER_ONLY = "it needs room or nodes that the commands before it free"
+"""Why a file is not tried before: Elasticsearch would refuse it as things are."""
+
 BACK = """#!/bin/sh
 # Takes back what the plan beside it did. ES is the address of the cluster.
 set -eu
@@ -106,6 +110,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     undo = path.with_suffix(".undo.json")
     files = {path: _formatted(first), undo: _formatted(back)}
     script = SCRIPT.replace("FILE", shlex.quote(f"./{path.name}"))
+    tried = ""
     if factors:
         before, after = _settings(cluster, factors)
         later = [[*held], *later]
@@ -117,7 +122,15 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     for i, commands in enumerate(later, start=2):
         file = path.with_suffix(f".{i}.json")
         files[file] = _formatted(commands)
-        script += LATER.replace("FILE", shlex.quote(f"./{file.name}"))
+        name = shlex.quote(f"./{file.name}")
+        script += LATER.replace("FILE", name)
+        raised = any("allocate_replica" in one for one in commands)
+        if factors and i == 2 and not raised:
+            tried += f"reroute 'dry_run=true&explain=true&metric=none' {name}\n"
+        else:
+            why = UNSET if factors and i == 2 else LATER_ONLY
+            tried += f"echo {shlex.quote(f'{file.name}: no dry run: {why}')} >&2\n"
+    script = script.replace("TRIED", tried)
     if factors:
         script += after
     return files | {path.with_suffix(".sh"): script.encode()}
