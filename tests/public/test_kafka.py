@@ -162,6 +162,12 @@ class TestWhatIsNotSaid:
         assert {*there} == {f"events-{n}" for n in (1, 3, 5, 7, 9, 11)}
         assert not any(2 in row for row in there.values())
         assert lists(case, "p.rollback.json") == {}
+        assert case.run("plan", *files, "--level", "none", "-o", "move").code == 0
+        assert not [*(case.folder / "move" / "undo" / "waves").glob("*.reassignment.json")]
+        assert (
+            "nothing goes back to where it may not be: events-1, "
+            in (case.folder / "move" / "undo" / "README.md").read_text()
+        )
 
     def test_what_must_leave_a_failed_directory_is_shared_by_the_other_brokers(self, public):
         """The three replicas that broker 2 keeps leave eleven each to the others."""

@@ -23,19 +23,27 @@ def one_way(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
     [True, False]
     """
     now, nodes = cluster.placement, cluster.nodes
-    found = np.zeros(len(now), np.bool_)
+    found = left_disabled(cluster, then)
     left = np.flatnonzero(joined(then, now))
     found[now.owner[left[~nodes.serves[now.node[left]]]]] = True
+    return found
+
+
+def left_disabled(cluster: Cluster, then: Placement) -> NDArray[np.bool_]:
+    """Return the partitions of which a replica leaves a node on which it is disabled, (P,) bool."""
+    found = np.zeros(len(then), np.bool_)
     p, n = cluster.forbidden.T
-    found[p[stands(now, p, n) & ~stands(then, p, n)]] = True
+    found[p[stands(cluster.placement, p, n) & ~stands(then, p, n)]] = True
     return found
 
 
 def describe_one_way(cluster: Cluster, then: Placement) -> str:
-    """Return a note on moves that a rollback file leaves out; "" if it has all."""
+    """Return a note on what a rollback file leaves out; "" if it has all."""
     nodes, irreversible = cluster.nodes, one_way(cluster, then)
-    moved = then.owner[joined(cluster.placement, then)]
-    left = int(irreversible[moved].sum())
+    changed = np.unique(
+        then.owner[joined(cluster.placement, then) | joined(then, cluster.placement)]
+    )
+    left = int(irreversible[changed].sum())
     if not left:
         return ""
     now, closed = cluster.placement, ~nodes.serves
@@ -43,6 +51,6 @@ def describe_one_way(cluster: Cluster, then: Placement) -> str:
     gone = np.unique(now.node[joined(then, now) & irreversible[now.owner]])
     down = some_of(gone[closed[gone]].tolist(), nodes.names.__getitem__)
     return (
-        f"{left:,} of {counted(len(moved), 'move')}: nothing is copied back to what is down or may "
-        f"not hold it ({down}), so that a partition that left it stays as it is then"
+        f"{left:,} of {counted(len(changed), 'partition')}, or a part of them: nothing is copied "
+        f"back to what is down or may not hold it ({down}), and what took the place stays"
     )

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
+from evenkeel.cli import main
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.systems import registry
@@ -417,8 +418,8 @@ class TestWriting:
             ("orders", 1, [3, 2, 4]),
             ("orders", 2, [4, 3, 1]),
         ]
-        # 1001 is dead: what it held is not given back to it
-        assert [row[:3] for row in back] == [("orders", 0, [1, 2, 3])]
+        # 1001 is dead: what it held is not given back to it, the lead of the others is
+        assert [row[:3] for row in back] == [("orders", 0, [1, 2, 3]), ("orders", 2, [3, 4, 1])]
         assert json.loads(files[2].read_text()) == {
             "partitions": [
                 {"topic": "orders", "partition": 0},
@@ -603,3 +604,31 @@ class TestPreferredLeaders:
         assert {*lists} == {1, 2}
         elected = json.loads((tmp_path / "p.election.json").read_text())["partitions"]
         assert {"topic": "t", "partition": 0} in elected
+
+
+@pytest.mark.parametrize(
+    ("words", "back"),
+    [
+        (["--replicas", "t=2", "--drain", "3"], {0: [2, 3], 1: [2, 3, 4]}),
+        (["--replicas", "t=2"], {1: [2, 3, 4]}),
+        (["--drain", "2"], {0: [2, 4, 3], 1: [2, 3, 4]}),
+        (["--no-lead", "3"], {2: [3, 4, 2]}),
+    ],
+)
+def test_a_rollback_and_the_undo_of_a_folder_return_the_same(tmp_path, words, back):
+    rows = [([1, 2, 3], 2), ([2, 3, 4], 2), ([3, 4, 1], 3)]
+    head = "Topic: t\tPartitionCount: 3\tReplicationFactor: 3\n"
+    (tmp_path / "described.txt").write_text(head + "".join(
+        f"\tTopic: t\tPartition: {p}\tLeader: {leader}\tReplicas: {','.join(map(str, row))}"
+        f"\tIsr: {','.join(str(b) for b in row if b > 1)}\n"
+        for p, (row, leader) in enumerate(rows)
+    ))  # fmt: skip
+    (tmp_path / "racks.txt").write_text("1 a\n2 b\n3 c\n4 a\n5 b\n")
+    files = [str(tmp_path / name) for name in ("described.txt", "racks.txt")]
+    asked = [*files, *words, "--level", "none", "-q", "-o"]
+    for command, name in (("solve", "plan.json"), ("plan", "move")):
+        assert main([command, *asked, str(tmp_path / name)]) in (0, 4)
+    wave = tmp_path / "move" / "undo" / "waves" / "1.reassignment.json"
+    for file in (tmp_path / "plan.rollback.json", wave):
+        lists = json.loads(file.read_text())["partitions"]
+        assert {one["partition"]: one["replicas"] for one in lists} == back

@@ -18,6 +18,7 @@ from evenkeel.planning.plan import Plan
 from evenkeel.planning.steps import Blocked, StepKind
 from evenkeel.systems.folders.carrier import Carrier, Change, Wave
 from evenkeel.systems.folders.form import Form, lines_of, plain, preparing, shown
+from evenkeel.systems.one_way import left_disabled
 from evenkeel.systems.registry import find
 
 REPAIRS_STAY = "what was short of replicas before the plan stays as the plan leaves it"
@@ -42,8 +43,15 @@ def left_of_plan(plan: Plan) -> str:
 
 def left_of_way_back(plan: Plan, back: Plan, ways_back: Sequence[Wave]) -> str:
     """Return what a way back does not take back of what a plan does."""
+    left = []
     if back.blocked:
-        return f"{counted(len(back.blocked), 'change')} cannot be taken back: {_no_way_back(back)}"
+        count = counted(len(back.blocked), "change")
+        left.append(f"{count} cannot be taken back: {_no_way_back(back)}")
+    if some := np.flatnonzero(left_disabled(plan.cluster, plan.end)).tolist():
+        names = some_of(some, lambda p: shown(plan.cluster.partitions.names[p]))
+        left.append(f"nothing goes back to where it may not be: {names} stay")
+    if left:
+        return "; ".join(left)
     if len(plan) and not ways_back:
         return REPAIRS_STAY
     return ""

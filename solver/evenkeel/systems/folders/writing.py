@@ -37,6 +37,7 @@ from evenkeel.systems.folders.readme import (
     readme,
     readme_of_way_back,
 )
+from evenkeel.systems.one_way import left_disabled
 from evenkeel.systems.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.systems.registry import find, is_known
 
@@ -164,7 +165,10 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     _check_steps(plan)
     original = plan.cluster.placement
     given_up = carrier.gives_up(plan.cluster)
-    back = plan.undo() if given_up.all() else _back_but_for_repairs(plan, given_up)
+    disabled = left_disabled(plan.cluster, plan.end)
+    back = plan.undo()
+    if disabled.any() or not given_up.all():
+        back = _back_but_for_repairs(plan, given_up, disabled)
     there = plan.cluster.placement
     waves, ways_back = (
         carrier.stages(plan.cluster, waves_of(way, original)) for way in (plan, back)
@@ -183,14 +187,16 @@ def _whole_folder(plan: Plan) -> dict[Path, bytes]:
     return files
 
 
-def _back_but_for_repairs(plan: Plan, given_up: NDArray[np.bool_]) -> Plan:
+def _back_but_for_repairs(
+    plan: Plan, given_up: NDArray[np.bool_], disabled: NDArray[np.bool_]
+) -> Plan:
     """Return the way back on which partitions that were short of replicas stay as they are.
 
-    Those of ``given_up (P,)`` do not.
+    Those of ``given_up (P,)`` do not; those that are ``disabled (P,)`` on a node they left do.
     """
     before, end = plan.cluster.placement, plan.end
     had, has = (_nodes_held(one, len(plan.cluster.nodes)) for one in (before, end))
-    repaired = np.flatnonzero((has > had) & ~given_up)
+    repaired = np.flatnonzero((has > had) & ~given_up | disabled)
     kept = np.isin(before.owner, repaired)
     leader = before.leader.copy()
     leader[repaired] = end.leader[repaired]

@@ -1,6 +1,7 @@
 """Write files for Kafka's tools: a reassignment, its rollback, and an election of leaders."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -14,9 +15,11 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.planning.changes.targets import lists_lost
+from evenkeel.planning.planner import planned
+from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel.systems.kafka.cluster import ANY
 from evenkeel.systems.kafka.documents import AssignedPartition
-from evenkeel.systems.one_way import one_way
+from evenkeel.systems.one_way import left_disabled, one_way
 
 VERSION = ',"version":1'
 """The end of a reassignment, after its partitions."""
@@ -58,19 +61,47 @@ def encode(
             # a replica that leads already needs no election
             if leads[p] != led[p] and then[p][:1] == [leads[p]] and not lost[p]
         ]
-        # nothing can be copied back to a dead broker: its partitions are left out
-        irreversible = one_way(cluster, target)
-        # nor is a list restored that was too long when it was read
+        back = _way_back(cluster, target, now, then)
+        # a list is not restored that was too long when it was read
         native = cluster.native if isinstance(cluster.native, dict) else {}
         surplus, names = {*native.get("surplus", ())}, cluster.partitions.names
         kept = [
             p for p in chosen
-            if not irreversible[p] and (len(now[p]) <= len(then[p]) or names[p] not in surplus)
+            if p in back and (len(now[p]) <= len(then[p]) or names[p] not in surplus)
         ]  # fmt: skip
-        back = entries({p: now[p] for p in kept})
-        files[path.with_suffix(".rollback.json")] = document(back, VERSION)
+        back_rows = entries({p: back[p] for p in kept})
+        files[path.with_suffix(".rollback.json")] = document(back_rows, VERSION)
         files[path.with_suffix(".election.json")] = election(elected)
     return files
+
+
+def _way_back(
+    cluster: Cluster, target: Placement, now: list[list[int]], then: list[list[int]]
+) -> dict[int, list[int]]:
+    """Return the lists to go back to, by partition.
+
+    Nothing can be copied back to a dead broker: what left one goes back as far as a plan for the
+    way back does, which leaves a list as it is where another replica has taken the place. A list
+    stays that has left a failed log directory.
+    """
+    stays, one_sided = left_disabled(cluster, target), one_way(cluster, target)
+    lists = {p: row for p, row in enumerate(now) if not stays[p]}
+    one_sided &= ~stays
+    if not one_sided.any():
+        return lists
+    there = one_sided[target.owner]
+    home = target.replaced(
+        np.where(there, cluster.placement.node, target.node),
+        np.where(one_sided, cluster.placement.leader, target.leader),
+    )
+    end = planned(
+        replace(cluster, placement=target), home, Throttle(), Protocol.named("kafka")
+    ).end  # fmt: skip
+    for p in np.flatnonzero(one_sided).tolist():
+        lists[p] = preferring(now[p], _slots(end, p), int(end.leader_node[p]), stays=False)
+        if lists[p] == then[p]:
+            del lists[p]
+    return lists
 
 
 def _left_alone(now: Placement, then: Placement) -> NDArray[np.bool_]:
