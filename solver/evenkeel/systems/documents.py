@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import re
+import tarfile
 import zipfile
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
@@ -36,6 +37,9 @@ BEFOREHAND = 2**26
 """Bytes that are unpacked before as much has been taken from the packed file as they stand for."""
 
 GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
+
+TAR = slice(257, 262)
+"""Where a tar archive says that it is one."""
 
 HEAD_OF_ZIP = 512
 """Bytes of a zip archive in which the name of its first member stands."""
@@ -109,21 +113,22 @@ class Document:
         if self.path is not None and self.path.is_dir():
             found = sorted(file for file in self.path.rglob("*") if file.is_file())
             return tuple(map(Document.load, found))
-        if not self.data.startswith(ZIP_MAGIC):
+        if not (self.data.startswith(ZIP_MAGIC) or self.is_archive):
             return (self,)
         if b"[Content_Types].xml" in self.data:
             message = "is a workbook of a spreadsheet: save each sheet as CSV"
             raise InvalidInput([Fault(self.name, len(self.data), message)])
         try:
-            return _members(self)
+            return _members(self) if self.data.startswith(ZIP_MAGIC) else _members_of_tar(self)
         except BROKEN as error:
-            message = f"is a broken or truncated zip archive: {error}"
+            message = f"is a broken or truncated archive: {error}"
             raise InvalidInput([Fault(self.name, len(self.data), message)]) from None
 
     @property
     def is_archive(self) -> bool:
-        """Whether this is a zip archive of files, and none of arrays, as NumPy writes them."""
-        return self.data.startswith(ZIP_MAGIC) and b".npy" not in self.data[:HEAD_OF_ZIP]
+        """Whether this is a tar or zip archive of files, and none of arrays, as NumPy has them."""
+        zipped = self.data.startswith(ZIP_MAGIC) and b".npy" not in self.data[:HEAD_OF_ZIP]
+        return zipped or self.data[TAR] == b"ustar"
 
     def line_at(self, offset: int) -> int:
         """Return the line, counted from 1, on which a byte stands."""
@@ -170,7 +175,7 @@ class Document:
 
 BROKEN = (
     ValueError, OSError, EOFError, LookupError, RuntimeError, OverflowError, zlib.error,
-    zipfile.BadZipFile,
+    zipfile.BadZipFile, tarfile.TarError,
 )  # fmt: skip
 """What unpacking a damaged file may raise; the standard library does not say."""
 
@@ -324,6 +329,19 @@ def _members(document: Document) -> tuple[Document, ...]:
             )
             for entry in entries
             if not entry.is_dir()
+        )
+
+
+def _members_of_tar(document: Document) -> tuple[Document, ...]:
+    """Return the files of a tar archive by name; what gzip packed was unpacked before."""
+    with tarfile.open(fileobj=io.BytesIO(document.data), mode="r:") as archive:
+        entries = sorted(
+            (one for one in archive if one.isreg() and not one.issparse()), key=lambda one: one.name
+        )
+        return tuple(
+            Document(f"{document.name}/{entry.name}", _as_utf8(content.read()), checked=True)
+            for entry in entries
+            if (content := archive.extractfile(entry)) is not None
         )
 
 

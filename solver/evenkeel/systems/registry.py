@@ -67,6 +67,18 @@ BEGINNING = 4096
 """Bytes in which that stands."""
 
 
+MESSAGE = re.compile(
+    rb"\s*(?:<!DOCTYPE html|<html|error\b|curl: \(\d+\)|Exception in thread|Traceback \(|"
+    rb"No resources found|(?:The connection to the server|Unable to connect)\b|"
+    rb"[^\n]{0,200}: (?:command not found|No such file)|\{\s*\"(?:message|error)\"\s*:)",
+    re.IGNORECASE,
+)
+"""How messages of tools begin that were saved in place of an answer."""
+
+MIDDLE = re.compile(rb'\s*(?:[}\]],?\s|"[^"\n]+"\s*:)')
+"""How JSON begins whose first lines are lost."""
+
+
 def _nothing_left_out(cluster: Cluster) -> Iterable[str]:
     """Return no notes: no input is missing."""
     return ()
@@ -511,10 +523,14 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
         hint = next((text for one in near if (text := one.hint(document))), "")
         if not document.data.strip():
             message = "is empty"
-        elif hint.startswith("is "):
-            message = hint
+        elif hint:
+            message = hint if hint.startswith("is ") else f"is not in a known format: {hint}"
+        elif MESSAGE.match(document.data[:BEGINNING]):
+            message = "is a message of a tool, and no data: see why the command failed"
+        elif MIDDLE.match(document.data[:BEGINNING]):
+            message = "begins in the middle of JSON: its first lines are missing"
         else:
-            message = f"is not in a known format{f': {hint}' if hint else f'; {others}'}"
+            message = f"is not in a known format; {others}"
         faults.add(document.name, document.data[:40], message)
     return faults.faults
 
