@@ -30,6 +30,13 @@ ASIDE = ("#", "sep=")
 DRAWN = re.compile(rb"\s*[|+]?(?:\s*:?-+:?\s*[|+])*\s*:?-+:?\s*[|+]?\s*")
 """A line of a table that is drawn."""
 
+DASHES = re.compile(rb"[-\s]*-[-\s]*")
+AFFECTED = re.compile(rb"\s*\(?\d+ rows?\b[^\n]*")
+"""Lines of a table that SQL clients part by blanks, which are no rows."""
+
+BOX = str.maketrans({"│": "|", "─": "-", "═": "-"} | dict.fromkeys("┌┬┐├┼┤└┴┘╞╪╡", "+"))
+"""What draws a table, in ASCII."""
+
 QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')
 """What a cell is quoted for."""
@@ -220,6 +227,23 @@ def _header_line(text: str) -> str:
     return next(lines, "")
 
 
+def _in_ascii(data: bytes) -> bytes:
+    """Return a table with its lines drawn in ASCII."""
+    return data.decode("utf-8", "replace").translate(BOX).encode()
+
+
+def _parted(document: Document, head: Sequence[bytes]) -> Document:
+    """Return a table whose columns are parted by blanks with tabs; any other text as it is."""
+    rows = [line.split() for line in head if not DASHES.fullmatch(line)]
+    if b"node" not in rows[0] or len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
+        return document
+    lines = (
+        b"" if DASHES.fullmatch(line) or AFFECTED.fullmatch(line) else b"\t".join(line.split())
+        for line in document.data.split(b"\n")
+    )
+    return Document(document.name, b"\n".join(lines), document.path)
+
+
 def undrawn(document: Document) -> Document:
     r"""Return a table that is drawn with lines, as psql, mysql and Markdown have it, with tabs.
 
@@ -230,7 +254,11 @@ def undrawn(document: Document) -> Document:
     >>> undrawn(Document("a.txt", b" id | size \n----+------\n n1 |    9 \n(1 row)\n")).data
     b'id\tsize\n\nn1\t9\n\n'
     """
+    if b"\xe2\x94\x82" in document.data[:HEAD]:
+        document = Document(document.name, _in_ascii(document.data), document.path)
     head = document.data[:HEAD].lstrip().splitlines()[:3]
+    if head and not any(mark.encode() in b"".join(head[:2]) for mark in f"{DELIMITERS}|"):
+        return _parted(document, head)
     if b"|" not in b"".join(head[:2]) or not any(map(DRAWN.fullmatch, head)):
         return document
     lines = (

@@ -304,6 +304,8 @@ def hint(document: Document) -> str:
                 f"is {what}, which has no reader: write two tables, of nodes and of replicas, as "
                 "docs/systems/tables.md describes them"
             )
+    if re.match(rb"\s*-\[ RECORD 1 \]", document.data[:HEAD]):
+        return "is a table in the expanded form of psql: print it with \\x off"
     if re.match(rb'\s*\{\s*"(?:nodes|replicas)"\s*:\s*\[\s*\{', document.data[:HEAD]):
         return "is JSON of several tables: give each table as a file, an array of its rows"
     if not CHANGES.match(document.data[:200]):
