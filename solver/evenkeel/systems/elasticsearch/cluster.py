@@ -37,6 +37,9 @@ from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
 
 NAME = "elasticsearch"
+SMALL = 2**20
+"""Bytes below which no disk is."""
+
 SIZES = ("disk.total", "disk.avail")
 CAUGHT_UP, INCOMING = int(Flag.CAUGHT_UP), int(Flag.INCOMING)
 
@@ -427,6 +430,13 @@ def note_settings(found: Findings) -> None:
         found.notes.add(
             f"lists in {some_of(listed, printable, 4)}: kept, but OpenSearch and early releases of "
             "Elasticsearch match a text only; write names separated by commas"
+        )
+    totals = [row.get("disk.total") or "" for _, row in found.allocation]
+    most = max((float(text) for text in totals if text.isdecimal()), default=0.0)
+    if 0.0 < most < SMALL:
+        found.notes.add(
+            f"disks of at most {most:,.0f} bytes, as where _cat/allocation is asked for in another "
+            "unit (bytes=gb): ask for bytes=b everywhere"
         )
     if fewer := _filtered(found):
         found.notes.add(

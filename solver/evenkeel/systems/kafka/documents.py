@@ -136,6 +136,7 @@ OTHERS = {
     rb'"partitions"\s*:\s*\{\s*"\d+"\s*:\s*\[': "is ZooKeeper's state of one topic",
     rb"^NodeId\s+(?:DirectoryId\s+)?LogEndOffset|^CurrentVoters:": "is of the controllers' quorum",
     rb"^(?:GROUP +)?(?:TOPIC +PARTITION +)?CURRENT-OFFSET|^GROUP +TOPIC": "is of consumer groups",
+    rb"^Partition map changes:": "is what topicmappr prints",
     rb"^\s*ID \| LEADER \| +REPLICAS": "is what topicctl prints",
     rb"\bPartition \d+ - leader: -?\d+, replicas: \[": "is what a script prints",
     rb"^ *0 topics:": "lists no topic, as for a user who may describe none",
