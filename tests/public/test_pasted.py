@@ -116,6 +116,19 @@ class TestKafka:
         assert answer.code == 0 and "no sign of life of brokers 100, 101" in answer.text
         assert "--add-nodes" in answer.text
 
+    def test_a_third_broker_gets_its_share_of_topicmappr(self, public):
+        case = public("kafka/third-broker-of-topicmappr")
+        words = ("--add-nodes", "more.csv", "--level", "5%")
+        for floor, wanted in (((), (4, [4, 6, 6])), (("--floor", "5%"), (5, [5, 5, 6]))):
+            out = f"{len(floor)}.npz"
+            moves, _ = moved(case, "described.txt", *words, *floor, "-o", out)
+            placed = ek.read(case.folder / out).placement.node
+            assert (moves, sorted(np.bincount(placed).tolist())) == wanted
+        refused = case.run("check", "topicmappr.txt")
+        assert refused.code == 2 and "is what topicmappr prints" in refused.text
+        for name in ("warnings.txt", "dump.tar.gz"):
+            assert len(ek.read(case.path(name)).partitions) == 3
+
 
 class TestElasticsearch:
     def test_comments_and_a_page_of_answers(self, public):
@@ -221,8 +234,31 @@ class TestElasticsearch:
         answer = case.run("check", "nodes.json", "shards.json")
         assert answer.code == 2 and "is already the name of" in answer.text
 
+    @pytest.mark.parametrize(
+        "name",
+        ["page.json", "curl.json", "aws.json", "topics.txt", "kubectl.json", "none.json",
+         "refused.yaml", "rabbit.json"],
+    )  # fmt: skip
+    def test_messages_are_no_data(self, public, name):
+        case = public("elasticsearch/messages-in-place-of-answers")
+        answer = case.run("check", name)
+        assert answer.code == 2 and "is a message of a tool, and no data" in answer.text
+        middle = case.run("check", "middle.json")
+        assert middle.code == 2 and "begins in the middle of JSON" in middle.text
+
+    def test_sizes_in_gigabytes(self, public):
+        case = public("elasticsearch/sizes-in-gigabytes")
+        assert (
+            "disks of at most 196 bytes" in case.run("check", "shards.txt", "allocation.txt").text
+        )
+
 
 class TestRabbit:
+    def test_two_of_five_nodes_hold_nothing(self, public):
+        case = public("rabbitmq/five-nodes-three-members")
+        moves, answer = moved(case, "queues.json", "status.json")
+        assert (moves, answer.json["most_leaders"], answer.json["broken"]) == (6, 1, {})
+
     def test_a_loop_over_virtual_hosts(self, public):
         case = public("rabbitmq/loop-over-virtual-hosts")
         answer = case.run("solve", "queues.json", "-o", "plan.json", "--json")
@@ -328,3 +364,14 @@ class TestTables:
     def test_exports_that_are_refused_in_a_sentence(self, public, name, says):
         answer = public("tables/exported").run("check", name, "replicas.csv")
         assert answer.code == 2 and says in answer.text
+
+    @pytest.mark.parametrize(
+        "names",
+        [("nodes.txt", "replicas.txt"), ("sqlcmd-nodes.txt", "sqlcmd-replicas.txt"),
+         ("box-nodes.txt", "box-replicas.txt"), ("nodes.txt", "pager.txt")],
+    )  # fmt: skip
+    def test_columns_that_blanks_and_boxes_part(self, public, names):
+        case = public("tables/parted-by-blanks")
+        assert sizes(case, *names) == {"w1": 11.0, "w2": 0.0}
+        expanded = case.run("check", "expanded.txt", "replicas.txt")
+        assert expanded.code == 2 and "expanded form of psql" in expanded.text
