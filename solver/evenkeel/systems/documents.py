@@ -104,12 +104,12 @@ class Document:
             return None
         with path.open("rb") as file:
             head = file.read(BEGINNING)
-        if head.startswith((GZIP_MAGIC, ZIP_MAGIC)):
+        if head.startswith((GZIP_MAGIC, ZIP_MAGIC)) or head[TAR] == b"ustar":
             return None
         return cls(os.fspath(source), _as_utf8(head), path)
 
     def inside(self) -> "tuple[Document, ...]":
-        """Return the files in a folder or a zip archive, by name; of a plain file, itself."""
+        """Return the files in a folder or an archive, by name; of a plain file, itself."""
         if self.path is not None and self.path.is_dir():
             found = sorted(file for file in self.path.rglob("*") if file.is_file())
             return tuple(map(Document.load, found))
