@@ -198,18 +198,17 @@ class Client:
                 return
 
     async def _reader(self, stream: Any, name: str) -> None:
-        """Read all that this client writes, in order, as one consumer that starts now."""
-        last = 0
+        """Read all that this client writes; what is delivered again counts once."""
+        seen: set[int] = set()
         while not (self._leave.is_set() and {*self.sent[name]} <= {*self.read[name]}):
             try:
                 reader = await stream.pull_subscribe(f"{name}.x", durable=f"reader-{self.mark}")
                 for _ in range(200):
                     for message in await reader.fetch(50, timeout=1):
-                        if message.metadata.sequence.stream > last:
-                            last = message.metadata.sequence.stream
-                            body = message.data.decode()
-                            if body.startswith(f"{self.mark}-"):
-                                self.read[name].append(body)
+                        body, number = message.data.decode(), message.metadata.sequence.stream
+                        if number not in seen and body.startswith(f"{self.mark}-"):
+                            self.read[name].append(body)
+                        seen.add(number)
                         await message.ack()
                     if self._leave.is_set() and {*self.sent[name]} <= {*self.read[name]}:
                         return
