@@ -286,3 +286,12 @@ def test_a_support_bundle(public, packed, tmp_path):
 def test_objects_one_after_the_other(public):
     read = ek.read(public("longhorn/resources-line-by-line").path("all.jsonl"))
     assert (len(read.nodes), len(read.partitions), len(read.placement.node)) == (3, 8, 16)
+
+
+def test_a_volume_of_harvester_with_both_replicas_on_its_only_node(public):
+    pytest.importorskip("yaml")
+    case = public("longhorn/harvester-two-on-one-node")
+    document = case.run("solve", "all.yaml", "--method", "longhorn", "--json").json
+    assert document["broken"] == {"unassigned": 1, "spread": 1}
+    assert any("v1" in line for line in document["warnings"])
+    assert ek.solve(ek.read(case.path("all.yaml")), "longhorn").moves == ()

@@ -271,3 +271,17 @@ def test_a_decision_is_one_of_those_that_may_come_of_the_draws(case):
         )
         named = (step.came, ACTIONS[step.action], step.role, step.target, step.removed)
         assert named in expected
+
+
+@pytest.mark.parametrize("name", ["bytes", "footprint"])
+def test_a_disk_is_too_full_whatever_the_dimension_of_bytes_is_called(name):
+    stores = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 4,
+        load=[[48.0]] * 2 + [[1.0]] * 6,
+        dimensions=[name],
+        bytes=name,
+        placement=[[n] for n in (2, 2, 0, 0, 1, 1, 3, 3)],
+        replicas=1,
+        leader=[0] * 8,
+    )
+    assert len(ek.solve(stores, "cockroach").moves) == 1

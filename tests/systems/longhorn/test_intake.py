@@ -96,3 +96,16 @@ def test_names_go_on_where_an_earlier_run_stopped_and_sort_as_they_are_written()
     assert sorted(everyone) == [name for _, name in sorted(zip(ranks, everyone, strict=True))]
     assert known.slot(known.rank).tolist() == [0, 1, 2, 3]
     assert known.slot(known.next_rank).tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize("setting", [False, True])
+@pytest.mark.parametrize(
+    ("own", "soft"), [("ignored", None), ("enabled", True), ("disabled", False)]
+)
+def test_the_own_word_of_a_volume_precedes_the_setting_on_hosts(own, soft, setting):
+    hosts = [Host(name=f"n{i}", disks=[Disk(name="a", maximum=10**12)]) for i in range(2)]
+    held = [Replica(name="r", host="n0", disk="a")]
+    volume = Volume(name="v", size=10**10, replica_soft_anti_affinity=own, replicas=held)
+    found = cluster_of(hosts, [volume], settings=Settings(replica_soft_anti_affinity=setting))
+    yields = setting if soft is None else soft
+    assert found.rules[0].spread["host"] == ((1, "soft") if yields else 1)
