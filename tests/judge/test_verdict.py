@@ -14,7 +14,7 @@ from tests.judge.case import Case, build
 from tests.judge.clusters import FAMILIES, draw
 from tests.judge.mending import left_undone
 from tests.judge.trial import try_one
-from tests.judge.verdict import claims, exceeded, on_the_way, standing_of, worse
+from tests.judge.verdict import by_role, claims, exceeded, on_the_way, standing_of, worse
 from tests.judge.world import Standing, World
 from tests.support.effort import mostly_long
 
@@ -321,3 +321,18 @@ def test_a_plan_that_crowds_a_zone_on_the_way_is_found():
     result = SimpleNamespace(plan=lambda protocol: Crowded(), placement=cluster.placement)
     found = kinds(on_the_way(World(case), result, "plain"))
     assert "on the way: broke same_node" in found or "on the way: lost a live replica" in found
+
+
+def test_roles_that_were_exchanged_are_read_into_their_slots():
+    """Every replica has a slot of its role, none in the place of another that was read before."""
+    case = Case("roles", 0, {
+        "capacity": [[9.0]] * 5, "load": [[1.0]], "placement": [[0, 1, 2]], "leader": [0],
+        "role": [[0, 0, 1]], "replicas": 3, "voters": [2],
+    })  # fmt: skip
+    cluster = build(case)[0]
+    traded = replace(
+        cluster.placement, node=np.array([0, 1, 3], np.int32), role=np.array([0, 1, 0], np.uint8)
+    )
+    read = by_role(World(case), traded)
+    assert read.rows == [[0, 3, 1]]
+    assert not kinds(one for one in worse(World(case), read))

@@ -98,7 +98,7 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
         placement = plan.after(done)
         if (placement.flags & ek.Flag.INCOMING).any():
             continue  # what does not serve yet keeps no rule
-        standing = _by_role(world, placement)
+        standing = by_role(world, placement)
         if standing is None:
             continue
         serving = _without_ghosts(world, standing, [*range(len(world.wanted))])
@@ -117,24 +117,24 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
                 yield Finding(f"on the way: {one.kind}", f"{protocol}, wave {done}: {one.where}")
 
 
-def _by_role(world: World, placement: ek.Placement) -> Standing | None:
+def by_role(world: World, placement: ek.Placement) -> Standing | None:
     """Read replicas into slots of their roles; None where a role has more of them than slots."""
     found = standing_of(placement)
     for p, row in enumerate(found.rows):
         first, wide = int(placement.first[p]), [-1] * len(row)
         role, lead = placement.role[first : first + len(row)].tolist(), found.leaders[p]
         free = [s for s, n in enumerate(row) if n < 0 or role[s] != world.roles[p][s]]
+        elsewhere = {*free}
         if found.leader_node(p) < 0:
             found.leaders[p] = -1
         for s, n in enumerate(row):
             if n < 0:
                 continue
-            fits = (
-                s if s not in free else next((f for f in free if world.roles[p][f] == role[s]), -1)
-            )
-            if fits < 0:
-                return None
-            if s in free:
+            fits = s
+            if s in elsewhere:
+                fits = next((f for f in free if world.roles[p][f] == role[s]), -1)
+                if fits < 0:
+                    return None
                 free.remove(fits)
             wide[fits] = n
             if s == lead:
