@@ -140,8 +140,11 @@ def test_servers_join_is_undone_and_done_again(nats, operator, stopwatch):
     wanted = sum(replicas for replicas, _ in STREAMS.values()) / len(ZONES)
     assert max(held) <= -(-wanted * 1.1 // 1) and max(leads) <= -(-len(STREAMS) * 1.1 // 6)
     assert not in_one_zone(now)
-    # what clients wrote meanwhile has changed sizes by less than this
-    again = ek.solve(now, goals=ek.Goals(level=0.12, leaders=0.1))
+    # what the client wrote meanwhile, to seven streams, is up to 3 % of what a server holds
+    again = ek.solve(now, goals=ek.Goals(level=0.15, leaders=0.1))
+    assert (len(again.moves), len(again.leader_changes)) == (0, 0)
+    plan = ek.read_plan(folder / "plan.json")
+    again = ek.solve(plan.cluster.with_placement(plan.end), goals=ek.Goals(level=0.1, leaders=0.1))
     assert (len(again.moves), len(again.leader_changes)) == (0, 0)
     operator.undone(folder)
     operator.run(folder)
