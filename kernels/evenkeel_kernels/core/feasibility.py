@@ -417,7 +417,7 @@ def may_step_down(problem: Problem, state: State, k: int, n: int) -> bool:
     return True
 
 
-@inline_only
+@device_function
 def admits(problem: Problem, state: State, k: int, n: int) -> bool:
     """Whether replica ``k`` may move to node ``n``: every hard rule, every budget, and room.
 

@@ -113,7 +113,7 @@ def find_listed(problem: Problem, state: State, scan: Scan, k: int, limit: float
                     full = listed.domain[level, i] == where
                     listed.score[i] = FAR if full else listed.score[i]
     flipped = (k * SPREADING) >> 32 & ~scan.keep
-    for _ in range(REFUSALS):
+    for _ in range(min(REFUSALS, count)):  # LLVM would make four copies of a fixed number
         least = listed.bits[0] | ~scan.keep
         for i in range(count):
             least = min(least, (listed.bits[i] & scan.keep) | (listed.node[i] ^ flipped))

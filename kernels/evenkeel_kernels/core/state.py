@@ -313,7 +313,7 @@ def spend(problem: Problem, state: State, k: int, n: int, sign: int) -> None:
                 state.went[origin] += sign
 
 
-@inline_only
+@device_function
 def apply(problem: Problem, state: State, k: int, n: int) -> None:
     """Move replica ``k`` to node ``n`` (-1: nowhere) and keep every count and load in step."""
     here = index(state.node[k])

@@ -11,7 +11,7 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, no_alloc
+from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.leadership import (
     admits_leader,
     affords_lead,
@@ -118,7 +118,7 @@ PRESSED = 0.7
 """Part of its watermark from which on a node is pressed: one more lead there may crowd others."""
 
 
-@inline_only
+@device_function
 def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
     """Give ``p``, which nobody leads, the leader that its rule prefers.
 
@@ -333,7 +333,7 @@ def spread_some(
     return changed
 
 
-@inline_only
+@device_function
 def can_take_over(problem: Problem, state: State, targets: Targets, p: int, slot: int) -> bool:
     """Whether ``slot``, which has a node, may lead ``p``, and no node gets overfull by it."""
     partitions = problem.partitions
