@@ -165,3 +165,19 @@ def test_a_field_that_is_not_there_is_an_error_as_it_compiles():
 
     with pytest.raises(numba.errors.TypingError, match="matrx"):
         wrong(outer().inner)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_after_compiling_as_it_was_before(collects):
+    def nothing(x):
+        return x.nothing
+
+    if not collects:
+        gc.disable()
+    try:
+        assert no_alloc(lambda x: x + collects)(1) == 1 + collects
+        with pytest.raises(numba.TypingError):
+            no_alloc(nothing)(1)
+        assert gc.isenabled() is collects
+    finally:
+        gc.enable()
