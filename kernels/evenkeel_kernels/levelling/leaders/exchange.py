@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import device_function, inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.core.feasibility import admits
+from evenkeel_kernels.core.feasibility import admits, keeps_group_limits
 from evenkeel_kernels.core.leadership import admits_leader
 from evenkeel_kernels.core.problem import (
     VOTER,
@@ -149,10 +149,15 @@ def spare_each(
             for i in range(first[here], first[here + 1]):
                 frees[i] = most_freed(problem, state, share, index(member[i]))
         needed = least_needed(problem, state, targets, share, k)
+        group = partitions.group[p]
+        may_return = keeps_group_limits(problem, state, k, here)
         for i in range(first[here], first[here + 1]):
             if frees[i] < needed:
                 continue
             j = index(member[i])
+            alike = partitions.group[partitions.owner[j]] == group  # others leave its counts alone
+            if not may_return and not alike:
+                continue
             if not makes_room(problem, state, targets, k, j):
                 continue  # most do not, and this asks for the least
             if size[partitions.owner[j]] >= least or state.node[j] != here:
@@ -162,6 +167,8 @@ def spare_each(
             for at in range(state.load.shape[1] + 1 if anywhere else 1):
                 to = there if at == 0 else index(at - 1)
                 if to == here or not finds_room(problem, state, targets, k, j, to):
+                    continue
+                if not alike and not keeps_group_limits(problem, state, j, to):
                     continue
                 if exchanged(problem, state, targets, floor, k, j, to):
                     put_back(problem, state, k, j, there, led)
