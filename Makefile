@@ -15,6 +15,9 @@ BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-di
 SPREAD := -n auto --dist loadfile -p no:benchmark
 READY := $(VENV)/.ready
 
+# Tests start hundreds of processes, each of which would compile the package's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-long live live-kafka live-helix live-opensearch live-swift live-nats explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
 	gates gates-slowed small-bounds small-python replay notebooks docs browser wheels package release check clean
 
