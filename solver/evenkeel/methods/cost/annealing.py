@@ -87,7 +87,8 @@ class Annealing:
         mean = self.mean_size
         self.hottest = HOTTEST * mean if mean > 0.0 else max(1.0, steepest(self.problem))
         self.penalty_weight = _fines(self.problem, self.walk, mean)
-        self.may_soften = self.may_soften and all_breaches(self.problem, self.state) == 0
+        whole = all_breaches(self.problem, self.state) == 0
+        self.may_soften = self.may_soften and whole
 
     @property
     def mean_size(self) -> float:
