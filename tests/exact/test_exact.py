@@ -112,6 +112,17 @@ def test_targets_far_from_any_load_are_met_where_they_can_be():
     assert [stage.value for stage in result.native.stages][:2] == [0.0, 0.0]
 
 
+def test_a_dimension_whose_loads_are_next_to_nothing_beside_its_capacity_is_levelled():
+    cluster = ek.Cluster.from_arrays(
+        capacity=np.full((4, 1), 1e14),
+        load=[[1.18046652e-89]],
+        placement=[[-1]],
+        lead_weight=[1.0, 0.0, 0.0, 0.0],
+    )
+    result = ek.solve(cluster, method="exact", goals=ek.Goals(level=0.1))
+    assert (result.placement.node >= 0).all()
+
+
 def test_budgets_hold():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6

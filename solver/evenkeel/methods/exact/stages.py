@@ -18,6 +18,7 @@ from evenkeel.measure.bounds import Bounds
 from evenkeel.methods.contract import Request
 from evenkeel.methods.exact.loads import (
     SNUG,
+    UNBOUND,
     Floor,
     Scale,
     Targets,
@@ -484,7 +485,7 @@ class Stages:
         """Where the worst node stays above its target, bring all together as near as can be."""
         model, above = self.variables.model, []
         for one in self.gauges:
-            step = max(1, int(one.target / PARTS))
+            step = max(1, int(min(one.target, UNBOUND) / PARTS))
             reached = max(0, -(-(self._solver.value(one.reading) - one.most(0.0)) // step))
             steps = model.new_int_var(0, max(reached, PARTS * FARTHEST), "")
             model.add(step * steps >= one.reading - one.most(0.0))
