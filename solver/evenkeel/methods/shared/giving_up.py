@@ -25,18 +25,6 @@ def without_surplus(request: Request) -> Request:
     It concerns partitions with more replicas than wanted, of which some are out of sync or one is
     the elected leader: the best stay, even on a node to be emptied, from which they move. Where
     limits keep one that must go, its partition is pinned. The same request if there are none.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel.methods.contract import Watch
-    >>> c = ek.Cluster.from_arrays(
-    ...     capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]], replicas=2,
-    ...     flags=[[Flag.CAUGHT_UP, 0, Flag.CAUGHT_UP]])
-    >>> asked = Request(c, ek.Goals(), ek.Limits(), None, c.placement, Watch(None, None, None), 0)
-    >>> found = without_surplus(asked).cluster
-    >>> found.placement.node.tolist(), found.forbidden.tolist()
-    ([0, -1, 2], [[0, 1]])
     """
     cluster, before = request.cluster, request.cluster.placement
     concerned = _concerned(cluster)
