@@ -69,10 +69,9 @@ def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]
 def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False) -> Cluster:
     """Return a later description of a cluster in the nodes and partitions of the first one.
 
-    One with the same names, and no less detail, is taken as it is; of another where replicas are,
-    in
-    as many slots as there are seen, and who has died: where it names ``all_nodes`` there are, also
-    those that it does not name.
+    One with the same names, and no less detail, is taken as it is. Of another it takes where
+    replicas are, in as many slots as are seen, and which nodes have died: where it names
+    ``all_nodes`` there are, also those that it does not name.
 
     Raises
     ------
