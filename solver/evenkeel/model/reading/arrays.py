@@ -20,9 +20,6 @@ LISTED_FAULTS = 10
 MOST_IN_ALL = 1e300
 """What amounts may sum to, so that no product of a sum and a count of replicas is infinite."""
 
-LEAST_OF_ALL = 1e-150
-"""What the greatest amount of a dimension must reach, so that no product of two is lost."""
-
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view of an array.
@@ -213,15 +210,10 @@ def column(
 def check_amounts(
     faults: FaultList, path: str, array: NDArray[np.float64], *, infinite: bool
 ) -> None:
-    """Note entries that are NaN, negative, infinite unless allowed, and dimensions of tiny ones."""
+    """Note entries that are NaN or negative, and infinite ones unless they are allowed."""
     if array.size == 0:
         return
     low, high = array.min(), array.max()
-    if low < LEAST_OF_ALL:
-        most = array.reshape(-1, array.shape[-1] if array.ndim > 1 else 1).max(0).tolist()
-        if tiny := [amount for amount in most if 0.0 < amount < LEAST_OF_ALL]:
-            message = f"the greatest must be at least {LEAST_OF_ALL:g}, or 0; take a larger unit"
-            faults.add(path, tiny[0], message)
     # min and max carry a NaN through, so two passes settle the ordinary case
     if low >= 0.0 and high <= MOST_IN_ALL / array.size:
         return
