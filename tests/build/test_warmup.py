@@ -97,7 +97,7 @@ for family in FAMILIES:
             asked += 1
             break
     if method == "balance":
-        ek.solve(cluster, method, goals=ek.Cost(moves=1.0), work_limit=50_000)
+        ek.solve(cluster, method, goals=ek.Cost(moves=1.0), work_limit=30_000_000)
 assert asked > int(sys.argv[2])
 grown = [
     f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"

@@ -83,7 +83,7 @@ def warmup(
     """
     import numpy as np
 
-    from evenkeel.install.warmup_cases import WORK, rehearsals
+    from evenkeel.install.warmup_cases import rehearsals
     from evenkeel.methods.registry import METHODS, find
     from evenkeel.model.goals import Goals
     from evenkeel.planning.planner import plan
@@ -105,7 +105,7 @@ def warmup(
             for one in rehearsals(name):
                 result = solve(
                     one.cluster, name, goals=one.goals, options=one.options, limits=one.limits,
-                    work_limit=WORK,
+                    work_limit=one.work,
                 )  # fmt: skip
                 if name == "balance":
                     plan(one.cluster, result)

@@ -14,7 +14,10 @@ from evenkeel.model.limits import Limits
 from evenkeel.model.rules import Rule
 
 WORK = 1_000_000
-"""Candidates that are enough to reach every kernel."""
+"""Candidates that are enough to reach nearly every kernel."""
+
+LONG = 30_000_000
+"""Candidates that are enough for the local search that ends a long search for a least cost."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Rehearsal:
     goals: Goals | Cost
     options: Any = None
     limits: Limits | None = None
+    work: int = WORK
 
 
 def rehearsals(method: str) -> Iterator[Rehearsal]:
@@ -48,7 +52,9 @@ def _any_cluster() -> Iterator[Rehearsal]:
         yield one
         yield replace(one, goals=Goals(level=0.1, floor=0.1))
     yield from _every_kind()
-    yield Rehearsal(_lost_nodes(), Cost(moves=1.0))
+    lost = _lost_nodes()
+    above = replace(lost.nodes, watermark=np.full((12, 2), 10.0))  # wherever replicas are
+    yield Rehearsal(replace(lost, nodes=above), Cost(moves=1.0), work=LONG)
     yield Rehearsal(_grouped(), Cost(moves=1.0))
     yield Rehearsal(_preferred(), Cost(moves=1.0))
 
