@@ -515,7 +515,7 @@ def test_growth_of_other_partitions_is_refused(growth):
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "expected"),
     [
         ([("down", 60, 260), ("down", 100, 300)], "60 down, 300 back, 330 up"),
         ([("down", 100, 300), ("down", 60, 260)], "60 down, 300 back, 330 up"),
@@ -535,11 +535,11 @@ def test_growth_of_other_partitions_is_refused(growth):
          "60 down, 100 back, 130 up, 150 down, 450 dead"),
     ],
 )  # fmt: skip
-def test_a_node_is_back_when_the_last_of_its_overlapping_events_has_ended(events, told):
+def test_a_node_is_back_when_the_last_of_its_overlapping_events_has_ended(events, expected):
     cluster = ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
     given = [
         At(at, ek.Changes(**{state: "n0"}), lasts=until - at if until else np.inf)
         for state, at, until in events
     ]
     found = play(cluster, given, until=2000.0, every=100.0).events
-    assert ", ".join(f"{at:g} {what.removeprefix('n0 ')}" for at, what in found) == told
+    assert ", ".join(f"{at:g} {what.removeprefix('n0 ')}" for at, what in found) == expected
