@@ -66,3 +66,15 @@ class System:
             ["/bin/sh", str(folder / "run.sh"), *words], env=self.environment(**more),
             capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
+
+
+def members_and_leaders(plan):
+    """The nodes and the leader of each partition, by name, at the end of a plan."""
+    names, end = plan.cluster.nodes.names, plan.end
+    return {
+        name: (
+            {names[n] for n in end.node[end.first[p] : end.first[p + 1]]},
+            names[end.leader_node[p]],
+        )
+        for p, name in enumerate(plan.cluster.partitions.names)
+    }

@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from tests.support.effort import mostly_long
-from tests.support.systems.bench import System
+from tests.support.systems.bench import System, members_and_leaders
 
 SERVERS = {f"n{i}": [f"server:n{i}", "x"] for i in range(1, 6)}
 HOSTILE = [";rm-rf", "'q'\"w\"", "&&|", "#", "ü", "$(x)", "-f", "`b`"]
@@ -43,17 +43,6 @@ def plan(system):
     return ek.plan(cluster, result, throttle=ek.Throttle(node_in=4))
 
 
-def stands(plan):
-    names, end = plan.cluster.nodes.names, plan.end
-    return {
-        name: (
-            {names[n] for n in end.node[end.first[p] : end.first[p + 1]]},
-            names[end.leader_node[p]],
-        )
-        for p, name in enumerate(plan.cluster.partitions.names)
-    }
-
-
 def shown(system):
     return {name: ({*one["peers"]}, one["leader"]) for name, one in system.state["streams"].items()}
 
@@ -64,7 +53,7 @@ def test_it_is_carried_out_and_undone(system, plan):
     folder = ek.write_plan_folder(plan, system.folder / "move")
     done = run(system, folder)
     assert done.returncode == 0, done.stderr
-    assert shown(system) == stands(plan) != before
+    assert shown(system) == members_and_leaders(plan) != before
     assert not len(ek.solve(read(system), goals=ek.Goals(level=0.0, leaders=0.1)).moves)
     back = run(system, folder / "undo")
     assert back.returncode == 0, back.stderr
@@ -78,7 +67,7 @@ def test_it_goes_on_where_it_stopped(system, plan, call):
     assert run(system, folder).returncode == 1
     done = run(system, folder)
     assert done.returncode == 0, done.stderr
-    assert shown(system) == stands(plan)
+    assert shown(system) == members_and_leaders(plan)
 
 
 def test_a_server_that_does_not_answer_stops_it(system, plan):
@@ -97,7 +86,7 @@ def test_streams_move_off_a_lost_server(system):
     plan = ek.plan(cluster, ek.solve(cluster))
     done = run(system, ek.write_plan_folder(plan, system.folder / "move"))
     assert done.returncode == 0, done.stderr
-    assert shown(system) == stands(plan)
+    assert shown(system) == members_and_leaders(plan)
     assert all("n3" not in peers for peers, _ in shown(system).values())
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from tests.support.effort import mostly_long
-from tests.support.systems.bench import System
+from tests.support.systems.bench import System, members_and_leaders
 
 NODES = [f"rabbit@{one}" for one in "abcde"]
 HOSTILE = ["; rm -rf x", "'q' \"w\"", "../up", "a\nb", "* ?", "&& |", "#", "ü", " "]
@@ -45,17 +45,6 @@ def plan(system):
     return ek.plan(cluster, result, throttle=ek.Throttle(node_in=4))
 
 
-def stands(plan):
-    names, end = plan.cluster.nodes.names, plan.end
-    return {
-        name: (
-            {names[n] for n in end.node[end.first[p] : end.first[p + 1]]},
-            names[end.leader_node[p]],
-        )
-        for p, name in enumerate(plan.cluster.partitions.names)
-    }
-
-
 def shown(system):
     rows = system.state["queues"].items()
     return {name: ({*one["members"]}, one["leader"]) for name, one in rows}
@@ -67,7 +56,7 @@ def test_it_is_carried_out_and_undone(system, plan):
     folder = ek.write_plan_folder(plan, system.folder / "move")
     done = system.run(folder)
     assert done.returncode == 0, done.stderr
-    assert shown(system) == stands(plan) != before
+    assert shown(system) == members_and_leaders(plan) != before
     back = system.run(folder / "undo")
     assert back.returncode == 0, back.stderr
     assert shown(system) == before
@@ -81,7 +70,7 @@ def test_it_goes_on_where_it_stopped(system, plan, call):
     assert system.run(folder).returncode == 1
     done = system.run(folder)
     assert done.returncode == 0, done.stderr
-    assert shown(system) == stands(plan)
+    assert shown(system) == members_and_leaders(plan)
 
 
 @pytest.mark.parametrize("back", mostly_long([False, True], [True]))
@@ -95,7 +84,7 @@ def test_a_queue_with_a_member_too_many_is_resumed_there_and_back(system, plan, 
     assert rest.complete
     done = system.run(ek.write_plan_folder(rest, system.folder / "rest"))
     assert done.returncode == 0, done.stderr
-    assert shown(system) == (before if back else stands(plan))
+    assert shown(system) == (before if back else members_and_leaders(plan))
 
 
 def test_a_node_that_has_died_stops_it(system, plan):
@@ -133,7 +122,7 @@ def test_a_lost_member_goes_before_another_comes(system):
     plan = ek.plan(cluster, ek.solve(cluster, goals=ek.Goals()))
     done = system.run(ek.write_plan_folder(plan, system.folder / "move"))
     assert done.returncode == 0, done.stderr
-    assert shown(system) == stands(plan)
+    assert shown(system) == members_and_leaders(plan)
     assert all(NODES[2] not in members for members, _ in shown(system).values())
     assert members_after_each_call(system) == [2, 3]
 
@@ -149,7 +138,7 @@ def test_a_run_that_stops_between_a_lost_member_and_a_new_one_goes_on(system):
     assert min(len(members) for members, _ in shown(system).values()) == 2
     done = system.run(folder)
     assert done.returncode == 0, done.stderr
-    assert shown(system) == stands(plan)
+    assert shown(system) == members_and_leaders(plan)
 
 
 def test_several_virtual_hosts_are_refused(tmp_path):
