@@ -287,7 +287,7 @@ def place_on_nodes(nodes: Children, x: NDArray[np.uint32], replicas: int) -> NDA
     ``x (P,)``: hash of each partition's name; ``replicas``: replicas of each partition. Returns the
     nodes, first the one that leads; -1 where no node could be found, (P, replicas).
     """
-    reachable = min(replicas, int(np.count_nonzero(nodes.live)))
+    reachable = min(replicas, int(np.sum(nodes.live)))
     chosen, plain = choose(nodes, x, reachable)
     placed = np.full((x.size, replicas), -1, np.int32)
     taken = np.zeros(nodes.id.size, np.bool_)
@@ -326,7 +326,7 @@ def place_in_zones(
     Returns the nodes, first the one that leads; -1 where no node could be found, (P, replicas).
     """
     total = x.size
-    reachable = min(replicas, int(np.count_nonzero(zones.live)))
+    reachable = min(replicas, int(np.sum(zones.live)))
     chosen, plain = choose(zones, x, reachable)
     placed = np.full((total, replicas), -1, np.int32)
     members = by_value(chosen, np.flatnonzero(plain), zones.id.size)

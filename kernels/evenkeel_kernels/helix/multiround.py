@@ -232,7 +232,7 @@ def place_in_rounds(
     placed = np.full((total, replicas), -1, np.int32)
     if total == 0 or replicas == 0:
         return placed, -1
-    if np.count_nonzero(zones.live) < replicas:
+    if np.sum(zones.live) < replicas:
         return placed, 0
     chosen, plain = choose(zones, x, replicas)
     for p in range(total):
