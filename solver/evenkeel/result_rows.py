@@ -187,8 +187,6 @@ def lost_partitions(cluster: Cluster) -> NDArray[np.int64]:
 def lost_message(cluster: Cluster) -> str:
     """Name the partitions of which no replica lives, the first of them; "" for none.
 
-    Examples
-    --------
     >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [1]])
     >>> lost_message(c.down("n0"))
     'no replica lives of 1 partition: p0; a copy comes from elsewhere, or is empty'

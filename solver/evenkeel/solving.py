@@ -223,8 +223,6 @@ class Stopwatch:
 def led_as_preferred(cluster: "Cluster") -> "Cluster":
     """Return a cluster in which flagged replicas lead, where their nodes may lead.
 
-    Examples
-    --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(
     ...     capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0, 1]], leader=[1],

@@ -39,13 +39,7 @@ COLLECTED_EVERY = 400_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Examples
-    --------
-    >>> main(["check"]) == BAD_INPUT
-    True
-    """
+    """Run the command."""
     _keep_printable()
     gc.set_threshold(COLLECTED_EVERY)
     # what is there as the process ends is not looked through for circular garbage once more

@@ -329,8 +329,6 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 def option_name(field: str) -> str:
     """Return how an argument for a field is written.
 
-    Examples
-    --------
     >>> option_name("node_in")
     '--node-in'
     """
@@ -340,8 +338,6 @@ def option_name(field: str) -> str:
 def tier_count_of(text: str) -> tuple[str, int]:
     """Read a whole number for a tier.
 
-    Examples
-    --------
     >>> tier_count_of("zone=20")
     ('zone', 20)
     """
@@ -354,8 +350,6 @@ def tier_count_of(text: str) -> tuple[str, int]:
 def move_cost_of(text: str) -> tuple[str, float]:
     """Read what a move of some partitions counts for.
 
-    Examples
-    --------
     >>> move_cost_of("group=hot=5"), move_cost_of("logs-*=2.5")
     (('group=hot', 5.0), ('logs-*', 2.5))
     """
@@ -369,8 +363,6 @@ def move_cost_of(text: str) -> tuple[str, float]:
 def tolerance_of(text: str) -> float | None:
     """Read a tolerance; what would be more than a hundred per cent has lost its sign.
 
-    Examples
-    --------
     >>> tolerance_of("0.04"), tolerance_of("4%"), tolerance_of("none")
     (0.04, 0.04, None)
     """
@@ -387,13 +379,7 @@ def tolerance_of(text: str) -> float | None:
 
 
 def share_of(text: str) -> float | None:
-    """Read a number from 0 on, or per cent; None for ``"none"``.
-
-    Examples
-    --------
-    >>> share_of("12"), share_of("4%"), share_of("none")
-    (12.0, 0.04, None)
-    """
+    """Read a number from 0 on, or per cent; None for ``"none"``."""
     if text.strip().lower() == "none":
         return None
     percent = text.strip().endswith("%")
@@ -409,8 +395,6 @@ def share_of(text: str) -> float | None:
 def level_of(text: str) -> float | Mapping[str, float | None] | None:
     """Read a tolerance for all dimensions, or one for each that is named.
 
-    Examples
-    --------
     >>> level_of("cpu=0.1,disk=none")
     {'cpu': 0.1, 'disk': None}
     """
@@ -430,8 +414,6 @@ def level_of(text: str) -> float | Mapping[str, float | None] | None:
 def option_of(text: str) -> tuple[str, Any]:
     """Read one option of a method.
 
-    Examples
-    --------
     >>> option_of("scope=cluster"), option_of("most-copied=0.25"), option_of("repaired=true")
     (('scope', 'cluster'), ('most_copied', 0.25), ('repaired', True))
     """
@@ -506,8 +488,6 @@ def number_or_text(text: str) -> int | float | str:
 def factors_of(text: str) -> float | dict[str, float]:
     """Read a factor for all dimensions, or one for each that is named.
 
-    Examples
-    --------
     >>> factors_of("1.4"), factors_of("cpu=+40%,disk=2")
     (1.4, {'cpu': 1.4, 'disk': 2.0})
     """

@@ -217,8 +217,6 @@ def check_apart(outputs: Sequence[str | Path | None]) -> None:
 def list_kinds(counts: Mapping[str, int]) -> str:
     """Return how many of each kind there are, those of which there are any.
 
-    Examples
-    --------
     >>> list_kinds({"spread": 3, "capacity": 0, "on_dead": 1})
     '3 spread, 1 on_dead'
     """
@@ -256,8 +254,6 @@ MEANING = (
 def code_of(status: str) -> int:
     """Return the exit code for the status of a result.
 
-    Examples
-    --------
     >>> code_of("feasible"), code_of("missed"), code_of("partial"), code_of("infeasible")
     (0, 3, 3, 4)
     """

@@ -27,11 +27,6 @@ class Waiting:
 
     A terminal is shown one line that changes, anything else a line now and then; that kernels are
     being compiled is shown at once.
-
-    Examples
-    --------
-    >>> with Waiting(quiet=False) as waiting:
-    ...     waiting.doing("reading")
     """
 
     def __init__(self, quiet: bool, time_limit: float | None = None) -> None:
@@ -126,8 +121,6 @@ class Interrupting:
 
     Outside the main thread, where signals cannot be handled, it leaves them as they are.
 
-    Examples
-    --------
     >>> with Interrupting() as interrupting:
     ...     interrupting.asked
     False

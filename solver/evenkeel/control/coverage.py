@@ -40,8 +40,6 @@ def covered(
 ) -> Assignment:
     """Add replicas of another assignment where one is short of replicas that serve.
 
-    Examples
-    --------
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], replicas=2, min_active=1,
     ...                         alive=[False, False, True])
     >>> rows = lambda *nodes: Assignment(np.array([0, len(nodes)]), np.array(nodes, np.int32),
@@ -99,8 +97,6 @@ def breaks_nothing(before: Assignment, after: Assignment, view: Cluster) -> bool
 def only(assignment: Assignment, rows: NDArray[np.bool_]) -> Assignment:
     """Leave out the replicas of some partitions.
 
-    Examples
-    --------
     >>> one = Assignment(np.array([0, 1, 2]), np.array([3, 1], np.int32), np.zeros(2, np.uint8))
     >>> only(one, np.array([False, True])).first.tolist()
     [0, 0, 1]

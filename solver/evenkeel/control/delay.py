@@ -59,13 +59,7 @@ class Delay:
 
 @dataclass
 class Absences:
-    """Since when nodes have not been serving, for those without a time of their own.
-
-    Examples
-    --------
-    >>> Absences().seen
-    {}
-    """
+    """Since when nodes have not been serving, for those without a time of their own."""
 
     seen: dict[str, float] = field(default_factory=dict)
 
@@ -82,16 +76,7 @@ class Absences:
 
 
 def window_ends(nodes: Nodes, since: NDArray[np.float64], delay: Delay) -> NDArray[np.float64]:
-    """Return when each node that is down loses its places.
-
-    Examples
-    --------
-    >>> from evenkeel.model.cluster import Cluster
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], alive=[True, False, False])
-    >>> since = np.array([np.inf, 10.0, 30.0])
-    >>> window_ends(c.nodes, since, Delay(60.0, on_demand=20.0)).tolist()
-    [inf, 10.0, 90.0]
-    """
+    """Return when each node that is down loses its places."""
     no_window = np.where(np.isfinite(since), -np.inf, np.inf)
     if not delay.enabled or delay.seconds <= 0.0:
         return no_window
@@ -104,14 +89,6 @@ def window_ends(nodes: Nodes, since: NDArray[np.float64], delay: Delay) -> NDArr
 
 
 def active_nodes(nodes: Nodes, ends: NDArray[np.float64], now: float) -> NDArray[np.bool_]:
-    """Return which nodes keep their places.
-
-    Examples
-    --------
-    >>> from evenkeel.model.cluster import Cluster
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], alive=[True, False, False])
-    >>> active_nodes(c.nodes, np.array([np.inf, 10.0, 90.0]), 50.0).tolist()
-    [True, False, True]
-    """
+    """Return which nodes keep their places."""
     waited_for = ~nodes.alive & (ends > now)
     return np.asarray(~nodes.gone & (nodes.keeps | waited_for))

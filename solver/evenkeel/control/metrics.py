@@ -65,8 +65,6 @@ class Numbers:
 class Metrics:
     """Counts and times from any thread.
 
-    Examples
-    --------
     >>> metrics = Metrics()
     >>> metrics.count("stale_counter")
     >>> metrics.snapshot()["stale_counter"]
@@ -106,15 +104,7 @@ class Metrics:
 
 
 def baseline_divergence(best: Assignment, baseline: Assignment) -> float:
-    """Return how much of the best possible is not where the baseline wants it.
-
-    Examples
-    --------
-    >>> one = Assignment(np.array([0, 2]), np.array([3, 1], np.int32), np.array([0, 1], np.uint8))
-    >>> two = Assignment(np.array([0, 2]), np.array([3, 2], np.int32), np.array([0, 1], np.uint8))
-    >>> baseline_divergence(one, two)
-    0.5
-    """
+    """Return how much of the best possible is not where the baseline wants it."""
     both = (np.diff(best.first) > 0) & (np.diff(baseline.first) > 0)
     counted = both[best.owner]
     total = int(np.count_nonzero(counted))

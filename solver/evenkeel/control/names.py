@@ -9,8 +9,6 @@ from evenkeel.model.names import Names
 def same_names(one: Names, other: Names) -> bool:
     """Return whether names are the same, at once where they usually are.
 
-    Examples
-    --------
     >>> same_names(Names(["a"], 1, ""), Names(["b"], 1, ""))
     False
     """
@@ -24,15 +22,7 @@ def same_names(one: Names, other: Names) -> bool:
 
 
 def numbers(before: Names, now: Names) -> NDArray[np.int32]:
-    """Return what the number of each name was before.
-
-    Examples
-    --------
-    >>> numbers(Names(["a", "b"], 2, ""), Names(["b", "c"], 2, ""))
-    array([ 1, -1], dtype=int32)
-    >>> numbers(Names(None, 2, "n"), Names(None, 3, "n"))
-    array([ 0,  1, -1], dtype=int32)
-    """
+    """Return what the number of each name was before."""
     if same_names(before, now):
         return np.arange(len(now), dtype=np.int32)
     if before.counted and now.counted and before[:1] == now[:1]:

@@ -400,13 +400,7 @@ ENGINES = {
 def engine_of(
     method: str | Engine, options: Options | Mapping[str, float | None] | None = None
 ) -> Engine:
-    """Return the engine of a method, or the one that is given.
-
-    Examples
-    --------
-    >>> engine_of("balance", {"level": 0.02})
-    BalanceEngine(level=0.02, ...)
-    """
+    """Return the engine of a method, or the one that is given."""
     faults = FaultList()
     if callable(method) and not isinstance(method, type):
         if options is not None:

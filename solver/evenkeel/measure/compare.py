@@ -204,14 +204,6 @@ def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
     Only a replica on a node that is new to its partition takes a place: that of the node that left
     its slot, or else of the one that left its partition in the same turn. To stand in another
     slot is no move, whatever stood there before.
-
-    Examples
-    --------
-    >>> from evenkeel.model.cluster import Cluster
-    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 6, load=[[1.0]], placement=[[5, 3, 1]])
-    >>> after = c.placement.replaced(np.array([3, 2, 1], np.int32), c.placement.leader)
-    >>> sources(c.placement, after).tolist()
-    [-1, 5, -1]
     """
     joins, leaves = joined(before, after), joined(after, before)
     found = np.full(len(after.node), -1, np.int64)

@@ -35,27 +35,7 @@ class CostParts:
 def cost_of(cluster: Cluster, placement: Placement, cost: Cost) -> CostParts:
     """Count what a placement costs.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster, and where its replicas were.
-    placement : Placement
-        Where they are; with the rows of the cluster's own placement.
-    cost : Cost
-        The weighted sum.
-
-    Returns
-    -------
-    CostParts
-        O(K + N D + what the tables are long).
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[8.0], [8.0]], load=[[1.0]] * 4, watermark=[[2.0], [2.0]],
-    ...                         placement=[[0], [0], [0], [0]])
-    >>> moved = c.placement.replaced(np.array([0, 0, 0, 1], np.int32), c.placement.leader)
-    >>> cost_of(c, moved, Cost(watermark=10.0, moves=1.0)).total
-    11.0
+    O(K + N D + length of the tables).
     """
     placed = PlacementCounts.of(cluster, placement)
     loads, nodes = placed.loads, cluster.nodes

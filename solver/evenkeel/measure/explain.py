@@ -261,26 +261,7 @@ def explain(
     partition: int,
     spent: Spent | None = None,
 ) -> Explanation:
-    """Explain every replica of a partition, node by node.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster as it came in.
-    placement : Placement
-        The placement to explain, in the same slots.
-    node_load : ndarray of float64, shape (N, D)
-        Load of every node under that placement.
-    partition : int
-        Index of the partition.
-    spent : Spent, optional
-        The budgets that moves had, and what they took of them.
-
-    Returns
-    -------
-    Explanation
-        One entry per slot.
-    """
+    """Explain every replica of a partition, node by node."""
     names = cluster.nodes.names
     found = []
     for k in range(int(placement.first[partition]), int(placement.first[partition + 1])):

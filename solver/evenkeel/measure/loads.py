@@ -13,63 +13,22 @@ def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
 
     The replica in the leading slot weighs ``load.leader``, a non-voter ``load.non_voter``, any
     other ``load.voter``; an empty slot weighs nothing.
-
-    Examples
-    --------
-    >>> from evenkeel.model.cluster import Cluster
-    >>> c = Cluster.from_arrays(capacity=[[9.0], [9.0]], load=[[1.0]], leader_load=[[3.0]],
-    ...                         placement=[[1, 0]])
-    >>> node_loads(c, c.placement).tolist()
-    [[1.0], [3.0]]
     """
     return PlacementCounts.of(cluster, placement).loads
 
 
 def replica_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
-    """Return how many replicas stand on each node, (N,) int64.
-
-    Examples
-    --------
-    >>> from evenkeel.model.cluster import Cluster
-    >>> c = Cluster.from_arrays(capacity=[[9.0], [9.0]], load=[[1.0]] * 2, placement=[[1], [1]])
-    >>> replica_counts(c, c.placement).tolist()
-    [0, 2]
-    """
+    """Return how many replicas stand on each node, (N,) int64."""
     return PlacementCounts.of(cluster, placement).replicas
 
 
 def leader_counts(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
-    """Return how many partitions each node leads, (N,) int64.
-
-    Examples
-    --------
-    >>> from evenkeel.model.cluster import Cluster
-    >>> c = Cluster.from_arrays(capacity=[[9.0], [9.0]], load=[[1.0]], placement=[[1, 0]])
-    >>> leader_counts(c, c.placement).tolist()
-    [0, 1]
-    """
+    """Return how many partitions each node leads, (N,) int64."""
     return PlacementCounts.of(cluster, placement).leaders
 
 
 def utilisation(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide loads by capacities: nothing on nothing is 0, something on nothing is infinite.
-
-    Parameters
-    ----------
-    loads, capacity : ndarray of float64
-        Of one shape, in one unit; a capacity may be 0 or infinite.
-
-    Returns
-    -------
-    ndarray of float64
-        The ratio.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> utilisation(np.array([0.0, 1.0, 1.0]), np.array([0.0, 0.0, np.inf])).tolist()
-    [0.0, inf, 0.0]
-    """
+    """Divide loads by capacities: nothing on nothing is 0, something on nothing is infinite."""
     empty = np.where(loads > 0.0, np.inf, 0.0)
     with np.errstate(over="ignore"):
         return np.divide(loads, capacity, out=empty, where=capacity > 0.0)

@@ -60,16 +60,6 @@ def regressions(
 
     ``baselines`` returns audits to compare with, by default those of `baselines_of`. A partition
     with ``enough (P,)`` live replicas is not worse for having had more.
-
-    Examples
-    --------
-    The sum stays the same, yet the second partition has lost its replica.
-
-    >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]] * 2, placement=[[-1], [0]])
-    >>> other = c.placement.replaced(np.array([0, -1], np.int32), c.placement.leader)
-    >>> found = regressions(c, other, audit(c, other))
-    >>> found.counts["live replicas"], found.partitions.tolist()
-    (1, [False, True])
     """
     found = Regressions({}, np.zeros(len(after), bool))
     before = cluster.placement
@@ -104,8 +94,6 @@ def breaks_more(cluster: Cluster, before: Audit, after: Audit, kinds: frozenset[
 
     The two audited placements need not have the same slots.
 
-    Examples
-    --------
     >>> c = Cluster.from_arrays(capacity=[[1.0]] * 2, load=[[2.0]] * 2, placement=[[0], [-1]])
     >>> found = [audit(c, c.placement.replaced(np.array(nodes, np.int32), c.placement.leader))
     ...          for nodes in ([0, -1], [1, -1], [0, 0])]

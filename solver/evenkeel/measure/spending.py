@@ -24,15 +24,7 @@ ROUNDING = 1e-9
 
 
 def exceeded(cluster: Cluster, after: Placement, limits: Limits) -> list[str]:
-    """Return which budgets the way from a cluster's placement to another of it exceeds.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0], [0]])
-    >>> after = c.placement.replaced(np.array([1, 1], np.int32), c.placement.leader.copy())
-    >>> exceeded(c, after, Limits(moves=1, node_in=2))
-    ['moves 2 above 1']
-    """
+    """Return which budgets the way from a cluster's placement to another of it exceeds."""
     asked = [*_asked(cluster, limits)]
     if not asked:
         return []

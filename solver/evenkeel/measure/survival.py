@@ -46,15 +46,6 @@ def survival(cluster: Cluster, placement: Placement) -> Survival:
 
     A node lives if it is alive and not gone. A quorum is a majority of the voters that are placed,
     wherever they are; learners and non-voters count for none.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 4, load=[[1.0]] * 3, min_active=2,
-    ...                         placement=[[0, 1, 2], [0, 1, 3], [1, 2, 3]],
-    ...                         alive=[False, False, True, True])
-    >>> found = survival(c, c.placement)
-    >>> found.lost.tolist(), found.under_min_active.tolist(), found.without_quorum.tolist()
-    ([], [0, 1], [0, 1])
     """
     lives = cluster.nodes.serves
     placed = PlacementCounts.of(cluster, placement)

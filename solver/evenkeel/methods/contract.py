@@ -253,8 +253,6 @@ class Decider(Protocol):
 def only_for(system: str, cluster: Cluster) -> str:
     """Return the system that a method is for, that of the cluster, and a method for any.
 
-    Examples
-    --------
     >>> only_for("Ceph", Cluster.from_arrays(capacity=[[1.0]], load=[], native_format="kafka"))
     'the method is for what was read from Ceph, and this is of kafka; balance takes any cluster'
     """

@@ -1036,8 +1036,6 @@ LISTED = 10
 def limited_tiers(rules: Sequence[Rule], topology: Topology) -> list[str]:
     """List the tiers that rules set limits on and that every node has a domain of.
 
-    Examples
-    --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(
     ...     capacity=[[9.0]] * 2, load=[], domains={"zone": ["a", "b"], "rack": ["x", None]},

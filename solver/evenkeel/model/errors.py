@@ -71,19 +71,8 @@ class InvalidInput(ValueError):
 def fault_lines(faults: Sequence[Fault]) -> list[str]:
     """Return lines that list validation errors: the first of each message and the number of others.
 
-    Parameters
-    ----------
-    faults : sequence of Fault
-        All of them, in the order they were found.
+    Messages take turns, so that none hides the others.
 
-    Returns
-    -------
-    list of str
-        A line for each fault that is shown, and one for the rest of each message. Messages take
-        turns, so that none hides the others.
-
-    Examples
-    --------
     >>> none = [Fault(f"names[{i}]", i, "must be a string") for i in range(1500)]
     >>> fault_lines(none)[-2:]
     ['names[19]: must be a string (got 19)', '... and 1,480 more: must be a string']

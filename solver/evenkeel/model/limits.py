@@ -126,8 +126,6 @@ def node_counts(
 ) -> NDArray[np.int64]:
     """Return how many replicas each node may take or give, (N,); ``EXACT`` where any number.
 
-    Examples
-    --------
     >>> c = Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0]])
     >>> node_counts(c, 4).tolist(), node_counts(c, (1, 0, 2)).tolist()
     ([4, 4, 4], [1, 0, 2])

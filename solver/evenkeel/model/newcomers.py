@@ -19,18 +19,6 @@ def more_alike(cluster: Cluster, count: int) -> Cluster:
     """Return a cluster with more nodes, each like one that accepts, where domains have fewest.
 
     A tier in which every node has a domain of its own, such as a host, gets one for each newcomer.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no node to go by, or there would be too many.
-
-    Examples
-    --------
-    >>> cluster = Cluster.from_arrays(
-    ...     capacity=[[9.0]] * 3, load=[], domains={"zone": ["a", "b", "b"]})
-    >>> more_alike(cluster, 2).topology.label[0].tolist()
-    [0, 1, 1, 0, 0]
     """
     nodes, topology = cluster.nodes, cluster.topology
     accepting = np.flatnonzero(nodes.alive & nodes.accepts & ~nodes.gone)

@@ -43,8 +43,6 @@ class Condition:
 def parse_expression(faults: FaultList, path: str, text: object) -> tuple[Condition, ...]:
     """Read ``"zone!=z9,+ssd"``: tests joined by commas, all of which must hold.
 
-    Examples
-    --------
     >>> [str(t) for t in parse_expression(FaultList(), "require", "zone!=z9, +ssd")]
     ['zone!=z9', '+ssd']
     """
@@ -306,12 +304,6 @@ PLAIN = " /:@()[]{}.*"
 
 
 def word(text: str) -> str:
-    """Return a name as a word that an expression can hold; no two names become the same.
-
-    Examples
-    --------
-    >>> word("ssd"), word("a=b,c")
-    ('ssd', 'a%3Db%2Cc')
-    """
+    """Return a name as a word that an expression can hold; no two names become the same."""
     kept = quote(text, safe=PLAIN, errors="surrogatepass")
     return kept if kept == kept.strip() else quote(text, safe="", errors="surrogatepass")

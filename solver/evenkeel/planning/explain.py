@@ -361,8 +361,6 @@ def rows_of(plan: "Plan", which: NDArray[np.integer]) -> list[PlanRow]:
 def losses_in_words(plan: "Plan") -> str:
     """Return a sentence on rules that only the end breaks, and on copies without a live source.
 
-    Examples
-    --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]], placement=[[0]]).down("n0")
     >>> losses_in_words(ek.solve(c).plan())

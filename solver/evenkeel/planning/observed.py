@@ -232,13 +232,7 @@ class Flights:
 
     @classmethod
     def of(cls, cluster: Cluster, now: Placement, arrived: Arrived | None) -> "Flights":
-        """Read what has arrived of replicas that are flagged as incoming: all, where that is seen.
-
-        Raises
-        ------
-        InvalidInput
-            If nothing is in flight there, or a share is none.
-        """
+        """Read the arrived share of replicas flagged as incoming: all, where that is seen."""
         faults = FaultList()
         if arrived is not None and not isinstance(arrived, Mapping):
             faults.add("arrived", arrived, "must map (partition, node) to a share")

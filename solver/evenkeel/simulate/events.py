@@ -125,8 +125,6 @@ class Event(ABC):
 def few_of(names: Sequence[str], which: Iterable[int]) -> str:
     """Name a few of many.
 
-    Examples
-    --------
     >>> few_of(["a", "b", "c", "d"], [0, 2]), few_of(["a", "b", "c", "d"], range(4))
     ('a, c', 'a, b and 2 more')
     """
@@ -139,8 +137,6 @@ def few_of(names: Sequence[str], which: Iterable[int]) -> str:
 def above_zero(faults: FaultList, path: str, value: float) -> None:
     """Note a value that is not above 0, not finite, or no number.
 
-    Examples
-    --------
     >>> found = FaultList()
     >>> above_zero(found, "events[0].factor", 0.0)
     >>> str(found.faults[0])
@@ -441,14 +437,7 @@ class At(Event):
 def bound(
     faults: FaultList, cluster: Cluster, events: Sequence[Event]
 ) -> tuple[Cluster, tuple[Event, ...]]:
-    """Return a cluster with all nodes that will ever be, and what happens to it, by number.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[])
-    >>> [event.nodes for event in bound(FaultList(), c, [At(0.0, Changes(down="n2"))])[1]]
-    [[2]]
-    """
+    """Return a cluster with all nodes that will ever be, and what happens to it, by number."""
     given = items_of(faults, "events", events)
     joining: dict[int, NodesBecome] = {}
     for i, event in enumerate(given):
@@ -635,14 +624,7 @@ class RollingUpgrade(Event):
 
 
 def domains_of(cluster: Cluster, tier: str) -> dict[str, list[int]]:
-    """Return the nodes of each domain of a tier that holds any which are not gone.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[], domains={"zone": ["a", "b", "a"]})
-    >>> domains_of(c, "zone")
-    {'a': [0, 2], 'b': [1]}
-    """
+    """Return the nodes of each domain of a tier that holds any which are not gone."""
     topology = cluster.topology
     if tier not in topology.tiers:
         return {}

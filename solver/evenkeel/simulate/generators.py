@@ -66,11 +66,6 @@ def expansion(
     Nodes come in two sizes, one twice the other, and stand round robin in their zones. Loads are
     lognormal, correlated between dimensions, and higher for leaders. Replicas stand in different
     zones, on old nodes only, and unevenly. The rule is one replica of a partition per zone.
-
-    Examples
-    --------
-    >>> expansion(partitions=500, nodes=20, zones=5)
-    <Cluster: 20 nodes, 500 partitions, 1500 replicas wanted, 3 dimensions>
     """
     faults = FaultList()
     for name, count in (

@@ -168,11 +168,6 @@ def fan_out(
 
     What is done ``together`` is left out: it answers the first items that it is given, one at
     least, and None for what is the task's.
-
-    Examples
-    --------
-    >>> fan_out(lambda ten, x: ten // x, 10, [5, 0, 2])
-    [2, Failure(message='ZeroDivisionError: integer division or modulo by zero'), 5]
     """
     job = Job(task, together)
     answers: list[Answer | Failure | None] = [None] * len(items)

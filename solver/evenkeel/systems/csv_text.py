@@ -54,14 +54,7 @@ MOST_NUMBER = 1e18
 
 @dataclass(frozen=True)
 class Table:
-    r"""A table, by column.
-
-    Examples
-    --------
-    >>> found = read_table(FaultList(), Document("a.csv", b"id,size\n7, 9\n"))
-    >>> found.columns, found.at(0, "size")
-    ({'id': ['7'], 'size': ['9']}, 'a.csv:2: size')
-    """
+    r"""A table, by column."""
 
     name: str  # what messages call it
     columns: Mapping[str, list[str]]  # the cells of each column, without surrounding blanks
@@ -176,8 +169,6 @@ class Table:
 def numbered(cells: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     """Return different texts in the order in which they come, and which of them each is.
 
-    Examples
-    --------
     >>> numbered(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
     """
@@ -205,8 +196,6 @@ Cell = str | int | float | bool | None
 def header_of(document: Document) -> frozenset[str]:
     r"""Return the names in the first line with content, if it may be the header of a table.
 
-    Examples
-    --------
     >>> sorted(header_of(Document("a.csv", b"# from here\nID,Zone\n7,a\n")))
     ['id', 'zone']
     """
@@ -249,8 +238,6 @@ def undrawn(document: Document) -> Document:
 
     Lines that draw become blank, so that the others keep their numbers.
 
-    Examples
-    --------
     >>> undrawn(Document("a.txt", b" id | size \n----+------\n n1 |    9 \n(1 row)\n")).data
     b'id\tsize\n\nn1\t9\n\n'
     """
@@ -383,8 +370,6 @@ def _cell(value: object) -> str:
 def encode_table(columns: Mapping[str, Sequence[object]], delimiter: str = ",") -> bytes:
     r"""Return a table as CSV; what could be taken for another cell or row is quoted.
 
-    Examples
-    --------
     >>> encode_table({"id": ["a,b", "c"], "n": [1, 2]})
     b'id,n\n"a,b",1\nc,2\n'
     """

@@ -59,13 +59,7 @@ SHOWN = 60
 
 @dataclass(frozen=True)
 class Document:
-    r"""The content of one file, and what to call it in messages.
-
-    Examples
-    --------
-    >>> Document("a.txt", b"x\ny").line_at(2)
-    2
-    """
+    r"""The content of one file, and what to call it in messages."""
 
     name: str  # path as the caller wrote it, or ``<bytes>``
     # all of it, unpacked if it was packed by gzip, without a byte order mark; empty for a folder
@@ -149,12 +143,6 @@ class Document:
         r"""Return the objects and lists of JSON that begin on lines of their own; else itself.
 
         Other lines are what a tool prints around JSON.
-
-        Examples
-        --------
-        >>> printed = Document("a.txt", b'dumped all\n{"x": [1]}\n$ cat b\n[{"y": 2}]\n')
-        >>> [one.data.strip() for one in printed.values()]
-        [b'{"x": [1]}', b'[{"y": 2}]']
         """
         found, end = [], 0
         while start := VALUE.search(self.data, end):

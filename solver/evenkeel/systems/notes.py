@@ -12,8 +12,6 @@ MOST_NAMED = 8
 class Notes:
     """Sentences, each with the names that belong into its gap, if it has one.
 
-    Examples
-    --------
     >>> notes = Notes()
     >>> for name in ("n1", "n2", "n1"):
     ...     notes.add("no node {}: it counts as gone", name)

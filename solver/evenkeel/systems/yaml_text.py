@@ -76,8 +76,6 @@ def objects_as_json(faults: FaultList, document: Document) -> Document | None:
 
     None after noting what is wrong.
 
-    Examples
-    --------
     >>> objects_as_json(FaultList(), Document("n.yaml", b"apiVersion: v1\nkind: Node\n")).data
     b'{"apiVersion":"v1","kind":"Node"}'
     """

@@ -119,13 +119,7 @@ def axis_of_counts(most: float) -> Axis:
 
 
 def axis_of(most: float) -> Axis:
-    """Return an axis from nothing to a round number that is at least so much.
-
-    Examples
-    --------
-    >>> axis_of(0.034).top, axis_of(7.0).ticks, axis_of(0.0).top
-    (0.04, (0.0, 4.0, 8.0), 1.0)
-    """
+    """Return an axis from nothing to a round number that is at least so much."""
     if not (np.isfinite(most) and most > 0.0):
         return Axis(1.0, (0.0, 1.0), ",.4g")
     size = 10.0 ** np.floor(np.log10(most))

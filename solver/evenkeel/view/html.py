@@ -58,21 +58,13 @@ class Section:
 
 
 def text(value: str | Raw) -> str:
-    """Return what stands for a value in markup.
-
-    Examples
-    --------
-    >>> text("a<b"), text(Raw("<b>"))
-    ('a&lt;b', '<b>')
-    """
+    """Return what stands for a value in markup."""
     return str(value) if isinstance(value, Raw) else escape(value.translate(UNSEEN))
 
 
 def shortened(name: str, letters: int = NAME_LETTERS) -> str:
     """Return a name that does not push a table out of the page.
 
-    Examples
-    --------
     >>> shortened("transactions", 6)
     'trans…'
     """

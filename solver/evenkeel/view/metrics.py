@@ -58,19 +58,7 @@ PREFIX = "evenkeel_"
 
 
 def openmetrics(figures: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    """Write those figures that are metrics, each with some labels.
-
-    Examples
-    --------
-    >>> print(openmetrics({"moves": 3, "broken": {"spread": 2}}, {"cluster": "a"}), end="")
-    # HELP evenkeel_moves Moves of the answer
-    # TYPE evenkeel_moves gauge
-    evenkeel_moves{cluster="a"} 3
-    # HELP evenkeel_broken_rules Broken rules by kind
-    # TYPE evenkeel_broken_rules gauge
-    evenkeel_broken_rules{cluster="a",kind="spread"} 2
-    # EOF
-    """
+    """Write those figures that are metrics, each with some labels."""
     meanings = {one.name: one.meaning for one in reversed(FAMILIES) if one.meaning}
     lines: list[str] = []
     for one in FAMILIES:

@@ -141,13 +141,6 @@ def steps_table(plan: Plan) -> Table:
     """Return every step of a plan, in their order, as the table that is written to files.
 
     Waves count from 1, as the files of a folder do.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[-1]])
-    >>> print(steps_table(ek.solve(c).plan()).csv().splitlines()[1])
-    0,1,copy,p0,0,,n0,0.0,0.0,1.0
     """
     names = ("step", "wave", "kind", "partition", "slot", "from", "to", "bytes", "start", "finish")
     numbers = wave_numbers(plan).tolist()

@@ -177,15 +177,6 @@ def moves_table(result: Any) -> Table:
 
     A replica that had no node comes from nowhere; a leader change has no slot and moves no data.
     Bytes are in the unit of the dimension that moves.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> cluster = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[-1]])
-    >>> print(moves_table(ek.solve(cluster)).csv())
-    kind,partition,slot,from,to,bytes
-    move,p0,0,,n0,
-    leader,p0,,,n0,
     """
     names = ("kind", "partition", "slot", "from", "to", "bytes")
     rows = [
@@ -310,13 +301,7 @@ TERMS = {
 
 
 def in_words(term: str) -> str:
-    """Return the term of a bound for people, with what follows a comma.
-
-    Examples
-    --------
-    >>> in_words("aggregate"), in_words("nothing, for where replicas stay")
-    ('the total of all nodes', 'no bound is proven, for where replicas stay')
-    """
+    """Return the term of a bound for people, with what follows a comma."""
     name, comma, rest = term.partition(",")
     return f"{TERMS.get(name, name)}{comma}{rest}"
 

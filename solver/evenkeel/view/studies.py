@@ -361,8 +361,6 @@ def _curve(found: Any) -> str:
 def _span(moves: NDArray[np.float64]) -> tuple[int, int]:
     """Return between which numbers of moves all are drawn, with a little room at both ends.
 
-    Examples
-    --------
     >>> _span(np.array([80, 132])), _span(np.array([3])), _span(np.array([0, 40]))
     ((77, 135), (2, 4), (0, 42))
     """

@@ -161,13 +161,7 @@ def _room(columns: Sequence[Column], lines: Sequence[Sequence[Sequence[Any]]], w
 
 
 def bar(value: float, full: float, width: int) -> str:
-    """Draw a horizontal bar, an eighth of a character fine.
-
-    Examples
-    --------
-    >>> bar(3.0, 4.0, 8), bar(0.001, 4.0, 8)
-    ('██████', '▏')
-    """
+    """Draw a horizontal bar, an eighth of a character fine."""
     if not (value > 0.0 and full > 0.0 and width > 0):
         return ""
     eighths = max(1, round(8 * width * min(value / full, 1.0)))
@@ -176,13 +170,7 @@ def bar(value: float, full: float, width: int) -> str:
 
 
 def histogram(values: ArrayLike, top: float, width: int, mark: float | None = None) -> str:
-    """Draw how values are distributed from 0 to ``top``, one character per class.
-
-    Examples
-    --------
-    >>> histogram([0.1, 0.6, 0.6, 0.6, 0.7], 1.0, 10, mark=0.95)
-    ' ▃    █▃ │'
-    """
+    """Draw how values are distributed from 0 to ``top``, one character per class."""
     drawn = np.asarray(values, np.float64)
     count = np.zeros(width, np.int64)
     if len(drawn) and top > 0.0:
@@ -197,13 +185,7 @@ def histogram(values: ArrayLike, top: float, width: int, mark: float | None = No
 
 
 def axis(top: float, width: int, step: float = 0.5) -> str:
-    """Write a percent scale over a histogram.
-
-    Examples
-    --------
-    >>> axis(1.6, 32), axis(1.0, 10)
-    ('0%        50%       100%', '0%   50%')
-    """
+    """Write a percent scale over a histogram."""
     line = ""
     for i in range(round(top / step) + 1):
         at = int(i * step / top * width) if top > 0.0 else 0

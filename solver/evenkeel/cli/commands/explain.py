@@ -57,8 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
 def index_of(cluster: "Cluster", text: str) -> int:
     """Return the index of a partition that is named, or numbered where no name is that number.
 
-    Examples
-    --------
     >>> from evenkeel.model.cluster import Cluster
     >>> cluster = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]] * 3, placement=[[0]] * 3)
     >>> index_of(cluster, "p2"), index_of(cluster, "1")

@@ -231,8 +231,6 @@ def figures_of_plan(
 def throttle_of(text: str) -> tuple[str, Any]:
     """Read one limit of a throttle.
 
-    Examples
-    --------
     >>> throttle_of("node-in=2"), throttle_of("domain-in=zone=4"), throttle_of("copies=few")
     (('node_in', 2), ('domain_in', ('zone', 4)), ('copies', 'few'))
     >>> throttle_of("window=30m-8h"), throttle_of("every=24h"), throttle_of("recovery-first=yes")

@@ -260,13 +260,7 @@ KINDS = ("spread", "min_domains", "skew")
 
 
 def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":
-    """Return a cluster in which the rules about some tiers are soft.
-
-    Raises
-    ------
-    InvalidInput
-        If no hard rule keeps replicas apart by one of them.
-    """
+    """Return a cluster in which the rules about some tiers are soft."""
     faults = FaultList()
     known = sorted({tier for rule in cluster.rules for tier in _hard(rule)})
     for tier in tiers:

@@ -86,8 +86,6 @@ def add(commands: Commands) -> None:
 def event_of(text: str) -> tuple[str, float]:
     """Read nodes and a time.
 
-    Examples
-    --------
     >>> event_of("n7@60"), event_of("zone=a@1.5")
     (('n7', 60.0), ('zone=a', 1.5))
     """

@@ -115,8 +115,6 @@ def add(commands: Commands) -> None:
 def group_factor_of(text: str) -> tuple[str, float]:
     """Read the factor of a group.
 
-    Examples
-    --------
     >>> group_factor_of("orders=+100%")
     ('orders', 2.0)
     """
@@ -127,13 +125,7 @@ def group_factor_of(text: str) -> tuple[str, float]:
 
 
 def price_of(text: str) -> tuple[str, float]:
-    """Read the price of nodes.
-
-    Examples
-    --------
-    >>> price_of("pool=old=2.5")
-    ('pool=old', 2.5)
-    """
+    """Read the price of nodes."""
     which, equals, value = text.rpartition("=")
     number = number_or_text(value)
     if not (equals and which.strip()) or isinstance(number, str):
@@ -142,13 +134,7 @@ def price_of(text: str) -> tuple[str, float]:
 
 
 def type_of(text: str) -> tuple[str, dict[str, str]]:
-    """Read a type of nodes: its name and its keys.
-
-    Examples
-    --------
-    >>> type_of("big,cpu=64,price=3,at=a+b")
-    ('big', {'cpu': '64', 'price': '3', 'at': 'a+b'})
-    """
+    """Read a type of nodes: its name and its keys."""
     name, *settings = text.split(",")
     found: dict[str, str] = {}
     for part in settings:

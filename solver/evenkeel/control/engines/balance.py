@@ -555,8 +555,6 @@ def with_leading(cluster: Cluster) -> Cluster:
 
     Its capacity is that of the tightest dimension, so that nothing fits less than before.
 
-    Examples
-    --------
     >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[2.0]], placement=[[0, 1]])
     >>> wider = with_leading(c)
     >>> wider.dimensions, wider.partitions.load.leader.tolist()

@@ -196,17 +196,7 @@ def answered(engine: Engine, task: Task) -> Answer:
 
 
 def alike(one: Assignment, other: Assignment, *, states: bool = True) -> NDArray[np.bool_]:
-    """Return which replicas of an assignment another one has on the same node.
-
-    Examples
-    --------
-    >>> rows = lambda *nodes: Assignment(np.array([0, len(nodes)]), np.array(nodes, np.int32),
-    ...                                  np.arange(len(nodes), dtype=np.uint8))
-    >>> alike(rows(3, 1), rows(3, 0, 1)).tolist()
-    [True, False]
-    >>> alike(rows(3, 1), rows(3, 0, 1), states=False).tolist()
-    [True, True]
-    """
+    """Return which replicas of an assignment another one has on the same node."""
     # most rows are the same in both, which one pass over them shows; the others are looked up
     changed = _changed_rows(one, other)
     found = ~changed[one.owner]

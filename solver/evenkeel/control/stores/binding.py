@@ -92,15 +92,7 @@ def bind(record: Record | None, cluster: Cluster, *, adopt: bool) -> Bound:
 
 
 def with_vanished(cluster: Cluster, vanished: tuple[str, ...]) -> Cluster:
-    """Add nodes that are gone, so that an assignment may name what they held.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], domains={"zone": ["a"]})
-    >>> d = with_vanished(c, ("old",))
-    >>> len(d.nodes), d.nodes.gone.tolist(), d.nodes.names[1]
-    (2, [False, True], 'old')
-    """
+    """Add nodes that are gone, so that an assignment may name what they held."""
     if not vanished:
         return cluster
     count, nodes, topology = len(vanished), cluster.nodes, cluster.topology

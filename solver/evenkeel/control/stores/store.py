@@ -146,8 +146,6 @@ class MemoryStore(Store):
 def refuse_stale(kind: Kind, version: int, kept: int) -> None:
     """Refuse to go back.
 
-    Examples
-    --------
     >>> refuse_stale(Kind.BASELINE, 3, 3)
     Traceback (most recent call last):
     evenkeel.control.stores.store.Stale: baseline 3 is stale: version 3 is there already

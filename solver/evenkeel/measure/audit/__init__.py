@@ -203,16 +203,7 @@ def missing_neighbours(placed: PlacementCounts) -> list[Violations]:
 
 
 def soft_cost(cluster: Cluster, audited: Audit) -> float:
-    """Add up weight x amount of all soft limits that are broken, and 1 for each worse leader.
-
-    Examples
-    --------
-    >>> from evenkeel.measure.audit import audit
-    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]],
-    ...                         domains={"zone": [0, 0, 0]}, spread={"zone": (1, "soft", 5.0)})
-    >>> soft_cost(c, audit(c, c.placement))
-    10.0
-    """
+    """Add up weight x amount of all soft limits that are broken, and 1 for each worse leader."""
     limits = [limit for rule in cluster.rules for limit in rule.limits()]
     if all(limit.hard or limit.weight == 1.0 for limit in limits):
         return float(audited.soft)

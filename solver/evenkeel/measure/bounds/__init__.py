@@ -161,28 +161,7 @@ class Bounds:
 
 
 def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
-    """Prove how level a cluster can be, and how few moves from its placement that takes.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The cluster, and where its replicas are now.
-    goals : Goals or Cost
-        How level is level enough; or what is charged, and then no level is asked for.
-
-    Returns
-    -------
-    Bounds
-        Lower bounds, each with its proof or the name of its binding term.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[8.0], [8.0]], load=[[1.0]] * 4,
-    ...                         placement=[[0], [0], [0], [0]])
-    >>> found = bounds(c, Goals(level=0.0))
-    >>> found.level.tolist(), found.moves_level
-    ([0.25], 2)
-    """
+    """Prove how level a cluster can be, and how few moves from its placement that takes."""
     cost = goals if isinstance(goals, Cost) else None
     goals = goals if isinstance(goals, Goals) else Goals(level=None)
     placed = PlacementCounts.of(cluster, cluster.placement)
@@ -334,20 +313,7 @@ def _even_loads(
 
 
 def goals_met(level: Levelness, proven: Bounds) -> bool:
-    """Return whether every node is within what the goals ask of it.
-
-    Parameters
-    ----------
-    level : Levelness
-        Of the placement.
-    proven : Bounds
-        With the targets of the goals.
-
-    Returns
-    -------
-    bool
-        True if no node carries or leads more than its target, and none less than its floor.
-    """
+    """Return whether every node is within what the goals ask of it."""
     within = level.loads <= proven.target * (1.0 + ROUNDING)
     within &= level.loads >= proven.floor * (1.0 - ROUNDING)
     return bool(within.all() and (level.leaders <= proven.leader_target).all())

@@ -138,38 +138,8 @@ class Certificate:
 def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate) -> int:
     """Check a certificate, and return how many moves it proves.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Where the replicas are now.
-    target : ndarray of float64, shape (N, D)
-        Load that each node may carry; see ``Bounds.target``.
-    proof : Certificate
-        The certificate to check.
-
-    Returns
-    -------
-    int
-        The moves that it really proves, ``proof.moves`` or more.
-
-    Raises
-    ------
-    InvalidInput
-        If a price is negative, a cover does not hold, or it proves fewer moves than it states.
-
-    References
-    ----------
-    Weak duality: A. M. Geoffrion, "Lagrangean relaxation for integer programming", Mathematical
-    Programming Study 2, 1974.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[8.0], [8.0]], load=[[1.0]] * 4,
-    ...                         placement=[[0], [0], [0], [0]])
-    >>> cover = Cover(0, 2, (Case(np.ones(1)),))
-    >>> proof = Certificate(2, np.zeros((2, 1)), np.ones(2), (cover,))
-    >>> certified(c, np.full((2, 1), 2.0), proof)
-    2
+    ``target (N, D)`` is the load that each node may carry. By weak duality: A. M. Geoffrion,
+    "Lagrangean relaxation for integer programming", Mathematical Programming Study 2, 1974.
     """
     faults = FaultList()
     nodes = len(cluster.nodes)
@@ -205,14 +175,7 @@ def certified(cluster: Cluster, target: NDArray[np.float64], proof: Certificate)
 class Losses:
     """What overfull nodes could lose: replicas that count, and the excess over the target.
 
-    Parameters
-    ----------
-    placed : PlacementCounts
-        Where the replicas are.
-    kept : Keepable
-        Replicas whose loss costs a move.
-    target : ndarray of float64, shape (N, D)
-        Load that no node may exceed.
+    ``target (N, D)`` is the load that no node may exceed.
     """
 
     def __init__(

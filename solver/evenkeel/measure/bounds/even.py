@@ -54,23 +54,8 @@ def even_shares(
 ) -> Even:
     """Divide a load evenly over nodes of some ``room (N,)``, each of which holds ``most (N,)``.
 
-    Parameters
-    ----------
-    load : float
-        All there is.
-    room, most : ndarray of float64, shape (N,)
-        By which it is divided, and what a node holds at most; 0 and ``inf`` allowed.
-    unit : float
-        Of which all loads are multiples; 0 for none.
-    parts : sequence of (ndarray of bool, shape (N,); float)
-        Sets of nodes, and the load that is forced into each.
-    fits : ndarray of float64, shape (N,)
-        Load up to which whole units have room; ``inf`` for any.
-
-    Returns
-    -------
-    Even
-        What each node carries.
+    ``parts`` are masks of nodes with the load that is forced into each. All loads are multiples of
+    ``unit`` (0: of none), and ``fits (N,)`` is the load up to which whole units have room.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         even, least = _divided(load, room, most, parts), np.zeros(len(room))

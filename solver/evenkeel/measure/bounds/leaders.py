@@ -72,35 +72,13 @@ def leader_bound(
 ) -> LeaderBound:
     """Prove how many leaders must change for a placement to meet its targets, replicas staying.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        N nodes, D dimensions, and the current leaders.
-    placement : Placement
-        The new nodes of replicas, and the new leaders.
-    target : ndarray of float64, shape (N, D)
-        Load that each node may carry; ``inf`` for any.
-    leader_target : ndarray of float64, shape (N,)
-        Partitions that each node may lead; ``inf`` for any.
+    ``target (N, D)`` and ``leader_target (N,)`` limit the load and the leaders of each node,
+    ``inf`` for any. O(K + N^2) where leaders are counted; the fewest there, but for partitions with
+    three or more voters that could give way to each other, and for clusters on which that takes
+    more than ``STEPS``. Prices of loads are improved step by step, and are not the best.
 
-    Returns
-    -------
-    LeaderBound
-        O(K + N^2) where leaders are counted; the fewest there, but for partitions with three or
-        more voters that could give way to each other, and for clusters on which that takes more
-        than ``STEPS``. Where loads are asked for as well, prices are improved step by step, and are
-        not the best.
-
-    References
-    ----------
     Primal-dual method for flows at least cost: R. Ahuja, T. Magnanti, J. Orlin, Network Flows,
     1993, section 9.8. Steps along a subgradient: B. Polyak, 1969.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 4, placement=[[0, 1]] * 4)
-    >>> leader_bound(c, c.placement, np.full((2, 1), 9.0), np.array([3.0, 3.0])).changes
-    1
     """
     choice = _Choices.of(cluster, placement)
     room = _room(cluster, placement, target, leader_target)

@@ -21,24 +21,7 @@ def rehoming_level(cluster: Cluster, largest: int | None = None) -> float:
     whatever can be kept of the cluster's own placement. A replica for which no node has capacity is
     left out: there is no such placement then.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        N nodes, P partitions, D dimensions, and where the replicas are now.
-    largest : int, optional
-        Look only at so many partitions that lack replicas, the largest ones; by default at all.
-
-    Returns
-    -------
-    float
-        Utilisation of that node, at least.
-
-    Examples
-    --------
-    >>> c = Cluster.from_arrays(capacity=[[10.0]] * 2, load=[[2.0], [3.0], [4.0]],
-    ...                         placement=[[0], [1], [-1]], replicas=1)
-    >>> rehoming_level(c)
-    0.6
+    Only the ``largest`` partitions that lack replicas are looked at, if it is given.
     """
     placed = PlacementCounts.of(cluster, cluster.placement)
     scope = partition_scope(cluster)

@@ -77,8 +77,6 @@ def minimise(
 ) -> Minimum:
     """Search for the placement of least cost that keeps every hard rule.
 
-    References
-    ----------
     Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983).
     """
     weight = np.array([cost.watermark_weight(name) for name in cluster.dimensions])
@@ -495,8 +493,6 @@ def polish(
 ) -> Polished:
     """Descend from the best state of a search.
 
-    References
-    ----------
     Gavranović, Buljubašić: An efficient local search with noising strategy for Google machine
     reassignment problem, Annals of Operations Research 242 (2016), for the kinds of move.
     """

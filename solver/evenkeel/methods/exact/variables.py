@@ -446,14 +446,7 @@ def class_names(cluster: Cluster) -> NDArray[np.object_]:
 
 
 def symmetric_partitions(cluster: Cluster) -> list[list[int]]:
-    """Return sets of indistinguishable partitions.
-
-    Examples
-    --------
-    >>> load = [[1.0], [2.0], [1.0]]
-    >>> symmetric_partitions(Cluster.from_arrays(capacity=[[9.0]] * 2, load=load, replicas=1))
-    [[0, 2], [1]]
-    """
+    """Return sets of indistinguishable partitions."""
     placement, partitions = cluster.placement, cluster.partitions
     banned: dict[int, list[int]] = {}
     for p, n in cluster.forbidden.tolist():

@@ -46,15 +46,6 @@ def leaders(request: Request) -> Outcome:
 
     Replicas stay where they are. Preferences for leaders come first: a partition is led from the
     best choice of its rule that one of its voters is in.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> cluster = ek.Cluster.from_arrays(
-    ...     capacity=[[9.0]] * 3, load=[[1.0]] * 3, placement=[[0, 1], [0, 2], [0, 1]]
-    ... )
-    >>> ek.solve(cluster, method="leaders").levelness.leaders.tolist()
-    [1, 1, 1]
     """
     faults = FaultList()
     if not has_leaders(request.cluster):

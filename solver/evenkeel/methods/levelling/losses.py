@@ -73,10 +73,7 @@ class Workspace:
 class Workspaces:
     """Workspaces of one cluster, each copied from what was compiled once.
 
-    Parameters
-    ----------
-    problem, state : Problem, State
-        The cluster compiled; neither is ever written to.
+    Neither the problem nor the state is ever written to.
     """
 
     def __init__(self, problem: Problem, state: State) -> None:

@@ -35,8 +35,6 @@ SAFE = 1e-11
 def relaxed_cost(cluster: Cluster, cost: Cost, watch: Watch) -> CostBound | None:
     """Prove what a weighted sum comes to at least, by the multipliers of a linear program.
 
-    References
-    ----------
     A. Neumaier, O. Shcherbina, "Safe bounds in linear and mixed-integer linear programming",
     Mathematical Programming 99, 2004.
     """

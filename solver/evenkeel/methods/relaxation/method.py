@@ -262,18 +262,8 @@ def least_losses(
 ) -> Cover:
     """Prove that a node must lose more replicas than is known, as many more as can be.
 
-    References
-    ----------
     Branch and bound with surrogate duality for knapsack constraints: F. Glover, "Surrogate
     constraints", Operations Research 16, 1968; Martello, Toth, Knapsack Problems, 1990, section 2.
-
-    Examples
-    --------
-    >>> known = Cover(0, 1, (Case(np.ones(2)),))
-    >>> apart = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-    >>> cover = least_losses(0, np.arange(3), apart, np.ones(2), known, lambda: False)
-    >>> cover.count, len(cover.cases)
-    (2, 1)
     """
     over = excess > 0.0
     if not over.any() or len(partition) == 0:

@@ -41,8 +41,6 @@ def joint_prices(
 ) -> Prices | None:
     """Look for prices of load and of losses that prove many moves.
 
-    References
-    ----------
     G. B. Dantzig, P. Wolfe, "Decomposition principle for linear programs", Operations Research 8,
     1960; every stage bounds the whole by its Lagrangian.
     """

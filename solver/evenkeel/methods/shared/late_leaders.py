@@ -16,8 +16,6 @@ def led_in_sync(
     equals; it is in sync, or new. Where there is none, the former leader stays if it lives and does
     not move. The same array if none lags.
 
-    Examples
-    --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(
     ...     capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]],

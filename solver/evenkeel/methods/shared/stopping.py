@@ -39,14 +39,7 @@ EVERY = 0.05
 
 @dataclass
 class Watch:
-    """Decides between slices of work whether to go on.
-
-    Examples
-    --------
-    >>> watch = Watch(None, 100, None)
-    >>> watch.stop(Progress("level", 100, 0.0, 3, 0.5))
-    'work'
-    """
+    """Decides between slices of work whether to go on."""
 
     time_limit: float | None
     work_limit: int | None

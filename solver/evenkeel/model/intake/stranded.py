@@ -94,15 +94,7 @@ def stranded_names(cluster: "Cluster") -> list[str]:
 
 
 def unavailable_message(cluster: "Cluster") -> str:
-    """Return which partitions are stranded and where they are, the first of them; "" for none.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
-    >>> unavailable_message(with_stranded(c, np.array([False, True])))
-    '1 partition stays as it is, since no live replica surely has all its data: p1 (on n0, n1)'
-    """
+    """Return which partitions are stranded and where they are, the first of them; "" for none."""
     held = np.flatnonzero(stranded(cluster.placement)).tolist()
     if not held:
         return ""
@@ -123,8 +115,6 @@ def unavailable_message(cluster: "Cluster") -> str:
 def pinned_messages(cluster: "Cluster") -> list[str]:
     """Return notes on pinned replicas that stay on nodes that are down, draining or forbidden.
 
-    Examples
-    --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[9.0]] * 2, load=[[1.0]] * 2, placement=[[0, 1]] * 2)
     >>> pinned_messages(c.pin("p1").down("n0"))

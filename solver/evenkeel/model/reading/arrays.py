@@ -22,27 +22,14 @@ MOST_IN_ALL = 1e300
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view of an array.
-
-    Examples
-    --------
-    >>> read_only(np.zeros(2)).flags.writeable
-    False
-    """
+    """Return a read-only view of an array."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def writable(view: NDArray[Any]) -> NDArray[Any]:
-    """Return a writable C-contiguous view of a frozen array, for a kernel that only reads it.
-
-    Examples
-    --------
-    >>> a = np.zeros(2)
-    >>> np.shares_memory(writable(read_only(a)), a)
-    True
-    """
+    """Return a writable C-contiguous view of a frozen array, for a kernel that only reads it."""
     if not view.flags.c_contiguous:
         return np.array(view, order="C")
     writable = view.view()
@@ -78,8 +65,6 @@ def list_entries(
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of what may become an array.
 
-    Examples
-    --------
     >>> shape_of([[1, 2], [3, 4]]), shape_of([[1, 2], [3]]), shape_of(7)
     ((2, 2), (2,), ())
     """
@@ -118,8 +103,6 @@ def as_array(
 ) -> NDArray[Any]:
     """Take an array in: right dtype, C order, expected shape.
 
-    Examples
-    --------
     >>> as_array(FaultList(), "capacity", [[1, 2]], np.float64, (None, 2))
     array([[1., 2.]])
     """
@@ -192,8 +175,6 @@ def column(
 ) -> NDArray[Any]:
     """Take in one value for each node, partition or group, or one for all of them.
 
-    Examples
-    --------
     >>> column(FaultList(), 3, "weight", 2, np.float64, 1.0)
     array([2., 2., 2.])
     """
@@ -232,8 +213,6 @@ def check_amounts(
 def node_or_none(nodes: int) -> str:
     """Return the description of a valid node number.
 
-    Examples
-    --------
     >>> node_or_none(6), node_or_none(0)
     ('must be a node, 0 to 5, or -1 for none', 'must be -1 for none: there are no nodes')
     """

@@ -9,13 +9,7 @@ from evenkeel.model.errors import FaultList
 
 
 def items_of(faults: FaultList, path: str, given: Any) -> list[Any]:
-    """Return the items of a list.
-
-    Examples
-    --------
-    >>> items_of(FaultList(), "lead", ("zone=a", "zone=b"))
-    ['zone=a', 'zone=b']
-    """
+    """Return the items of a list."""
     lone = isinstance(given, np.ndarray) and given.ndim == 0
     if lone or not isinstance(given, Collection) or isinstance(given, str | bytes | Mapping):
         faults.add(path, given, "must be a list")
@@ -26,8 +20,6 @@ def items_of(faults: FaultList, path: str, given: Any) -> list[Any]:
 def entries_of(faults: FaultList, path: str, given: Any) -> dict[str, Any]:
     """Return the entries of a mapping by name.
 
-    Examples
-    --------
     >>> entries_of(FaultList(), "spread", {"zone": 1})
     {'zone': 1}
     """

@@ -43,11 +43,6 @@ def frame_of(
     """Make a frame of columns: arrays of numbers, and lists of texts with None where there is none.
 
     Numbers are not copied where the library takes arrays as they are.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such library, or none is installed.
     """
     if backend is not None and (not isinstance(backend, str) or backend not in BACKENDS):
         raise InvalidInput([Fault("backend", backend, f"must be one of {[*BACKENDS]}")])

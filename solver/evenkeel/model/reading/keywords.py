@@ -49,8 +49,6 @@ MOST_ASKED = 3
 def closest(word: str, known: Collection[str], likeness: float = 0.5) -> str | None:
     """Return the known word that is most like a word, of a likeness from 0 to 1 at least.
 
-    Examples
-    --------
     >>> closest("hight", ["width", "height"]), closest("depth", ["width", "height"], 0.8)
     ('height', None)
     >>> closest("pin", ["drain", "down"]), closest("darin", ["drain", "down"])
@@ -73,13 +71,7 @@ def closest(word: str, known: Collection[str], likeness: float = 0.5) -> str | N
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
-    """Return a question after the closest known word, to stand at the end of a message, or ``""``.
-
-    Examples
-    --------
-    >>> did_you_mean("hight", ["width", "height"])
-    "; did you mean 'height'?"
-    """
+    """Return a question after the closest known word, to end a message with, or ``""``."""
     close = closest(word, known)
     return f"; did you mean {close!r}?" if close else ""
 
@@ -87,8 +79,6 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 def meant_name(faults: FaultList, word: object, known: Collection[str]) -> str:
     """Return the same of a name among as many as a cluster may have, for the first few faults.
 
-    Examples
-    --------
     >>> meant_name(FaultList(), "ordrs-1", ["orders-0", "orders-1"])
     "; did you mean 'orders-1'?"
     """
@@ -112,8 +102,6 @@ def known_fields(kind: type[Kind]) -> type[Kind]:
 def known_keywords(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
     """Make a function refuse keywords it does not know before anything else is looked at.
 
-    Examples
-    --------
     >>> @known_keywords
     ... def area(*, width: float, height: float) -> float:
     ...     return width * height
@@ -136,8 +124,6 @@ def known_keywords(function: Callable[Given, Answer]) -> Callable[Given, Answer]
 def known_arguments(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
     """Make what only reads its arguments refuse such keywords with all else that is wrong.
 
-    Examples
-    --------
     >>> from evenkeel.model.limits import Limits
     >>> Limits(moves=-1, byts=3)
     Traceback (most recent call last):

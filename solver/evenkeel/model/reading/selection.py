@@ -39,16 +39,7 @@ GLOB = ("*", "?")
 def find_nodes(
     faults: FaultList, path: str, nodes: Nodes, topology: Topology, given: Any
 ) -> NDArray[np.int32]:
-    """Turn nodes by name, number, mask or expression into numbers, ascending, each once.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(
-    ...     capacity=[[1.0]] * 3, load=[], domains={"zone": ["a", "b", "a"]})
-    >>> find_nodes(FaultList(), "nodes", c.nodes, c.topology, ["zone=a"]).tolist()
-    [0, 2]
-    """
+    """Turn nodes by name, number, mask or expression into numbers, ascending, each once."""
     chosen = np.zeros(len(nodes), bool)
     for at, one in _entries(faults, path, given, len(nodes), "node"):
         if isinstance(one, str) and one in nodes.names:
@@ -71,15 +62,7 @@ def find_nodes(
 def find_partitions(
     faults: FaultList, path: str, partitions: Partitions, given: Any
 ) -> NDArray[np.int64]:
-    """Turn partitions by name, number, mask or group into numbers, in the order given.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> c = ek.Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 3)
-    >>> find_partitions(FaultList(), "partitions", c.partitions, ["p2", 0]).tolist()
-    [2, 0]
-    """
+    """Turn partitions by name, number, mask or group into numbers, in the order given."""
     found: list[int] = []
     for at, one in _entries(faults, path, given, len(partitions), "partition"):
         if isinstance(one, str) and one in partitions.names:
@@ -121,8 +104,6 @@ def read_groups(
 def matching(names: Names, pattern: Any) -> list[int]:
     """Return the numbers of names that a pattern such as ``logs-*`` matches as a whole.
 
-    Examples
-    --------
     >>> import evenkeel as ek
     >>> c = ek.Cluster.from_arrays(capacity=[[1.0]] * 3, load=[], node_names=["a1", "a12", "b1"])
     >>> matching(c.nodes.names, "a?"), matching(c.nodes.names, "a1")

@@ -8,20 +8,7 @@ from threading import get_ident
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file by way of a temporary one in the same folder.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written; what stood there before is untouched.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_atomically(Path(folder, "a.txt"), b"x").read_bytes()
-    b'x'
-    """
+    """Write a file by way of a temporary one in the same folder."""
     target = Path(os.path.realpath(path))
     part = target.with_name(f".{target.name}.{os.getpid()}-{get_ident()}.part")
     try:

@@ -11,8 +11,6 @@ def collector_held() -> Iterator[None]:
 
     Reference counts still free memory. A collector that was off before stays off.
 
-    Examples
-    --------
     >>> with collector_held():
     ...     gc.isenabled()
     False

@@ -37,13 +37,7 @@ def amount(value: float) -> str:
 
 
 def data(value: float, dimension: str) -> str:
-    """Write an amount of data with its unit: bytes where the dimension is called so, else none.
-
-    Examples
-    --------
-    >>> data(1.6133e12, "bytes"), data(72.0, "bytes"), data(1.6133e12, "disk")
-    ('1.613 TB', '72 B', '1.613 T')
-    """
+    """Write an amount of data with its unit: bytes where the dimension is called so, else none."""
     if dimension != "bytes":
         return amount(value)
     written = amount(value)
@@ -53,8 +47,6 @@ def data(value: float, dimension: str) -> str:
 def data_of(value: float, dimension: str) -> str:
     """Write an amount of data with its unit, or else with the dimension that it is counted in.
 
-    Examples
-    --------
     >>> data_of(1.6133e12, "bytes"), data_of(1.6133e12, "disk")
     ('1.613 TB', '1.613 T of disk')
     """
@@ -63,26 +55,14 @@ def data_of(value: float, dimension: str) -> str:
 
 
 def quantity(value: float) -> str:
-    """Write a number to six digits, and a larger one as an amount, never with an exponent.
-
-    Examples
-    --------
-    >>> quantity(1234.5), quantity(1.85819e10), quantity(-5e7), quantity(float("inf"))
-    ('1,234.5', '18.58 G', '-50 M', '∞')
-    """
+    """Write a number to six digits, and a larger one as an amount, never with an exponent."""
     size = abs(value)
     text = f"{size:,.6g}" if size < LEAST_EXPONENT else amount(size)
     return f"-{text}" if value < 0.0 else text
 
 
 def duration(seconds: float) -> str:
-    """Write seconds in a unit that suits them.
-
-    Examples
-    --------
-    >>> duration(0.25), duration(7.5), duration(600.0), duration(9000.0)
-    ('250.0 ms', '7.50 s', '10.0 min', '2.5 h')
-    """
+    """Write seconds in a unit that suits them."""
     if seconds < 1.0:
         return f"{1000 * seconds:,.1f} ms"
     if seconds < 600.0:

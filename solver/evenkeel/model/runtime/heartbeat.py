@@ -23,8 +23,6 @@ def beat() -> None:
 def heard_by(listener: Callable[[], None]) -> Iterator[None]:
     """Call a listener, and no other, at every beat of this thread within the block.
 
-    Examples
-    --------
     >>> with heard_by(lambda: print("still here")):
     ...     beat()
     still here

@@ -43,8 +43,6 @@ def log_event(
 ) -> None:
     """Log what happened, in words and as data.
 
-    Examples
-    --------
     >>> log_event(logging.getLogger("evenkeel.solve"), "solved", status="optimal")
     """
     if logger.isEnabledFor(level):

@@ -15,8 +15,6 @@ MARK = "_once "
 def memoize(owner: object, name: str, make: Callable[[], Answer], *others: object) -> Answer:
     """Return the value last made of an object and others; make it if needed.
 
-    Examples
-    --------
     >>> class Part:
     ...     pass
     >>> part, zone = Part(), Part()

@@ -15,8 +15,6 @@ ACTING = re.compile(
 def printable(text: str, keep: str = "") -> str:
     r"""Return a text with every character that acts on a terminal, but those kept, spelled out.
 
-    Examples
-    --------
     >>> print(printable("a\x1b[2J\n"))
     a\x1b[2J\n
     >>> printable("a\nb\a", keep="\n")
@@ -30,13 +28,7 @@ def _spelled(letter: str) -> str:
 
 
 def counted(count: int, what: str, many: str = "") -> str:
-    """Write how many there are of something.
-
-    Examples
-    --------
-    >>> counted(1, "copy", "copies"), counted(2_000, "wave")
-    ('1 copy', '2,000 waves')
-    """
+    """Write how many there are of something."""
     return f"{count:,} {what if count == 1 else many or what + 's'}"
 
 
@@ -47,8 +39,6 @@ def some_of(
 
     ``count`` is the total number, where ``several`` are only the first of them.
 
-    Examples
-    --------
     >>> some_of([1, 2, 3], "n{}".format, 2)
     'n1, n2 and 1 more'
     """

@@ -122,8 +122,6 @@ class Table:
     def of_records(cls, kind: type, rows: Sequence[Any]) -> "Table":
         """Make a table of rows of one kind, of the types of its fields; NaN for no number.
 
-        Examples
-        --------
         >>> from typing import NamedTuple
         >>> Size = NamedTuple("Size", [("name", str), ("size", float | None)])
         >>> [one.values for one in Table.of_records(Size, [Size("a", None)]).columns]

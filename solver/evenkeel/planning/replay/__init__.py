@@ -108,56 +108,14 @@ def replay(
     Times are one trajectory of things. In any other that keeps what steps wait for, no place has to
     carry more than its limit either.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Where replicas are as the plan begins, and all rules. N nodes, P partitions.
-    steps : Steps
-        S steps.
-    target : Placement, optional
-        Where the plan leads. Without one, all that the beginning keeps is asked.
-    towards : Placement, optional
-        Of the beginning of a longer plan: where that one leads. It is the end that limits and rules
-        are asked of, while this plan ends at ``target``.
-    throttle : Throttle, optional
-        Limits on copies under way.
-    joint : bool, optional
-        Whether what happens to the members of a partition at one instant is one change, of which
-        only the outcome is seen: swaps, changes of roles, and a voter promoted for one demoted.
-    quorum : bool, optional
-        Whether voters need a majority that survives the loss of any domain, where both ends have
-        one; else one live replica has to survive it.
-    in_flight : ndarray of int32, shape (K,), optional
-        The node that each replica is on or, where a copy of it is under way as the plan begins, is
-        copied to. Such a copy has its room from the beginning; its own step has to go on with it,
-        before anything else becomes of the members of its partition.
-
-    Returns
-    -------
-    Certificate
-        Everything that is broken, or how close the plan comes to it.
-
-    Raises
-    ------
-    InvalidInput
-        If the arrays of the steps do not fit each other, or the target has other rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> c = Cluster.from_arrays(capacity=[[1.0]] * 3, load=[[1.0]], placement=[[0, 1]])
-    >>> def steps(start):
-    ...     ints = lambda *each: np.array(each, np.int32)
-    ...     return Steps(
-    ...         kind=ints(0, 1, 3, 4).astype(np.int8), partition=ints(0, 0, 0, 0),
-    ...         replica=ints(1, 1, 1, 1), source=ints(1, 1, 1, 1), target=ints(2, 2, -1, -1),
-    ...         size=np.array([1.0, 0.0, 0.0, 0.0]), start=np.array(start), wave=ints(0, 0, 0, 0),
-    ...         finish=np.array([5.0, 5.0, 5.0, 5.0]), first=np.array([0, 0, 1, 2, 3]),
-    ...         before=ints(0, 1, 2))
-    >>> replay(c, steps([0.0, 5.0, 5.0, 5.0])).ok
-    True
-    >>> print(replay(c, steps([0.0, 4.0, 5.0, 5.0])).breach)
-    step 1, 4 s: precondition at partition p0, node n2 by 1
+    Without a ``target``, all that the beginning keeps is asked. For the beginning of a longer plan,
+    ``towards`` is where that one leads, and the end of which limits and rules are asked. With
+    ``joint``, what happens to the members of a partition at one instant is one change, of which
+    only the outcome is seen. With ``quorum``, voters need a majority that survives the loss of any
+    domain, where both ends have one; else one live replica has to survive it. ``in_flight (K,)`` is
+    the node that each replica is on or is being copied to as the plan begins; such a copy has its
+    room from the beginning, and its own step goes on with it before anything else changes the
+    members of its partition.
     """
     faults = FaultList()
     check_shapes(faults, steps)

@@ -205,8 +205,6 @@ def _step(
 def with_roles_exchanged(cluster: Cluster) -> Placement:
     """Return the placement with other voters where that alone meets a rule which is broken.
 
-    References
-    ----------
     CockroachDB #106559: voters and non-voters that hold each other in place.
     """
     placement = cluster.placement

@@ -38,24 +38,12 @@ NO_CHECK = -1.0
 
 
 def pace(partitions: int) -> float:
-    """Return how long a node waits between two visits.
-
-    Examples
-    --------
-    >>> pace(100), pace(1200), pace(10**6)
-    (1.0, 0.5, 0.01)
-    """
+    """Return how long a node waits between two visits."""
     return min(max(ROUND / max(partitions, 1), FASTEST), SLOWEST)
 
 
 def inverted(queued: float, found: float) -> bool:
-    """Return whether what was urgent when it was queued is less so when its turn comes.
-
-    Examples
-    --------
-    >>> inverted(10_001.0, 0.0), inverted(1001.0, 999.0), inverted(NO_CHECK, 0.0)
-    (True, False, False)
-    """
+    """Return whether what was urgent when it was queued is less so when its turn comes."""
     return queued != NO_CHECK and _category(found) < _category(queued)
 
 
@@ -75,20 +63,8 @@ def never_done(world: World, environment: Environment) -> list[int]:
 class WorkQueue:
     """What waits for the one worker of a node: most urgent first, then first come, first served.
 
-    Attributes
-    ----------
-    working_on : int
-        Number of the change that the worker waits for; -1 if it is free.
-    purgatory : dict of int to float
-        Partitions for which nothing can be done now, with the second of the last try.
-
-    Examples
-    --------
-    >>> queue = WorkQueue()
-    >>> queue.push(3, 0.0), queue.push(7, 12_000.0), queue.push(3, 900.0)
-    (True, True, True)
-    >>> queue.pop(), queue.pop(), queue.pop()
-    ((7, 12000.0), (3, 900.0), None)
+    ``working_on`` is the change that the worker waits for, -1 if it is free; ``purgatory`` holds
+    the partitions for which nothing can be done now, with the second of the last try.
     """
 
     def __init__(self) -> None:

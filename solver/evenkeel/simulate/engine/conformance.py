@@ -89,8 +89,6 @@ class Conformance:
     apart as it wants them (limits on skew, and those of whole groups, are left to the audit), or a
     leader where it does not want one.
 
-    References
-    ----------
     CockroachDB, replication reports: under-replicated, over-replicated, unavailable, violating
     constraints, and the same of lease preferences.
     """

@@ -349,14 +349,7 @@ def thrash_percent(series: NDArray[np.float64], spread: float | None = None) -> 
     With u and d the sums of all rises and of all falls, what counts is nothing where either is 0,
     else a (u + d) + (1 - a) min(u, d) with a = (min / max) ** 0.8.
 
-    References
-    ----------
     CockroachDB, simulator, history: thrashing.
-
-    Examples
-    --------
-    >>> thrash_percent(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]])).tolist()
-    [0.0, 200.0]
     """
     if len(series) < 2:
         return np.zeros(series.shape[1:])

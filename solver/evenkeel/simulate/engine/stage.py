@@ -258,8 +258,6 @@ class Gossip:
     changed by a hundredth, at least by one and at most by three; the others know ``delay`` seconds
     later. With neither interval nor delay everything is known at once.
 
-    References
-    ----------
     CockroachDB, simulator defaults (10 s, 0.5 s) and gossip on change of capacity.
     """
 

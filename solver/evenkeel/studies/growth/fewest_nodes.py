@@ -187,15 +187,7 @@ class WholePrices(NamedTuple):
 
 
 def whole_prices(price: Sequence[float], most: Sequence[int]) -> WholePrices:
-    """Return prices of at most so many nodes as whole numbers; rounded down if they are too long.
-
-    Examples
-    --------
-    >>> whole_prices([0.45, 1.2], [9, 9])
-    WholePrices(each=[3, 8], levels=[(1, Fraction(3, 20))])
-    >>> whole_prices([1.0, 2.0, 1e300], [4, 4, 4]).each
-    [1, 2, 13]
-    """
+    """Return prices of at most so many nodes as integers, rounded down if they are too long."""
     found = WholePrices([0] * len(price), [])
     for digits in DIGITS:
         rounded = Context(prec=digits, rounding=ROUND_DOWN)

@@ -495,8 +495,6 @@ def split(cluster: Cluster, parts: int, seed: int) -> NDArray[np.int32]:
 def _quotas(filled: NDArray[np.int64], more: int) -> NDArray[np.float64]:
     """How much of what is free each part takes, so that the fullest part is as small as it can be.
 
-    Examples
-    --------
     >>> _quotas(np.array([4, 0, 1]), 4).tolist()
     [0.0, 2.5, 1.5]
     """

@@ -494,8 +494,6 @@ class _Reader:
 def fixed(weight: float) -> int:
     """Return a weight in 16.16 fixed point, by way of single precision as Ceph's compiler does.
 
-    Examples
-    --------
     >>> fixed(1.0), fixed(3.638)
     (65536, 238419)
     """

@@ -109,8 +109,6 @@ def pg_dump_as_json(document: Document) -> Document:
 def devices_as_json(document: Document) -> Document:
     r"""Return the devices of ``osd tree`` or ``osd df`` as JSON; JSON stays as it is.
 
-    Examples
-    --------
     >>> text = b"ID CLASS WEIGHT REWEIGHT SIZE RAW USE %USE\n 3 ssd 1 1 1 TiB 28 MiB\n"
     >>> devices_as_json(Document("df.txt", text)).data
     b'{"nodes":[{"id":3,"type":"osd","kb":1073741824,"kb_used":28672}]}'
@@ -149,13 +147,7 @@ def parts_of(document: Document) -> list[Document]:
 
 
 def hint(document: Document) -> str:
-    """Return how to print what a document seems to be as JSON or text; "" for others.
-
-    Examples
-    --------
-    >>> hint(Document("dump.xml", b"<osdmap><epoch>3</epoch>"))
-    'it seems to be XML of Ceph: print it with -f json'
-    """
+    """Return how to print what a document seems to be as JSON or text; "" for others."""
     head = document.data[:HEAD].lstrip()
     if re.match(rb"(?:<\?xml[^>]*>\s*)?<(?:osdmap|crush_map|pg_map|pg_stats|nodes)\b", head):
         return "it seems to be XML of Ceph: print it with -f json"
@@ -330,13 +322,7 @@ class PgDump(msgspec.Struct):
 
 
 def plain(document: Document) -> tuple[Document, int]:
-    """Return a document with ``null`` for each figure that is infinite or none, and their number.
-
-    Examples
-    --------
-    >>> plain(Document("d.json", b'{"a": inf, "b": [-nan, 1], "c": "x: nan"}'))[0].data
-    b'{"a": null, "b": [null, 1], "c": "x: nan"}'
-    """
+    """Return a document with ``null`` for each figure that is not finite, and their number."""
     if not NO_NUMBER.search(document.data):
         return document, 0
     found = 0
@@ -436,8 +422,6 @@ class CrushDump(msgspec.Struct):
 def kind_of(document: Document) -> Kind:
     """Tell which of Ceph's documents this is by its beginning.
 
-    Examples
-    --------
     >>> kind_of(Document("t.json", b'{"nodes":[{"id":-1,"type_id":11,"children":[]}],"stray":[]}'))
     'osd tree'
     """

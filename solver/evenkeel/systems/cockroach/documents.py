@@ -35,8 +35,6 @@ REPORT = re.compile(rb'^\s*[\[{].*"(?:rangeInfos|internalReplicas|internal_repli
 def shell_names(document: Document) -> frozenset[str]:
     r"""Return the names of the columns, in lower case; none of what is no such table.
 
-    Examples
-    --------
     >>> sorted(shell_names(Document("a.txt", b"  id | name\n-----+------\n   1 | x\n(1 row)\n")))
     ['id', 'name']
     """
@@ -51,8 +49,6 @@ def shell_names(document: Document) -> frozenset[str]:
 def shell_hint(document: Document) -> str:
     """Return which form is read of what the shell prints in another one; "" for what it does not.
 
-    Examples
-    --------
     >>> shell_hint(Document("a.html", b"<table><thead><tr><th>row</th><th>range_id</th>"))[:20]
     'looks like what the '
     """
@@ -190,8 +186,6 @@ KEY = re.compile(rb'"(\w{1,60})"\s*:')
 def kind_of(document: Document) -> Kind:
     r"""Tell which of CockroachDB's documents this is.
 
-    Examples
-    --------
     >>> kind_of(Document("r.tsv", b"range_id\treplicas\tlease_holder\n7\t{1,2,3}\t2\n"))
     'ranges'
     """

@@ -354,8 +354,6 @@ FIRST = re.compile(
 def first_value(start: str) -> str:
     """Return the first column of a start key; "" where it is no text, or the key after all of it.
 
-    Examples
-    --------
     >>> [first_value(start) for start in ('/Table/106/1/"us-east1"/7', '/"a"', '/1/"a"/PrefixEnd')]
     ['us-east1', 'a', '']
     """
@@ -366,8 +364,6 @@ def first_value(start: str) -> str:
 def span_of(start: str) -> str:
     """Return whose a range is that begins there; "" for users, and where nothing shows it.
 
-    Examples
-    --------
     >>> [span_of(start) for start in ("/System/NodeLiveness", "/Table/42/1", "/Table/104", "NULL")]
     ['liveness', 'tables', '', '']
     """

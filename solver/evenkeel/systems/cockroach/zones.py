@@ -331,15 +331,7 @@ DEEPEST_FLOW = 4
 
 
 def parse_flow(text: str) -> Any:
-    """Return lists, mappings, texts and whole numbers.
-
-    Examples
-    --------
-    >>> parse_flow('{"+region=us,+ssd": 2, -region=eu: 1}')
-    {'+region=us,+ssd': 2, '-region=eu': 1}
-    >>> parse_flow("[[+zone=a], [+zone=b, +ssd]]")
-    [['+zone=a'], ['+zone=b', '+ssd']]
-    """
+    """Return lists, mappings, texts and whole numbers."""
     tokens: list[tuple[str, bool]] = []
     at = 0
     text = text.strip()

@@ -48,12 +48,6 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     """Read a cluster from the answers of its APIs, of which ``_cat/shards`` must be one.
 
     ``spread`` replaces the rules that the awareness attributes make.
-
-    Raises
-    ------
-    InvalidInput
-        With every problem by file, place and value: truncated answers, shards on nodes that another
-        file should list, copies that come twice.
     """
     faults = FaultList()
     found = gather(faults, documents)

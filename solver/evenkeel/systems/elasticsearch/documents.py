@@ -46,8 +46,6 @@ def borders(header: str, lines: Sequence[str]) -> list[int] | None:
     the last place that is blank in all lines parts them: a number has no blanks, and before a
     column of text that place is right before its title, whatever blanks there are in names.
 
-    Examples
-    --------
     >>> borders("node  docs id", ["es 1 10000 a", "es-2     7 b"])
     [4, 10]
     >>> borders("node docs", ["es-number-1 7"]) is None
@@ -157,8 +155,6 @@ class Rows(NamedTuple):
 def kind_of_text(head: str) -> CatKind:
     """Return the table that a text begins with; "" for other texts.
 
-    Examples
-    --------
     >>> kind_of_text("wiki 0 p STARTED 3014 31.1mb 192.168.56.10 Frankie Raye"), kind_of_text("a b")
     ('shards', '')
     """
@@ -448,13 +444,7 @@ class Findings:
 
 
 def recognises(document: Document) -> Kind:
-    """Return the answer that a document is; "" for other documents.
-
-    Examples
-    --------
-    >>> recognises(Document("a.json", b'[{"index":"i","shard":"0","prirep":"p"}]'))
-    'shards'
-    """
+    """Return the answer that a document is; "" for other documents."""
     head = _answer(document).data[:HEAD].lstrip()
     if head.startswith(b"["):
         if b'"prirep"' in head:
@@ -703,13 +693,7 @@ def _take_indices(found: Findings, document: Document) -> None:
 
 
 def flat(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings by their flat names, however they are nested.
-
-    Examples
-    --------
-    >>> flat({"index": {"routing.x": "1", "y": ["2"]}})
-    {'index.routing.x': '1', 'index.y': ['2']}
-    """
+    """Return settings by their flat names, however they are nested."""
     found: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("", settings)]
     while waiting:

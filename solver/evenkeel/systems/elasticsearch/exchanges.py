@@ -20,11 +20,6 @@ def exchanges(roles: Sequence[int], before: Sequence[int], after: Sequence[int])
     """Return the exchange of each role, given the roles and nodes of slots, -1 for none.
 
     Slots without a role are voters.
-
-    Examples
-    --------
-    >>> exchanges([0, 0, 1], [1, -1, 8], [1, 2, 9])
-    [Exchange(leaves=[], joins=[2]), Exchange(leaves=[8], joins=[9])]
     """
     found = []
     more = max(len(before), len(after)) - len(roles)
@@ -102,8 +97,6 @@ def goes_where_one_leaves(command: Command, coming: Mapping[str, str], cancelled
     Elasticsearch refuses that until the other has left. ``coming`` has the source of each copy in
     progress, by target; those to ``cancelled`` targets stay at their source.
 
-    Examples
-    --------
     >>> move = {"move": {"index": "i", "shard": 0, "from_node": "c", "to_node": "a"}}
     >>> goes_where_one_leaves(move, {"b": "a"}, set()), goes_where_one_leaves(move, {}, set())
     (True, False)

@@ -63,8 +63,6 @@ def factors_of(faults: FaultList, cluster: Cluster) -> Mapping[str, Factor]:
 def path_of(index: str) -> str:
     """Return the path of the settings of an index.
 
-    Examples
-    --------
     >>> path_of("logs-2026.11")
     '/logs-2026.11/_settings'
     """

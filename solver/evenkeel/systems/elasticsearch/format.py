@@ -90,12 +90,6 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     Commands that need space which others free are in files of their own, to be run later.
 
     Primaries do not change: only Elasticsearch elects them, when one fails.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from Elasticsearch, a partition is not named index/number, or a
-        copy would be given up.
     """
     native = cluster.native
     if not (isinstance(native, dict) and isinstance(native.get("shards"), list)):

@@ -43,13 +43,7 @@ NOTES = (
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return the reroutes of each wave, a request for each shard.
-
-    Raises
-    ------
-    InvalidInput
-        If a partition is not named index/number, or a copy would be given up.
-    """
+    """Return the reroutes of each wave, a request for each shard."""
     faults = FaultList()
     coming = under_way(cluster.native)
     factors = factors_of(faults, cluster)

@@ -85,21 +85,13 @@ class Orders:
 
 
 def stem(number: int, waves: int) -> str:
-    """Return how the files of a wave begin.
-
-    Examples
-    --------
-    >>> stem(3, 12)
-    'waves/03.'
-    """
+    """Return how the files of a wave begin."""
     return f"waves/{numbered(number, waves)}."
 
 
 def numbered(wave: int, waves: int) -> str:
     """Return the number of a wave as its files begin.
 
-    Examples
-    --------
     >>> numbered(3, 12)
     '03'
     """

@@ -22,13 +22,7 @@ LONGEST = 120
 
 
 def shown(name: str) -> str:
-    r"""Return a name as one harmless word, in quotes unless it is plain.
-
-    Examples
-    --------
-    >>> shown("orders-17"), shown("a\n`b`")
-    ('orders-17', '"a\\n\\u0060b\\u0060"')
-    """
+    r"""Return a name as one harmless word, in quotes unless it is plain."""
     if re.fullmatch(r"[A-Za-z0-9_.:@/%+-]{1,120}", name, re.ASCII):
         return name
     return f'"{plain(name[:LONGEST])}"' + ("..." if len(name) > LONGEST else "")
@@ -194,8 +188,6 @@ def read_form(faults: FaultList, document: Document) -> Form | None:
 def literal(text: str) -> str:
     """Return a text as templates have it.
 
-    Examples
-    --------
     >>> literal("a$b")
     'a$$b'
     """

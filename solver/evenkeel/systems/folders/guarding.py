@@ -128,13 +128,7 @@ class _Way:
 
 
 def form_of(faults: FaultList, folder: Path) -> Form:
-    """Return what a folder of a plan says; raise where it is none.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds no plan, or its file is damaged.
-    """
+    """Return what a folder of a plan says; raise where it is none."""
     if not folder.is_dir():
         faults.add("folder", os.fspath(folder), "must be a folder that a plan was written to")
         faults.raise_if_any()
@@ -148,11 +142,6 @@ def guard(folder: Path, documents: Sequence[Document], form: Form | None = None)
     """Compare what a system shows with what the plan of a folder expects of it.
 
     ``form`` is what the folder says, where that has been read.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds no plan, or the dumps cannot be read.
     """
     faults = FaultList()
     form = form or form_of(faults, folder)

@@ -101,11 +101,6 @@ def elsewhere(
     A node that has no room any more for what waves from ``wave`` on put there stops a plan; rules
     that others broke are only reported, since the plan does not break them. Replicas on
     ``unlisted`` nodes are there still: dumps do not show them.
-
-    Raises
-    ------
-    InvalidInput
-        If the plan cannot be read.
     """
     read = plan_of(plan)
     cluster, end = read.cluster, read.end
@@ -222,11 +217,6 @@ def has_room(
 
     ``held`` are the nodes that each partition takes room on now, ``places`` how far each has come.
     A wave is ordered as a whole unless all of it is done; what joins is there before what leaves.
-
-    Raises
-    ------
-    InvalidInput
-        If the plan cannot be read.
     """
     cluster = plan_of(plan).cluster
     if cluster.topology.tier_capacity:

@@ -44,12 +44,7 @@ Tell = Callable[[str, str], None]
 class Stopped(Exception):
     """A run that cannot go on.
 
-    Parameters
-    ----------
-    lines : sequence of str
-        Why, a line each.
-    differs : bool
-        Whether the system is not where the plan expects it, or some of the plan is left out.
+    ``differs``: the system is not where the plan expects it, or a part of the plan is left out.
     """
 
     def __init__(self, *lines: str, differs: bool = False) -> None:
@@ -59,22 +54,7 @@ class Stopped(Exception):
 
 
 class Run:
-    """The run of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder, or ``undo`` in it.
-    environment : mapping
-        The settings, and the environment of commands.
-    tell : callable
-        Takes what the run has to say.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds no plan, or a setting is not as it has to be.
-    """
+    """The run of a folder."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], tell: Tell) -> None:
         faults = FaultList()
@@ -103,13 +83,7 @@ class Run:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other runs of the folder, and of its way back, from beginning.
-
-        Raises
-        ------
-        Stopped
-            If one is under way.
-        """
+        """Keep other runs of the folder, and of its way back, from beginning."""
         import fcntl
 
         path = self._whole / "running"
@@ -126,13 +100,7 @@ class Run:
                 path.unlink(missing_ok=True)
 
     def carry_out(self, until: int | None = None) -> Verdict:
-        """Order wave after wave, and wait for each; ``until`` is the last one.
-
-        Raises
-        ------
-        Stopped
-            Where it cannot go on: something failed, was given up, or is not as the plan expects.
-        """
+        """Order wave after wave, and wait for each; ``until`` is the last one."""
         self.release(first=True)
         self._begin()
         waves, left = len(self._form.waves), self._form.left
@@ -182,13 +150,7 @@ class Run:
     def ahead(
         self, until: int | None = None, dumps: Sequence[Document] = ()
     ) -> tuple[Verdict, list[str]]:
-        """Look at the system or at ``dumps``, and return what would be run, a line each.
-
-        Raises
-        ------
-        Stopped
-            If the system cannot be looked at, or is not where the plan expects it.
-        """
+        """Look at the system or at ``dumps``, and return what would be run, a line each."""
         verdict = self._standing(dumps) if dumps else self._looked()
         for note in verdict.notes:
             self._say("note", note)
@@ -203,13 +165,7 @@ class Run:
         return verdict, lines
 
     def release(self, *, first: bool | None = None) -> None:
-        """Give back what is held, the last first; with ``first`` only what is of that kind.
-
-        Raises
-        ------
-        Stopped
-            If something cannot be given back; it stays recorded.
-        """
+        """Give back what is held, the last first; with ``first`` only what is of that kind."""
         for file in reversed(held.files(self._whole)):
             if first is None or held.read(file).first == first:
                 self._release(file)
@@ -240,13 +196,7 @@ class Run:
         return state
 
     def _looked(self) -> Verdict:
-        """Return where the system is; a dump taken while something changes may contradict itself.
-
-        Raises
-        ------
-        Stopped
-            If the system cannot be looked at, or is not where the plan expects it.
-        """
+        """Return where the system is; a dump taken during a change may contradict itself."""
         failed = 0
         while True:
             try:

@@ -244,13 +244,7 @@ INSTEAD = (
 
 
 def carrier_of(name: str) -> Carrier:
-    """Return how a system carries out plans, by the name of its format.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none, saying what to write instead of a folder.
-    """
+    """Return how a system carries out plans, by the name of its format."""
     if not name or not is_known(name):
         message = "is of no system: a folder holds the commands of the one that files were read of"
         raise InvalidInput([Fault("plan.cluster", name, message + INSTEAD)])

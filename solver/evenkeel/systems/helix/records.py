@@ -185,13 +185,7 @@ def lists_instances(documents: Sequence[Document]) -> bool:
 
 
 def recognises(document: Document) -> str:
-    """Tell whether a document holds ZNRecords.
-
-    Examples
-    --------
-    >>> recognises(Document("a.json", b'{"id": "MyDB", "simpleFields": {}}'))
-    'records'
-    """
+    """Tell whether a document holds ZNRecords."""
     head = document.data[:HEAD].lstrip()
     known = head.startswith((b"{", b"[")) and FIELDS.search(head)
     return (
@@ -246,8 +240,6 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
 def _parts(document: Document) -> list[Document]:
     """Return the records of an answer of REST on one resource or instance; others as they are.
 
-    Examples
-    --------
     >>> answer = b'{"idealState": {"id": "DB", "simpleFields": {}}, "externalView": null}'
     >>> [one.name for one in _parts(Document("db.json", answer))]
     ['db.json/IDEALSTATES/idealState']

@@ -157,13 +157,7 @@ def recognises(document: Document) -> str:
 
 
 def hint(document: Document) -> str:
-    """Return how a document is read that seems to be meant for Kafka; "" for other documents.
-
-    Examples
-    --------
-    >>> hint(Document("t.txt", b"PARTITION  LEADER  EPOCH  REPLICAS  LOG-START-OFFSET"))[:14]
-    'is what rpk pr'
-    """
+    """Return how a document is read that seems to be meant for Kafka; "" for other documents."""
     head = document.data[:HEAD]
     for looks, reason in OTHERS.items():
         if re.search(looks, head, re.MULTILINE):
@@ -184,8 +178,6 @@ def hint(document: Document) -> str:
 def kind_of(document: Document) -> Kind | None:
     """Return the kind of a document by its beginning, None if it is none of Kafka's.
 
-    Examples
-    --------
     >>> kind_of(Document("r.json", b'{"1": "rack-a"}'))
     'rack-json'
     """

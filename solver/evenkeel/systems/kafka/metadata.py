@@ -38,8 +38,6 @@ IN_SYNC = re.compile(rb'"(isr|isrs|isrNodes|isr_nodes)"\s*:')
 def is_metadata(head: bytes) -> bool:
     """Return whether a document begins like the metadata of topics.
 
-    Examples
-    --------
     >>> is_metadata(b' topic "orders" with 3 partitions:')
     True
     """

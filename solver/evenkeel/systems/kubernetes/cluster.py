@@ -187,12 +187,6 @@ def read(documents: Sequence[Document]) -> Cluster:
     is taken from the capacity of their nodes. Where pods may not be beside those of others, nodes
     are closed on which these stand now. What else pods ask for of pods of others, and of nodes that
     they would rather be on, is not kept: ``cluster.native.notes`` lists it.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, field and value: truncated files, quantities that do not
-        parse, objects that come twice.
     """
     faults = FaultList()
     objects = gather(faults, documents)

@@ -229,18 +229,8 @@ class Selected:
 class Apart:
     """Close domains for required anti-affinity, in both directions.
 
-    Parameters
-    ----------
-    workloads : sequence of Workload
-        Those that may move first, then the others.
-    movable : int
-        How many may move.
-    selected : Selected
-        Finds them.
-    stands : sequence of ndarray of int64
-        The nodes where the pods of each stand.
-    codes : callable
-        The domain of each node by a label, (N,); -1 for none.
+    The first ``movable`` of the workloads may move; ``codes`` gives the domain of each node by a
+    label, (N,), -1 for none.
     """
 
     def __init__(

@@ -50,13 +50,7 @@ evict() {
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return evictions, and beside them patches of the workloads and a script; else all objects.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from Kubernetes' objects.
-    """
+    """Return evictions, and beside them patches of the workloads and a script; else all objects."""
     snapshot = cluster.native
     if not isinstance(snapshot, Snapshot):
         message = "was not read from Kubernetes: there are no pods to evict"

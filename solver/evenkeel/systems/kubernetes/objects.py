@@ -61,13 +61,7 @@ class Objects:
 
 
 def recognises(document: Document) -> str:
-    """Return "objects" for nodes, pods, disruption budgets or volumes; "" for other documents.
-
-    Examples
-    --------
-    >>> recognises(Document("p.json", b'{"apiVersion": "v1", "kind": "PodList", "items": []}'))
-    'objects'
-    """
+    """Return "objects" for nodes, pods, disruption budgets or volumes; "" for other documents."""
     head = document.data[:HEAD]
     if OBJECTS.match(head):
         return "objects" if IN_YAML.search(head) and b" longhorn.io/v1" not in head else ""

@@ -22,13 +22,7 @@ HOST_PORT = "host port "
 
 
 def quantity(faults: FaultList, at: str, given: Quantity) -> float:
-    """Return a quantity such as ``250m``, ``1Gi`` or ``1e3`` in its unit.
-
-    Examples
-    --------
-    >>> [quantity(FaultList(), "", text) for text in ("250m", "1Gi", "1e3", "2")]
-    [0.25, 1073741824.0, 1000.0, 2.0]
-    """
+    """Return a quantity such as ``250m``, ``1Gi`` or ``1e3`` in its unit."""
     value = _value(given if isinstance(given, str) else f"{given}")
     if not 0.0 <= value < MOST:
         faults.add(at, quoted(given), "must be a quantity such as 250m, 1Gi or 2")

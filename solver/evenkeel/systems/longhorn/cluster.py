@@ -63,15 +63,7 @@ MOST_RETRIES = 5
 
 @dataclass(frozen=True, eq=False)
 class Snapshot(System):
-    """A system, and the resources that it was read from: what travels as ``cluster.native``.
-
-    Parameters
-    ----------
-    settings, hosts, disks, volumes, replicas, engine_names, engine_block, selectors, now
-        As in ``System``.
-    objects : Objects
-        The resources.
-    """
+    """A system, and the resources that it was read from: what travels as ``cluster.native``."""
 
     objects: Objects = field(default_factory=Objects)
 

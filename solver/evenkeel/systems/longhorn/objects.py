@@ -251,13 +251,7 @@ class Objects:
 
 
 def recognises(document: Document) -> str:
-    """Tell whether a document is a list of Longhorn's resources, if an empty one, or one of them.
-
-    Examples
-    --------
-    >>> recognises(Document("a.json", b'{"apiVersion": "longhorn.io/v1beta2", "kind": "Volume"}'))
-    'resources'
-    """
+    """Tell whether a document is a list of Longhorn's resources, or one of them."""
     head = document.data[:HEAD]
     if OBJECTS.match(head):
         return "resources" if IN_YAML.search(head) else ""
@@ -268,13 +262,7 @@ def recognises(document: Document) -> str:
 
 
 def hint(document: Document) -> str:
-    """Return how to print resources, for tables of them and answers of Longhorn's API.
-
-    Examples
-    --------
-    >>> hint(Document("v.txt", b"NAME   STATE   ROBUSTNESS   SCHEDULED   SIZE   NODE   AGE"))[:14]
-    'seems to be of'
-    """
+    """Return how to print resources, for tables of them and answers of Longhorn's API."""
     if not TABLE.match(document.data[:HEAD]) and not API.search(document.data[:HEAD]):
         return ""
     return (
@@ -389,11 +377,5 @@ def _without_nulls(raw: Raw) -> Raw:
 
 
 def inside(path: str, place: str) -> str:
-    """Return the place of a field of a resource, which is a file or an item of the list in it.
-
-    Examples
-    --------
-    >>> inside("a.json", "spec.size"), inside("a.json: items[3]", "spec.size")
-    ('a.json: spec.size', 'a.json: items[3].spec.size')
-    """
+    """Return the place of a field of a resource, which is a file or an item of the list in it."""
     return f"{path}.{place}" if ": " in path else f"{path}: {place}"

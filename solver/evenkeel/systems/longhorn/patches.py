@@ -61,8 +61,6 @@ class Change:
 def replica_name(volume: str, key: str) -> str:
     """Return a name as Longhorn makes them, the same for the same change of a volume.
 
-    Examples
-    --------
     >>> replica_name("pvc-1", "node-1/disk-1")
     'pvc-1-r-03cb7ebb'
     """
@@ -222,8 +220,6 @@ def steps_of(cluster: Cluster, snapshot: Snapshot, found: Sequence[Change]) -> l
 def command(step: Step) -> str:
     """Return the shell command that applies a step: one line for any POSIX shell, with kubectl.
 
-    Examples
-    --------
     >>> target = Target("Replica", "longhorn-system", "pvc-1-r-0")
     >>> command(Step(1, "pvc-1", "delete", "", target))
     'kubectl -n longhorn-system delete replicas.longhorn.io pvc-1-r-0'

@@ -84,8 +84,6 @@ def _plain_amount(amount: Amount) -> PlainAmount:
 def arguments_of(cluster: Cluster) -> Arguments:
     """Return what of the arguments that build an equal cluster differs from its default.
 
-    Examples
-    --------
     >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
     >>> sorted(arguments_of(c))
     ['capacity', 'dimensions', 'load', 'placement']

@@ -220,8 +220,6 @@ class Findings:
     def strangers(self, names: Sequence[str]) -> list[str]:
         """Return the servers that JetStream does not list, where it lists any, or has no name of.
 
-        Examples
-        --------
         >>> Findings(FaultList(), "A").strangers(["a", "Server name unknown at this time (...)"])
         ['Server name unknown at this time (...)']
         """
@@ -327,26 +325,14 @@ def _each(faults: FaultList, document: Document, shape: type[T]) -> Iterator[tup
 
 
 def recognises(document: Document) -> Kind:
-    """Return the kind of a document; "" if it is none of NATS.
-
-    Examples
-    --------
-    >>> recognises(Document("a", b'{"server_id":"ND5O","config":{"max_storage":1}}'))
-    'monitoring'
-    """
+    """Return the kind of a document; "" if it is none of NATS."""
     head = document.data[:HEAD].lstrip()
     found = (kind for kind, needed in KINDS.items() if all(re.search(one, head) for one in needed))
     return next(found, "") if head.startswith((b"{", b"[")) else ""
 
 
 def hint(document: Document) -> str:
-    """Return how to print tables for people as JSON; "" for other documents.
-
-    Examples
-    --------
-    >>> hint(Document("a.txt", b"Information for Stream ORDERS created 2021-02-05"))[-41:]
-    'server request jetstream --all > jsz.json'
-    """
+    """Return how to print tables for people as JSON; "" for other documents."""
     command = "nats server request jetstream --all > jsz.json"
     found = FOR_PEOPLE.search(document.data[:HEAD])
     return f"is what the nats tool prints for people: print JSON, {command}" if found else ""

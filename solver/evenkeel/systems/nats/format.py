@@ -77,11 +77,6 @@ def read(
     ``account`` is the account of streams in documents that name none: answers of ``STREAM.INFO``
     and ``STREAM.LIST``. Servers that have a tag with the prefix ``unique_tag`` in common hold at
     most one replica of a stream; ``spread`` replaces that rule.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, place and value.
     """
     faults = FaultList()
     found = Findings(faults, account)
@@ -127,11 +122,6 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     """Return the requests that bring a placement about, and those that undo them.
 
     Without a placement, the documents are returned as read.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from NATS, or a move cannot be directed.
     """
     native = native_of(cluster)
     if placement is None:

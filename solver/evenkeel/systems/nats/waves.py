@@ -69,8 +69,6 @@ def native_of(cluster: Cluster) -> Mapping[str, Any]:
 def unfit(key: tuple[str, str]) -> str:
     """Return why no request can name a stream; "" where one can.
 
-    Examples
-    --------
     >>> unfit(("A", "orders")), unfit(("A", "a b"))
     ('', 'holds a space, a point, * or >')
     """
@@ -157,11 +155,6 @@ def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[d
     """Return the requests that lead from one placement to another, stream by stream.
 
     What would go to a server that is down is left out: no stream can.
-
-    Raises
-    ------
-    InvalidInput
-        If a move cannot be directed.
     """
     native, names, faults = native_of(cluster), cluster.nodes.names, FaultList()
     alive = cluster.nodes.alive
@@ -188,14 +181,7 @@ def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[d
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return the requests of each wave: moves, and leaders once these have ended.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from NATS, a move cannot be directed, or servers are older than
-        2.11.
-    """
+    """Return the requests of each wave: moves, and leaders once these have ended."""
     native, faults, found = native_of(cluster), FaultList(), []
     if not native["directs"]:
         message = "a folder takes servers of 2.11 or later, whose step-down names the next leader"

@@ -16,13 +16,7 @@ from evenkeel.systems.registry import uncapped_in
 
 
 def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
-    """Return where another cluster has the partitions of this one; the others stay.
-
-    Raises
-    ------
-    InvalidInput
-        If it has partitions, or nodes that hold any, that this one has not.
-    """
+    """Return where another cluster has the partitions of this one; the others stay."""
     faults = FaultList()
     start, there = cluster.placement, other.placement
     place, numbers = _numbered(faults, cluster, other)
@@ -72,11 +66,6 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
     One with the same names, and no less detail, is taken as it is. Of another it takes where
     replicas are, in as many slots as are seen, and which nodes have died: where it names
     ``all_nodes`` there are, also those that it does not name.
-
-    Raises
-    ------
-    InvalidInput
-        If it has partitions, or nodes that hold any, that the first one has not.
     """
     names = (cluster.nodes.names, now.nodes.names), (cluster.partitions.names, now.partitions.names)
     alike = all(list(a) == list(b) for a, b in names)

@@ -97,13 +97,7 @@ def encoded_beside(plan: Plan, file: ClusterFile, there: Placement) -> bytes:
 
 
 def encoded_cluster(cluster: Cluster) -> bytes:
-    """Return a cluster as arrays; a payload that JSON cannot hold, which no plan needs, stays out.
-
-    Raises
-    ------
-    InvalidInput
-        If a name cannot stand in it.
-    """
+    """Return a cluster as arrays, without a payload that JSON cannot hold, which no plan needs."""
     return _without_payload(cluster, encode_arrays)
 
 

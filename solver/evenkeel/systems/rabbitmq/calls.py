@@ -79,8 +79,6 @@ def why_unfit(text: str) -> str:
 
     Some packages wrap the tools in a script that hands arguments to a second shell.
 
-    Examples
-    --------
     >>> why_unfit("orders"), why_unfit("amq.$1")[:26]
     ('', 'cannot stand in a command:')
     """
@@ -126,13 +124,7 @@ def _calls(change: QueueChange) -> Iterator[str]:
 
 
 def has_member(vhost: str, queue: str, node: str) -> str:
-    """Return the Erlang expression for whether a node is a member.
-
-    Examples
-    --------
-    >>> print(has_member("/", "a", "rabbit@b").partition("), ")[2])
-    {ok, M, _} = ra:members(amqqueue:get_pid(Q)), lists:keymember('rabbit@b', 2, M).
-    """
+    """Return the Erlang expression for whether a node is a member."""
     members = "{ok, M, _} = ra:members(amqqueue:get_pid(Q))"
     return f"{_found(vhost, queue)}, {members}, lists:keymember({_atom(node)}, 2, M)."
 
@@ -140,8 +132,6 @@ def has_member(vhost: str, queue: str, node: str) -> str:
 def caught_up(vhost: str, queue: str, node: str) -> str:
     """Return the Erlang expression for whether a member has caught up with the longest log.
 
-    Examples
-    --------
     >>> print(caught_up("/", "a", "rabbit@b").partition(", At")[0])
     S = rabbit_quorum_queue:status(<<47>>, <<"a">>)
     """
@@ -155,13 +145,7 @@ def caught_up(vhost: str, queue: str, node: str) -> str:
 
 
 def transfer(vhost: str, queue: str, node: str) -> str:
-    """Return the Erlang expression that makes a member the leader, which then is ``ok``.
-
-    Examples
-    --------
-    >>> print(transfer("/", "a", "rabbit@b").partition("), ")[0])
-    {ok, Q} = rabbit_amqqueue:lookup(rabbit_misc:r(<<47>>, queue, <<"a">>)
-    """
+    """Return the Erlang expression that makes a member the leader, which then is ``ok``."""
     asked = f"rabbit_quorum_queue:transfer_leadership(Q, {_atom(node)})"
     return (
         f"{_found(vhost, queue)}, case {asked} of "

@@ -155,13 +155,7 @@ class Findings:
 
 
 def recognises(document: Document) -> Kind:
-    """Return the kind of a document; "" if it is none of RabbitMQ's.
-
-    Examples
-    --------
-    >>> recognises(Document("q.json", b'[{"name":"q","leader":"rabbit@a","members":["rabbit@a"]}]'))
-    'queues'
-    """
+    """Return the kind of a document; "" if it is none of RabbitMQ's."""
     head = _plain(document).data[:HEAD].lstrip()
     if head.startswith(b"{") and b'"members"' in head:
         return "queues" if PAGE.search(head) or b'"type"' in head else ""
@@ -176,13 +170,7 @@ def recognises(document: Document) -> Kind:
 
 
 def hint(document: Document) -> str:
-    """Return how to print tables for people as JSON; "" for other documents.
-
-    Examples
-    --------
-    >>> hint(Document("q.txt", b"Timeout: 60.0 seconds ..."))[-16:]
-    '--formatter json'
-    """
+    """Return how to print tables for people as JSON; "" for other documents."""
     head = document.data[:HEAD]
     for looks, reason in OTHERS.items():
         if re.search(looks, head, re.MULTILINE):

@@ -62,14 +62,7 @@ NOTES = (
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return the calls of each wave.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from RabbitMQ or has several virtual hosts, a queue would be
-        left without members, or a name cannot stand in a command.
-    """
+    """Return the calls of each wave."""
     vhost = _vhost(cluster)
     names = cluster.nodes.names
     faults = FaultList()
@@ -180,12 +173,6 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
 
     A path that ends in ``.sh`` is that of the script; the queues are left out then. Without a
     placement, the queues are returned as read.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from RabbitMQ, a queue would be left without members, or a name
-        cannot stand in a command.
     """
     native = cluster.native
     if not (isinstance(native, dict) and {"queues", "keys"} <= native.keys()):
@@ -285,11 +272,6 @@ def read(
     Members on nodes that are no longer of the cluster count as down for good.
     A file that maps nodes to zones, ``{"rabbit@a": "zone-1"}``, keeps the members of a queue apart;
     ``spread`` replaces that rule. ``vhost`` is the virtual host of queues that name none.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, place and value: truncated files, queues that come twice.
     """
     faults = FaultList()
     found = gather(faults, documents, vhost)

@@ -113,23 +113,7 @@ MODEL_NAME = re.compile(r"model.*\.txt(\.gz)?")
 
 
 def read(path: str | Path, assignment: str | Path | None = None) -> Cluster:
-    """Read a model and the assignment that stands now.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem in both files: words that are no integers, a truncated file, counts
-        that do not fit, ids out of range.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "model_x.txt").write_text("1 0 10 1 0 0 9 5 0 1 0 0 1 0 7 1 0 1 10 100")
-    >>> _ = (folder / "assignment_x.txt").write_text("0")
-    >>> read(folder)
-    <Cluster: 1 node, 1 partition, 1 replica wanted, 1 dimension>
-    """
+    """Read a model and the assignment that stands now."""
     faults = FaultList()
     model_path, assignment_path = pair(Path(path), assignment)
     initial = integers(faults, assignment_path)

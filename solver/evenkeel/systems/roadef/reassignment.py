@@ -42,20 +42,6 @@ class MoveDistance:
     ) -> NDArray[np.int64]:
         """Return the cost of each pair.
 
-        Parameters
-        ----------
-        source, target : ndarray of int64, broadcastable
-            Machines.
-        neighbourhood, location : ndarray of int64, shape (M,)
-            Where each machine stands.
-
-        Returns
-        -------
-        ndarray of int64
-            One cost per pair, before its weight.
-
-        Examples
-        --------
         >>> at = np.array([0, 0, 1])
         >>> MoveDistance((2, 1, 0), None).between(np.array([0, 0]), np.array([1, 2]), at, at)
         array([0, 2])
@@ -138,39 +124,7 @@ class Verdict:
 
 
 def check(model: RoadefModel, assignment: NDArray[Any]) -> Verdict:
-    """Judge an assignment: its exact cost, and every constraint it breaks.
-
-    Parameters
-    ----------
-    model : RoadefModel
-        The instance.
-    assignment : ndarray of int, shape (P,)
-        Machine of each process, in range.
-
-    Returns
-    -------
-    Verdict
-        Five costs, and the breaches.
-
-    Raises
-    ------
-    ValueError
-        If the assignment has another length or names a machine that does not exist.
-
-    Examples
-    --------
-    >>> one, none = np.ones(1, np.int64), np.zeros((0, 2), np.int64)
-    >>> model = RoadefModel(
-    ...     transient=np.zeros(1, bool), load_weight=10 * one, neighbourhood=np.zeros(2, np.int64),
-    ...     location=np.zeros(2, np.int64), capacity=np.array([[9], [9]]),
-    ...     safety=np.array([[5], [5]]), distance=MoveDistance((2, 1, 0), None), spread=0 * one,
-    ...     needs=none, service=0 * one, requirement=np.array([[7]]), move_cost=one,
-    ...     balance=np.zeros((0, 4), np.int64), process_weight=1, service_weight=10,
-    ...     machine_weight=100, initial=0 * one,
-    ... )
-    >>> print(check(model, np.array([1])))
-    cost 31 (load 20, balance 0, moves 1 + 10 + 0), feasible
-    """
+    """Judge an assignment: its exact cost, and every constraint it breaks."""
     at = np.asarray(assignment, np.int64)
     machines = len(model.capacity)
     if at.shape != model.service.shape:

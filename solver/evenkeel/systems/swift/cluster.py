@@ -29,12 +29,6 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     Replicas of a partition stand as far apart as weights let them: in no region, zone or server
     are more of them than its own share, rounded up; ``spread`` replaces that, for all domains of
     a tier alike. A device of weight 0 gives away what it has.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem: a truncated file, another version, a builder, which is a pickle;
-        devices that come twice. Replicas on devices that are not there are noted, and placed anew.
     """
     document = the_only(documents, NAME)
     faults = FaultList()
@@ -95,8 +89,6 @@ def _placement(ring: Ring, devices: Sequence[Device]) -> dict[str, Any]:
 def slots_of(parts: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many replicas each partition has, and where in the file they stand, by partition.
 
-    Examples
-    --------
     >>> width, slots = slots_of(4, 6)
     >>> width.tolist(), slots.tolist()
     ([2, 2, 1, 1], [0, 4, 1, 5, 2, 3])
@@ -171,12 +163,8 @@ def shares_of(weight: Mapping[Path, float], replicas: float) -> dict[Path, float
     ``weight`` is that of devices by their paths. A domain gets no more than it has devices: what
     it cannot hold goes to those beside it, by weight.
 
-    References
-    ----------
     OpenStack Swift, ``RingBuilder._build_weighted_replicas_by_tier``.
 
-    Examples
-    --------
     >>> shares_of({("a", "1"): 300.0, ("b", "2"): 100.0, ("b", "3"): 100.0}, 2.0)
     {('a',): 1.0, ('a', '1'): 1.0, ('b',): 1.0, ('b', '2'): 0.5, ('b', '3'): 0.5}
     """

@@ -44,12 +44,6 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
 
     A ring is given to Swift as it is. Its builder does not know of it: the next rebalance starts
     from what the builder had.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from a ring, has other devices than that, or a replica would be
-        given up.
     """
     faults = FaultList()
     ids, text = _ring_of(cluster)
@@ -146,14 +140,7 @@ NOTES = (
 
 
 def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
-    """Return the ring after each wave, and what hands it out.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster was not read from a ring, or a wave would move two replicas of a partition or
-        give one up.
-    """
+    """Return the ring after each wave, and what hands it out."""
     faults = FaultList()
     names = cluster.nodes.names
     for wave in waves:

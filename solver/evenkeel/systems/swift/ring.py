@@ -88,13 +88,7 @@ class Ring(NamedTuple):
 
 
 def recognises(document: Document) -> str:
-    """Tell whether a document is a ring, or the builder that makes rings.
-
-    Examples
-    --------
-    >>> recognises(Document("object.ring.gz", b"R1NG" + bytes(9)))
-    'ring'
-    """
+    """Tell whether a document is a ring, or the builder that makes rings."""
     head = document.data[:HEAD]
     if head.startswith(MAGIC):
         return "ring"
@@ -111,13 +105,7 @@ TEXT = re.compile(
 
 
 def hint(document: Document) -> str:
-    """Return what is read in place of the texts of Swift's tools; "" for other documents.
-
-    Examples
-    --------
-    >>> hint(Document("b.txt", b"object.builder, build version 15, id 44bb"))[:22]
-    "is a text of Swift's t"
-    """
+    """Return what is read in place of the texts of Swift's tools; "" for other documents."""
     head = document.data[:HEAD]
     if head.startswith(b"\x80") and b"part_shift" in head:
         return "is a ring as a pickle, of an early release: let a later one write it (write_ring)"

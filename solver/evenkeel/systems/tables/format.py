@@ -57,13 +57,7 @@ NUMBERED = re.compile(r"(0|[1-9][0-9]{0,17})")
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return a table of replicas, one of nodes beside it, and rules if there are any.
-
-    Raises
-    ------
-    InvalidInput
-        If the cluster has what tables cannot hold, each part by its name.
-    """
+    """Return a table of replicas, one of nodes beside it, and rules if there are any."""
     faults = FaultList()
     given = arguments_of(cluster)
     for name in sorted(given.keys() - KEPT - {"native"}):

@@ -50,13 +50,7 @@ class Both(NamedTuple):
 
 
 def read(documents: Sequence[Document]) -> Cluster:
-    """Read a cluster from a table of nodes, one of replicas, and perhaps rules.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, line, column and value.
-    """
+    """Read a cluster from a table of nodes, one of replicas, and perhaps rules."""
     found = tables_in(documents)
     nodes, gone = found.nodes[0], strangers_in(*found.nodes, *found.replicas)
     found.nodes = [with_rows(nodes, gone)]

@@ -19,21 +19,6 @@ def read_newcomers(source: Source, cluster: Cluster) -> tuple[Cluster, Mapping[s
     Capacities that the table has no column for are those in the system's files,
     else those of the nodes there are, where these are alike; the latter are returned beside it, by
     dimension.
-
-    Raises
-    ------
-    InvalidInput
-        Naming every problem with file, line, column and value.
-    OSError
-        If the file cannot be read.
-
-    Examples
-    --------
-    >>> cluster = Cluster.from_arrays(capacity=[[9.0]], load=[], dimensions=["cpu"])
-    >>> read_newcomers(b"node,cap_cpu\nbig,64\n", cluster)[0].nodes.capacity.tolist()
-    [[9.0], [64.0]]
-    >>> read_newcomers(b"node\nalike\n", cluster)[1]
-    {'cpu': 9.0}
     """
     document = Document.load(source)
     faults = FaultList()

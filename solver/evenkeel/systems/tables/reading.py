@@ -102,8 +102,6 @@ class Found:
 def kind_of(document: Document) -> Kind:
     r"""Tell which of the three files this is.
 
-    Examples
-    --------
     >>> kind_of(Document("n.csv", b"node,zone,cap_cpu\na,z1,8\n"))
     'nodes'
     """
@@ -283,8 +281,6 @@ def of_nodes(dimensions: Sequence[str]) -> set[str]:
 def likely_column(name: str, dimensions: Sequence[str]) -> str | None:
     """Return the known column of nodes that a name is so like that it may be a slip.
 
-    Examples
-    --------
     >>> likely_column("stat", ["cpu"]), likely_column("rack", ["cpu"])
     ('state', None)
     >>> likely_column("capacity_disk", [])

@@ -134,8 +134,6 @@ def _bars(
 def _lanes(start: NDArray[np.float64], finish: NDArray[np.float64]) -> tuple[NDArray[np.intp], int]:
     """Return a lane for each bar such that those of a lane do not overlap, and how many there are.
 
-    Examples
-    --------
     >>> lane, lanes = _lanes(np.array([0.0, 0.0, 1.0]), np.array([1.0, 2.0, 2.0]))
     >>> lane.tolist(), lanes
     ([0, 1, 0], 2)

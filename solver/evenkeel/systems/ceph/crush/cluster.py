@@ -310,8 +310,6 @@ class CephMap:
 def slots_of(rows: Rows, primary: NDArray[np.int32]) -> NDArray[np.int16]:
     """Find the slots in which primaries stand.
 
-    Examples
-    --------
     >>> slots_of(np.array([[4, 7], [5, 6]], np.int32), np.array([7, -1], np.int32)).tolist()
     [1, -1]
     """

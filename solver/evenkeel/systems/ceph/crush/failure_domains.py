@@ -91,8 +91,6 @@ def chosen_below(crush: CrushMap, block: Block) -> NDArray[np.int64]:
 def positions(crush: CrushMap, rule: int, size: int) -> NDArray[np.bool_]:
     """Tell which devices each position of a row may hold by the takes of a rule, (size, devices).
 
-    Examples
-    --------
     >>> from evenkeel.systems.ceph.crush.crush_map import Bucket, CrushRule, Step
     >>> hosts = [Bucket(-1 - h, f"h{h}", "host", [(h, 65536)]) for h in range(2)]
     >>> steps = [
@@ -112,19 +110,7 @@ def positions(crush: CrushMap, rule: int, size: int) -> NDArray[np.bool_]:
 
 
 def failure_domains(crush: CrushMap, rule: int, size: int) -> FailureDomains:
-    """Work out enclosures, failure domains and weights under a rule.
-
-    Examples
-    --------
-    >>> from evenkeel.systems.ceph.crush.crush_map import Bucket, CrushRule, Step
-    >>> hosts = [Bucket(-2 - h, f"h{h}", "host", [(h, 65536)]) for h in range(2)]
-    >>> root = Bucket(-1, "root", "root", [(-2, 65536), (-3, 65536)])
-    >>> steps = [Step("take", -1), Step("chooseleaf_firstn", 0, "host"), Step("emit")]
-    >>> types = {"osd": 0, "host": 1, "root": 2}
-    >>> crush = CrushMap(2, types, [root, *hosts], [CrushRule(0, "r", steps)])
-    >>> failure_domains(crush, 0, 2).domain.tolist()
-    [0, 1]
-    """
+    """Work out enclosures, failure domains and weights under a rule."""
     weight = np.zeros(crush.devices)
     enclosure = np.full(crush.devices, OUTSIDE, np.int32)
     domain = np.full(crush.devices, OUTSIDE, np.int32)
@@ -188,8 +174,6 @@ def dropped_by_monitors(crush: CrushMap, pool: Pool, rows: Rows) -> NDArray[np.b
     the number of each step is compared with the buckets of all replicas. A device that weighs
     nothing may hold none.
 
-    References
-    ----------
     Ceph, ``OSDMap::check_pg_upmaps`` and ``CrushWrapper::verify_upmap``; pull requests 69151 and
     71053 describe its errors.
     """

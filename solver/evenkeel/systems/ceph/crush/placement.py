@@ -82,14 +82,7 @@ class Pool:
 def stable_mod(value: ArrayLike, count: int) -> NDArray[np.uint32]:
     """Reduce hashes to ``count`` classes so that few change class as the count grows.
 
-    References
-    ----------
     Ceph, ``ceph_stable_mod``.
-
-    Examples
-    --------
-    >>> stable_mod([5, 6, 7, 13], 6).tolist()
-    [5, 2, 3, 5]
     """
     mask = (1 << (count - 1).bit_length()) - 1
     words = np.asarray(value).astype(np.uint32)
@@ -100,14 +93,7 @@ def stable_mod(value: ArrayLike, count: int) -> NDArray[np.uint32]:
 def seeds(pool: Pool) -> NDArray[np.uint32]:
     """Compute what CRUSH gets as its input for each placement group.
 
-    References
-    ----------
     Ceph, ``pg_pool_t::raw_pg_to_pps``.
-
-    Examples
-    --------
-    >>> seeds(Pool(id=1, pg_num=4, size=3, rule=0, hashpspool=False)).tolist()
-    [1, 2, 3, 4]
     """
     places = stable_mod(np.arange(pool.pg_num), pool.pgp_num or pool.pg_num)
     if not pool.hashpspool:
@@ -124,8 +110,6 @@ def raw(
 ) -> Rows:
     """Place all groups of a pool by CRUSH alone; ``OutOfTime`` if the clock stops it.
 
-    References
-    ----------
     Ceph, ``OSDMap::_pg_to_raw_osds``.
     """
     named = [name for name in (str(pool.id), "-1") if name in crush.choose_args]
@@ -168,15 +152,7 @@ def upmapped(
 ) -> Rows:
     """Apply the exceptions that the monitors hold for single placement groups.
 
-    References
-    ----------
     Ceph, ``OSDMap::_apply_upmap``.
-
-    Examples
-    --------
-    >>> rows = np.array([[0, 1], [2, 3]], np.int32)
-    >>> upmapped(rows, [65536] * 5, items={1: [(3, 4), (2, 4)]}).tolist()
-    [[0, 1], [2, 4]]
     """
     weights = np.asarray(reweight)
     usable = {int(osd) for osd in np.flatnonzero(weights)}
@@ -211,8 +187,6 @@ def _swap_in(row: Rows, pairs: Iterable[tuple[int, int]], usable: set[int]) -> N
 def up(rows: Rows, pool: Pool, is_up: ArrayLike) -> Rows:
     """Take devices that are down out of the rows.
 
-    References
-    ----------
     Ceph, ``OSDMap::_raw_to_up_osds``.
     """
     return _without(rows, ~np.asarray(is_up, bool), pool)
@@ -223,8 +197,6 @@ def with_primaries(
 ) -> tuple[Rows, NDArray[np.int32]]:
     """Choose who is primary, and in replicated pools move it to the front.
 
-    References
-    ----------
     Ceph, ``OSDMap::_apply_primary_affinity``.
     """
     held = rows != NO_OSD

@@ -181,11 +181,6 @@ def pairs_between(
     leaves to the one that joins. No pair fills a hole, or makes one. Where ``may_hold (size,
     devices)`` marks the devices that the takes of the rule allow in each slot; a new device takes
     an allowed slot, if there is a way.
-
-    Examples
-    --------
-    >>> pairs_between(np.array([[1, 2], [3, 4]]), np.array([[1, 2], [5, 3]]))
-    {1: [(4, 5)]}
     """
     found: dict[int, list[tuple[int, int]]] = {}
     beat()

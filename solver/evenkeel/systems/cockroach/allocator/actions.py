@@ -62,8 +62,6 @@ class Enough(NamedTuple):
 def enough_of(configs: Configs, config: NDArray[np.int32], hosts: int) -> Enough:
     """Return what CockroachDB keeps of ranges of each ``config (P,)`` where so many hosts count.
 
-    Examples
-    --------
     >>> from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
     >>> from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
     >>> configs, _ = configs_of([ZoneConfig(num_replicas=5), ZoneConfig(5, 3)])
@@ -94,19 +92,7 @@ def actions(
     config: ArrayLike | None = None,
     joint: ArrayLike | None = None,
 ) -> Actions:
-    """Find what every range needs first, in one pass.
-
-    Examples
-    --------
-    >>> from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
-    >>> from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
-    >>> configs, _ = configs_of([ZoneConfig(num_replicas=3)])
-    >>> found = actions(
-    ...     first=[0, 3, 5], store=[0, 1, 2, 0, 1], status=[0, 0, 6, 0], configs=configs, hosts=4
-    ... )
-    >>> [ACTIONS[one] for one in found.action], found.priority.tolist()
-    (['ReplaceDeadVoter', 'AddVoter'], [12000.0, 10000.0])
-    """
+    """Find what every range needs first, in one pass."""
     rows = np.ascontiguousarray(first, np.int64)
     stores = np.ascontiguousarray(store, np.int32)
     count = len(rows) - 1

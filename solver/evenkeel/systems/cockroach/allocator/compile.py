@@ -118,19 +118,7 @@ class Fleet:
 
 
 def fleet_of(cluster: Cluster, placement: Placement | None = None) -> Fleet:
-    """Lay a cluster out for the allocator.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> cluster = ek.Cluster.from_arrays(
-    ...     capacity=[[9.0]] * 3, load=[[1.0]] * 4, bytes="d0", domains={"zone": ["a", "a", "b"]},
-    ...     placement=[[0, 2]] * 4,
-    ... )
-    >>> fleet = fleet_of(cluster)
-    >>> fleet.localities.alike.tolist(), fleet.stores.amount[kernel.RANGES].tolist()
-    ([0, 0, 1], [4.0, 0.0, 4.0])
-    """
+    """Lay a cluster out for the allocator."""
     native = cluster.native if isinstance(cluster.native, CockroachMap) else None
     native = native and native.grown(len(cluster.nodes))
     placement = cluster.placement if placement is None else placement

@@ -15,13 +15,7 @@ Tiers = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Site:
-    """What never changes about a store.
-
-    Examples
-    --------
-    >>> Site(7, (("region", "us"),), frozenset({"ssd"})).values
-    ('us', '7')
-    """
+    """What never changes about a store."""
 
     host: int
     locality: Tiers = ()
@@ -36,14 +30,7 @@ class Site:
 def diversity(a: Sequence[str], b: Sequence[str]) -> float:
     """Return how far apart two localities are.
 
-    References
-    ----------
     CockroachDB, ``pkg/roachpb/metadata.go``, ``Locality.DiversityScore``.
-
-    Examples
-    --------
-    >>> diversity(["us", "a", "1"], ["us", "b", "2"]), diversity(["us"], ["us", "a"])
-    (0.6666666666666666, 0.5)
     """
     least = min(len(a), len(b))
     for i in range(least):
@@ -55,15 +42,7 @@ def diversity(a: Sequence[str], b: Sequence[str]) -> float:
 def localities_of(
     sites: Sequence[Site], conjunctions: Sequence[tuple[Constraint, ...]]
 ) -> Localities:
-    """Sort stores into classes, and work out what concerns classes once for all.
-
-    Examples
-    --------
-    >>> east, west = (("region", "east"),), (("region", "west"),)
-    >>> found = localities_of([Site(1, east), Site(2, east), Site(3, west)], [])
-    >>> found.alike.tolist(), found.pair.tolist()
-    ([0, 0, 1], [[0.5, 1.0], [1.0, 0.5]])
-    """
+    """Sort stores into classes, and work out what concerns classes once for all."""
     taken = {value for site in sites for _, value in site.locality}
     answers: dict[tuple[Tiers, frozenset[str]], tuple[bool, ...]] = {}
     number: dict[Hashable, int] = {}
@@ -132,16 +111,7 @@ def _pairs(values: Sequence[tuple[str, ...]]) -> NDArray[np.float64]:
 def configs_of(
     wanted: Sequence[ZoneConfig],
 ) -> tuple[Configs, list[tuple[Constraint, ...]]]:
-    """Lay configurations out for kernels.
-
-    Examples
-    --------
-    >>> from evenkeel.systems.cockroach.allocator.zone_configs import Conjunction
-    >>> one = Conjunction((Constraint(True, "", "ssd"),), 2)
-    >>> configs, conjunctions = configs_of([ZoneConfig(constraints=[one])])
-    >>> configs.row.tolist(), configs.asked.tolist(), len(conjunctions)
-    ([0], [2], 1)
-    """
+    """Lay configurations out for kernels."""
     number: dict[tuple[Constraint, ...], int] = {}
 
     def row_of(constraints: tuple[Constraint, ...]) -> int:

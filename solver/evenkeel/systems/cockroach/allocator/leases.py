@@ -37,13 +37,7 @@ SCATTERED = np.uint64(0x9E3779B97F4A7C15)
 
 
 def rng_state_of(seed: int) -> NDArray[np.uint64]:
-    """Return a generator's state.
-
-    Examples
-    --------
-    >>> bool(rng_state_of(0)[0] != rng_state_of(1)[0])
-    True
-    """
+    """Return a generator's state."""
     mixed = (seed * int(SCATTERED) + 0x632BE59BD9B4E019) & 0xFFFFFFFFFFFFFFFF
     mixed ^= mixed >> 29
     return np.array([mixed or 1], np.uint64)
@@ -78,16 +72,7 @@ def workload_of(
     latency: ArrayLike = 0.0,
     eagerness: float = 1.0,
 ) -> Workload:
-    """Lay out for kernels where requests come from.
-
-    Examples
-    --------
-    >>> from evenkeel.systems.cockroach.allocator.equivalence_classes import localities_of
-    >>> sites = [Site(1, (("region", "us"),)), Site(2, (("region", "eu"),))]
-    >>> found = workload_of(sites, localities_of(sites, []), [Requests({(("region", "eu"),): 3.0})])
-    >>> found.near.tolist(), found.rate.tolist()
-    ([[0.0, 1.0]], [3.0])
-    """
+    """Lay out for kernels where requests come from."""
     number: dict[Tiers, int] = {}
     first, origin, rate, seconds = [0], [], [], []
     for one in requests:
@@ -120,8 +105,6 @@ def workload_of(
 def no_workload(localities: kernel.Localities) -> Workload:
     """Return that nothing is known of where requests come from.
 
-    Examples
-    --------
     >>> from evenkeel.systems.cockroach.allocator.equivalence_classes import localities_of
     >>> len(no_workload(localities_of([Site(1)], [])).seconds)
     0
@@ -165,13 +148,7 @@ REASONS = {
 
 @dataclass(frozen=True)
 class Lease:
-    """Who holds the lease of one range, and who else might.
-
-    Examples
-    --------
-    >>> Lease([0, 1, 2], holder=1).config
-    0
-    """
+    """Who holds the lease of one range, and who else might."""
 
     voters: Sequence[int]
     holder: int
@@ -199,8 +176,6 @@ class Lease:
 class Transfer:
     """A decision about a lease.
 
-    Examples
-    --------
     >>> Transfer(-1, NO_TARGET).text
     'no other replica may hold it'
     """

@@ -87,8 +87,6 @@ REPAIRS = {
 class RangeLog:
     """Decisions in the order in which they were made: L of them. Arrays are read-only.
 
-    Examples
-    --------
     >>> log = RangeLog(*(np.array([v]) for v in (15, 0, 2, 3, 300.0)))
     >>> len(log), log.reason(0)
     (1, 'replicas are farther apart')

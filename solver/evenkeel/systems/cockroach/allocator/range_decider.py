@@ -310,20 +310,6 @@ class ReplicateRun:
 
     A pass looks at every range once, the most urgent first. The first passes do with each all that
     it needs; when none needs anything, the next move one replica of each for the sake of counts.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> from evenkeel.systems.cockroach.allocator.compile import fleet_of
-    >>> from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
-    >>> cluster = ek.Cluster.from_arrays(
-    ...     capacity=[[99.0]] * 4, load=[[1.0]] * 12, placement=[[0, 1, 2]] * 12,
-    ... )
-    >>> run = ReplicateRun(fleet_of(cluster), room_to_log(100), nothing_left(12))
-    >>> while run.step(1000) or run.next_pass():
-    ...     pass
-    >>> run.fleet.stores.amount[kernel.RANGES].tolist()
-    [10.0, 9.0, 9.0, 8.0]
     """
 
     fleet: Fleet  # stores and ranges; changes are made there

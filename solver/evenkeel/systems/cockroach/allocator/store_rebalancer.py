@@ -47,13 +47,7 @@ STATES = ("next", "in a row", "made", "withheld")
 
 @dataclass(frozen=True)
 class HotRange:
-    """A range that carries load.
-
-    Examples
-    --------
-    >>> HotRange([0, 1, 2], holder=0, load=150.0).non_voters
-    ()
-    """
+    """A range that carries load."""
 
     voters: Sequence[int]
     holder: int
@@ -94,8 +88,6 @@ class HotRange:
 class Relocation:
     """Where the replicas of a range should be, all changed at once.
 
-    Examples
-    --------
     >>> Relocation((0, 2), (), 2).holder
     2
     """
@@ -156,14 +148,7 @@ class StoreRebalancer:
 
 @dataclass(eq=False)
 class LoadRun:
-    """Moves leases and replicas of ranges, in place, as CockroachDB's stores would in time.
-
-    Raises
-    ------
-    ValueError
-        If the log could not hold what one store may decide: `HOT` times five more than twice a
-        range's slots.
-    """
+    """Moves leases and replicas of ranges, in place, as CockroachDB's stores would in time."""
 
     rebalancer: StoreRebalancer
     stores: kernel.Stores  # as they are; changes are booked there

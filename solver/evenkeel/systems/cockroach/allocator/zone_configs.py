@@ -122,13 +122,7 @@ class ZoneConfig:
 
 
 def parse_constraint(faults: FaultList, path: str, text: object) -> Constraint | None:
-    """Read ``+region=us``, ``-ssd`` and the like.
-
-    Examples
-    --------
-    >>> parse_constraint(FaultList(), "constraints[0]", "-region=us")
-    Constraint(required=False, key='region', value='us')
-    """
+    """Read ``+region=us``, ``-ssd`` and the like."""
     if not isinstance(text, str):
         faults.add(path, text, "must be a string such as '+region=us' or '-ssd'")
         return None
@@ -146,14 +140,7 @@ def parse_constraint(faults: FaultList, path: str, text: object) -> Constraint |
 def parse_conjunction(
     faults: FaultList, path: str, texts: Sequence[object], replicas: object = 0
 ) -> Conjunction:
-    """Read constraints that hold together.
-
-    Examples
-    --------
-    >>> found = parse_conjunction(FaultList(), "constraints[0]", ["+region=us", "+ssd"], 2)
-    >>> [str(one) for one in found.constraints], found.replicas
-    (['+region=us', '+ssd'], 2)
-    """
+    """Read constraints that hold together."""
     read = [parse_constraint(faults, f"{path}[{i}]", text) for i, text in enumerate(texts)]
     count = replicas
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -169,8 +156,6 @@ def read_configs(
 ) -> list[ZoneConfig]:
     """Read zone configurations and note what is wrong with them.
 
-    Examples
-    --------
     >>> read = read_configs(FaultList(), [{}, {"num_replicas": 5}], set())
     >>> [config.num_replicas for config in read]
     [3, 5]
@@ -190,14 +175,7 @@ def read_configs(
 def parse_config(
     faults: FaultList, path: str, given: Mapping[str, object] | ZoneConfig
 ) -> ZoneConfig:
-    """Read a zone configuration.
-
-    Examples
-    --------
-    >>> found = parse_config(FaultList(), "configs[0]", {"constraints": ["+ssd", "-region=eu"]})
-    >>> [str(one) for one in found.constraints[0].constraints]
-    ['+ssd', '-region=eu']
-    """
+    """Read a zone configuration."""
     if isinstance(given, ZoneConfig):
         return given
     if not isinstance(given, Mapping):
@@ -265,8 +243,6 @@ def check_config(
 ) -> None:
     """Note what cannot be met, or is asked of tiers that no store has.
 
-    Examples
-    --------
     >>> found = FaultList()
     >>> check_config(found, "configs[0]", ZoneConfig(num_replicas=3, num_voters=4), [])
     >>> str(found.faults[0])
@@ -313,17 +289,6 @@ def zone_configs_of(cluster: Cluster) -> tuple[list[ZoneConfig], NDArray[np.int3
 
     Requirements and places become constraints, leader preferences lease preferences. Limits per
     domain have no counterpart: diversity is what spreads replicas there.
-
-    Examples
-    --------
-    >>> import evenkeel as ek
-    >>> cluster = ek.Cluster.from_arrays(
-    ...     capacity=[[1.0]] * 3, load=[[0.1]] * 2, domains={"zone": ["a", "b", "c"]}, replicas=2,
-    ...     rules=[ek.Rule(place={"zone=a": 1})],
-    ... )
-    >>> configs, config = zone_configs_of(cluster)
-    >>> [(str(c.constraints[0]), c.replicas) for c in configs[0].constraints], config.tolist()
-    ([('+zone=a', 1)], [0, 0])
     """
     scope = partition_scope(cluster)
     partitions = cluster.partitions
@@ -392,8 +357,6 @@ def rule_of(
     Constraints for every replica become requirements, those with numbers places, lease preferences
     leaders. How many replicas there are to be is no matter of rules.
 
-    Examples
-    --------
     >>> us = Constraint(True, "region", "us")
     >>> hdd = Constraint(False, "", "hdd")
     >>> rule = rule_of(ZoneConfig(5, 3, [Conjunction((us, hdd), 2)], [Conjunction((us,))]), {},
@@ -417,8 +380,6 @@ def rule_of(
 def attributes_of(configs: Iterable[ZoneConfig]) -> set[str]:
     """Return the attributes that configurations speak of.
 
-    Examples
-    --------
     >>> attributes_of([ZoneConfig(lease_preferences=[(Constraint(True, "", "ssd"),)])])
     {'ssd'}
     """
@@ -466,8 +427,6 @@ def _is_met(constraints: Sequence[Constraint], tiers: Collection[tuple[str, str]
 def nowhere(place: tuple[str, str]) -> str:
     """Return the tag that stands for a place that no store is in: no node carries it.
 
-    Examples
-    --------
     >>> nowhere(("region", "us"))
     'region:us'
     """

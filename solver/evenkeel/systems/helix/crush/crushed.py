@@ -46,14 +46,7 @@ class NotConverged(Exception):
 def crushed(
     partitions: HashedNames, tree: Tree, states: Sequence[int], group: str, base: Base = crush
 ) -> Adjusted:
-    """Place the partitions of a group by CRUSH-ed.
-
-    Examples
-    --------
-    >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
-    >>> crushed(HashedNames.of(["p0", "p1"]), tree, [1, 1], "p").placed.tolist()
-    [[1, 2], [0, 3]]
-    """
+    """Place the partitions of a group by CRUSH-ed."""
     heavy = np.flatnonzero(tree.weight > 0)
     some = tree.only(heavy)
     try:
@@ -67,8 +60,6 @@ def crushed(
 def renumbered(placed: NDArray[np.int32], nodes: NDArray[np.int64]) -> NDArray[np.int32]:
     """Turn places in a selection of nodes into nodes.
 
-    Examples
-    --------
     >>> renumbered(np.array([[1, -1]], np.int32), np.array([4, 6])).tolist()
     [[6, -1]]
     """

@@ -31,8 +31,6 @@ SMALLEST = 16
 def grown_capacity(count: int) -> int:
     """Buckets of a map into which entries were put one after another.
 
-    Examples
-    --------
     >>> grown_capacity(12), grown_capacity(13)
     (16, 32)
     """
@@ -43,13 +41,7 @@ def grown_capacity(count: int) -> int:
 
 
 def copied_capacity(count: int) -> int:
-    """Buckets of a set made from a collection.
-
-    Examples
-    --------
-    >>> copied_capacity(11), copied_capacity(12)
-    (16, 32)
-    """
+    """Buckets of a set made from a collection."""
     wanted = max(4 * count // 3 + 1, SMALLEST)
     return 1 << (wanted - 1).bit_length()
 
@@ -57,8 +49,6 @@ def copied_capacity(count: int) -> int:
 def filled_capacity(count: int) -> int:
     """Buckets of an empty map into which all entries of another were put at once.
 
-    Examples
-    --------
     >>> filled_capacity(2), filled_capacity(3), filled_capacity(6)
     (4, 8, 16)
     """
@@ -66,36 +56,18 @@ def filled_capacity(count: int) -> int:
 
 
 def buckets(hashes: NDArray[np.int32], capacity: int) -> NDArray[np.int32]:
-    """Tell which bucket each key falls into.
-
-    Examples
-    --------
-    >>> buckets(np.array([3105, 65536 * 5], np.int32), 16).tolist()
-    [1, 5]
-    """
+    """Tell which bucket each key falls into."""
     words = hashes.view(np.uint32)
     return ((words ^ (words >> np.uint32(16))) & np.uint32(capacity - 1)).view(np.int32)
 
 
 def map_order(hashes: NDArray[np.int32], capacity: int | None = None) -> NDArray[np.int64]:
-    """Walk a ``HashMap`` or ``HashSet`` of different keys.
-
-    Examples
-    --------
-    >>> map_order(np.array([17, 16, 1], np.int32)).tolist()
-    [1, 0, 2]
-    """
+    """Walk a ``HashMap`` or ``HashSet`` of different keys."""
     return by_bucket(hashes, capacity or grown_capacity(hashes.size))
 
 
 def set_orders(first: NDArray[np.int64], hashes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Walk several ``HashMap``s or ``HashSet``s, each grown from empty.
-
-    Examples
-    --------
-    >>> set_orders(np.array([0, 3, 5]), np.array([17, 16, 1, 2, 1], np.int32)).tolist()
-    [1, 0, 2, 4, 3]
-    """
+    """Walk several ``HashMap``s or ``HashSet``s, each grown from empty."""
     size = np.diff(first)
     capacity = np.full(len(size), SMALLEST, np.int64)
     while (small := 4 * size > 3 * capacity).any():
@@ -107,13 +79,7 @@ def set_orders(first: NDArray[np.int64], hashes: NDArray[np.int32]) -> NDArray[n
 
 
 def text_order(names: Sequence[str]) -> NDArray[np.int64]:
-    """Walk a ``TreeMap`` of names.
-
-    Examples
-    --------
-    >>> text_order(["b10", "b9", "a"]).tolist()
-    [2, 0, 1]
-    """
+    """Walk a ``TreeMap`` of names."""
     if all(map(str.isascii, names)):
         keys: Sequence[str | bytes] = names
     else:
@@ -124,8 +90,6 @@ def text_order(names: Sequence[str]) -> NDArray[np.int64]:
 def shuffled(count: int, seed: int) -> NDArray[np.int64]:
     """Shuffle a list with ``Collections.shuffle`` and a new ``Random``.
 
-    Examples
-    --------
     >>> shuffled(5, 42).tolist()
     [1, 2, 3, 4, 0]
     """
@@ -133,26 +97,13 @@ def shuffled(count: int, seed: int) -> NDArray[np.int64]:
 
 
 def shuffled_lists(first: NDArray[np.int64], seeds: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Shuffle several lists, each with a generator of its own.
-
-    Examples
-    --------
-    >>> shuffled_lists(np.array([0, 5, 7]), np.array([42, 0], np.int32)).tolist()
-    [1, 2, 3, 4, 0, 5, 6]
-    """
+    """Shuffle several lists, each with a generator of its own."""
     return shuffle(first, seeds)
 
 
 @dataclass(frozen=True, eq=False)
 class HashedNames:
-    """Names and their Java hashes; what is asked for is computed once.
-
-    Examples
-    --------
-    >>> hashed = HashedNames.of(["a", "ab"])
-    >>> hashed.hash.tolist(), hashed.power.tolist()
-    ([97, 3105], [31, 961])
-    """
+    """Names and their Java hashes; what is asked for is computed once."""
 
     names: Names  # the names
     # (n,)) more names, and the places of these among them: what was computed for all is taken over
@@ -165,15 +116,7 @@ class HashedNames:
 
     @classmethod
     def joined(cls, parts: Sequence["HashedNames"]) -> "HashedNames":
-        """Put lists of names one behind the other; hashes that are known of all are taken over.
-
-        Examples
-        --------
-        >>> whole = HashedNames.of(["a", "b", "c"])
-        >>> parts = [whole.some(np.array(places)) for places in ([0, 1], [2])]
-        >>> HashedNames.joined(parts) is whole
-        True
-        """
+        """Put lists of names one behind the other; hashes that are known of all are taken over."""
         chosen = [part.among for part in parts if part.among is not None]
         wholes = {id(whole): whole for whole, _ in chosen}
         if len(chosen) < len(parts) or len(wholes) != 1:
@@ -184,13 +127,7 @@ class HashedNames:
         return whole if np.array_equal(places, np.arange(len(whole))) else whole.some(places)
 
     def some(self, places: NDArray[np.int64]) -> "HashedNames":
-        """Select some of the names.
-
-        Examples
-        --------
-        >>> HashedNames.of(["a", "b", "c"]).some(np.array([2, 0])).hash.tolist()
-        [99, 97]
-        """
+        """Select some of the names."""
         return HashedNames(
             Names([self.texts[i] for i in places.tolist()], len(places), ""), (self, places)
         )
@@ -259,8 +196,6 @@ class HashedNames:
 def hashed(names: Names) -> HashedNames:
     """Hash the names of a cluster, which is likely to be solved again with the same ones.
 
-    Examples
-    --------
     >>> names = Names(None, 3, "p")
     >>> hashed(names) is hashed(names)
     True

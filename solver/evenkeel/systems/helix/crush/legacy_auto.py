@@ -92,15 +92,7 @@ def legacy_auto(
     current: Sequence[Sequence[int]] = (),
     most: int | None = None,
 ) -> NDArray[np.int32]:
-    """Place the partitions of a group by the legacy strategy.
-
-    Examples
-    --------
-    >>> nodes = HashedNames.of(["n1", "n2", "n3"])
-    >>> some = HashedNames.of(["p0", "p1", "p2"])
-    >>> legacy_auto(some, nodes, np.ones(3, np.bool_), [1, 1]).tolist()
-    [[0, 1], [1, 2], [2, 0]]
-    """
+    """Place the partitions of a group by the legacy strategy."""
     replicas = sum(states)
     placed = np.full((len(partitions), replicas), -1, np.int32)
     if not live.any() or replicas == 0:

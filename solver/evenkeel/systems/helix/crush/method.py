@@ -315,17 +315,7 @@ def with_places_kept(
     live: NDArray[np.bool_],
     min_active: NDArray[np.int32],
 ) -> NDArray[np.int32]:
-    """Keep the lists on active nodes where enough of each list is live, and top up the others.
-
-    Examples
-    --------
-    >>> active, on_live = np.array([[0, 1, 2]], np.int32), np.array([[3, 1, 2]], np.int32)
-    >>> live = np.array([False, True, True, True])
-    >>> with_places_kept(active, on_live, live, np.array([2], np.int32)).tolist()
-    [[0, 1, 2]]
-    >>> with_places_kept(active, on_live, live, np.array([3], np.int32)).tolist()
-    [[3, 1, 2]]
-    """
+    """Keep the lists on active nodes where enough of each list is live, and top up the others."""
     replicas = active.shape[1]
     alive = (active >= 0) & live[active]
     short = np.count_nonzero(alive, axis=1) < min_active

@@ -50,16 +50,7 @@ class Repaired:
 
 
 def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) -> Repaired:
-    """Place all groups by CRUSH-ed, dealt as one.
-
-    Examples
-    --------
-    >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
-    >>> groups = [Group(g, HashedNames.of([f"{g}0", f"{g}1"]), (1, 1)) for g in "ab"]
-    >>> repaired = crushed_together(groups, tree)
-    >>> np.bincount(np.concatenate(repaired.placed).ravel()).tolist()
-    [2, 2, 2, 2]
-    """
+    """Place all groups by CRUSH-ed, dealt as one."""
     heavy = np.flatnonzero(tree.weight > 0)
     some = tree.only(heavy)
     whole = some.all_live()
@@ -175,14 +166,7 @@ def _way(
 
 
 def shares(tree: Tree, total: int, partitions: int) -> NDArray[np.float32]:
-    """Share all replicas out by weight, where no zone takes more than one of each partition.
-
-    Examples
-    --------
-    >>> tree = Tree.of(["a", "b", "c"], ["x", "y", "z"], [8, 1, 1])
-    >>> shares(tree, 20, 10).tolist()
-    [10.0, 5.0, 5.0]
-    """
+    """Share all replicas out by weight, where no zone takes more than one of each partition."""
     zone_weight = tree.all_live().zone_weight.astype(np.float64)
     share = np.zeros(tree.zones)
     full = np.zeros(tree.zones, np.bool_)
@@ -210,12 +194,6 @@ def multiround_anywhere(
 
     Nodes without zones are put into as many rooms of equal size as there are replicas, or ten if
     that is more; the rooms serve as zones.
-
-    Examples
-    --------
-    >>> tree = Tree.of(["n1", "n2", "n3"])
-    >>> multiround_anywhere(HashedNames.of(["p"]), tree, [1, 1]).tolist()
-    [[2, 1]]
     """
     if tree.zone_names is not None or len(tree) == 0:
         return multiround(partitions, tree, states)

@@ -145,15 +145,7 @@ CANDIDATES, REPLICAS = "N", "R"
 
 
 def state_counts(model: Mapping[str, int | str], candidates: int, replicas: int) -> dict[str, int]:
-    """Count the replicas in each state.
-
-    Examples
-    --------
-    >>> state_counts({"MASTER": 1, "SLAVE": "R", "OFFLINE": -1}, candidates=5, replicas=3)
-    {'MASTER': 1, 'SLAVE': 2}
-    >>> state_counts({"MASTER": 1, "SLAVE": "R"}, candidates=2, replicas=3)
-    {'MASTER': 1, 'SLAVE': 1}
-    """
+    """Count the replicas in each state."""
     counts: dict[str, int] = {}
     for state, number in model.items():
         if candidates <= 0:
@@ -174,11 +166,5 @@ def state_counts(model: Mapping[str, int | str], candidates: int, replicas: int)
 
 
 def wanted_replicas(stated: int | str, eligible: int) -> int:
-    """Read how many replicas a group wants.
-
-    Examples
-    --------
-    >>> wanted_replicas("3", 7), wanted_replicas("ANY_LIVEINSTANCE", 7)
-    (3, 7)
-    """
+    """Read how many replicas a group wants."""
     return eligible if stated == ANY_LIVE else int(stated)

@@ -22,14 +22,7 @@ DEFAULT_WEIGHT = 1000
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Nodes, in the order in which the strategy is given them, and their zones. N nodes, Z zones.
-
-    Examples
-    --------
-    >>> tree = Tree.of(["n1", "n2", "n3"], ["z1", "z2", "z1"])
-    >>> tree.zone.tolist(), tree.tree_order.tolist(), tree.zone_weight.tolist()
-    ([0, 1, 0], [0, 2, 1], [2000, 1000])
-    """
+    """N nodes, in the order in which the strategy is given them, and their Z zones."""
 
     # n names of nodes: their values in the topology, not necessarily their instance names
     names: HashedNames
@@ -204,15 +197,7 @@ Base: TypeAlias = Callable[[HashedNames, Tree, Sequence[int]], NDArray[np.int32]
 def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
     """Place the partitions of a group by CRUSH.
 
-    References
-    ----------
     Apache Helix, ``CrushRebalanceStrategy``.
-
-    Examples
-    --------
-    >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
-    >>> crush(HashedNames.of(["p0", "p1"]), tree, [1, 1]).tolist()
-    [[2, 1], [1, 3]]
     """
     if len(tree) == 0:
         raise NoNodes("the tree has no nodes")
@@ -226,15 +211,7 @@ def crush(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray
 def multiround(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> NDArray[np.int32]:
     """Place the partitions of a group by MultiRoundCRUSH.
 
-    References
-    ----------
     Apache Helix, ``MultiRoundCrushRebalanceStrategy``.
-
-    Examples
-    --------
-    >>> tree = Tree.of(["n1", "n2", "n3", "n4"], ["z1", "z1", "z2", "z2"])
-    >>> multiround(HashedNames.of(["p0", "p1"]), tree, [1, 1]).tolist()
-    [[2, 1], [1, 3]]
     """
     if len(tree) == 0:
         raise NoNodes("the tree has no nodes")

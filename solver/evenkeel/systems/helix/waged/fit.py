@@ -259,13 +259,7 @@ def _state(model: Model, names: NDArray[np.int32], room: int) -> WagedState:
 
 
 def places(count: int, names: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Tell where each node of a cluster stands in a run.
-
-    Examples
-    --------
-    >>> places(4, np.array([2, 0], np.int32)).tolist()
-    [1, -1, 0, -1]
-    """
+    """Tell where each node of a cluster stands in a run."""
     place_of = np.full(count, -1, np.int32)
     place_of[names] = np.arange(len(names), dtype=np.int32)
     return place_of
@@ -297,13 +291,7 @@ class WagedFailure:
 
 
 class NoResult(HelixError):
-    """A run ended in a failure.
-
-    Parameters
-    ----------
-    failure : WagedFailure
-        What happened.
-    """
+    """A run ended in a failure."""
 
     def __init__(self, failure: WagedFailure) -> None:
         super().__init__(failure.message)

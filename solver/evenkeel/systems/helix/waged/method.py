@@ -102,8 +102,6 @@ def rebalance(
 ) -> Run:
     """Run WAGED in one of its scopes.
 
-    References
-    ----------
     Apache Helix, ``ConstraintBasedAlgorithm``, ``ClusterModelProvider`` and ``ClusterContext``.
     """
     laps = [time.perf_counter()]
@@ -131,13 +129,7 @@ def rebalance(
 
 
 def nothing(partitions: int) -> Assignment:
-    """Return an assignment without replicas.
-
-    Examples
-    --------
-    >>> len(nothing(3)), len(nothing(3).node)
-    (3, 0)
-    """
+    """Return an assignment without replicas."""
     first = np.zeros(partitions + 1, np.int64)
     return Assignment(
         read_only(first), read_only(np.zeros(0, np.int32)), read_only(np.zeros(0, np.uint8))
@@ -267,8 +259,6 @@ COUNTED_ON = (
 def helix_waged(request: Request) -> Outcome:
     """Run WAGED in one of its scopes.
 
-    References
-    ----------
     Apache Helix, ``WagedRebalancer``.
     """
     begun = time.perf_counter()
@@ -405,8 +395,6 @@ def _outcome(request: Request, run: Run, scope: Scope, assignment: Assignment) -
 def refresh_payload(simulated: SimulatedState) -> Cluster:
     """Return a cluster whose loads are whole numbers.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from dataclasses import replace
     >>> c = Cluster.from_arrays(capacity=[[9.0]], load=[[3.0]])
@@ -562,8 +550,6 @@ def state_models(
 ) -> tuple[list[Mapping[str, int | str]], NDArray[np.int32]]:
     """Return the state models that there are, and which one each partition has.
 
-    Examples
-    --------
     >>> c = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]] * 2, group=[0, 1],
     ...                         group_names=["a", "b"])
     >>> state_models(FaultList(), c, Waged(group_states={"b": {"ONLINE": "R"}}))[1]

@@ -217,17 +217,7 @@ def _as_walked(model: Model, assignment: Assignment, rows: Rows) -> Rows:
 
 
 def merged(current: Assignment, overwrite: Assignment) -> Assignment:
-    """Lay an overwrite over the best possible.
-
-    Examples
-    --------
-    >>> first, state = np.array([0, 2]), np.array([0, 1], np.uint8)
-    >>> current = Assignment(first, np.array([7, 3], np.int32), state)
-    >>> over = Assignment(first, np.array([3, 4], np.int32), state)
-    >>> both = merged(current, over)
-    >>> both.node.tolist(), both.state.tolist()
-    ([3, 7, 4], [0, 0, 1])
-    """
+    """Lay an overwrite over the best possible."""
     owner = np.concatenate([overwrite.owner, current.owner])
     node = np.concatenate([overwrite.node, current.node])
     state = np.concatenate([overwrite.state, current.state])

@@ -83,8 +83,6 @@ class Standings:
 def standings(cluster: Cluster, system: System, settings: Settings) -> Standings:
     """Sort out what a plan may touch, by the conditions under which Longhorn itself acts.
 
-    References
-    ----------
     longhorn-manager, ``controller/volume_controller.go``: ``replenishReplicas``,
     ``getReplicaCountForAutoBalance...``, ``getHealthyAndActiveReplicaCount``.
     """
@@ -429,8 +427,6 @@ def _rule(system: System, like: Likeness, require: str, able: NDArray[np.bool_])
 def hard_only(rule: Rule) -> Rule:
     """Return what of a rule must hold.
 
-    Examples
-    --------
     >>> hard_only(Rule(spread={"node": (1, "soft"), "host": 1})).spread
     {'node': None, 'host': 1}
     """
@@ -448,8 +444,6 @@ def zones_first(rule: Rule) -> Rule:
     A replica that goes to another zone is on another host by that; done the other way round, it
     could take two moves.
 
-    Examples
-    --------
     >>> zones_first(Rule(spread={"zone": (1, "soft"), "host": (1, "soft")})).spread
     {'zone': (1, 'soft'), 'host': None}
     """
@@ -464,13 +458,7 @@ def zones_first(rule: Rule) -> Rule:
 
 
 def even(room: NDArray[np.integer], wanted: int) -> int:
-    """Return how many replicas the fullest domain has in an even spread.
-
-    Examples
-    --------
-    >>> even(np.array([4, 4, 1]), 4), even(np.array([1, 1]), 3)
-    (2, 3)
-    """
+    """Return how many replicas the fullest domain has in an even spread."""
     for most in range(1, wanted + 1):
         if np.minimum(room, most).sum() >= wanted:
             return most

@@ -143,13 +143,7 @@ class ReplicaNames:
 
 
 def ranks(names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the place of each name in alphabetical order, equal ones in the order given.
-
-    Examples
-    --------
-    >>> ranks(["b", "a", "c"]).tolist()
-    [1, 0, 2]
-    """
+    """Return the place of each name in alphabetical order, equal ones in the order given."""
     rank = np.empty(len(names), np.int64)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     return rank

@@ -260,13 +260,7 @@ def soft(own: NDArray[np.uint8], everywhere: bool) -> NDArray[np.bool_]:
 def promised(
     maximum: NDArray[np.int64], reserved: NDArray[np.int64], settings: Settings
 ) -> NDArray[np.int64]:
-    """Return what may be promised on disks.
-
-    Examples
-    --------
-    >>> promised(np.array([100]), np.array([30]), Settings()).tolist()
-    [70]
-    """
+    """Return what may be promised on disks."""
     return part_of(maximum - reserved, settings.storage_over_provisioning_percentage)
 
 

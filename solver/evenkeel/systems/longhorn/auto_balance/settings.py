@@ -39,13 +39,7 @@ TRUTH = {"true": True, "false": False}
 
 
 def spelled(value: Any) -> Any:
-    """Return a value as Longhorn's API spells it.
-
-    Examples
-    --------
-    >>> spelled("least_effort")
-    'least-effort'
-    """
+    """Return a value as Longhorn's API spells it."""
     return value.replace("_", "-") if isinstance(value, str) else value
 
 
@@ -270,8 +264,6 @@ class Longhorn(Options):
 def parsed_setting(name: str, value: Any) -> Any:
     """Turn the text of a setting into a truth value or a number, where it is one.
 
-    Examples
-    --------
     >>> parsed_setting("storage_minimal_available_percentage", "25")
     25
     """
