@@ -28,8 +28,8 @@ from evenkeel.control.pipeline import Pipeline
 from evenkeel.methods.cost.method import minimise
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.systems import roadef
+from evenkeel.systems.ceph.crush.method import balance
 from evenkeel.systems.ceph.crush.placement import Pool
-from evenkeel.systems.ceph.crush.upmap import balance
 from evenkeel.systems.cockroach.allocator.actions import actions
 from evenkeel.systems.cockroach.allocator.compile import fleet_of
 from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of

@@ -13,8 +13,8 @@ from bench.peers.table import Row
 from bench.support.ceph_maps import as_text, regular
 from evenkeel.systems.ceph.crush.crush_map import CrushMap
 from evenkeel.systems.ceph.crush.failure_domains import broken, failure_domains
+from evenkeel.systems.ceph.crush.method import balance, moves_between, standing
 from evenkeel.systems.ceph.crush.placement import Pool, raw, upmapped
-from evenkeel.systems.ceph.crush.upmap import balance, moves_between, standing
 
 FOLDER = "EVENKEEL_CEPH_TOOLS"
 ABSENT = (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bench.support.ceph_maps import regular
+from evenkeel.systems.ceph.crush.method import balance
 from evenkeel.systems.ceph.crush.placement import Pool
-from evenkeel.systems.ceph.crush.upmap import balance
 from evenkeel.systems.helix.crush.crushed import crushed
 from evenkeel.systems.helix.crush.hashed import HashedNames
 from evenkeel.systems.helix.crush.tree import Tree, crush, multiround

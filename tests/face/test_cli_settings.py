@@ -10,7 +10,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.cli import command_parser, main
 from evenkeel.model.newcomers import more_alike
-from evenkeel.systems.tables.newcomers import read_newcomers
+from evenkeel.systems.tables.reading import read_newcomers
 
 COMMANDS = command_parser()[1]
 

@@ -189,7 +189,7 @@ class TestWhatIsNotSaid:
         assert told.code == 0 and "nothing of brokers 4 but capacities" in told.text
         case.run("solve", *files, "--add-nodes", "more.csv", "-o", "p.json")
         assert any(4 in row for row in lists(case, "p.json").values())
-        from evenkeel.systems.tables.newcomers import read_newcomers
+        from evenkeel.systems.tables.reading import read_newcomers
 
         cluster = ek.read([case.path(name) for name in files])
         grown, _ = read_newcomers(str(case.path("more.csv")), cluster)

@@ -6,7 +6,7 @@ import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems import registry
-from evenkeel.systems.tables.newcomers import read_newcomers
+from evenkeel.systems.tables.reading import read_newcomers
 
 pandas = pytest.importorskip("pandas")
 

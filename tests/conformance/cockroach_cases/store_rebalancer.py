@@ -7,7 +7,7 @@ from tests.conformance.cockroach_cases.leases import preferences
 from tests.conformance.cockroach_cases.protocol import Category, Json, Refused, same_set
 
 if TYPE_CHECKING:
-    from evenkeel.systems.cockroach.allocator.store_rebalancer import HotRange, StoreRebalancer
+    from evenkeel.systems.cockroach.allocator.range_decider import HotRange, StoreRebalancer
 
 ENFORCEMENT = {"ignore": 0, "block_rebalance_to": 1, "block_all": 2}
 BLOCK_TRANSFER = 1
@@ -42,7 +42,7 @@ def _with_others(answer: Json, case: Json, non_voters: object) -> Json:
 
 
 def _hot(case: Json, fleet: Fleet) -> "HotRange":
-    from evenkeel.systems.cockroach.allocator.store_rebalancer import HotRange
+    from evenkeel.systems.cockroach.allocator.range_decider import HotRange
 
     return HotRange(
         fleet.places(case.get("voters", case.get("existing", ()))),
@@ -58,7 +58,7 @@ def _rebalancer(case: Json, fleet: Fleet) -> "StoreRebalancer":
     from evenkeel.systems.cockroach.allocator.compile import SETTINGS
     from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
     from evenkeel.systems.cockroach.allocator.leases import QPS
-    from evenkeel.systems.cockroach.allocator.store_rebalancer import StoreRebalancer
+    from evenkeel.systems.cockroach.allocator.range_decider import StoreRebalancer
     from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 
     voters = case.get("voters", case.get("existing", ()))

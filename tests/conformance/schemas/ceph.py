@@ -177,7 +177,8 @@ def _groups(document) -> Replay:
 
 
 def _upmap(document) -> Replay:
-    from evenkeel.systems.ceph.crush import placement, upmap
+    from evenkeel.systems.ceph.crush import method as upmap
+    from evenkeel.systems.ceph.crush import placement
 
     crush = crush_map(document)
     before = placement.raw(crush, pool(document)).tolist()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel.model.errors import InvalidInput
-from evenkeel.systems.ceph.crush import upmap
+from evenkeel.systems.ceph.crush import method as upmap
 from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD, Bucket, CrushMap, CrushRule, Step
 from evenkeel.systems.ceph.crush.failure_domains import broken, failure_domains
 from evenkeel.systems.ceph.crush.method import balance_primaries

@@ -21,7 +21,7 @@ from evenkeel.systems.cockroach.allocator.leases import (
     rng_state_of,
     workload_of,
 )
-from evenkeel.systems.cockroach.allocator.store_rebalancer import LoadRun, StoreRebalancer
+from evenkeel.systems.cockroach.allocator.range_decider import LoadRun, StoreRebalancer
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,

@@ -10,7 +10,7 @@ from bench.scenarios.one_range import BY_QPS, Allocator, Replicas, stores_like
 from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
 from evenkeel.systems.cockroach.allocator.hottest import hottest
 from evenkeel.systems.cockroach.allocator.leases import CPU, QPS, LeaseAllocator, rng_state_of
-from evenkeel.systems.cockroach.allocator.store_rebalancer import (
+from evenkeel.systems.cockroach.allocator.range_decider import (
     HOT,
     KINDS,
     HotRange,

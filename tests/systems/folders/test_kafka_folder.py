@@ -11,8 +11,7 @@ import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.model.runtime.figures import duration
 from evenkeel.systems import registry
-from evenkeel.systems.folders.readme import seconds_of
-from evenkeel.systems.folders.writing import waves_of
+from evenkeel.systems.folders.writing import seconds_of, waves_of
 from tests.support import places
 from tests.support.systems.bench import System
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.systems.folders.readme import furthest_from_share
+from evenkeel.systems.folders.writing import furthest_from_share
 from tests.support import places
 from tests.support.systems import worlds
 

@@ -10,11 +10,11 @@ import pytest
 from evenkeel.systems.helix.crush import crushed as steps
 from evenkeel.systems.helix.crush.crushed import NotConverged, crushed
 from evenkeel.systems.helix.crush.hashed import HashedNames, map_order
-from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
-from evenkeel.systems.helix.crush.repaired import (
+from evenkeel.systems.helix.crush.method import (
     Group,
     Repaired,
     crushed_together,
+    legacy_auto,
     multiround_anywhere,
     shares,
 )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.systems.helix.output import held_by, in_order, key_in, preferences_of, unlike
+from evenkeel.systems.helix.format import held_by, in_order, key_in, preferences_of, unlike
 
 NODES = 5
 SLOTS = st.lists(st.integers(0, NODES - 1), max_size=4, unique=True)

@@ -10,10 +10,9 @@ import pytest
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.solving import solve
 from evenkeel.systems import registry
-from evenkeel.systems.kubernetes.conditions import holds
-from evenkeel.systems.kubernetes.constraints import NOT_KEPT
-from evenkeel.systems.kubernetes.quantities import quantity
+from evenkeel.systems.kubernetes.constraints import NOT_KEPT, holds
 from evenkeel.systems.kubernetes.resources import Requirement
+from evenkeel.systems.kubernetes.workloads import quantity
 from tests.support import places
 from tests.support.systems.kubernetes import listed, node, pod, text
 

@@ -17,7 +17,7 @@ from evenkeel.model.intake.stranded import stranded_names
 from evenkeel.model.placement import Flag
 from evenkeel.systems import registry
 from evenkeel.systems.longhorn.auto_balance.intake import Disk, Host, cluster_of
-from evenkeel.systems.longhorn.patches import changes
+from evenkeel.systems.longhorn.format import changes
 from tests.support.longhorn.files import FILE, replayed, written
 
 DISKS = ("node-1/hdd-1", "node-1/ssd-1", "node-2/hdd-1", "node-3/hdd-1")

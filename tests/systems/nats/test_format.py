@@ -7,7 +7,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
-from evenkeel.systems.nats.waves import CHECKS, directing
+from evenkeel.systems.nats.format import CHECKS, directing
 from tests.support.dumps.nats import answer, answers, encoded, stream
 
 SERVERS = ["n1", "n2", "n3", "n4"]

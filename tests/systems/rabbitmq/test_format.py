@@ -13,7 +13,7 @@ from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
 from evenkeel.solving import solve
 from evenkeel.systems import registry
-from evenkeel.systems.rabbitmq.calls import has_member, transfer
+from evenkeel.systems.rabbitmq.format import has_member, transfer
 from tests.support import places
 from tests.support.clusters import assert_same
 

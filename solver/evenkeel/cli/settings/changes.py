@@ -163,7 +163,7 @@ def _spread_anew(before: "Cluster", after: "Cluster") -> Iterator[str]:
 def _grown(cluster: "Cluster", given: str, *, quiet: bool) -> "Cluster":
     """Return the cluster with more nodes, as many as a number says or as a table lists."""
     from evenkeel.model.newcomers import more_alike
-    from evenkeel.systems.tables.newcomers import read_newcomers
+    from evenkeel.systems.tables.reading import read_newcomers
 
     if given.isascii() and given.removeprefix("-").isdigit():
         return more_alike(cluster, int(given))

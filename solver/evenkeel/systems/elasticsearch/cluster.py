@@ -13,21 +13,22 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import MARKS
 from evenkeel.model.placement import Flag, Role
-from evenkeel.model.rules import Amount
+from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document, largest, quoted
-from evenkeel.systems.elasticsearch.disks import disks_of
-from evenkeel.systems.elasticsearch.documents import Findings, gather
+from evenkeel.systems.elasticsearch.documents import MOST, Findings, Row, amount, gather
 from evenkeel.systems.elasticsearch.factors import ENABLE
-from evenkeel.systems.elasticsearch.rules import AWARE, SAME_HOST, rules_of
 from evenkeel.systems.elasticsearch.settings import (
     EXPAND,
     PARTIAL,
     SEARCH,
     DataNode,
+    Settings,
     allowed,
+    filtered,
     is_everywhere,
     is_true,
+    of_kind,
     roles_of,
     whole,
     words,
@@ -35,6 +36,439 @@ from evenkeel.systems.elasticsearch.settings import (
 from evenkeel.systems.elasticsearch.shards import Shard, ends, shards_of
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
+
+AWARE = "cluster.routing.allocation.awareness."
+SAME_HOST = "cluster.routing.allocation.same_shard.host"
+
+
+class Aware(NamedTuple):
+    """An awareness attribute, over which copies are spread."""
+
+    tier: str
+    labels: list[str]
+    forced: list[str]
+    """Values of forced awareness, which count even if no node has them."""
+
+
+class Kind(NamedTuple):
+    """Shards with the same rule."""
+
+    tag: str
+    """That of the nodes for copies that may lead; empty for all nodes."""
+
+    copies: int
+    search: str = ""
+    """The tag of the nodes for search replicas, where some nodes are for these alone."""
+
+    searching: int = 0
+    everywhere: bool = False
+
+
+def rules_of(
+    found: Findings,
+    shards: Sequence[Shard],
+    indices: Sequence[str],
+    nodes: Sequence[DataNode],
+    spread: Mapping[str, Amount] | None,
+) -> dict[str, Any]:
+    """Return a rule for each set of nodes that an index may use and each number of copies."""
+    attributes = _awareness(found, nodes)
+    searches = np.array([node.searches for node in nodes], np.bool_)
+    tags: dict[str, NDArray[np.bool_]] = {}
+    elsewhere = _standing_elsewhere(found, shards, nodes)
+    tag_of = {}
+    for index in indices:
+        settings = found.indices.get(index, {})
+        mask, closing = _allowed(settings, nodes, attributes)
+        kind = of_kind(settings, nodes, default=index not in elsewhere)
+        if (mask & ~kind).any():
+            closing = [*closing, "roles of nodes"]
+        tag_of[index] = _tag(tags, mask & kind, closing)
+    keys: dict[Kind, int] = {}
+    rule = []
+    for shard in shards:
+        settings = found.indices.get(shard.of, {})
+        key = Kind(tag_of[shard.of], len(shard.rows))
+        extra = sum(found.shards[i]["prirep"] == "s" for i in shard.rows)
+        if extra and searches.any():
+            mask, closing = _allowed(settings, nodes, attributes)
+            tag = _tag(tags, searches & mask, [*closing, "nodes with the role search"])
+            key = Kind(key.tag, key.copies - extra, tag, extra)
+        key = key._replace(everywhere=is_everywhere(settings))
+        rule.append(keys.setdefault(key, len(keys)))
+    domains = {one.tier: one.labels for one in attributes}
+    if any(key.searching for key in keys):
+        for one in attributes:
+            domains |= {name: own.labels for name, own in _in_two(one, searches).items()}
+    same_host = spread is None and is_true(found.cluster, SAME_HOST, False)
+    if same_host:
+        domains["host"] = [node.host or node.ip for node in nodes]
+    rules = []
+    for key in keys:
+        apart = dict(spread) if spread is not None else _apart(key, attributes, searches)
+        if same_host and not key.everywhere:
+            apart["host"] = 1
+        rules.append(_rule(key, apart))
+    name = "index.routing.allocation.total_shards_per_node"
+    most = [whole(found.faults, found.indices.get(index, {}), name) for index in indices]
+    group_rule = np.full(len(indices), -1)
+    for limit in sorted({one for one in most if one > 0}):
+        group_rule[np.array(most) == limit] = len(rules)
+        rules.append(Rule(spread={"node": limit}))
+    return {
+        "domains": domains, "crossing": _crossing(domains), "tags": tags, "rules": rules,
+        "group_rule": group_rule, "rule": np.array(rule, np.int64),
+    }  # fmt: skip
+
+
+def _crossing(domains: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the tiers with a value in several domains of those before: it is one value for all."""
+    found: list[str] = []
+    paths: list[tuple[str, ...]] = []
+    for tier, labels in domains.items():
+        paths = paths or [()] * len(labels)
+        inner = [(*path, label) for path, label in zip(paths, labels, strict=True)]
+        if len({*inner}) > len({*labels}):
+            found.append(tier)
+        else:
+            paths = inner
+    return found
+
+
+def _rule(key: Kind, apart: Mapping[str, Amount]) -> Rule:
+    """Return the rule of shards of a kind."""
+    require = [f"+{key.tag}"] if key.tag else []
+    if not key.searching:
+        return Rule(require=require, spread=apart)
+    place = {f"+{key.search}": key.searching} if key.search else {}
+    return Rule(voters_require=require, place=place, spread=apart)
+
+
+def _apart(
+    key: Kind, attributes: Sequence[Aware], searches: NDArray[np.bool_]
+) -> dict[str, Amount]:
+    """Return how many copies a value of each attribute may have, search replicas on their own."""
+    if key.everywhere:
+        return {}
+    found: dict[str, Amount] = {}
+    for one in attributes:
+        other, search = _in_two(one, searches).items()
+        parts = [(other, key.copies), (search, key.searching)]
+        for (name, own), copies in parts if key.searching else parts[:1]:
+            count = len({*own.labels, *own.forced} - {""})
+            found[name if key.searching else one.tier] = -(-copies // max(count, 1))
+    return found
+
+
+def _in_two(one: Aware, searches: NDArray[np.bool_]) -> dict[str, Aware]:
+    """Return an attribute as nodes have it that are not for search replicas, and that are."""
+    here = list(zip(one.labels, searches.tolist(), strict=True))
+    return {
+        f"{one.tier} of other nodes": one._replace(labels=["" if s else own for own, s in here]),
+        f"{one.tier} of search nodes": one._replace(labels=[own if s else "" for own, s in here]),
+    }
+
+
+def _tag(
+    tags: dict[str, NDArray[np.bool_]], mask: NDArray[np.bool_], closing: Sequence[str]
+) -> str:
+    """Return the tag of nodes that some settings leave open, named after these; "" for all."""
+    if mask.all():
+        return ""
+    name = word(" and ".join(closing))
+    same = (f"{name} ({i})" if i else name for i in range(len(tags) + 1))
+    tag = next(tag for tag in same if tag not in tags or np.array_equal(tags[tag], mask))
+    tags[tag] = mask
+    return tag
+
+
+def _allowed(
+    settings: Settings, nodes: Sequence[DataNode], attributes: Sequence[Aware]
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return the nodes that filters and awareness leave to an index, (N,), and what closes any."""
+    mask, closing = filtered(settings, "index.routing.allocation.", nodes)
+    if not is_everywhere(settings):
+        for one in attributes:
+            labelled = np.array([bool(label) for label in one.labels], np.bool_)
+            if not labelled.all():
+                closing = [*closing, f"{AWARE}attributes: {one.tier}"]
+            mask = mask & labelled
+    return mask, closing
+
+
+def _standing_elsewhere(
+    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode]
+) -> set[str]:
+    """Return the indices that have a copy on a node that is for any of them, or have none."""
+    alone = {node.name for node in nodes if node.only_frozen or node.only_remote}
+    homes: dict[str, set[str]] = {}
+    for shard in shards:
+        rows = [found.shards[i] for i in shard.rows]
+        named = {name for row in rows if row["prirep"] != "s" for name, _, _ in ends(row)}
+        homes.setdefault(shard.of, set()).update(named)
+    return {index for index, named in homes.items() if not named or named - alone}
+
+
+def _awareness(found: Findings, nodes: Sequence[DataNode]) -> list[Aware]:
+    """Return the awareness attributes."""
+    attributes = []
+    _, named = found.cluster.get(f"{AWARE}attributes", ("", ""))
+    for attribute in dict.fromkeys(words(named)):
+        labels = [next(iter(node.values(attribute)), "") for node in nodes]
+        if not any(labels):
+            add = "" if found.nodes else "; add _nodes"
+            found.notes.add(
+                f"that {AWARE}attributes names {printable(attribute)}, which no node has: it is "
+                f"not kept, and Elasticsearch allocates nothing by it{add}"
+            )
+            continue
+        tier = f"{attribute} attribute" if attribute in ("node", "host") else attribute
+        forced = words(found.cluster.get(f"{AWARE}force.{attribute}.values", ("", ""))[1])
+        attributes.append(Aware(tier, labels, forced))
+    return attributes
+
+
+COUNT = "shards"
+"""The dimension that counts shards; their sizes are ``disk``, in bytes."""
+
+SETTINGS = "cluster.routing.allocation.disk."
+WATERMARK = f"{SETTINGS}watermark"
+USUAL = {"low": "85%", "high": "90%", "flood_stage": "95%"}
+HEADROOM = {"low": "200gb", "high": "150gb", "flood_stage": "100gb"}
+"""Largest headroom of the default watermarks, from release ``CAPPED`` on."""
+
+CAPPED = (8, 5)
+
+
+class Disk(NamedTuple):
+    """A disk as ``_cat/allocation`` has it, in bytes."""
+
+    total: float
+    """0 for unknown."""
+
+    used: float
+    others: float
+    """Bytes used by other data than shards."""
+
+
+class Watermark(NamedTuple):
+    """The free share of a disk, and its limit in bytes."""
+
+    share: float
+    most: float
+
+    def room(self, total: float) -> float:
+        """Return how many bytes may be used."""
+        return max(total - min(total * self.share, self.most), 0.0)
+
+
+class Disks(NamedTuple):
+    """Arguments of a cluster, and the nodes above the low watermark."""
+
+    given: dict[str, Any]
+    above: NDArray[np.bool_]
+    """Nodes above the low watermark, (N,)."""
+
+
+def disks_of(
+    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
+) -> Disks:
+    """Return the sizes of shards, and the capacities of nodes below the watermarks.
+
+    A node below the low watermark takes shards up to it. One above takes none, and above the high
+    watermark it has to give some away.
+    """
+    sizes, standing, coming, held, count = _sizes(found, shards, nodes, place)
+    measured = bool(found.allocation) or bool(sizes.any())
+    load = np.ones((len(shards), 1 + measured))
+    if measured:
+        load[:, 1] = sizes
+    copies = np.array([len(shard.rows) for shard in shards], np.float64)
+    # balance is measured against capacities, so unlimited dimensions need one, too
+    everything = np.maximum(copies @ load, 1.0) if shards else load.sum(0) + 1
+    capacity = np.tile(everything, (len(nodes), 1))
+    above = np.zeros(len(nodes), np.bool_)
+    disks = _disks(found, nodes, place, standing, count)
+    recent = any(node.version >= CAPPED for node in nodes)
+    marks = [watermark(found, kind, recent) for kind in USUAL]
+    flooded: list[str] = []
+    for n, disk in sorted(disks.items()):
+        if nodes[n].only_frozen:
+            continue  # its cache fills the disk by design: watermarks do not apply
+        low, high, flood = (mark.room(disk.total) for mark in marks)
+        used = disk.used + coming[n]
+        above[n] = used > low
+        bound = high if above[n] else low
+        capacity[n, 1] = max(bound - disk.others, 0.0)
+        if used <= bound:  # a copy may be smaller than the size of its shard
+            capacity[n, 1] = max(capacity[n, 1], held[n])
+        if disk.used > flood:
+            flooded.append(_share(nodes[n], disk))
+    _note(found, nodes, disks, above, flooded)
+    given = {
+        "dimensions": [COUNT, "disk"][: 1 + measured],
+        "load": load,
+        "capacity": capacity,
+        "bytes": "disk" if measured else None,
+    }
+    return Disks(given, above)
+
+
+def _sizes(
+    found: Findings, shards: Sequence[Shard], nodes: Sequence[DataNode], place: Mapping[str, int]
+) -> Sequence[NDArray[np.float64]]:
+    """Return sizes of shards (P,), and per node present, incoming and counted bytes, and shards."""
+    sizes = np.zeros(len(shards))
+    standing, coming, held, count = np.zeros((4, len(nodes)))
+    for p, shard in enumerate(shards):
+        own = [_size(found, i) for i in shard.rows]
+        # copies in progress are smaller for a while: the largest is the size
+        sizes[p] = max(own)
+        for i, size in zip(shard.rows, own, strict=True):
+            row = found.shards[i]
+            there = [place.get(name, -1) for name, _, _ in ends(row)]
+            np.add.at(count, [n for n in there if n >= 0], 1.0)
+            if there[0] >= 0:
+                standing[there[0]] += size
+            if (target := there[-1]) >= 0:
+                held[target] += sizes[p]
+                if len(there) > 1:
+                    coming[target] += sizes[p]
+                elif row.get("state") == "INITIALIZING":
+                    coming[target] += sizes[p] - size
+    return sizes, standing, coming, held, count
+
+
+def _size(found: Findings, i: int) -> float:
+    """Return the size of a copy; 0 if it is missing."""
+    text = found.shards[i].get("store")
+    if text is not None and not (text.isascii() and text.isdecimal() and len(text) < 19):
+        return amount(found.faults, f"{found.shard_at(i)}.store", text)
+    return float(text or 0)
+
+
+def _disks(
+    found: Findings,
+    nodes: Sequence[DataNode],
+    place: Mapping[str, int],
+    standing: NDArray[np.float64],
+    count: NDArray[np.float64],
+) -> dict[int, Disk]:
+    """Return the disk of each node by number; an unknown one is the average of the others.
+
+    Shards that no row lists count as other data on the disk.
+    """
+    disks: dict[int, Disk] = {}
+    seen: dict[str, str] = {}
+    strange, partly = [], []
+    for at, row in found.allocation:
+        name = row.get("node") or ""
+        if name in ("", "UNASSIGNED"):
+            continue
+        if name in seen:
+            found.faults.add(f"{at}.node", quoted(name), f"is already given at {seen[name]}")
+        seen.setdefault(name, at)
+        if name in place:
+            n = place[name]
+            number = row.get("shards") or ""
+            if len(number) < 10 and number.isdecimal() and int(number) > count[n]:
+                partly.append(f"{printable(name)} ({count[n]:.0f} of {number})")
+                row = row | {"disk.indices": None}
+            disk = _disk(found, at, row, standing[n])
+            if disk.total:
+                disks[n] = disk
+        elif found.nodes and all(node.name != name for _, node in found.nodes.values()):
+            strange.append(name)
+    if strange:
+        found.notes.add(
+            f"room of {some_of(strange, printable)}, which _nodes does not list: it is ignored"
+        )
+    if partly:
+        found.notes.add(
+            f"not all shards of nodes, as in a listing of some indices: "
+            f"{some_of(partly, str, 4)}; the others stay and count by their bytes only; list all"
+        )
+    unknown = [n for n in range(len(nodes)) if n not in disks]
+    if not found.allocation or not unknown:
+        return disks
+    names = some_of([nodes[n].name for n in unknown], printable)
+    if not disks:
+        found.notes.add(f"no room of disks of {names}: they count as large enough")
+        return disks
+    total = float(np.mean([disk.total for disk in disks.values()]))
+    others = float(np.mean([disk.others for disk in disks.values()]))
+    found.notes.add(
+        f"no room of disks of {names}: they count as the average of the others, "
+        f"{total / 2.0**30:,.1f} GiB with {others / 2.0**30:,.1f} GiB of other data; read "
+        "_cat/allocation again when it is known"
+    )
+    return disks | {n: Disk(total, others + standing[n], others) for n in unknown}
+
+
+def _disk(found: Findings, at: str, row: Row, standing: float) -> Disk:
+    """Return the disk in a row.
+
+    Missing columns follow from the others; ``standing`` is the size of the shards listed there.
+    """
+    sizes = {
+        key: amount(found.faults, f"{at}.disk.{key}", row.get(f"disk.{key}"))
+        for key in ("total", "used", "avail", "indices")
+    }
+    total = sizes["total"] or (sizes["used"] + sizes["avail"] if sizes["avail"] else 0.0)
+    own = sizes["indices"] if row.get("disk.indices") else standing
+    if row.get("disk.used"):
+        used = sizes["used"]
+    else:
+        used = total - sizes["avail"] if row.get("disk.avail") else own
+    return Disk(total, used, max(used - own, 0.0))
+
+
+def watermark(found: Findings, kind: str, recent: bool) -> Watermark:
+    """Return a watermark, a kind of ``USUAL``.
+
+    ``recent`` releases limit the headroom of the default watermarks.
+    """
+    if not is_true(found.cluster, f"{SETTINGS}threshold_enabled", True):
+        return Watermark(0.0, 0.0)
+    name = f"{WATERMARK}.{kind}"
+    at, value = found.cluster.get(name, ("", USUAL[kind]))
+    text = str(value)
+    share = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,9})?)%", text)
+    ratio = re.fullmatch(r"[01]?\.[0-9]{1,9}|[01]", text)
+    if not (share or ratio):
+        return Watermark(1.0, amount(found.faults, at, text))
+    used = float(share[1]) / 100.0 if share else float(text)
+    usual = HEADROOM[kind] if recent and name not in found.chosen else "-1"
+    at, headroom = found.cluster.get(f"{name}.max_headroom", ("", usual))
+    most = MOST if str(headroom) == "-1" else amount(found.faults, at, str(headroom))
+    return Watermark(1.0 - min(used, 1.0), most)
+
+
+def _share(node: DataNode, disk: Disk) -> str:
+    return f"{printable(node.name)} ({100.0 * disk.used / disk.total:.1f}%)"
+
+
+def _note(
+    found: Findings,
+    nodes: Sequence[DataNode],
+    disks: Mapping[int, Disk],
+    above: NDArray[np.bool_],
+    flooded: Sequence[str],
+) -> None:
+    """Note the nodes above a watermark, and the effect."""
+    if above.any():
+        mark = found.cluster.get(f"{WATERMARK}.low", ("", USUAL["low"]))[1]
+        full = [_share(nodes[n], disks[n]) for n in np.flatnonzero(above).tolist()]
+        found.notes.add(
+            f"that nodes are above the low watermark, {WATERMARK}.low of {printable(str(mark))}: "
+            f"{some_of(full, str)}; Elasticsearch allocates no shard to them"
+        )
+    if flooded:
+        found.notes.add(
+            f"that nodes are above the flood stage: {some_of(flooded, str)}; indices with "
+            "shards there are read-only until usage falls (index.blocks.read_only_allow_delete)"
+        )
+
 
 NAME = "elasticsearch"
 SMALL = 2**20

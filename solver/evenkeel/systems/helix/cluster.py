@@ -15,12 +15,15 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.systems.documents import Document, largest, quoted
-from evenkeel.systems.helix import instances
-from evenkeel.systems.helix.instances import ALL_RESOURCES, DISABLED, MOST
-from evenkeel.systems.helix.pinot import CONSUMING, PINNED
+from evenkeel.systems.helix import resources as instances
 from evenkeel.systems.helix.records import Found, Records, gather, is_empty
 from evenkeel.systems.helix.resources import (
+    ALL_RESOURCES,
+    CONSUMING,
+    DISABLED,
     MODELS,
+    MOST,
+    PINNED,
     Resource,
     Row,
     mode_of,

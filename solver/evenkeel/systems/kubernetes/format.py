@@ -7,21 +7,394 @@ Kubernetes API: ``Node``, ``Pod`` (topology spread constraints, affinity, tolera
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.errors import Fault, InvalidInput
-from evenkeel.model.placement import Placement
-from evenkeel.systems.kubernetes.cluster import Snapshot, left_out, read
-from evenkeel.systems.kubernetes.constraints import HOST
-from evenkeel.systems.kubernetes.objects import hint, recognises
-from evenkeel.systems.kubernetes.workloads import Workload
+from evenkeel.model.errors import Fault, FaultList, InvalidInput
+from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.runtime.printable import printable, some_of
+from evenkeel.systems.documents import Document, largest
+from evenkeel.systems.kubernetes.constraints import HOST, Constraints, meets, ready, selects
+from evenkeel.systems.kubernetes.resources import (
+    Node,
+    Objects,
+    Pod,
+    Volume,
+    gather,
+    hint,
+    recognises,
+)
+from evenkeel.systems.kubernetes.workloads import (
+    HOST_PORT,
+    PODS,
+    Workload,
+    amounts,
+    share_of,
+    sort,
+    together,
+)
+from evenkeel.systems.native.arguments import build
+from evenkeel.systems.notes import Notes, noted
 from evenkeel.systems.registry import Format
+
+Mask = NDArray[np.bool_]
+ZONES = (
+    "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+)  # fmt: skip
+"""Labels that bind volumes to zones and regions; two underscores separate several."""
+
+
+class Reach:
+    """Looks up which nodes reach the volumes of a pod, each volume once."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._nodes = [node for _, node in objects.nodes.values()]
+        self._masks: dict[str, Mask] = {}
+        self.missing: dict[str, None] = {}
+        """Claims of pods that no file has."""
+
+        self.local: dict[str, None] = {}
+        """Workloads with volumes on the disks of nodes, which stay behind."""
+
+    def of_pod(self, one: Workload, pod: Pod) -> Mask:
+        """Return the nodes that reach all volumes of a pod, (N,)."""
+        mask = np.ones(len(self._nodes), np.bool_)
+        space = pod.metadata.namespace
+        for each in pod.spec.volumes or ():
+            if each.emptyDir is not None or each.hostPath is not None:
+                self.local[one.full_name] = None
+            name = ""
+            if each.persistentVolumeClaim is not None:
+                name = each.persistentVolumeClaim.claimName
+            elif each.ephemeral is not None:
+                name = f"{pod.metadata.name}-{each.name}"
+            if not name:
+                continue
+            claim = self._objects.claims.get((space, name))
+            if claim is None:
+                self.missing[f"{space}/{name}"] = None
+            elif bound := claim[1].spec.volumeName:
+                mask &= self._of_volume(bound)
+        return mask
+
+    def _of_volume(self, name: str) -> Mask:
+        if name not in self._masks:
+            found = self._objects.volumes.get(("", name))
+            if found is None:
+                self.missing[name] = None
+            self._masks[name] = np.array(
+                [found is None or _reaches(found[1], node) for node in self._nodes], np.bool_
+            )
+        return self._masks[name]
+
+
+def _reaches(volume: Volume, node: Node) -> bool:
+    """Return whether a node reaches a volume, by its affinity and labels."""
+    affinity = volume.spec.nodeAffinity
+    if affinity and affinity.required and not meets(affinity.required, node):
+        return False
+    own, labels = volume.metadata.labels or {}, node.metadata.labels or {}
+    return all(labels[key] in own[key].split("__") for key in ZONES if key in own and key in labels)
+
+
+def reach(objects: Objects, workloads: Sequence[Workload], place: Mapping[str, int]) -> None:
+    """Set the nodes that reach the volumes of each workload's pods, and note unknown volumes.
+
+    A pod on a node that does not reach its volume stays there.
+    """
+    looked = Reach(objects)
+    astray = []
+    for one in workloads:
+        masks = [looked.of_pod(one, pod) for _, pod in one.pods]
+        for (_, pod), mask in zip(one.pods, masks, strict=True):
+            n = place.get(pod.spec.nodeName or "", -1)
+            if n >= 0 and not mask[n]:
+                mask[:] = False
+                mask[n] = True
+                astray.append(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        if not all(mask.all() for mask in masks):
+            one.reach = masks
+    if looked.missing:
+        what = some_of([*looked.missing], printable, MOST_NAMED)
+        objects.notes.add(
+            f"no volume for {what}: its pod may go to any node; add kubectl get pv,pvc -A -o json"
+        )
+    if astray:
+        objects.notes.add(
+            f"that {some_of(astray, printable, MOST_NAMED)} run on nodes that do not reach their "
+            "volumes, by labels: they stay"
+        )
+    if looked.local:
+        what = some_of([*looked.local], printable, MOST_NAMED)
+        objects.notes.add(
+            f"that pods of {what} have volumes on the disk of their node (emptyDir, hostPath): "
+            "their content is lost when a pod moves"
+        )
+
+
+def waiting_apart(workloads: Sequence[Workload]) -> list[Workload]:
+    """Return workloads, with each pending pod that has a bound volume as one of its own.
+
+    Such a pod needs a node that reaches its own volume.
+    """
+    found = []
+    for one in workloads:
+        waits = [
+            bool(one.reach) and not one.reach[i].all() and not pod.spec.nodeName
+            for i, (_, pod) in enumerate(one.pods)
+        ]
+        rest = [i for i, alone in enumerate(waits) if not alone]
+        if not any(waits) or len(one.pods) == 1:
+            found.append(one)
+            continue
+        if rest:
+            found.append(_part(one, rest))
+        for i, alone in enumerate(waits):
+            if alone:
+                apart = _part(one, [i])
+                apart.waits, apart.requests = one.pods[i][1].metadata.name, one.asked[i]
+                found.append(apart)
+    return found
+
+
+def _part(one: Workload, chosen: Sequence[int]) -> Workload:
+    """Return a workload with some of its pods."""
+    reached = [one.reach[i] for i in chosen]
+    return replace(
+        one,
+        pods=[one.pods[i] for i in chosen],
+        asked=[one.asked[i] for i in chosen],
+        reach=[] if all(mask.all() for mask in reached) else reached,
+    )
+
+
+NAME = "kubernetes"
+MOST_NAMED = 4
+"""Most names in a note."""
+
+SEVERAL = (
+    "that several budgets select the pods of {}: the eviction of a pod with more than one is "
+    "refused, and they stay"
+)
+
+USUAL_PODS = 110
+"""Default number of pods per kubelet."""
+
+ALWAYS = ("cpu", "memory", PODS)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The objects that were read, and the pod of each replica, for writing."""
+
+    items: tuple[msgspec.Raw, ...]  # objects as JSON
+    workloads: tuple[Workload, ...]  # p workloads, with their pods in the order of the slots
+    hosts: dict[str, str]  # the label by which affinities name each node
+    notes: Notes  # requests of pods that no rule keeps, assumptions, and pods that stay
+
+
+def read(documents: Sequence[Document]) -> Cluster:
+    """Read a cluster from what ``kubectl get nodes,pods,pdb,pv,pvc -A -o json`` prints.
+
+    Pods that no controller replaces elsewhere, and those of daemon sets, stay; what they ask for
+    is taken from the capacity of their nodes. Where pods may not be beside those of others, nodes
+    are closed on which these stand now. What else pods ask for of pods of others, and of nodes that
+    they would rather be on, is not kept: ``cluster.native.notes`` lists it.
+    """
+    faults = FaultList()
+    objects = gather(faults, documents)
+    if not objects.nodes and not faults:
+        listed = [document.name for document in documents]
+        faults.add("source", listed, "lists no node: needs kubectl get nodes,pods -A -o json")
+    nodes = objects.nodes = dict(sorted(objects.nodes.items()))
+    workloads, stay = sort(objects)
+    place = {name: n for n, name in enumerate(nodes)}
+    reach(objects, workloads, place)
+    workloads = waiting_apart(workloads)
+    constraints = Constraints(objects, workloads, together(stay))
+    rule = [constraints.rule_of(w) for w in range(len(workloads))]
+    spaces = sorted({one.namespace for one in workloads})
+    given: dict[str, Any] = {
+        "node_names": [*objects.nodes],
+        "partition_names": [one.full_name for one in workloads],
+        "group": np.array([spaces.index(one.namespace) for one in workloads], np.int64),
+        "group_names": spaces,
+        "rules": constraints.rules,
+        "rule": np.array(rule, np.int64),
+        "forbidden": constraints.forbidden(),
+        "native_format": NAME,
+    }
+    least = _least(objects, workloads, stay)
+    given |= constraints.domains()
+    given |= _states(objects)
+    given |= _placement(workloads, place, least)
+    given |= _amounts(objects, workloads, stay, place)
+    given["native"] = Snapshot(
+        tuple(objects.items),
+        tuple(workloads),
+        {name: (one.metadata.labels or {}).get(HOST, name) for name, (_, one) in nodes.items()},
+        objects.notes,
+    )
+    source = largest(documents)
+    return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def left_out(cluster: Cluster) -> Iterable[str]:
+    """Return notes on requests that are not kept, and on assumptions."""
+    return noted(cluster.native)
+
+
+def _states(objects: Objects) -> dict[str, Any]:
+    """Return the nodes that are ready, and those that take pods."""
+    alive, open_ = [], []
+    for _, node in objects.nodes.values():
+        alive.append(ready(node))
+        leaving = node.spec.unschedulable or node.metadata.deletionTimestamp is not None
+        open_.append(alive[-1] and not leaving)
+    return {"alive": np.array(alive, np.bool_), "accepts": np.array(open_, np.bool_)}
+
+
+def _placement(
+    workloads: Sequence[Workload], place: Mapping[str, int], least: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return the node of each pod, a slot each, without leaders.
+
+    Pods are pinned if a budget allows no eviction, or no other node reaches their volume.
+    """
+    node, flags = [], []
+    for p, one in enumerate(workloads):
+        for i, (_, pod) in enumerate(one.pods):
+            n = place.get(pod.spec.nodeName or "", -1)
+            alone = bool(one.reach) and one.reach[i].sum() == 1
+            stays = n >= 0 and (alone or least[p] == len(one.pods))
+            node.append(n)
+            flags.append(Flag.HEALTHY * (pod.status.phase == "Running") | Flag.PINNED * stays)
+    width = np.array([len(one.pods) for one in workloads], np.int64)
+    return {
+        "placement": np.array(node, np.int64),
+        "first": np.concatenate([[0], np.cumsum(width)]).astype(np.int64),
+        "leader": np.full(len(workloads), -1),
+        "flags": np.array(flags, np.int64),
+        "replicas": width,
+        "min_active": least,
+    }
+
+
+def _amounts(
+    objects: Objects,
+    workloads: Sequence[Workload],
+    stay: Sequence[tuple[str, Pod, dict[str, float]]],
+    place: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return requests as loads, and capacities of nodes for pods that may move.
+
+    A pod counts as the largest of its workload; the difference is added to its node.
+    """
+    names = [*ALWAYS]
+    names += sorted({name for one in workloads for name in one.requests} - {*ALWAYS})
+    column = {name: d for d, name in enumerate(names)}
+    capacity = np.zeros((len(objects.nodes), len(names)))
+    capacity[:, [name.startswith(HOST_PORT) for name in names]] = 1.0
+    names_of, silent, partly = [*objects.nodes], list[int](), list[int]()
+    for n, (at, node) in enumerate(objects.nodes.values()):
+        given, key = node.status.allocatable, "allocatable"
+        if given is None:
+            given, key = node.status.capacity, "capacity"
+        listed = amounts(objects.faults, f"{at}: status.{key}", given)
+        if PODS not in listed:
+            silent.append(n)
+            listed |= {PODS: USUAL_PODS} if listed else {}
+        if listed and not {"cpu", "memory"} <= listed.keys():
+            partly.append(n)
+        for name in column.keys() & listed.keys():
+            capacity[n, column[name]] = listed[name]
+    if partly:
+        objects.notes.add(
+            "no cpu or memory of "
+            f"{some_of([names_of[n] for n in partly], printable, MOST_NAMED)}: no pod that "
+            "requests it is placed there"
+        )
+    if silent:
+        objects.notes.add(
+            f"no room for pods on {some_of([names_of[n] for n in silent], printable, MOST_NAMED)}: "
+            f"a node without amounts takes none, others {USUAL_PODS}"
+        )
+    for _, pod, own in stay:
+        for name in column.keys() & own.keys():
+            capacity[place[pod.spec.nodeName or ""], column[name]] -= own[name]
+    load = np.zeros((len(workloads), len(names)))
+    blank = {n for n in silent if not capacity[n, : len(ALWAYS)].any()}
+    capacity = np.maximum(capacity, 0.0)
+    for p, one in enumerate(workloads):
+        for name, amount in one.requests.items():
+            load[p, column[name]] = amount
+            for (_, pod), own in zip(one.pods, one.asked, strict=True):
+                n = place.get(pod.spec.nodeName or "", -1)
+                if n >= 0:
+                    held = amount if n in blank else amount - own.get(name, 0.0)
+                    capacity[n, column[name]] += held
+    return {"dimensions": names, "load": load, "capacity": capacity}
+
+
+def _least(
+    objects: Objects,
+    workloads: Sequence[Workload],
+    stay: Sequence[tuple[str, Pod, dict[str, float]]],
+) -> NDArray[np.int64]:
+    """Return the least number of pods of each workload, by the disruption budgets.
+
+    A budget counts all pods that it selects, of whatever workload.
+    """
+    least = np.zeros(len(workloads), np.int64)
+    spaces: dict[str, list[int]] = {}
+    for p, one in enumerate(workloads):
+        spaces.setdefault(one.namespace, []).append(p)
+    staying: dict[str, list[Pod]] = {}
+    for _, pod, _ in stay:
+        staying.setdefault(pod.metadata.namespace, []).append(pod)
+    fixed, bound = [], set[int]()
+    for at, budget in objects.budgets.values():
+        spec, space = budget.spec, budget.metadata.namespace
+        chosen = [p for p in spaces.get(space, ()) if selects(spec.selector, workloads[p].labels)]
+        if not chosen or (spec.minAvailable is None and spec.maxUnavailable is None):
+            continue
+        count = sum(len(workloads[p].pods) for p in chosen) + sum(
+            selects(spec.selector, pod.metadata.labels or {}) for pod in staying.get(space, ())
+        )
+        if spec.minAvailable is not None:
+            least_of = share_of(
+                objects.faults, f"{at}: spec.minAvailable", spec.minAvailable, count
+            )
+            away = count - least_of
+        else:
+            given = spec.maxUnavailable or 0
+            away = share_of(objects.faults, f"{at}: spec.maxUnavailable", given, count)
+        if away <= 0:
+            fixed.append(f"{space}/{budget.metadata.name}")
+        for p in chosen:
+            pods = len(workloads[p].pods)
+            if p in bound:
+                least[p] = pods
+                objects.notes.add(SEVERAL, workloads[p].full_name)
+            else:
+                least[p] = max(least[p], pods - min(max(away, 0), pods))
+            bound.add(p)
+    if fixed:
+        objects.notes.add(
+            f"that budgets {some_of(fixed, printable, MOST_NAMED)} allow no disruption: evictions "
+            "would be refused, and these pods stay"
+        )
+    return least
+
 
 HASH = "pod-template-hash"
 PATCHES = {

@@ -4,13 +4,24 @@ The read balancer chooses primaries. Only replicated pools have a choice: in an 
 the order of the shards is their content. No data moves; the result is a ``pg-upmap-primary`` entry
 for each placement group whose primary changes.
 
+The upmap balancer: pairs for ``pg-upmap-items`` that level the devices of a pool.
+
+Ceph's own balancer aims at shares by weight, even where they cannot be had: a rack that deserves
+more than one replica of every group cannot get it. Here the shares are worked out first under what
+the failure domains allow. Where they allow levelling, every device ends within the asked deviation
+of its share. Where they do not, the fullest device ends as low as whole replicas permit. Either is
+done in as few moves as possible.
+
+Ceph, ``OSDMap::calc_pg_upmaps`` and ``_apply_upmap``, for what is replaced and what is produced.
+
 References
 ----------
 Ceph, ``OSDMap::balance_primaries``, for the entries that are replaced and produced.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,14 +32,350 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import marked
 from evenkeel.model.placement import Flag
+from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.runtime.printable import some_of
-from evenkeel.systems.ceph.crush import upmap
 from evenkeel.systems.ceph.crush.cluster import FORMAT, CephMap, slots_of
-from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD
-from evenkeel.systems.ceph.crush.placement import Pairs, Pool, Rows, up, with_primaries
-from evenkeel.systems.ceph.crush.upmap import Upmapped, levelled
+from evenkeel.systems.ceph.crush.crush_map import IN, NO_OSD, CrushMap
+from evenkeel.systems.ceph.crush.failure_domains import (
+    OUTSIDE,
+    FailureDomains,
+    broken,
+    failure_domains,
+    positions,
+)
+from evenkeel.systems.ceph.crush.placement import (
+    Pairs,
+    Pool,
+    Rows,
+    raw,
+    up,
+    upmapped,
+    with_primaries,
+)
 from evenkeel.systems.ceph.options import CephCrush, Upmap
 from evenkeel_kernels.ceph import upmap as kernels
+
+HALVINGS = 60
+"""Enough to find a level to the last bit of a double."""
+
+SLACK = 1e-9
+"""What a product of a level and a share may fall short of a whole number by rounding."""
+
+
+class Standing(NamedTuple):
+    """Balance of devices."""
+
+    replicas: NDArray[np.int64]  # (devices,) replicas of the pool on each device
+    share: NDArray[np.float64]  # (devices,) replicas that it deserves by its weight
+    deviation: float  # largest distance of a device's replicas from its share
+    spread: float  # root of the mean squared distance
+    fill: float  # largest number of replicas as a multiple of the share
+
+
+@dataclass(frozen=True)
+class Upmapped:
+    """What the balancer found."""
+
+    items: Pairs  # all ``pg-upmap-items`` of the pool as they should be: pairs (from, to) by group
+    rows: Rows  # (pg_num, size) devices by slot with these pairs in force
+    moves: int  # replicas that change their device against the pairs in force before
+    # before, after: balance of the devices before and after
+    before: Standing
+    after: Standing
+    # the least fill that the failure domains allow, in whole replicas; 1 where they allow the
+    # shares to be had
+    level: float
+    unresolved: int  # replicas outside the bands for which no chain of moves was found
+    broken: NDArray[np.int64]  # (broken,) groups that break the rule, as they did before
+
+
+def balance(
+    crush: CrushMap,
+    pool: Pool,
+    *,
+    reweight: ArrayLike | None = None,
+    items: Pairs | None = None,
+    whole: Mapping[int, Sequence[int]] | None = None,
+    still: NDArray[np.bool_] | None = None,
+    pinned: NDArray[np.bool_] | None = None,
+    deviation: float = 1.0,
+    spare: float = 0.08,
+    clock: Clock | None = None,
+) -> Upmapped:
+    """Find pairs that level the devices of one pool, as far as the clock lets it.
+
+    Devices that are ``still`` neither take nor give: those that are down (a replica mapped onto one
+    is a replica less, and once they are out CRUSH maps around them) and those that are excluded.
+    Groups that are ``pinned`` keep the pairs that they have.
+
+    Raises ``OutOfTime`` if the clock stops it before all groups are mapped.
+    """
+    faults = FaultList()
+    if not deviation >= 0.5:
+        faults.add("deviation", deviation, "must be at least 0.5")
+    if not spare >= 0.0:
+        faults.add("spare", spare, "must not be negative")
+    faults.raise_if_any()
+    weights = np.full(crush.devices, IN) if reweight is None else np.asarray(reweight)
+    clock = clock or Clock()
+    mapped = raw(crush, pool, weights, clock=clock)
+    before = upmapped(mapped, weights, whole=whole, items=items)
+    beat()
+    domains = failure_domains(crush, pool.rule, pool.size)
+    if still is not None:
+        domains = _by_themselves(domains, np.flatnonzero(still))
+    deserved = domains.weight * weights / IN
+    aims = _aims(domains, before, deserved, deviation)
+    free = np.ones(len(before), bool) if pinned is None else ~pinned
+    there = (before != NO_OSD) & free[:, None]
+    osd = np.where(there, before, kernels.NOWHERE).astype(np.int32).ravel()
+    stays = before[~free]
+    aims = aims.without(np.bincount(stays[stays != NO_OSD], minlength=crush.devices))
+    state = kernels.spread(
+        osd, pool.size, np.empty((osd.size, 0), np.int32), domains.enclosure, domains.domain
+    )
+    needed = levelled(state, aims.bands, osd.size * crush.devices, clock)
+    levelled(state, aims.lifted, int(spare * needed), clock)
+    placed = np.where(there, osd.reshape(before.shape), before).astype(np.int32)
+    pairs = pairs_between(mapped, placed, positions(crush, pool.rule, pool.size))
+    for pg in np.flatnonzero(~free).tolist():
+        pairs.pop(pg, None)
+        if kept := (items or {}).get(pg):
+            pairs[pg] = [*kept]
+    beat()
+    rows = upmapped(mapped, weights, whole=whole, items=pairs)
+    return Upmapped(
+        items=pairs,
+        rows=rows,
+        moves=moves_between(before, rows),
+        before=standing(before, aims.shares),
+        after=standing(rows, aims.shares),
+        level=aims.level,
+        unresolved=_outside(state.tally, aims.bands),
+        broken=broken(domains, rows),
+    )
+
+
+def _by_themselves(domains: FailureDomains, devices: NDArray[np.intp]) -> FailureDomains:
+    """Return domains in which each of some devices is an enclosure that nothing joins or leaves."""
+    devices = devices[domains.enclosure[devices] != OUTSIDE]
+    enclosure = domains.enclosure.copy()
+    enclosure[devices] = enclosure.max(initial=OUTSIDE) + 1 + np.arange(len(devices))
+    return replace(domains, enclosure=enclosure)
+
+
+def levelled(state: kernels.Spread, bands: kernels.Bands, budget: int, clock: Clock) -> int:
+    """Balance within a budget of moves until the clock stops it; return the moves made."""
+    course = kernels.new_course(len(state.tally))
+    done = False
+    while not done and clock.goes_on("upmap", int(course.at[kernels.LOOKED])):
+        done = kernels.level_some(state, bands, budget, course, kernels.LOOKS)
+    return int(course.at[kernels.MOVES])
+
+
+def standing(rows: Rows, shares: NDArray[np.float64]) -> Standing:
+    """Measure the balance of devices."""
+    count = np.bincount(rows[rows != NO_OSD], minlength=shares.size).astype(np.int64)
+    counted = (shares > 0) | (count > 0)
+    off = count[counted] - shares[counted]
+    with np.errstate(divide="ignore"):
+        fill = count[counted] / shares[counted]
+    return Standing(
+        count,
+        shares,
+        float(np.abs(off).max(initial=0.0)),
+        float(np.sqrt(np.mean(off**2))) if off.size else 0.0,
+        float(fill.max(initial=0.0)),
+    )
+
+
+def moves_between(before: Rows, after: Rows) -> int:
+    """Count the replicas that change their device."""
+    stays = (after[:, :, None] == before[:, None, :]).any(axis=2)
+    return int(np.count_nonzero(~stays & (after != NO_OSD)))
+
+
+def pairs_between(
+    mapped: Rows, placed: Rows, may_hold: NDArray[np.bool_] | None = None
+) -> dict[int, list[tuple[int, int]]]:
+    """Find the pairs that turn CRUSH's rows into the rows wanted.
+
+    A device that only changes its slot needs no pair; the pair then goes from the device that
+    leaves to the one that joins. No pair fills a hole, or makes one. Where ``may_hold (size,
+    devices)`` marks the devices that the takes of the rule allow in each slot; a new device takes
+    an allowed slot, if there is a way.
+    """
+    found: dict[int, list[tuple[int, int]]] = {}
+    beat()
+    for pg in np.flatnonzero((mapped != placed).any(axis=1)):
+        old = mapped[pg].tolist()
+        new = placed[pg].tolist()
+        leaving = [osd for osd in dict.fromkeys(old) if osd not in new and osd != NO_OSD]
+        pairs = []
+        for slot, joins in enumerate(new):
+            if joins not in old and joins != NO_OSD and leaving:
+                leaves, steps = old[slot], 0
+                while leaves in new and leaves != NO_OSD and steps < len(old):
+                    leaves, steps = old[new.index(leaves)], steps + 1
+                leaves = leaves if leaves in leaving else leaving[0]
+                leaving.remove(leaves)
+                pairs.append((leaves, joins))
+        if may_hold is not None:
+            pairs = _lawful(pairs, old, may_hold)
+        if pairs:
+            found[int(pg)] = pairs
+    return found
+
+
+def _lawful(
+    pairs: list[tuple[int, int]], old: list[int], may_hold: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    """Return pairs of the same devices in which each joins a slot that it is allowed in."""
+    if all(may_hold[old.index(leaves), joins] for leaves, joins in pairs):
+        return pairs
+    taken: dict[int, int] = {}
+
+    def assign(one: int, tried: set[int]) -> bool:
+        for other, (leaves, _) in enumerate(pairs):
+            if other not in tried and may_hold[old.index(leaves), pairs[one][1]]:
+                tried.add(other)
+                if other not in taken or assign(taken[other], tried):
+                    taken[other] = one
+                    return True
+        return False
+
+    if not all(assign(one, set()) for one in range(len(pairs))):
+        return pairs
+    return [(pairs[other][0], pairs[one][1]) for other, one in sorted(taken.items())]
+
+
+def _outside(replicas: NDArray[np.int32], bands: kernels.Bands) -> int:
+    """Count the replicas above and below the bands."""
+    above = np.maximum(replicas - bands.high, 0)
+    return int((above + np.maximum(bands.low - replicas, 0)).sum())
+
+
+class _Aims(NamedTuple):
+    """What the devices of a pool should hold."""
+
+    shares: NDArray[np.float64]  # (devices,) what each deserves
+    bands: kernels.Bands  # what is asked of each
+    lifted: kernels.Bands  # the same, with a lower end also where the failure domains are tight
+    level: float  # the least fill in whole replicas
+
+    def without(self, fixed: NDArray[np.int64]) -> "_Aims":
+        """Return the aims of what is free where so many replicas of each device are not."""
+
+        def less(bands: kernels.Bands) -> kernels.Bands:
+            low, high = (
+                np.maximum(each - fixed, 0).astype(np.int32) for each in (bands.low, bands.high)
+            )
+            return kernels.Bands(low, high, bands.target - fixed)
+
+        return (
+            self
+            if not fixed.any()
+            else self._replace(bands=less(self.bands), lifted=less(self.lifted))
+        )
+
+
+def _aims(
+    domains: FailureDomains, rows: Rows, deserved: NDArray[np.float64], deviation: float
+) -> _Aims:
+    """Work out shares, bands about what can be had of them, and the level that is needed."""
+    held = rows != NO_OSD
+    osd = np.where(held, rows, 0)
+    shares, target = np.zeros((2, deserved.size))
+    low, lifted, high = np.zeros((3, deserved.size), np.int32)
+    level = 1.0
+    for enclosure in range(int(domains.enclosure.max(initial=-1)) + 1):
+        inside = domains.enclosure == enclosure
+        here = held & inside[osd]
+        replicas = int(np.count_nonzero(here))
+        groups = int(np.count_nonzero(here.any(axis=1)))
+        weight = deserved[inside]
+        if weight.sum() == 0.0:
+            high[inside] = np.bincount(osd[here], minlength=deserved.size)[inside]
+            continue
+        share = weight * (replicas / weight.sum())
+        domain = np.unique(domains.domain[inside], return_inverse=True)[1]
+        part = _Part(share, domain, groups, replicas)
+        shares[inside] = share
+        target[inside] = attainable = part.attainable()
+        lifted[inside] = part.at_least(attainable, deviation)
+        if part.room(share + deviation) >= replicas:
+            high[inside] = part.whole(share + deviation)
+            low[inside] = lifted[inside]
+        elif (attainable >= share * (1.0 - SLACK)).all():  # only whole replicas are in the way
+            high[inside] = part.whole(share + part.least_deviation())
+            low[inside] = lifted[inside]
+        else:
+            level = max(level, part.least_level())
+            high[inside] = part.whole(part.least_level() * share)
+    return _Aims(
+        shares, kernels.Bands(low, high, target), kernels.Bands(lifted, high, target), level
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The devices of one enclosure: what they deserve, and what their domains let them have."""
+
+    share: NDArray[np.float64]
+    domain: NDArray[np.int64]
+    groups: int
+    replicas: int
+
+    def whole(self, limit: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Replicas that each device takes up to ``limit``; none where it deserves none."""
+        return np.minimum(np.floor(limit + SLACK), self.groups) * (self.share > 0)
+
+    def room(self, limit: NDArray[np.float64]) -> float:
+        """Replicas that fit up to ``limit`` on each device."""
+        return float(np.minimum(self.groups, np.bincount(self.domain, self.whole(limit))).sum())
+
+    def attainable(self) -> NDArray[np.float64]:
+        """Shares that the domains allow: what one cannot hold goes to the others by weight."""
+        deserved = np.bincount(self.domain, self.share)
+        enough = self.replicas * (1.0 - SLACK)
+        level = _least(lambda x: float(np.minimum(self.groups, x * deserved).sum()) >= enough, 1.0)
+        held = np.minimum(self.groups, level * deserved)
+        factor = np.divide(held, deserved, out=np.zeros_like(held), where=deserved > 0)
+        return np.asarray(self.share * factor[self.domain])
+
+    def at_least(self, attainable: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
+        """Replicas that each device should have: as many as the deviation asks, if all can have."""
+
+        def low(x: float) -> NDArray[np.float64]:
+            return np.maximum(np.ceil(attainable - x - SLACK), 0.0)
+
+        return low(_least(lambda x: float(low(x).sum()) <= self.replicas, deviation))
+
+    def least_deviation(self) -> float:
+        """The least that, added to each share and rounded down, makes room for all replicas."""
+        return _least(lambda x: self.room(self.share + x) >= self.replicas, 0.0)
+
+    def least_level(self) -> float:
+        """The least multiple of the shares, rounded down, in which all replicas fit."""
+        return _least(lambda x: self.room(x * self.share) >= self.replicas, 1.0)
+
+
+def _least(enough: Callable[[float], bool], low: float) -> float:
+    """Find the least number from ``low`` that is enough; one far beyond any if none is."""
+    if enough(low):
+        return low
+    step = 1.0
+    while not enough(low + step) and step < 1e9:
+        step *= 2.0
+    high = low + step
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
 
 ROUNDING = 1e-9
 """What a desired number may be off a whole one by rounding."""
@@ -168,7 +515,7 @@ def ceph_upmap(request: Request) -> Outcome:
         if pool.id in native.known or stays.all():
             continue
         try:
-            found = levelled[pool.id] = upmap.balance(
+            found = levelled[pool.id] = balance(
                 native.crush,
                 pool,
                 reweight=reweight,

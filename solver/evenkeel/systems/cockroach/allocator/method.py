@@ -32,14 +32,15 @@ from evenkeel.systems.cockroach.allocator.leases import (
     LeaseAllocator,
     rng_state_of,
 )
-from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT, ReplicateRun
-from evenkeel.systems.cockroach.allocator.settings import Cockroach
-from evenkeel.systems.cockroach.allocator.store_rebalancer import (
+from evenkeel.systems.cockroach.allocator.range_decider import (
+    BY_COUNT,
     HOT,
     KINDS,
     LoadRun,
+    ReplicateRun,
     StoreRebalancer,
 )
+from evenkeel.systems.cockroach.allocator.settings import Cockroach
 from evenkeel_kernels.cockroach import scores
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.actions import CONSIDER_REBALANCE

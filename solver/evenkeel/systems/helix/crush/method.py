@@ -5,12 +5,27 @@ delay window, a resource is placed twice: on the active nodes (the live nodes an
 delay window) and on the live nodes alone. Each preference list combines the two results. A list
 fills the slots of its partition from the first; a short list leaves the others empty.
 
+Helix's first automatic strategy: card dealing on a given mapping, blind to zones and weights.
+
+What is where it prefers to be stays; what is elsewhere stays while its node has room; the rest is
+dealt by capacity. The result depends on the mapping it starts from.
+
+Apache Helix, ``AutoRebalanceStrategy``.
+
+CRUSH-ed and MultiRoundCRUSH without the faults of the originals.
+
+All groups are dealt together, so that no node collects one surplus replica of each. Replicas
+without room go to the least loaded node, and nodes left with too few get some. The ring is
+walked repeatedly, and a partition that still finds no node is left short without dragging its group
+along. Leaders are even over all groups. MultiRoundCRUSH works without zones.
+
 References
 ----------
 Apache Helix, ``DelayedAutoRebalancer``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +38,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel.systems.helix.crush import crushed, repaired
-from evenkeel.systems.helix.crush.legacy_auto import legacy_auto
+from evenkeel.systems.helix.crush import crushed
+from evenkeel.systems.helix.crush.hashed import HashedNames, map_order, shuffled, text_order
 from evenkeel.systems.helix.crush.resources import Resource, Site, sites
 from evenkeel.systems.helix.crush.tree import (
     Base,
@@ -36,6 +51,491 @@ from evenkeel.systems.helix.crush.tree import (
     multiround,
 )
 from evenkeel.systems.helix.options import Auto, Crush, Crushed, MultiRound, States
+from evenkeel_kernels.helix import even_deal as cards
+from evenkeel_kernels.helix.even_deal import Hands, Lists, Ring
+
+ROOMS = 10
+"""Zones that MultiRoundCRUSH makes of nodes that have none, if there are no more replicas."""
+
+SEARCHED = 64
+"""Nodes looked at for one that can give a card away, by itself or through others."""
+
+SEED = 0
+"""What the steps that treat all groups as one are seeded with."""
+
+
+class Group(NamedTuple):
+    """Partitions managed together."""
+
+    name: str  # its name, which seeds the search for new nodes
+    partitions: HashedNames  # its partitions
+    states: tuple[int, ...]  # replicas in each state, the top state first
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """The placement of all groups."""
+
+    # (P, R) for each group the nodes of each partition, the first in the top state; -1 at the end
+    # of a short list
+    placed: tuple[NDArray[np.int32], ...]
+    # group and partition of each short list: no live zone was left for it
+    short: tuple[tuple[int, int], ...]
+
+
+def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) -> Repaired:
+    """Place all groups by CRUSH-ed, dealt as one."""
+    heavy = np.flatnonzero(tree.weight > 0)
+    some = tree.only(heavy)
+    whole = some.all_live()
+    width = max((sum(group.states) for group in groups), default=0)
+    rows = [_widened(base(group.partitions, whole, group.states), width) for group in groups]
+    beat()
+    together = HashedNames.joined([group.partitions for group in groups])
+    placed = np.concatenate(rows) if rows else np.empty((0, 0), np.int32)
+    beat()
+    walk = map_order(together.hash)
+    beat()
+    hands = dealt(together, some, cards.hands_of(placed, walk, len(some)), width)
+    beat()
+    lists = crushed.in_leading_order(together, some, hands, width)
+    beat()
+    cards.level_leaders(lists, len(some))
+    beat()
+    if not some.live.all():
+        _rehome(groups, some, hands, lists)
+    return _parted(groups, lists, heavy)
+
+
+def dealt(partitions: HashedNames, tree: Tree, hands: Hands, width: int) -> Hands:
+    """Deal cards until every node holds the whole part of its share, or one more where possible."""
+    target = shares(tree, hands.partition.size, len(partitions))
+    order = shuffled(len(tree), SEED)
+    weight = tree.weight
+    limit = cards.limits(hands, target, weight, tree.zone, tree.zones, order)
+    names = tree.names.hash
+    hands = hands._replace(
+        partition=hands.partition[crushed.shuffled_overfull(hands.first, limit, names)]
+    )
+    beat()
+    by_name = partitions.rank
+    beat()
+    deal = cards.give_up(hands, limit, tree.zone, by_name, width)
+    whole = np.floor(target).astype(np.int64)
+    count = 0
+    for room in (whole, whole + 1, whole + 2, np.full(len(tree), np.iinfo(np.int64).max)):
+        count = cards.deal_out(deal, room, tree.zone, names, count)
+        beat()
+    return settled(cards.dealt_hands(hands, deal, count), tree, target, len(partitions))
+
+
+def settled(hands: Hands, tree: Tree, target: NDArray[np.float32], partitions: int) -> Hands:
+    """Hand cards over from nodes above their share to those that the deal left below it."""
+    whole = np.floor(target).astype(np.int64)
+    load = np.diff(hands.first)
+    if (load >= whole).all() and (load <= whole + 1).all():
+        return hands
+    holder = np.repeat(np.arange(len(tree)), load)
+    taken = np.zeros((partitions, tree.zones), np.bool_)
+    taken[hands.partition, tree.zone[holder]] = True
+    beat()
+
+    def fitting(taker: int) -> NDArray[np.bool_]:
+        """Cards that a node could take: of its own zone, or of partitions its zone has not."""
+        near = tree.zone[holder] == tree.zone[taker]
+        return np.asarray(near | ~taken[hands.partition, tree.zone[taker]])
+
+    for level in (whole, whole + 1):
+        waiting = load < level
+        while waiting.any() and (over := load > level).any():
+            beat()
+            taker = int(np.argmin(np.where(waiting, load - target, np.inf)))
+            way = _way(taker, over, lambda node: np.unique(holder[fitting(node)]))
+            waiting[taker] &= bool(way)
+            for giver, receiver in way:
+                cards_of = np.flatnonzero((holder == giver) & fitting(receiver))
+                if cards_of.size == 0:  # the hand-over before took the only one
+                    waiting[taker] = False
+                    break
+                card = cards_of[0]
+                taken[hands.partition[card], tree.zone[giver]] = False
+                taken[hands.partition[card], tree.zone[receiver]] = True
+                holder[card] = receiver
+                load[giver] -= 1
+                load[receiver] += 1
+            waiting[taker] &= load[taker] < level[taker]
+    beat()
+    order = np.argsort(holder, kind="stable")
+    first = np.concatenate([[0], np.cumsum(load)])
+    fresh = np.flatnonzero((load > 0) & ~np.isin(np.arange(len(tree)), hands.entered))
+    return hands._replace(
+        first=first,
+        partition=hands.partition[order],
+        entered=np.concatenate([hands.entered, fresh]).astype(hands.entered.dtype),
+    )
+
+
+def _way(
+    taker: int, over: NDArray[np.bool_], givers: Callable[[int], NDArray[np.int64]]
+) -> list[tuple[int, int]]:
+    """Find hand-overs (giver, receiver) from a node with too much to the taker, the last one first.
+
+    The search gives up after ``SEARCHED`` nodes.
+    """
+    receiver = {taker: -1}
+    queue = [taker]
+    for node in queue:
+        for giver in givers(node).tolist():
+            if giver in receiver:
+                continue
+            receiver[giver] = node
+            if over[giver]:
+                way = [(giver, node)]
+                while receiver[way[-1][1]] >= 0:
+                    way.append((way[-1][1], receiver[way[-1][1]]))
+                return way[::-1]
+            if len(queue) < SEARCHED:
+                queue.append(giver)
+    return []
+
+
+def shares(tree: Tree, total: int, partitions: int) -> NDArray[np.float32]:
+    """Share all replicas out by weight, where no zone takes more than one of each partition."""
+    zone_weight = tree.all_live().zone_weight.astype(np.float64)
+    share = np.zeros(tree.zones)
+    full = np.zeros(tree.zones, np.bool_)
+    while not full.all():
+        left = total - share[full].sum()
+        share[~full] = left * zone_weight[~full] / zone_weight[~full].sum()
+        over = ~full & (share > partitions)
+        if not over.any():
+            break
+        share[over] = partitions
+        full |= over
+    return (tree.weight / zone_weight[tree.zone] * share[tree.zone]).astype(np.float32)
+
+
+def endless(ring: Ring) -> Ring:
+    """Let a ring begin again where it ends."""
+    lap = np.uint64(1 << 32)
+    return Ring(np.concatenate([ring.point, ring.point + lap]), np.tile(ring.node, 2))
+
+
+def multiround_anywhere(
+    partitions: HashedNames, tree: Tree, states: Sequence[int]
+) -> NDArray[np.int32]:
+    """Place the partitions of a group by MultiRoundCRUSH, with zones or without.
+
+    Nodes without zones are put into as many rooms of equal size as there are replicas, or ten if
+    that is more; the rooms serve as zones.
+    """
+    if tree.zone_names is not None or len(tree) == 0:
+        return multiround(partitions, tree, states)
+    rooms = min(len(tree), max(ROOMS, sum(states)))
+    place = np.empty(len(tree), np.int64)
+    place[np.argsort(tree.names.id, kind="stable")] = np.arange(len(tree)) % rooms
+    names = [f"room {room}" for room in place.tolist()]
+    roomed = Tree.of(tuple(tree.names.names), names, tree.weight, tree.live)
+    return multiround(partitions, roomed, states)
+
+
+def _widened(placed: NDArray[np.int32], width: int) -> NDArray[np.int32]:
+    return np.pad(placed, ((0, 0), (0, width - placed.shape[1])), constant_values=-1)
+
+
+def _rehome(groups: Sequence[Group], tree: Tree, hands: Hands, lists: Lists) -> None:
+    """Move replicas off nodes that are not live, group by group, in place."""
+    ring = endless(crushed.ring(tree))
+    begin = 0
+    for group in groups:
+        beat()
+        end = begin + len(group.partitions)
+        part = Lists(lists.node[begin:end], lists.size[begin:end], lists.entered)
+        on_dead = (part.node >= 0) & ~tree.live[part.node]
+        lost = np.flatnonzero(on_dead.any(axis=1)).astype(np.int32)
+        seed = HashedNames.of([group.name]).word[0]
+        found = cards.rehome(part, lost, tree.live, tree.zone, ring, group.partitions.word, seed)
+        rank = crushed.ranks_in_sets(tree, hands.entered, found)
+        cards.replace_lost(part, lost, found, tree.live, rank)
+        begin = end
+
+
+def _parted(groups: Sequence[Group], lists: Lists, nodes: NDArray[np.int64]) -> Repaired:
+    """Give each group its own lists."""
+    placed, short, begin = [], [], 0
+    for g, group in enumerate(groups):
+        end = begin + len(group.partitions)
+        own = lists.node[begin:end, : sum(group.states)]
+        placed.append(crushed.renumbered(own, nodes))
+        short += [(g, int(p)) for p in np.flatnonzero((own < 0).any(axis=1))]
+        begin = end
+    return Repaired(tuple(placed), tuple(short))
+
+
+class Replica(NamedTuple):
+    """One replica, by the fields that the strategy compares."""
+
+    # the name of the partition, ``|``, and the number: ``p_10|0`` comes before ``p_1|0``
+    text: str | bytes
+    place: int  # place of the partition in the order of names
+    number: int  # number of the replica, from 0
+
+
+@dataclass(eq=False)
+class Bin:
+    """A node at the table."""
+
+    node: int
+    held: int = 0
+    """Replicas that it holds, with those of partitions that have more than are wanted."""
+
+    live: bool = False
+    capacity: int = 0
+    ceiling: bool = False
+    preferred: list[Replica] = field(default_factory=list)
+    elsewhere: list[Replica] = field(default_factory=list)
+    places: set[int] = field(default_factory=set)
+    new: set[Replica] = field(default_factory=set)
+    """Replicas that partitions list behind those that they have."""
+
+    def may_take(self, replica: Replica) -> bool:
+        """Whether it is live and holds no replica of the partition."""
+        return self.live and replica.place not in self.places
+
+    def keep(self, replica: Replica, hand: list[Replica]) -> None:
+        """Hold a replica, which is counted already, in one of the two hands."""
+        hand.append(replica)
+        self.places.add(replica.place)
+
+    def take(self, replica: Replica, hand: list[Replica]) -> None:
+        """Take a replica into one of the two hands."""
+        self.keep(replica, hand)
+        self.held += 1
+
+    def give(self, replica: Replica) -> None:
+        """Give a replica away that is not where it prefers to be."""
+        self.elsewhere.remove(replica)
+        self.places.remove(replica.place)
+        self.held -= 1
+
+    def can_take(self, replica: Replica) -> bool:
+        """Whether it also has room."""
+        return self.held < self.capacity and self.may_take(replica)
+
+
+@dataclass(eq=False)
+class Table:
+    """The nodes, and where every replica would like to be."""
+
+    bins: list[Bin]
+    live: list[Bin]
+    home: dict[Replica, Bin]
+    start: dict[int, tuple[int, ...]]
+
+    def offered(self, replica: Replica) -> Iterable[Bin]:
+        """Offer a replica to every live node once, from where its search begins."""
+        begin = self.start[replica.place][replica.number]
+        return (self.live[(begin + i) % len(self.live)] for i in range(len(self.live)))
+
+
+def legacy_auto(
+    partitions: HashedNames,
+    nodes: HashedNames,
+    live: NDArray[np.bool_],
+    states: Sequence[int],
+    current: Sequence[Sequence[int]] = (),
+    most: int | None = None,
+) -> NDArray[np.int32]:
+    """Place the partitions of a group by the legacy strategy."""
+    replicas = sum(states)
+    placed = np.full((len(partitions), replicas), -1, np.int32)
+    if not live.any() or replicas == 0:
+        return placed
+    order = text_order(partitions.names)
+    # a node may hold a partition more than once, which Helix does not know: there it holds it once
+    before = [_walked(nodes, current[p]) if current else [] for p in order]
+    table = _lay(partitions, nodes, live, replicas, before, most)
+    strangers = _keep(table, before)
+    orphans = _assign(table)
+    _go_home(table, strangers)
+    _relieve(table)
+    _force(table, orphans, most)
+    lists = _lists(table, len(before))
+    for place, row in enumerate(_in_states(lists, states)):
+        placed[order[place], : len(row)] = row
+    return placed
+
+
+def _walked(nodes: HashedNames, held: Sequence[int]) -> list[int]:
+    """Return the nodes that hold a partition in the order of Helix's map of them."""
+    own = np.array([*dict.fromkeys(held)], np.int64)
+    return [int(n) for n in own[map_order(nodes.hash[own])]] if len(own) else []
+
+
+def _lay(
+    partitions: HashedNames,
+    nodes: HashedNames,
+    live: NDArray[np.bool_],
+    replicas: int,
+    before: list[list[int]],
+    most: int | None,
+) -> Table:
+    """Give every live node its capacity, and every replica its home."""
+    held = np.bincount([n for row in before for n in row], minlength=len(nodes)).tolist()
+    bins = [Bin(n, held[n]) for n in range(len(nodes))]
+    by_name = [bins[n] for n in text_order(nodes.names)]
+    alive = sorted((one for one in by_name if live[one.node]), key=lambda s: -s.held)
+    least, over = divmod(replicas * len(partitions), len(alive))
+    limit = np.iinfo(np.int64).max if most is None else most
+    for one in alive:
+        one.live = True
+        one.ceiling = over > 0 and least < limit
+        one.capacity = min(least, limit) + one.ceiling
+        over -= one.ceiling
+    home, start = {}, {}
+    plain = all(map(str.isascii, partitions.names))
+    for place, p in enumerate(text_order(partitions.names).tolist()):
+        texts = [f"{partitions.names[p]}|{number}" for number in range(replicas)]
+        for number, text in enumerate(texts):
+            at = _preferred(p, number, len(partitions), len(bins))
+            key = text if plain else text.encode("utf-16-be", "surrogatepass")
+            home[Replica(key, place, number)] = by_name[at]
+        start[place] = tuple(((HashedNames.of(texts).hash & 0x7FFFFFFF) % len(alive)).tolist())
+    return Table(bins, alive, home, start)
+
+
+def _preferred(i: int, k: int, partitions: int, nodes: int) -> int:
+    """Deal replica ``k`` of the i-th partition to the nodes in the order of their names."""
+    if nodes > partitions:
+        return (i + k * partitions) % nodes
+    if nodes == partitions:
+        return ((i + k * partitions) % nodes + k) % nodes
+    return (i + k) % nodes
+
+
+def _keep(table: Table, before: list[list[int]]) -> dict[Replica, Bin]:
+    """Leave what is where it is; return the replicas that are not where they prefer to be."""
+    own: list[list[Replica]] = [[] for _ in before]
+    for replica in table.home:
+        own[replica.place].append(replica)
+    strangers: dict[Replica, Bin] = {}
+    for replicas, row in zip(own, before, strict=True):
+        left, others = [*replicas], []
+        for one in (table.bins[n] for n in row):
+            fitting = next((r for r in left if table.home[r] is one), None)
+            if fitting is None:
+                others.append(one)
+            else:
+                one.keep(fitting, one.preferred)
+                left.remove(fitting)
+        for one in others:
+            fitting = next((r for r in left if table.home[r] is not one), None)
+            if fitting is not None:
+                one.keep(fitting, one.elsewhere)
+                strangers[fitting] = one
+                left.remove(fitting)
+    return dict(sorted(strangers.items()))
+
+
+def _assign(table: Table) -> list[Replica]:
+    """Give orphans a node with room, or make room for them; return those that found none."""
+    kept = {r for one in table.bins for r in (*one.preferred, *one.elsewhere)}
+    left = []
+    for replica in sorted(table.home.keys() - kept):
+        home = table.home[replica]
+        if home.can_take(replica):
+            home.take(replica, home.preferred)
+            home.new.add(replica)
+            continue
+        taker = next((one for one in table.offered(replica) if one.can_take(replica)), None)
+        if taker is None:
+            taker = _with_room_made(table, replica)
+        if taker is None:
+            left.append(replica)
+        else:
+            taker.take(replica, taker.elsewhere)
+            taker.new.add(replica)
+    return left
+
+
+def _with_room_made(table: Table, replica: Replica) -> Bin | None:
+    """Move one unit of capacity from a node that may not take the replica to one that may."""
+    giver = taker = None
+    for one in table.offered(replica):
+        if one.ceiling:
+            if giver is None and one.capacity > one.held and not one.may_take(replica):
+                giver = one
+        elif taker is None and one.capacity == one.held and one.may_take(replica):
+            taker = one
+    if giver is None or taker is None:
+        return None
+    giver.capacity, giver.ceiling = giver.capacity - 1, False
+    taker.capacity, taker.ceiling = taker.capacity + 1, True
+    return taker
+
+
+def _go_home(table: Table, strangers: dict[Replica, Bin]) -> None:
+    """Move replicas home from nodes that hold too many to homes that have room."""
+    for replica, one in strangers.items():
+        home = table.home[replica]
+        if one.held > one.capacity and home.can_take(replica):
+            one.give(replica)
+            home.take(replica, home.preferred)
+            home.new.add(replica)
+
+
+def _relieve(table: Table) -> None:
+    """Move replicas from nodes that hold too many to any with room."""
+    for one in table.live:
+        for replica in sorted(one.elsewhere):
+            if one.held <= one.capacity:
+                break
+            taker = next((s for s in table.offered(replica) if s.can_take(replica)), None)
+            if taker is not None:
+                one.give(replica)
+                taker.take(replica, taker.elsewhere)  # listed as one that is there, by Helix too
+
+
+def _force(table: Table, orphans: list[Replica], most: int | None) -> None:
+    """Give what is left to nodes that may take it, whatever their capacity."""
+    for replica in orphans:
+        taker, least = None, np.iinfo(np.int32).max
+        for one in table.live:
+            has_room = most is None or one.held < most
+            # capacity beside what others are over theirs: the original compares the two
+            better = taker is None or one.capacity < least
+            if better and has_room and one.may_take(replica):
+                taker = one
+                least = min(one.held - one.capacity, least)
+        if taker is not None:
+            taker.take(replica, taker.elsewhere)
+            taker.new.add(replica)
+
+
+def _lists(table: Table, partitions: int) -> list[tuple[list[int], list[int]]]:
+    """For each partition in the order of names the nodes that held it before, and the new ones."""
+    lists: list[tuple[list[int], list[int]]] = [([], []) for _ in range(partitions)]
+    for hand in ("preferred", "elsewhere"):
+        for one in table.live:
+            for replica in getattr(one, hand):
+                lists[replica.place][replica in one.new].append(one.node)
+    return lists
+
+
+def _in_states(lists: list[tuple[list[int], list[int]]], states: Sequence[int]) -> list[list[int]]:
+    """Order each list so that every node is in each state about equally often."""
+    state_of = [s for s, count in enumerate(states) for _ in range(count)]
+    counts: dict[tuple[int, int], int] = {}
+    rows: list[list[int]] = [[] for _ in lists]
+    for part in (0, 1):
+        for row, both in zip(rows, lists, strict=True):
+            left = list(both[part])
+            for state in state_of[: len(left)]:
+                node = min(left, key=lambda n, s=state: counts.get((n, s), 0))  # type: ignore[misc]
+                left.remove(node)
+                row.append(node)
+                counts[node, state] = counts.get((node, state), 0) + 1
+    return rows
 
 
 class Answer(NamedTuple):
@@ -108,7 +608,7 @@ def helix_crushed(request: Request) -> Outcome:
     assert isinstance(options, Crushed)
     bases: dict[object, Base] = {
         "crush": crush,
-        "multiround": repaired.multiround_anywhere if options.repaired else multiround,
+        "multiround": multiround_anywhere if options.repaired else multiround,
     }
     base = bases[options.base] if isinstance(options.base, str) else options.base
     if options.repaired:
@@ -162,7 +662,7 @@ def _as_is(strategy: Base) -> Callable[[Resource, Tree], Answer]:
 
 def _repaired_multiround(resource: Resource, tree: Tree) -> Answer:
     try:
-        placed = repaired.multiround_anywhere(resource.partitions, tree, resource.states)
+        placed = multiround_anywhere(resource.partitions, tree, resource.states)
     except NotEnoughZones as reason:
         placed = crush(resource.partitions, tree, resource.states)
         return Answer(placed, f"fell back to CRUSH: {reason}")
@@ -190,9 +690,9 @@ def _all_together(base: Base) -> Place:
     """Deal the resources of a site as one."""
 
     def place(site: Site, tree: Tree) -> list[Answer]:
-        groups = [repaired.Group(r.name, r.partitions, r.states) for r in site.resources]
+        groups = [Group(r.name, r.partitions, r.states) for r in site.resources]
         try:
-            placed = repaired.crushed_together(groups, tree, base).placed
+            placed = crushed_together(groups, tree, base).placed
         except OutOfTime:
             return [STOPPED] * len(groups)
         except HelixError as reason:
