@@ -15,7 +15,7 @@ from evenkeel.control.engines.balance import BalanceEngine
 from evenkeel.control.engines.engine import Scope, Task
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import bounds
-from evenkeel.measure.bounds.rehoming import rehoming_level
+from evenkeel.measure.bounds.moves import rehoming_level
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.assignment import Assignment

@@ -12,8 +12,7 @@ from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import CalculationFailed, Change, FailureKind, Scope
 from evenkeel.control.operations import with_operations
 from evenkeel.control.pipeline import Pipeline
-from evenkeel.control.stores.disk import DiskStore
-from evenkeel.control.stores.store import Kind, MemoryStore
+from evenkeel.control.stores.store import DiskStore, Kind, MemoryStore
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems.helix.options import Waged
 from tests.support.pipeline.engines import PlainEngine, cluster, fails, failure, rows

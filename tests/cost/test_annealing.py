@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from evenkeel.methods.cost import method as ending
 from evenkeel.methods.cost import method as portfolio
-from evenkeel.methods.cost.annealing import Annealing, begin_walk
-from evenkeel.methods.cost.method import minimise
+from evenkeel.methods.cost.method import Annealing, begin_walk, minimise
 from evenkeel.methods.shared.stopping import Progress, Watch
 from evenkeel.systems import roadef
 from evenkeel.systems.roadef.reassignment import check

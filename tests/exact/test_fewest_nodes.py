@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from evenkeel.studies.growth.fewest_nodes import Rows, cheapest, whole_prices
+from evenkeel.studies.growth.shortages import Rows, cheapest, whole_prices
 
 MOST = 4
 

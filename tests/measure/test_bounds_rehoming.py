@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.measure.bounds.rehoming import rehoming_level
+from evenkeel.measure.bounds.moves import rehoming_level
 
 pytestmark = pytest.mark.small
 

@@ -12,7 +12,10 @@ from evenkeel.methods.contract import Decider, Decision
 from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
 from evenkeel.simulate import Health
-from evenkeel.simulate.controllers.range_by_range import (
+from evenkeel.simulate.engine.stage import Stage
+from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.events import At, NodesBecome
+from evenkeel.simulate.play import (
     NO_CHECK,
     RETRY,
     RangeByRange,
@@ -21,9 +24,6 @@ from evenkeel.simulate.controllers.range_by_range import (
     never_done,
     pace,
 )
-from evenkeel.simulate.engine.stage import Stage
-from evenkeel.simulate.engine.world import World
-from evenkeel.simulate.events import At, NodesBecome
 from tests.support.simulated import ONE_SECOND, scenario
 
 

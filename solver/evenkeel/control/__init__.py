@@ -30,8 +30,7 @@ from evenkeel.control.metrics import health
 from evenkeel.control.operations import Operation, with_operations
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.step import PipelineResult
-from evenkeel.control.stores.disk import DiskStore
-from evenkeel.control.stores.store import MemoryStore, Store
+from evenkeel.control.stores.store import DiskStore, MemoryStore, Store
 
 __all__ = [
     "Answer",

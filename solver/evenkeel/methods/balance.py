@@ -74,7 +74,7 @@ def _less_undone(
     request: Request, outcome: Outcome, search: Callable[..., Outcome]
 ) -> Outcome | None:
     """Return the result of a search from an answer, if it has a better objective."""
-    from evenkeel.methods.exact.objective import objective_tuple, regresses
+    from evenkeel.methods.exact.variables import objective_tuple, regresses
 
     found = search(request.resumed_from(outcome), work=outcome.work)
     if regresses(request, found) or objective_tuple(request, found) >= objective_tuple(

@@ -53,8 +53,7 @@ from evenkeel.planning.observed import (
     settled,
 )
 from evenkeel.planning.plan import Plan
-from evenkeel.planning.resources.recovery import RECOVERY, repairs
-from evenkeel.planning.schedule import Schedule, Slack, begun
+from evenkeel.planning.schedule import RECOVERY, Schedule, Slack, begun, repairs
 from evenkeel.planning.search import FEW, circles, halfway, searched, staged
 from evenkeel.planning.steps import Blocked, Steps
 from evenkeel.planning.throttle import Protocol, Throttle, check_throttle

@@ -1,28 +1,425 @@
-"""Play: simulate a cluster with events, or a scenario, and a controller that reacts."""
+"""Play: simulate a cluster with events, or a scenario, and a controller that reacts.
 
+Range by range: every node decides by itself about the partitions that it leads.
+
+Each node has a scanner that visits its partitions at a pace, a queue for their replicas and one for
+their leases, each with one worker, and a rebalancer of its load that runs once a minute.
+
+CockroachDB, replica scanner (one round in ten minutes, a visit every 10 ms to 1 s), base queue
+(one worker, 60 s for each replica), priority inversion and purgatory (retried every minute).
+"""
+
+import heapq
+import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.control.pipeline import Pipeline
-from evenkeel.methods.contract import SimulatedState
+from evenkeel.methods.contract import Decider, Decision, SimulatedState, StoreView
 from evenkeel.methods.options import Options
-from evenkeel.methods.registry import METHODS, find
+from evenkeel.methods.registry import METHODS, find, imported
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.goals import Goals
+from evenkeel.model.placement import Role
 from evenkeel.planning.plan import Plan
 from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.controllers.pipeline import Publishing, check_pipeline
 from evenkeel.simulate.controllers.plan import planned
-from evenkeel.simulate.controllers.range_by_range import RangeByRange
-from evenkeel.simulate.engine.environment import Environment
 from evenkeel.simulate.engine.history import History
-from evenkeel.simulate.engine.scenario import Scenario
+from evenkeel.simulate.engine.scenario import Environment, Scenario
 from evenkeel.simulate.engine.stage import Controller, Stage
+from evenkeel.simulate.engine.world import Change, Health, World
 from evenkeel.simulate.events import Event, above_zero, bound
 from evenkeel.systems.helix.options import Waged
+
+ROUND = 600.0
+"""Seconds in which a node visits all partitions that it leads."""
+
+FASTEST, SLOWEST = 0.01, 1.0
+"""Seconds between two visits."""
+
+RETRY = 60.0
+"""Seconds after which what is in purgatory is tried again."""
+
+NO_CHECK = -1.0
+"""Priority of what is put into a queue by hand: it is processed whatever is found."""
+
+
+def pace(partitions: int) -> float:
+    """Return how long a node waits between two visits."""
+    return min(max(ROUND / max(partitions, 1), FASTEST), SLOWEST)
+
+
+def inverted(queued: float, found: float) -> bool:
+    """Return whether what was urgent when it was queued is less so when its turn comes."""
+    return queued != NO_CHECK and _category(found) < _category(queued)
+
+
+def _category(priority: float) -> int:
+    return math.floor(priority / 100.0 + 0.5)
+
+
+def never_done(world: World, environment: Environment) -> list[int]:
+    """Return the partitions whose snapshot takes longer than a queue waits."""
+    if world.disk < 0:
+        return []
+    seconds = environment.overhead + world.voter_load[:, world.disk] / environment.snapshot
+    found: list[int] = np.flatnonzero(seconds > environment.deadline).tolist()
+    return found
+
+
+class WorkQueue:
+    """What waits for the one worker of a node: most urgent first, then first come, first served.
+
+    ``working_on`` is the change that the worker waits for, -1 if it is free; ``purgatory`` holds
+    the partitions for which nothing can be done now, with the second of the last try.
+    """
+
+    def __init__(self) -> None:
+        self.working_on = -1
+        self.purgatory: dict[int, float] = {}
+        self._heap: list[tuple[float, int, int]] = []
+        self._priority: dict[int, float] = {}
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._priority)
+
+    def push(self, partition: int, priority: float) -> bool:
+        """Put a partition in, or move it up."""
+        if self._priority.get(partition, -np.inf) >= priority:
+            return False
+        self._priority[partition] = priority
+        self._number += 1
+        heapq.heappush(self._heap, (-priority, self._number, partition))
+        return True
+
+    def pop(self) -> tuple[int, float] | None:
+        """Take the most urgent partition out."""
+        while self._heap:
+            lowered, _, partition = heapq.heappop(self._heap)
+            if self._priority.get(partition) == -lowered:
+                del self._priority[partition]
+                return partition, -lowered
+        return None
+
+    def retry(self, now: float) -> None:
+        """Put what has been in purgatory for long enough back into the queue."""
+        due = [p for p, since in self.purgatory.items() if now - since >= RETRY]
+        for partition in due:
+            del self.purgatory[partition]
+            self.push(partition, NO_CHECK)
+
+    def clear(self) -> None:
+        """Forget what waits, as when the node is no longer there."""
+        self._heap.clear()
+        self._priority.clear()
+        self.purgatory.clear()
+
+
+MINUTE = 60.0
+"""Seconds between two passes of the rebalancer of load, a quarter more or less."""
+
+_STATUS = np.array([0, 2, 3, 5, 4, 6, 6], np.int8)
+"""A node's state as a ``StoreView`` has it, by ``Health``."""
+
+_HOPELESS = ("nothing", "unavailable")
+
+
+@dataclass
+class _Node:
+    """What runs on one node."""
+
+    number: int
+    visit_at: int = 0
+    load_at: int = 0
+    at: int = 0
+    replicas: WorkQueue = field(default_factory=WorkQueue)
+    leases: WorkQueue = field(default_factory=WorkQueue)
+    quiet_since: float = -math.inf
+
+
+class RangeByRange(Controller):
+    """Lets the decider of a method decide the way a system does that has no centre.
+
+    What was looked at and left alone is not looked at again before anything has changed, so that a
+    cluster at rest costs nothing. CockroachDB may move a replica to and fro for ever where counts
+    cannot get any closer; here an improvement never brings a replica back to a node that it has
+    left since the last event.
+    """
+
+    def __init__(self, name: str, scenario: Scenario, seed: int) -> None:
+        self._make = imported(find(name).decider)
+        self._off = frozenset(scenario.switched_off)
+        self._seed = seed
+        self._decider: Decider
+        self._version = -1
+        self._nodes = [_Node(number) for number in range(len(scenario.cluster.nodes))]
+        self._workers: dict[int, tuple[_Node, WorkQueue]] = {}
+        self._lag = scenario.environment.gossip_interval + scenario.environment.gossip_delay
+        self._changed_at = 0.0
+        self._quiet: NDArray[np.float64]
+        self._led: list[list[int]] = []
+        self._ended: list[int] = []
+        self._looked: tuple[int, int] = (-1, -1)
+        self._too_large: set[int] = set()
+
+    def wake(self, stage: Stage) -> float:
+        """Let every node whose turn it is visit, work and rebalance."""
+        if stage.world.version != self._version:
+            self._begin(stage)
+        self._hear(stage)
+        now = stage.now
+        serves = stage.world.serves()
+        for node in self._nodes:
+            if not serves[node.number]:
+                continue
+            if node.visit_at <= now:
+                self._visit(stage, node)
+            if "store" not in self._off and node.load_at <= now:
+                self._shed_load(stage, node)
+            self._work(stage, node)
+        return self._next(stage, serves)
+
+    def ended(self, number: int, change: Change, made: bool) -> None:
+        """Hear that a change has ended, and free the worker that waited for it."""
+        self._ended.append(change.partition)
+        node, queue = self._workers.pop(number, (None, None))
+        if node is not None and queue is not None:
+            queue.working_on = -1
+            if not made:
+                queue.purgatory[change.partition] = self._changed_at
+            elif queue is node.replicas:
+                queue.push(change.partition, 0.0)  # is there more to do for it?
+
+    def _begin(self, stage: Stage) -> None:
+        """Take in what happened from outside."""
+        world = stage.world
+        self._warn(stage)
+        if self._version < 0:
+            for node in self._nodes:
+                node.load_at = round(1000 * MINUTE * (0.75 + 0.5 * stage.random.random()))
+        self._decider = self._make(world.snapshot(), stage.scenario.objective, self._seed)
+        self._version = world.version
+        self._quiet = np.full(len(world), -math.inf)
+        self._changed_at = world.seconds
+        for node in self._nodes:
+            node.visit_at = max(node.visit_at, stage.now)
+            node.load_at = max(node.load_at, stage.now)
+            for p in list(node.replicas.purgatory):
+                del node.replicas.purgatory[p]
+                node.replicas.push(p, 0.0)
+        self._list_led(stage)
+
+    def _warn(self, stage: Stage) -> None:
+        """Name, once each, what has become too large to be sent before a queue gives up."""
+        environment = stage.scenario.environment
+        for p in never_done(stage.world, environment):
+            if p not in self._too_large:
+                self._too_large.add(p)
+                stage.recorder.warn(
+                    f"{stage.world.names[p]}: a snapshot of it takes longer than the "
+                    f"{environment.deadline:g} s that a queue waits: it can never be given another "
+                    "replica"
+                )
+
+    def _hear(self, stage: Stage) -> None:
+        """Report the outcome of changes to the decider."""
+        world = stage.world
+        self._looked = (-1, -1)
+        if not self._ended:
+            return
+        self._changed_at = world.seconds
+        for p in self._ended:
+            self._decider.place(p, world.node[p], world.role[p], int(world.leader[p]))
+        self._ended.clear()
+        self._list_led(stage)
+
+    def _list_led(self, stage: Stage) -> None:
+        leader = stage.world.leader_nodes()
+        order = np.argsort(leader, kind="stable")
+        bounds = np.searchsorted(leader[order], np.arange(len(self._nodes) + 1))
+        self._led = [
+            order[start:stop].tolist()
+            for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        ]
+
+    def _look(self, stage: Stage, node: _Node) -> None:
+        """Show the decider what a node knows."""
+        if self._looked == (stage.now, node.number):
+            return
+        self._looked = (stage.now, node.number)
+        world = stage.world
+        load, replicas, leaders = stage.gossip.view(node.number)
+        self._decider.look(
+            StoreView(
+                status=_STATUS[world.health],
+                present=world.health != Health.ABSENT,
+                load=load,
+                replicas=replicas,
+                leaders=leaders,
+                io=world.io,
+            )
+        )
+
+    def _is_quiet(self, stage: Stage, since: float) -> bool:
+        """Whether what was left alone then would be left alone now: nothing new was heard."""
+        return since > self._changed_at + self._lag or since >= stage.world.seconds
+
+    def _visit(self, stage: Stage, node: _Node) -> None:
+        """Look at the next partition, and queue it if something is to be done for it."""
+        led = self._led[node.number]
+        node.visit_at = stage.now + max(1, round(1000 * pace(len(led))))
+        if not led:
+            return
+        node.at = (node.at + 1) % len(led)
+        p = led[node.at]
+        if self._is_quiet(stage, float(self._quiet[p])) or stage.traffic.busy(p):
+            return
+        self._look(stage, node)
+        found = False
+        if "replicate" not in self._off:
+            action, priority = self._decider.action(p)
+            if priority > 0.0 or (
+                action not in _HOPELESS and self._replicas(stage, p, priority) is not None
+            ):
+                found = True
+                node.replicas.push(p, priority)
+        lease = None if "lease" in self._off else self._decider.lease(p)
+        if lease is not None:
+            found = True
+            node.leases.push(p, lease.urgency)
+        if not found:
+            self._quiet[p] = stage.world.seconds
+
+    def _work(self, stage: Stage, node: _Node) -> None:
+        """Let the workers take up what is next."""
+        now = stage.world.seconds
+        node.replicas.retry(now)
+        while node.replicas.working_on < 0 and (item := node.replicas.pop()) is not None:
+            self._process(stage, node, *item)
+        while node.leases.working_on < 0 and (item := node.leases.pop()) is not None:
+            p = item[0]
+            if stage.world.leader_node(p) != node.number or stage.traffic.busy(p):
+                continue
+            self._look(stage, node)
+            decision = self._decider.lease(p)
+            if decision is not None and decision.lead != node.number:
+                self._submit(stage, node, node.leases, decision)
+
+    def _process(self, stage: Stage, node: _Node, p: int, queued: float) -> None:
+        """Do the next thing for a partition, if it is still as urgent as it was."""
+        if stage.world.leader_node(p) != node.number or stage.traffic.busy(p):
+            return
+        self._look(stage, node)
+        action, priority = self._decider.action(p)
+        if inverted(queued, priority):
+            if action == "consider rebalance":
+                node.replicas.push(p, 0.0)
+            return
+        if action in _HOPELESS:
+            if action == "unavailable":
+                node.replicas.purgatory[p] = stage.world.seconds
+            return
+        decision = self._replicas(stage, p, priority)
+        if decision is not None:
+            self._submit(stage, node, node.replicas, decision)
+        elif priority > 0.0:
+            node.replicas.purgatory[p] = stage.world.seconds
+
+    def _shed_load(self, stage: Stage, node: _Node) -> None:
+        """Let the rebalancer of load run; what it wants goes before what the queues want."""
+        share = 0.75 + 0.5 * float(stage.random.random())
+        node.load_at = stage.now + round(1000 * MINUTE * share)
+        if self._is_quiet(stage, node.quiet_since):
+            return
+        self._look(stage, node)
+        decisions = self._decider.load(node.number)
+        self._looked = (-1, -1)  # it moves loads in what it was shown
+        quiet = True
+        for decision in decisions:
+            if not _returns(stage, decision):
+                quiet = False
+                stage.submit(_change(decision, f"load s{node.number + 1}", claims=True))
+        if quiet:
+            node.quiet_since = stage.world.seconds
+
+    def _replicas(self, stage: Stage, p: int, priority: float) -> Decision | None:
+        """What the decider would change, but for improvements that take another one back."""
+        decision = self._decider.replicas(p)
+        if decision is not None and priority == 0.0 and _returns(stage, decision):
+            return None
+        return decision
+
+    def _submit(self, stage: Stage, node: _Node, queue: WorkQueue, decision: Decision) -> None:
+        kind = "replicate" if queue is node.replicas else "lease"
+        change = _change(
+            decision, f"{kind} s{node.number + 1}", stage.scenario.environment.deadline
+        )
+        number = stage.submit(change)
+        if number >= 0:
+            queue.working_on = number
+            self._workers[number] = (node, queue)
+
+    def _next(self, stage: Stage, serves: NDArray[np.bool_]) -> float:
+        """When anybody has something to do again."""
+        world = stage.world
+        resting = (
+            not self._workers
+            and stage.traffic.idle
+            and bool((self._quiet > self._changed_at + self._lag).all())
+        )
+        soonest = math.inf
+        for node in self._nodes:
+            if not serves[node.number]:
+                continue
+            for since in node.replicas.purgatory.values():
+                soonest = min(soonest, since + RETRY)
+            at_rest = resting and node.quiet_since > self._changed_at + self._lag
+            if "store" not in self._off and not at_rest:
+                soonest = min(soonest, node.load_at / 1000)
+            if not resting and self._led[node.number]:
+                soonest = min(soonest, node.visit_at / 1000)
+        if world.growth.any():
+            soonest = min(soonest, self._fills_up(stage))
+        return soonest
+
+    def _fills_up(self, stage: Stage) -> float:
+        """When disks that grow are worth another look: at once where one is nearly full."""
+        world = stage.world
+        self._warn(stage)
+        share = world.load[:, world.disk] / np.maximum(world.capacity[:, world.disk], 1e-300)
+        if share.max() < 0.9:
+            return world.seconds + MINUTE
+        self._changed_at = world.seconds
+        return world.seconds + 1.0
+
+
+def _returns(stage: Stage, decision: Decision) -> bool:
+    """Whether a replica would come back to a node that it has left since the last event."""
+    return any(stage.recorder.left(decision.partition, node) for node, _ in decision.add)
+
+
+def _change(
+    decision: Decision, by: str, deadline: float = math.inf, *, claims: bool = False
+) -> Change:
+    return Change(
+        decision.partition,
+        add=tuple((node, Role(role)) for node, role in decision.add),
+        drop=decision.drop,
+        role=tuple((node, Role(role)) for node, role in decision.role),
+        lead=decision.lead,
+        by=by,
+        reason=decision.reason,
+        claims=claims,
+        deadline=deadline,
+    )
+
 
 AFTERWARDS = 3600.0
 """Seconds that are played after the last event, by default."""

@@ -17,13 +17,14 @@ from evenkeel.session import HeldCluster
 from evenkeel.studies.fan_out import fan_out
 from evenkeel.studies.scenario import (
     Asked,
+    ScenarioResult,
     Study,
     loss_results,
     read_scenarios,
     result_now,
     result_of,
+    unknown_result,
 )
-from evenkeel.studies.scenario_result import ScenarioResult, unknown_result
 from evenkeel.studies.swept import Sweep
 
 logger = logging.getLogger("evenkeel.sweep")

@@ -20,11 +20,12 @@ from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
 from evenkeel.result import Result
 from evenkeel.session import HeldCluster
-from evenkeel.studies.scenario import Asked, repaired
-from evenkeel.studies.scenario_result import (
+from evenkeel.studies.scenario import (
+    Asked,
     Row,
     ScenarioResult,
     harmlessness,
+    repaired,
     scenario_table,
 )
 

@@ -10,7 +10,7 @@ from evenkeel.model.runtime.figures import amount, data, duration, number, perce
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.model.runtime.table import Column, Table
 from evenkeel.model.topology import NODE_TIER
-from evenkeel.studies.scenario_result import UNKNOWN, scenario_table
+from evenkeel.studies.scenario import UNKNOWN, scenario_table
 from evenkeel.view.charts import (
     WIDTH,
     Axis,

@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _lines(found: "Sweep") -> str:
     """Return the worst scenarios as a table, and what its columns are."""
     from evenkeel.model.runtime.table import Table
-    from evenkeel.studies.scenario_result import SWEPT, scenario_table
+    from evenkeel.studies.scenario import SWEPT, scenario_table
     from evenkeel.view.terminal import Line, rendered
 
     if not found.results:

@@ -20,7 +20,7 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.audit.nodes import TOLERANCE, held_loads
 from evenkeel.measure.bounds import Bounds, bounds
 from evenkeel.measure.bounds.even import whole_loads
-from evenkeel.measure.bounds.rehoming import rehoming_level
+from evenkeel.measure.bounds.moves import rehoming_level
 from evenkeel.measure.compare import joined
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.loads import utilisation

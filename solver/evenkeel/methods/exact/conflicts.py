@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evenkeel.methods.exact.loads import weigh
-from evenkeel.methods.exact.rules import bind
+from evenkeel.methods.exact.stages import bind, weigh
 from evenkeel.methods.exact.variables import Reasons, Slack, add_variables
 from evenkeel.methods.options import Exact
 from evenkeel.methods.shared.size import check_size

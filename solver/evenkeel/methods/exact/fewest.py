@@ -14,14 +14,14 @@ from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.objective import (
+from evenkeel.methods.exact.stages import FULL, SOME, Found, Proof, Search, Stages
+from evenkeel.methods.exact.variables import (
+    CutShort,
     ViolationSummary,
     endangered,
     objective_tuple,
     regresses,
 )
-from evenkeel.methods.exact.stages import FULL, SOME, Found, Proof, Search, Stages
-from evenkeel.methods.exact.variables import CutShort
 from evenkeel.methods.levelling.run import levelled, well_led
 from evenkeel.methods.shared.leading_slots import leading_slots
 from evenkeel.methods.shared.replica_counts import kept

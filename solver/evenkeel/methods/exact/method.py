@@ -4,10 +4,9 @@ import logging
 from dataclasses import replace
 
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.last_steps import with_last_steps
-from evenkeel.methods.exact.objective import missing, objective_tuple, regresses
-from evenkeel.methods.exact.rescue import rescued
+from evenkeel.methods.exact.rescue import rescued, with_last_steps
 from evenkeel.methods.exact.stages import Proof, Search, in_stages, within_limits
+from evenkeel.methods.exact.variables import missing, objective_tuple, regresses
 from evenkeel.methods.levelling.run import searched, well_led
 from evenkeel.methods.options import Exact
 from evenkeel.methods.shared.leading_slots import leading_slots

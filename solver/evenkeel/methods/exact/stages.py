@@ -2,11 +2,17 @@
 
 The result of each stage is fixed for the next. Where the goals are out of reach, the worst node
 comes first, then the sum of all excesses.
+
+Loads as constraints: capacities, shared ones too, and loads to compare with the targets.
+
+A ``Scale`` converts to whole numbers: loads are rounded up, capacities down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,20 +20,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds import Bounds
-from evenkeel.methods.contract import Request
-from evenkeel.methods.exact.loads import (
-    SNUG,
-    UNBOUND,
-    Floor,
-    Scale,
-    Targets,
-    changed_leaders,
-    late_leaders,
-    moved,
-    weigh,
+from evenkeel.measure.binding import (
+    Scope,
+    eligible_domains,
+    group_scope,
+    lead_ranks,
+    nodes_of,
+    partition_scope,
 )
-from evenkeel.methods.exact.rules import bind
+from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import has_leaders, wanted_load
+from evenkeel.methods.contract import Request
 from evenkeel.methods.exact.variables import (
     CutShort,
     Reasons,
@@ -35,15 +39,456 @@ from evenkeel.methods.exact.variables import (
     SoftTerm,
     Variables,
     add_variables,
+    class_names,
     in_order,
     in_parts,
     order_symmetric,
     stuck,
 )
+from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement, Role
+from evenkeel.model.rules import Limit, Term
+
+Count = Callable[[int], Any]
+"""From a node to how many replicas of the member in question it holds."""
+
+
+def bind(variables: Variables) -> list[SoftTerm]:
+    """Add every rule but those of single nodes."""
+    cluster = variables.cluster
+    soft_terms: list[SoftTerm] = []
+    scope = partition_scope(cluster)
+    for p in range(len(cluster.partitions)):
+        q = int(scope.rule[p])
+        if scope.wanted[p]:
+            wanted, demands = int(cluster.partitions.replicas[p]), scope.demands[q]
+            for limit in demands.limits:
+                soft_terms += _limit(variables, scope, q, limit, [p], (p, wanted))
+            _terms(variables, demands.counted, [p], ("partition", p))
+            soft_terms += _best_led(variables, p, demands.lead)
+    if (cluster.partitions.group_rule >= 0).any():
+        soft_terms += _bind_groups(variables)
+    for group, other, tier in cluster.depends.tolist():
+        _near(variables, group, other, tier)
+    return soft_terms
+
+
+def _bind_groups(variables: Variables) -> list[SoftTerm]:
+    cluster = variables.cluster
+    scope = group_scope(cluster)
+    soft_terms: list[SoftTerm] = []
+    for g in np.flatnonzero(cluster.partitions.group_rule >= 0).tolist():
+        members = np.flatnonzero(cluster.partitions.group == g).tolist()
+        wanted = int(cluster.partitions.replicas[members].sum())
+        if wanted == 0:
+            continue
+        q = int(scope.rule[g])
+        for limit in scope.demands[q].limits:
+            soft_terms += _limit(variables, scope, q, limit, members, (g, wanted))
+        _terms(variables, scope.demands[q].counted, members, ("group", g))
+    return soft_terms
+
+
+def _limit(
+    variables: Variables,
+    scope: Scope,
+    q: int,
+    limit: Limit,
+    members: list[int],
+    whose: tuple[int, int],
+) -> list[SoftTerm]:
+    """Add one limit on the replicas of some partitions together: ``whose`` number, how many."""
+    cluster, model = variables.cluster, variables.model
+    row = cluster.topology.tier_index(limit.tier)
+    member, wanted = whose
+    kind = "same_node" if (limit.kind, limit.tier) == ("spread", "node") else limit.kind
+    slack: Any = variables.slack.slack(kind, scope.column, member, row)
+    may_give = not limit.hard or not isinstance(slack, int)
+    if not limit.hard:
+        slack = model.new_int_var(0, wanted + int(limit.amount), "")
+    name = f"{scope.column} {limit.kind} {limit.tier} {limit.amount}"
+    inside = _nodes_by_domain(cluster, row)
+    counts = {where: _held(variables, members, nodes) for where, nodes in inside.items()}
+    if limit.kind == "spread":
+        over: list[Any] = []
+        for where, count in counts.items():
+            own: Any = 0
+            if may_give:  # every domain may be too full by itself
+                own = model.new_int_var(0, wanted, "")
+                over.append(own)
+            variables.reasons.hold(
+                count <= limit.amount + own, f"{name} ({_domain_name(cluster, row, where)})"
+            )
+        if limit.hard and over:
+            model.add(sum(over) <= slack)
+        slack = sum(over) if not limit.hard else slack
+    elif limit.kind == "skew":
+        eligible = eligible_domains(cluster, scope, row)[q]
+        most, least = model.new_int_var(0, wanted, ""), model.new_int_var(0, wanted, "")
+        for where, count in counts.items():
+            model.add(most >= count)
+            if eligible[where]:
+                model.add(least <= count)
+        variables.reasons.hold(most - least <= limit.amount + slack, name)
+    else:
+        used = [_occupied(variables, count, wanted) for count in counts.values()]
+        if limit.kind == "min_domains":
+            variables.reasons.hold(sum(used) + slack >= limit.amount, name)
+        else:
+            variables.reasons.hold(sum(used) <= limit.amount + slack, name)
+    if limit.hard:
+        return []
+    return [SoftTerm(slack, max(wanted, int(limit.amount)), limit.weight)]
+
+
+def _domain_name(cluster: Cluster, row: int, where: int) -> str:
+    if row == len(cluster.topology):
+        return f"node={cluster.nodes.names[where]}"
+    return f"{cluster.topology.tiers[row]}={cluster.topology.domain_name(row, where)}"
+
+
+def _nodes_by_domain(cluster: Cluster, row: int) -> dict[int, list[int]]:
+    domain = cluster.topology.domain_with_nodes[row]
+    return {
+        int(where): np.flatnonzero(domain == where).tolist()
+        for where in np.unique(domain)
+        if where >= 0
+    }
+
+
+def _held(variables: Variables, members: Iterable[int], nodes: list[int]) -> Any:
+    """Replicas of some partitions on some nodes."""
+    return sum(variables.count(p, n) for p in members for n in nodes)
+
+
+def _occupied(variables: Variables, count: Any, most: int) -> Any:
+    """Return whether a count is above 0, both ways."""
+    used = variables.model.new_bool_var("")
+    variables.model.add(count >= used)
+    variables.model.add(count <= most * used)
+    return used
+
+
+def _terms(
+    variables: Variables, terms: list[Term], members: list[int], whose: tuple[str, int]
+) -> None:
+    """Add the least numbers of replicas, or voters, on the nodes of an expression."""
+    for one in terms:
+        inside = np.flatnonzero(nodes_of(variables.cluster, one)).tolist()
+        if one.voters:
+            count = sum(variables.voters[p].get(n, 0) for p in members for n in inside)
+        else:
+            count = _held(variables, members, inside)
+        slack = variables.slack.slack(one.kind, *whose, one.text)
+        variables.reasons.hold(count + slack >= one.least, f"{one.kind} {one.text!r} {one.least}")
+
+
+def _best_led(variables: Variables, p: int, lead: tuple[str, ...]) -> list[SoftTerm]:
+    """Let no replica lead whose node ranks behind that of a voter which could.
+
+    It is a soft term where broken rules are repaired as far as possible.
+    """
+    soft_terms: list[SoftTerm] = []
+    if not lead or not variables.leads[p]:
+        return soft_terms
+    rank = lead_ranks(variables.cluster, lead)
+    may_lead = variables.cluster.nodes.may_lead
+    for choice in range(len(lead)):
+        better = [v for n, v in variables.voters[p].items() if may_lead[n] and rank[n] <= choice]
+        worse = [v for n, v in variables.leads[p].items() if rank[n] > choice]
+        if better and worse:
+            there = variables.model.new_bool_var("")
+            variables.model.add(
+                sum(better) <= int(variables.cluster.partitions.replicas[p]) * there
+            )
+            behind: Any = 0
+            if variables.slack.repairs:
+                behind = variables.model.new_bool_var("")
+                soft_terms.append(SoftTerm(behind, 1))
+            variables.reasons.hold(sum(worse) + there <= 1 + behind, f"lead {[*lead]}")
+    return soft_terms
+
+
+def _near(variables: Variables, group: int, other: int, tier: int) -> None:
+    """Let a group be in no domain in which a group that it needs is not."""
+    cluster = variables.cluster
+    own = np.flatnonzero(cluster.partitions.group == group).tolist()
+    needed = np.flatnonzero(cluster.partitions.group == other).tolist()
+    most = int(cluster.partitions.replicas[own].sum())
+    names = cluster.partitions.group_names
+    for nodes in _nodes_by_domain(cluster, tier).values():
+        there = _occupied(variables, _held(variables, own, nodes), most) if most else 0
+        slack = variables.slack.slack("depends", "group", group, tier)
+        variables.reasons.hold(
+            _held(variables, needed, nodes) + slack >= there, f"{names[group]} needs {names[other]}"
+        )
+
+
+SNUG = 1e-9
+"""A node this far above its target, relatively, is at it."""
+
+DECIMALS = 6
+"""Loads with so many decimals stay exact."""
+
+WIDEST = 2.0**34
+"""Loads may add up to so much where that keeps them exact."""
+
+UNBOUND = 4.0 * WIDEST
+"""More than all loads together."""
+
+FINEST = 2.0**26
+"""Otherwise no dimension's loads add up to more: larger coefficients are not handled safely."""
+
+NEAR, WHOLE = 1e-9, 1e-4
+"""Numbers this close to a whole number, relative and absolute, are replaced by it."""
+
+
+def _power(value: float) -> float:
+    """Return the greatest power of two that is no more than a value."""
+    return math.ldexp(1.0, math.frexp(value)[1] - 1)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How one dimension becomes whole numbers."""
+
+    factor: float
+
+    @classmethod
+    def of(cls, loads: NDArray[np.float64], total: float) -> Scale:
+        """Choose the finest scale that keeps loads exact, or just the finest."""
+        if total < 1e-200:
+            return cls(1.0)
+        for widest, decimals in itertools.product((FINEST, WIDEST), range(DECIMALS + 1)):
+            factor = 10.0**decimals
+            factor *= _power(widest / (total * factor))
+            scaled = loads * factor
+            if np.all(np.abs(scaled - np.rint(scaled)) <= np.clip(NEAR * scaled, NEAR, WHOLE)):
+                return cls(factor)
+        return cls(_power(FINEST / total))
+
+    def up(self, load: float) -> int:
+        """Scale a load."""
+        scaled = min(load * self.factor, 4.0 * WIDEST)
+        return int(np.ceil(scaled - NEAR * max(scaled, 1.0)))
+
+    def down(self, capacity: float) -> int:
+        """Scale a capacity."""
+        scaled = min(capacity * self.factor, 4.0 * WIDEST)
+        return int(np.floor(scaled + NEAR * max(scaled, 1.0)))
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A node's load in one dimension, or its leaders, against its target."""
+
+    reading: Any
+    target: float
+
+    def most(self, excess: float) -> int:
+        """Return the load allowed on the node."""
+        return int(np.floor(min(self.target * (1.0 + excess) * (1.0 + SNUG), UNBOUND)))
+
+    def less(self, excess: float) -> int:
+        """Return the load allowed on the node for a strictly better answer."""
+        return int(np.ceil(min(self.target * (1.0 + excess) * (1.0 - SNUG), UNBOUND))) - 1
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A node's load in one dimension, and the least that the goals ask for."""
+
+    reading: Any
+    least: int
+
+
+def weigh(variables: Variables, bounds: Bounds | None) -> tuple[list[Targets], list[Floor]]:
+    """Add the capacities of nodes and domains; return loads to compare with the goals."""
+    cluster = variables.cluster
+    classes = class_names(cluster)
+    most = cluster.nodes.max_replicas
+    gauges, floors = [], []
+    asked = cluster.partitions.replicas > 0
+    asked[cluster.placement.owner[cluster.placement.node >= 0]] = True
+    for n in np.flatnonzero(cluster.nodes.carries & (most >= 0)).tolist():
+        count = sum(variables.count(p, n) for p in range(len(cluster.partitions)))
+        slack = variables.slack.slack("max_replicas", "node", n, -1)
+        variables.reasons.hold(count <= int(most[n]) + slack, f"max_replicas ({classes[n]})")
+    for d, name in enumerate(cluster.dimensions):
+        load = cluster.partitions.load
+        every = np.concatenate([one[asked, d] for one in (load.leader, load.voter, load.non_voter)])
+        total = max(float(wanted_load(cluster)[d]), float(every.max(initial=0.0)))
+        scale = Scale.of(every, 2.0 * total)
+        capacity = cluster.nodes.capacity[:, d]
+        on = _loads(variables, d, scale)
+        held = _held_loads(cluster, d, scale) if variables.slack.repairs else [0] * len(capacity)
+        for n in np.flatnonzero(cluster.nodes.carries & np.isfinite(capacity)).tolist():
+            held_there = cluster.transient[d] and cluster.nodes.alive[n]
+            left = _left_behind(variables, n, d, scale) if held_there else 0
+            room = scale.down(float(capacity[n]))
+            above = _stays_above(variables, [n], ("capacity", "node", n, d), held[n] > room)
+            most_here = room + (held[n] - room) * above
+            variables.reasons.hold(on[n] + left <= most_here, f"capacity {name} ({classes[n]})")
+            if not isinstance(left, int) and not isinstance(above, int):
+                below = _stays_above(variables, [n], ("capacity", "node", n, d), held[n] > room)
+                # less full in the end counts, too
+                variables.model.add(on[n] <= room + (held[n] - room) * below)
+        _share(variables, on, held, d, scale)
+        if bounds is not None:
+            target = bounds.target[:, d] * scale.factor
+            finite = np.flatnonzero(np.isfinite(target)).tolist()
+            gauges += [Targets(on[n], float(target[n])) for n in finite]
+            least = np.ceil(bounds.floor[:, d] * scale.factor * (1.0 - SNUG)).astype(np.int64)
+            floors += [Floor(on[n], int(least[n])) for n in np.flatnonzero(least).tolist()]
+    if bounds is not None and has_leaders(cluster):
+        for n in np.flatnonzero(np.isfinite(bounds.leader_target)).tolist():
+            leads = sum(one[n] for one in variables.leads if n in one)
+            gauges.append(Targets(leads, float(bounds.leader_target[n])))
+    return [targets for targets in gauges if not isinstance(targets.reading, int)], floors
+
+
+def _loads(variables: Variables, d: int, scale: Scale) -> list[Any]:
+    """Load of every node in one dimension, in whole numbers."""
+    load = variables.cluster.partitions.load
+    on: list[Any] = [0] * len(variables.cluster.nodes)
+    for alike in variables.alike:
+        variables.reasons.look()
+        p = alike[0]
+        voter, other = scale.up(load.voter[p, d]), scale.up(load.non_voter[p, d])
+        more = scale.up(load.leader[p, d]) - voter
+        kinds = ((voter, variables.voters), (other, variables.others), (more, variables.leads))
+        for number, (weight, of) in enumerate(kinds):
+            for n in of[p]:
+                on[n] = on[n] + weight * variables.together(alike, n, number, of)
+    return on
+
+
+def _held_loads(cluster: Cluster, d: int, scale: Scale) -> list[int]:
+    """Load of every node in one dimension as things came, in whole numbers."""
+    placement, load = cluster.placement, cluster.partitions.load
+    held = [0] * len(cluster.nodes)
+    for k in np.flatnonzero(placement.node >= 0).tolist():
+        p = placement.owner[k]
+        weight = load.voter if placement.role[k] == Role.VOTER else load.non_voter
+        if k == placement.leader_replica[p]:
+            weight = load.leader
+        held[placement.node[k]] += scale.up(float(weight[p, d]))
+    return held
+
+
+def _left_behind(variables: Variables, n: int, d: int, scale: Scale) -> Any:
+    """Load of the replicas that leave a node, which counts there until all moves are done.
+
+    A leader hands over before it leaves, so it weighs what a voter does.
+    """
+    cluster = variables.cluster
+    placement, load = cluster.placement, cluster.partitions.load
+    total: Any = 0
+    for p in np.unique(placement.owner[placement.node == n]).tolist():
+        rows = np.arange(placement.first[p], placement.first[p + 1])
+        rows = rows[placement.node[rows] == n]
+        for kind, counts in (
+            (Role.VOTER, variables.voters[p]),
+            (Role.NON_VOTER, variables.others[p]),
+        ):
+            held = rows[(placement.role[rows] == Role.VOTER) == (kind == Role.VOTER)]
+            if len(held) == 0:
+                continue
+            each = load.voter[p, d] if kind == Role.VOTER else load.non_voter[p, d]
+            gone = variables.model.new_int_var(0, len(held), "")
+            variables.model.add(gone + counts.get(n, 0) >= len(held))
+            total = total + scale.up(float(each)) * gone
+    return total
+
+
+def _share(variables: Variables, on: list[Any], held: list[int], d: int, scale: Scale) -> None:
+    """Add the capacities that the nodes of a domain share."""
+    topology = variables.cluster.topology
+    for tier, shared in topology.tier_capacity.items():
+        row = topology.tier_index(tier)
+        domain = topology.domain[row]
+        for where in np.flatnonzero(np.isfinite(shared[:, d])).tolist():
+            nodes = np.flatnonzero(variables.cluster.nodes.carries & (domain == where)).tolist()
+            inside, had = sum(on[n] for n in nodes), sum(held[n] for n in nodes)
+            room = scale.down(float(shared[where, d]))
+            place = "tier_capacity", f"tier {row}", where, d
+            above = _stays_above(variables, nodes, place, had > room)
+            variables.reasons.hold(
+                inside <= room + (had - room) * above,
+                f"tier_capacity {variables.cluster.dimensions[d]} ({tier} {where})",
+            )
+
+
+def _stays_above(
+    variables: Variables, nodes: list[int], place: tuple[str, str, int, int], came_so: bool
+) -> Any:
+    """Return whether nodes stay above their room, as they came; then no load joins them there."""
+    above = variables.slack.above(*place) if came_so else 0
+    if isinstance(above, int):
+        return 0
+    placement = variables.cluster.placement
+    weighs = PlacementCounts.of(variables.cluster, placement).heaviest[:, place[3]] > 0.0
+    stood = np.bincount(placement.owner[np.isin(placement.node, nodes)], minlength=len(placement))
+    for p, most in enumerate(stood.tolist()):
+        if not weighs[p]:
+            continue
+        inside = [variables.count(p, n) for n in variables.nodes(p) if n in nodes]
+        if inside:
+            variables.model.add(sum(inside) <= most).only_enforce_if(above)
+    return above
+
+
+def moved(variables: Variables) -> list[tuple[Any, int, int]]:
+    """Count the nodes that join a partition's set of nodes."""
+    homes = _homes(variables.cluster)
+    found = []
+    for p, n in variables.all():
+        variables.reasons.look()
+        if n not in homes[p]:
+            found.append((variables.count(p, n), p, n))
+    return found
+
+
+def changed_leaders(variables: Variables) -> list[Any]:
+    """Return the changes of live leaders, by partition."""
+    was: NDArray[np.int32] = variables.cluster.placement.leader_node
+    alive = variables.cluster.nodes.alive
+    found = []
+    for p, leads in enumerate(variables.leads):
+        if leads and was[p] >= 0 and alive[was[p]]:
+            found.append(1 - leads.get(int(was[p]), 0))
+    return found
+
+
+def late_leaders(variables: Variables) -> list[Any]:
+    """Return for each partition that lost its leader whether it waits for a copy to lead.
+
+    Another replica leads it until the copy is made.
+    """
+    cluster = variables.cluster
+    placement, lives = cluster.placement, led_from(cluster) >= 0
+    there = ready(cluster)
+    found = []
+    for p, leads in enumerate(variables.leads):
+        if lives[p] or not leads:
+            continue
+        first, end = placement.first[p : p + 2].tolist()
+        at_once = set(placement.node[first:end][there[first:end]].tolist())
+        if not at_once.isdisjoint(leads):
+            found.append(sum(lead for n, lead in leads.items() if n not in at_once))
+    return found
+
+
+def _homes(cluster: Cluster) -> list[set[int]]:
+    placement = cluster.placement
+    homes: list[set[int]] = [set() for _ in range(len(placement))]
+    for k in np.flatnonzero(placement.node >= 0).tolist():
+        homes[int(placement.owner[k])].add(int(placement.node[k]))
+    return homes
+
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel

@@ -21,22 +21,35 @@ from evenkeel.planning.replay.certificate import (
     Findings,
     Tightest,
 )
-from evenkeel.planning.replay.groups import (
-    Flow,
-    binds_groups,
-    check_groups,
-    flow_of,
-    joined_flows,
+from evenkeel.planning.replay.loads import (
+    CHANGES,
+    Needs,
+    check_arrivals,
+    check_begun,
+    check_changes,
+    check_copies,
+    check_leaders,
+    check_loads,
+    check_pins,
+    check_replica_states,
+    check_roles,
+    live_nodes,
+    mark_fresh,
+    under_way,
 )
-from evenkeel.planning.replay.loads import check_loads
 from evenkeel.planning.replay.rules import (
+    Flow,
     Standing,
     TrajectoryCheck,
+    binds_groups,
+    check_groups,
     check_limits,
     check_quorum,
     check_survival,
     check_survivors,
     check_terms,
+    flow_of,
+    joined_flows,
 )
 from evenkeel.planning.replay.timeline import (
     Timeline,
@@ -53,21 +66,6 @@ from evenkeel.planning.replay.trajectory import (
     ReplicaState,
     Trajectory,
     trajectories,
-)
-from evenkeel.planning.replay.transitions import (
-    CHANGES,
-    Needs,
-    check_arrivals,
-    check_begun,
-    check_changes,
-    check_copies,
-    check_leaders,
-    check_pins,
-    check_replica_states,
-    check_roles,
-    live_nodes,
-    mark_fresh,
-    under_way,
 )
 from evenkeel.planning.steps import StepKind, Steps
 

@@ -1,7 +1,15 @@
-"""Rules of partitions that start and target keep, checked in every state between them."""
+"""Rules of partitions that start and target keep, checked in every state between them.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+Rules of groups that start and target keep, checked at every instant between them.
+
+A group's replicas stand in domains as counts that go up and down; a rule asks for their greatest,
+for how many are above 0, or for their difference. What is on dead nodes counts nowhere. A replica
+that serves on two nodes while it is exchanged counts where it is to stay, where too many would
+break the rule.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Literal
 
@@ -10,7 +18,9 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.binding import (
     NONE,
+    Binding,
     eligible_domains,
+    group_scope,
     nodes_of,
     nodes_that_meet,
     partition_scope,
@@ -18,9 +28,10 @@ from evenkeel.measure.binding import (
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
-from evenkeel.model.rules import REQUIREMENTS
+from evenkeel.model.rules import REQUIREMENTS, Term
 from evenkeel.planning.replay.certificate import Findings
 from evenkeel.planning.replay.trajectory import Trajectory
+from evenkeel.planning.steps import StepKind
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -311,3 +322,360 @@ def check_terms(check: TrajectoryCheck) -> None:
             measure = partial(Standing.inside, mask=mask, of=of)
             least = np.where(mine & scope.wanted, term.least, UNBOUND)
             check.hold(term.kind, term.text, measure, least)
+
+
+CELLS = 2_000_000
+"""Entries of a table of counts, events by domains, at a time."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Replicas that come to nodes and leave them: step, rank and replica, node, and +1 or -1."""
+
+    step: Ints
+    rank: Ints
+    replica: Ints
+    node: Ints
+    sign: Ints
+
+    def take(self, which: NDArray[np.integer]) -> "Flow":
+        """Return some of them."""
+        return Flow(
+            self.step[which], self.rank[which], self.replica[which], self.node[which],
+            self.sign[which],
+        )  # fmt: skip
+
+
+def binds_groups(cluster: Cluster) -> bool:
+    """Whether anything binds groups as a whole."""
+    return bool((cluster.partitions.group_rule >= 0).any() or len(cluster.depends))
+
+
+def check_groups(
+    found: Findings, serving: Flow, present: Flow, voting: Flow, target: Placement | None
+) -> None:
+    """Find events after which a group breaks a hard rule that both ends keep."""
+    cluster = found.cluster
+    ends = [cluster.placement] if target is None else [cluster.placement, target]
+    if (cluster.partitions.group_rule >= 0).any():
+        scope = group_scope(cluster)
+        for binding in scope.bindings:
+            if binding.hard:
+                _check_binding(found, binding, serving, present, ends)
+        for q, demands in enumerate(scope.demands):
+            mine = (scope.rule == q) & scope.wanted
+            for term in demands.counted:
+                _check_term(found, term, mine, voting if term.voters else serving, ends)
+    if len(cluster.depends):
+        _check_depends(found, serving, ends)
+
+
+def flow_of(
+    cluster: Cluster, trajectory: Trajectory, holds: NDArray[np.bool_], shown: NDArray[np.intp]
+) -> Flow:
+    """Return where columns come to hold something, and where they cease to, (W, n).
+
+    What is not seen by itself happens with the state that is ``shown (n,)`` for it.
+    """
+    parts = []
+    # a step that names one column twice changes it once
+    once = np.where(trajectory.joined == trajectory.vacated, -1, trajectory.joined)
+    for column in (once, trajectory.vacated):
+        event = np.flatnonzero(column >= 0)
+        at, col = trajectory.at[event], column[event]
+        sign = holds[col, at].astype(np.int64) - holds[col, at - 1]
+        event = np.flatnonzero(sign)
+        at, col = at[event], col[event]
+        replica = cluster.placement.first[trajectory.partition[at]] + trajectory.slot[col, at]
+        node = trajectory.node[col, at].astype(np.int64)
+        seen = shown[at]
+        parts.append(Flow(trajectory.step[seen], trajectory.rank[seen], replica, node, sign[event]))
+    return joined_flows(parts)
+
+
+def joined_flows(parts: list[Flow]) -> Flow:
+    """Return all of some flows, in the order of ranks."""
+    columns = [
+        np.concatenate([getattr(part, one.name) for part in parts]) if parts else np.zeros(0, int)
+        for one in fields(Flow)
+    ]
+    flow = Flow(*columns)
+    return flow.take(np.argsort(flow.rank, kind="stable"))
+
+
+def _exchanged(found: Findings, serving: Flow) -> Flow:
+    """Let a replica that is promoted elsewhere cease to serve at that instant."""
+    by_replica = np.lexsort((serving.rank, serving.replica))
+    flow = serving.take(by_replica)
+    kind = found.timeline.steps.kind[flow.step]
+    follows = np.zeros(len(kind), bool)
+    follows[1:] = (
+        (flow.replica[1:] == flow.replica[:-1])
+        & (kind[1:] == StepKind.DEMOTE) & (kind[:-1] == StepKind.PROMOTE)
+    )  # fmt: skip
+    at = np.flatnonzero(follows)
+    rank, step = flow.rank.copy(), flow.step.copy()
+    rank[at], step[at] = flow.rank[at - 1], flow.step[at - 1]
+    moved = Flow(step, rank, flow.replica, flow.node, flow.sign)
+    return moved.take(np.argsort(rank, kind="stable"))
+
+
+def _once_per_domain(cluster: Cluster, flow: Flow, domain: NDArray[np.int32], domains: int) -> Flow:
+    """Keep where a replica enters a domain and leaves it, not where it moves within."""
+    where = domain[flow.node].astype(np.int64)
+    inside = np.flatnonzero(where >= 0)
+    flow, where = flow.take(inside), where[inside]
+    key = flow.replica * domains + where
+    order = np.lexsort((flow.rank, key))
+    flow, key = flow.take(order), key[order]
+    home = np.append(domain, np.int32(-1))[cluster.placement.node[flow.replica]]
+    total = _running(key, flow.sign, (home == where[order]).astype(np.int64))
+    before = total - flow.sign
+    kept = flow.take(np.flatnonzero((total > 0) != (before > 0)))
+    return kept.take(np.argsort(kept.rank, kind="stable"))
+
+
+def _running(key: Ints, change: Ints, begin: Ints) -> Ints:
+    """Add up the changes of equal keys, which lie together, from what each begins with."""
+    opens = np.flatnonzero(np.diff(key, prepend=-1) != 0)
+    length = np.diff(np.append(opens, len(key)))
+    total = np.cumsum(change)
+    base = begin[opens] - (total[opens] - change[opens])
+    running: Ints = total + np.repeat(base, length)
+    return running
+
+
+def _lasts(key: Ints, rank: Ints) -> NDArray[np.bool_]:
+    """Return which events are the last of their key at their moment."""
+    last = np.ones(len(key), bool)
+    last[:-1] = (key[1:] != key[:-1]) | ((rank[1:] >> 1) != (rank[:-1] >> 1))
+    return last
+
+
+def _living_domains(cluster: Cluster, tier: int) -> NDArray[np.int32]:
+    """Return the domain of each node, (N,); -1 for none, and of nodes that are dead."""
+    domain = cluster.topology.domain_with_nodes[tier]
+    return np.where(cluster.nodes.serves, domain, np.int32(-1))
+
+
+def _counts(
+    cluster: Cluster, placement: Placement, domain: NDArray[np.int32], domains: int
+) -> Ints:
+    """Count the replicas of each group in each domain, (G, M)."""
+    groups = len(cluster.partitions.group_names)
+    where = np.append(domain, np.int32(-1))[placement.node]
+    inside = np.flatnonzero(where >= 0)
+    group = cluster.partitions.group[placement.owner[inside]].astype(np.int64)
+    key = group * domains + where[inside]
+    counts: Ints = np.bincount(key, minlength=groups * domains).reshape(groups, domains)
+    return counts
+
+
+def _check_binding(
+    found: Findings, binding: Binding, serving: Flow, present: Flow, ends: list[Placement]
+) -> None:
+    """Check one kind of limit on one tier, for all groups."""
+    cluster = found.cluster
+    tier = cluster.topology.tier_index(binding.tier)
+    domains = int(cluster.topology.domain_count[tier])
+    domain = _living_domains(cluster, tier)
+    scope = group_scope(cluster)
+    amount = binding.amount.astype(np.int64)
+    bound = amount != NONE
+    if binding.kind == "min_domains":
+        bound &= scope.wanted
+    tables = [_counts(cluster, end, domain, domains) for end in ends]
+    eligible = eligible_domains(cluster, scope, tier)[scope.rule]
+    sign = -1 if binding.kind in AT_MOST else 1
+    for table in tables:
+        bound &= sign * _value(binding.kind, table, eligible) >= sign * amount
+    if binding.kind == "spread":
+        flow = _once_per_domain(cluster, present, domain, domains)
+    else:
+        flow = serving if sign > 0 else _exchanged(found, serving)
+    owner = _owner(cluster, flow)
+    where = domain[flow.node].astype(np.int64)
+    mine = np.flatnonzero(bound[owner] & (where >= 0))
+    flow, owner, where = flow.take(mine), owner[mine], where[mine]
+    if binding.kind == "skew":
+        for part in _by_group(owner):
+            _check_skew(found, binding, flow.take(part), owner[part], where[part], tables[0],
+                        eligible, tier)  # fmt: skip
+        return
+    key = owner * domains + where
+    order = np.lexsort((flow.rank, key))
+    flow, key = flow.take(order), key[order]
+    total = _running(key, flow.sign, tables[0].reshape(-1)[key])
+    group = key // domains
+    last = _lasts(key, flow.rank)
+    flow, key, total, group = flow.take(np.flatnonzero(last)), key[last], total[last], group[last]
+    before = np.where(np.diff(key, prepend=-1) == 0, np.roll(total, 1), tables[0].reshape(-1)[key])
+    if binding.kind == "spread":
+        _tell(found, binding.violation, binding.tier, flow, group, -total, -amount[group], -before,
+              tier, key % domains)  # fmt: skip
+        return
+    changes = (total > 0).astype(np.int64) - (before > 0)
+    _check_total(found, binding.violation, binding.tier, flow, group, changes,
+                 (tables[0] > 0).sum(1), amount, sign, tier)  # fmt: skip
+
+
+def _check_total(
+    found: Findings,
+    kind: str,
+    of: str,
+    flow: Flow,
+    group: Ints,
+    changes: Ints,
+    begin: Ints,
+    amount: Ints,
+    sign: int,
+    tier: int,
+) -> None:
+    """Check a number of each group that events change."""
+    order = np.lexsort((flow.rank, group))
+    flow, group = flow.take(order), group[order]
+    total = _running(group, changes[order], begin[group])
+    last = np.flatnonzero(_lasts(group, flow.rank))
+    flow, group, total = flow.take(last), group[last], total[last]
+    before = np.where(np.diff(group, prepend=-1) == 0, np.roll(total, 1), begin[group])
+    _tell(found, kind, of, flow, group, sign * total, sign * amount[group], sign * before, tier)
+
+
+def _tell(
+    found: Findings,
+    kind: str,
+    of: str,
+    flow: Flow,
+    group: Ints,
+    value: Ints,
+    least: Ints,
+    before: Ints,
+    tier: int,
+    domain: Ints | int = -1,
+) -> None:
+    """Note the events that leave less than the least, and less than before."""
+    bad = np.flatnonzero((value < least) & (value < before))
+    domain = np.broadcast_to(domain, len(value))
+    found.breach(kind, flow.step[bad], flow.rank[bad], (least - value)[bad], group=group[bad],
+                 tier=tier, domain=domain[bad])  # fmt: skip
+    sign = -1 if kind in AT_MOST else 1
+    found.tight(kind, f"{of} of groups", least - value, sign * value, sign * least, flow.step,
+                flow.rank, group=group, tier=tier, domain=domain)  # fmt: skip
+
+
+def _owner(cluster: Cluster, flow: Flow) -> Ints:
+    """Return the group of each replica that comes or leaves."""
+    partition = np.searchsorted(cluster.placement.first, flow.replica, side="right") - 1
+    return cluster.partitions.group[partition].astype(np.int64)
+
+
+def _value(kind: str, table: Ints, eligible: NDArray[np.bool_]) -> Ints:
+    """Return what a kind of limit asks of counts in domains, (G, M)."""
+    if kind == "spread":
+        return np.asarray(table.max(1, initial=0))
+    if kind != "skew":
+        return np.asarray((table > 0).sum(1))
+    most = table.max(1, initial=0)
+    least = np.where(eligible, table, most[:, None]).min(1, initial=np.iinfo(np.int64).max)
+    return np.where(eligible.any(1), most - least, 0)
+
+
+def _by_group(owner: Ints) -> Iterator[NDArray[np.intp]]:
+    """Yield the events of one group after another."""
+    order = np.argsort(owner, kind="stable")
+    opens = np.flatnonzero(np.diff(owner[order], prepend=-1) != 0)
+    yield from np.split(order, opens[1:]) if len(order) else ()
+
+
+def _check_skew(
+    found: Findings,
+    binding: Binding,
+    flow: Flow,
+    owner: Ints,
+    where: Ints,
+    table: Ints,
+    eligible: NDArray[np.bool_],
+    tier: int,
+) -> None:
+    """Check the skew of one group, some events at a time."""
+    group = int(owner[0])
+    now = table[group].copy()
+    seen = _value("skew", now[None], eligible[group][None])[0]
+    size = max(CELLS // max(len(now), 1), 1)
+    opens = np.flatnonzero(np.append(True, _lasts(owner, flow.rank)[:-1]))
+    for begin in range(0, len(opens), size):
+        stop = opens[begin + size] if begin + size < len(opens) else len(owner)
+        these = np.arange(opens[begin], stop)
+        change = np.zeros((len(these), len(now)), np.int64)
+        change[np.arange(len(these)), where[these]] = flow.sign[these]
+        counts = now + np.cumsum(change, axis=0)
+        now = counts[-1]
+        last = np.flatnonzero(_lasts(owner[these], flow.rank[these]))
+        value = _value("skew", counts[last], np.broadcast_to(eligible[group], counts[last].shape))
+        before = np.concatenate([[seen], value[:-1]])
+        seen = value[-1]
+        amount = np.full(len(last), binding.amount[group], np.int64)
+        _tell(found, binding.violation, binding.tier, flow.take(these[last]), owner[these][last],
+              -value, -amount, -before, tier)  # fmt: skip
+
+
+def _check_term(
+    found: Findings,
+    term: Term,
+    mine: NDArray[np.bool_],
+    held: Flow,
+    ends: list[Placement],
+) -> None:
+    """Check that some groups keep replicas, or voters, on the nodes of an expression."""
+    cluster = found.cluster
+    if not mine.any():
+        return
+    living = cluster.nodes.serves
+    mask = np.append(nodes_of(cluster, term) & living, False)
+    totals = []
+    for end in ends:
+        inside = mask[end.node]
+        if term.voters:
+            inside = inside & (end.role == Role.VOTER)
+        group = cluster.partitions.group[end.owner[inside]]
+        totals.append(np.bincount(group, minlength=len(mine)))
+    kept = mine & np.logical_and.reduce([total >= term.least for total in totals])
+    owner = _owner(cluster, held)
+    which = np.flatnonzero(mask[held.node] & kept[owner])
+    flow = held.take(which)
+    amount = np.full(len(mine), term.least, np.int64)
+    _check_total(
+        found, term.kind, term.text, flow, owner[which], flow.sign, totals[0], amount, 1, -1
+    )
+
+
+def _check_depends(found: Findings, serving: Flow, ends: list[Placement]) -> None:
+    """Find domains that are left with a replica of a group, but with none of one that it needs."""
+    cluster = found.cluster
+    owner = _owner(cluster, serving)
+    for tier in np.unique(cluster.depends[:, 2]).tolist():
+        pairs = np.unique(cluster.depends[cluster.depends[:, 2] == tier, :2], axis=0)
+        domains = int(cluster.topology.domain_count[tier])
+        domain = _living_domains(cluster, tier)
+        tables = [_counts(cluster, end, domain, domains) for end in ends]
+        where = domain[serving.node].astype(np.int64)
+        for one, other in pairs.tolist():
+            kept = np.logical_and.reduce(
+                [(table[one] == 0) | (table[other] > 0) for table in tables]
+            )
+            mine = ((owner == one) | (owner == other)) & (where >= 0)
+            which = np.flatnonzero(mine)
+            which = which[kept[where[which]]]
+            order = which[np.lexsort((serving.rank[which], where[which]))]
+            flow, key = serving.take(order), where[order]
+            has = _running(key, flow.sign * (owner[order] == one), tables[0][one][key])
+            needs = _running(key, flow.sign * (owner[order] == other), tables[0][other][key])
+            lacks = (has > 0) & (needs <= 0)
+            last = np.flatnonzero(_lasts(key, flow.rank))
+            lacks, key, flow = lacks[last], key[last], flow.take(last)
+            lacked = np.where(np.diff(key, prepend=-1) == 0, np.roll(lacks, 1), False)
+            bad = np.flatnonzero(lacks & ~lacked)
+            found.breach("depends", flow.step[bad], flow.rank[bad], group=one, tier=tier,
+                         domain=key[bad])  # fmt: skip

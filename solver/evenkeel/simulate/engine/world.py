@@ -14,7 +14,7 @@ from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.simulate.engine.environment import Environment
+from evenkeel.simulate.engine.scenario import Environment
 
 
 @dataclass(frozen=True)
