@@ -25,7 +25,7 @@ from bench.support.jobs import JOBS, medium
 from bench.support.reassignments import generated, opened
 from evenkeel import simulate
 from evenkeel.control.pipeline import Pipeline
-from evenkeel.methods.cost.method import minimise
+from evenkeel.methods.cost import minimise
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.systems import roadef
 from evenkeel.systems.ceph.crush.method import balance

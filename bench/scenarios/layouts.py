@@ -10,7 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.model.rules import Rule
-from evenkeel.simulate.engine.scenario import Environment
+from evenkeel.simulate.engine.world import Environment
 
 GIB = 2.0**30
 MIB = 2.0**20

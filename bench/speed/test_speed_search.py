@@ -7,7 +7,7 @@ import evenkeel as ek
 from bench.experiments.reassignment_instances import SHAPES, reassignment
 from bench.support.full_evaluation import probe
 from bench.support.reassignments import SEED, generated, models, opened
-from evenkeel.methods.cost.method import minimise
+from evenkeel.methods.cost import minimise
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.systems import roadef
 from evenkeel.systems.roadef.reassignment import check

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.experiments.reassignment_instances import SHAPES, reassignment
-from evenkeel.methods.cost.method import begin_walk
+from evenkeel.methods.cost import begin_walk
 from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.model.cluster import Cluster
 from evenkeel.systems import roadef

@@ -64,7 +64,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.studies.growth.node_types import NodeType
     from evenkeel.studies.growth.packing import free_units
     from evenkeel.studies.growth.sizing import Sizing, size
-    from evenkeel.studies.parts.solving import solve_in_parts
+    from evenkeel.studies.parts import solve_in_parts
     from evenkeel.studies.sweep import sweep
     from evenkeel.studies.swept import Sweep
     from evenkeel.systems.cockroach.allocator.hottest import hottest
@@ -168,7 +168,7 @@ _LATER = {
     "size": "evenkeel.studies.growth.sizing",
     "hottest": "evenkeel.systems.cockroach.allocator.hottest",
     "relaxation": "evenkeel.methods.relaxation.method",
-    "solve_in_parts": "evenkeel.studies.parts.solving",
+    "solve_in_parts": "evenkeel.studies.parts",
     "sweep": "evenkeel.studies.sweep",
 }
 """Names that are imported when they are first used: most programs need none of them."""

@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from evenkeel.control.background.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.clock import ManualClock
 from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import CalculationFailed, Change, FailureKind, Scope
+from evenkeel.control.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.operations import with_operations
 from evenkeel.control.pipeline import Pipeline
-from evenkeel.control.stores.store import DiskStore, Kind, MemoryStore
+from evenkeel.control.store import DiskStore, Kind, MemoryStore
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems.helix.options import Waged
 from tests.support.pipeline.engines import PlainEngine, cluster, fails, failure, rows

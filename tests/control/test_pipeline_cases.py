@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from evenkeel.control.background.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.clock import ManualClock
 from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import Scope, Task
+from evenkeel.control.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.pipeline import Pipeline
-from evenkeel.control.stores.store import Kind, MemoryStore
+from evenkeel.control.store import Kind, MemoryStore
 from tests.support.pipeline.engines import PlainEngine, TimedWorkers, cluster, rows
 
 CROWDED = [[0, 1]] * 6

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evenkeel.control.background.executors import InlineWorkers
 from evenkeel.control.engines.engine import (
     CalculationFailed,
     Cancelled,
@@ -15,6 +14,7 @@ from evenkeel.control.engines.engine import (
     Task,
 )
 from evenkeel.control.engines.waged import WagedEngine
+from evenkeel.control.executors import InlineWorkers
 from evenkeel.control.pipeline import ENGINES, Pipeline, engine_of
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import InvalidInput

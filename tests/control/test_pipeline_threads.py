@@ -10,8 +10,8 @@ import weakref
 import numpy as np
 import pytest
 
-from evenkeel.control.background.executors import ThreadWorkers
 from evenkeel.control.engines.engine import Cancelled, Scope
+from evenkeel.control.executors import ThreadWorkers
 from evenkeel.control.pipeline import Pipeline
 from tests.support.pipeline.engines import PlainEngine, cluster
 

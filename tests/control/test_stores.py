@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from evenkeel.control.stores.store import Damaged, DiskStore, Kind, MemoryStore, Stale
+from evenkeel.control.store import Damaged, DiskStore, Kind, MemoryStore, Stale
 from tests.support import places
 from tests.support.pipeline.crash import record
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.methods.cost import method as reaching
-from evenkeel.methods.cost.method import begin_walk
+from evenkeel.methods import cost as reaching
+from evenkeel.methods.cost import begin_walk
 from evenkeel_kernels.core.eligible_nodes import reaches
 from evenkeel_kernels.cost.annealing import anneal
 from tests.naive.core import eligible_nodes as naive

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.methods.cost import method as ending
-from evenkeel.methods.cost import method as portfolio
-from evenkeel.methods.cost.method import Annealing, begin_walk, minimise
+from evenkeel.methods import cost as ending
+from evenkeel.methods import cost as portfolio
+from evenkeel.methods.cost import Annealing, begin_walk, minimise
 from evenkeel.methods.shared.stopping import Progress, Watch
 from evenkeel.systems import roadef
 from evenkeel.systems.roadef.reassignment import check

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bench.experiments.reassignment_instances import SHAPES, reassignment
 from bench.support import full_evaluation as evaluation
 from bench.support.full_evaluation import AFFINITY_BROKEN, CLASHING, MISPLACED, OVERFULL
-from evenkeel.methods.cost.method import begin_walk
+from evenkeel.methods.cost import begin_walk
 from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.systems import roadef
 from evenkeel.systems.roadef.reassignment import check

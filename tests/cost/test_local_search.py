@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from evenkeel.methods.cost.method import begin_walk, polish
+from evenkeel.methods.cost import begin_walk, polish
 from evenkeel.methods.shared.compile import compile_problem, compile_state
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.cluster import Cluster

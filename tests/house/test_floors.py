@@ -33,7 +33,7 @@ FLOORS = (
     {"evenkeel.methods"},
     {"evenkeel.planning"},
     {"evenkeel.result_rows"},
-    {"evenkeel.verdict", "evenkeel.result_gap"},
+    {"evenkeel.verdict"},
     {"evenkeel.result"},
     {"evenkeel.solving"},
     {"evenkeel.session"},

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import evenkeel as ek
-from evenkeel.control.background.executors import InlineWorkers
+from evenkeel.control.executors import InlineWorkers
 from evenkeel.control.pipeline import Pipeline
 from tests.judge.case import Case, build
 from tests.judge.mending import left_undone

@@ -6,12 +6,6 @@
 True
 """
 
-from evenkeel.control.background.executors import (
-    InlineWorkers,
-    ManualWorkers,
-    ThreadWorkers,
-    Workers,
-)
 from evenkeel.control.clock import Clock, ManualClock, SystemClock
 from evenkeel.control.delay import Delay
 from evenkeel.control.engines.balance import BalanceEngine
@@ -26,11 +20,17 @@ from evenkeel.control.engines.engine import (
     Task,
 )
 from evenkeel.control.engines.waged import WagedEngine
+from evenkeel.control.executors import (
+    InlineWorkers,
+    ManualWorkers,
+    ThreadWorkers,
+    Workers,
+)
 from evenkeel.control.metrics import health
 from evenkeel.control.operations import Operation, with_operations
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.step import PipelineResult
-from evenkeel.control.stores.store import DiskStore, MemoryStore, Store
+from evenkeel.control.store import DiskStore, MemoryStore, Store
 
 __all__ = [
     "Answer",

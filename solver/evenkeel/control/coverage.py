@@ -6,7 +6,7 @@ What is added here is never kept: it goes with the next best possible.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.stores.binding import Bound
+from evenkeel.control.binding import Bound
 from evenkeel.measure.audit import audit
 from evenkeel.measure.regressions import breaks_more
 from evenkeel.model.assignment import TOP, Assignment

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.audit.nodes import TOLERANCE
 from evenkeel.measure.audit.violations import AND, KINDS, Violations
-from evenkeel.measure.node_states import absent_keepers
 from evenkeel.measure.rows import distinct_rows
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders
+from evenkeel.measure.wanted import absent_keepers, has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.memoize import memoize

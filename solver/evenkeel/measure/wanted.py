@@ -9,6 +9,16 @@ from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.memoize import memoize
 
 
+def usable(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return the nodes that may hold replicas afterwards: those that keep or receive some."""
+    return cluster.nodes.may_hold | cluster.nodes.may_receive
+
+
+def absent_keepers(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return nodes that keep replicas without being alive, which no level is asked of; (N,)."""
+    return cluster.nodes.may_hold & ~cluster.nodes.alive
+
+
 def has_leaders(cluster: Cluster) -> bool:
     """Return whether the cluster has leaders: some partition names a leading slot."""
     placement = cluster.placement

@@ -95,7 +95,7 @@ def _is_led(cluster: Cluster, outcome: Outcome) -> bool:
 
 def _repair_then_minimise(request: Request) -> Outcome:
     """Place and repair what must be, then minimise the cost from there."""
-    from evenkeel.methods.cost.method import reassign
+    from evenkeel.methods.cost import reassign
 
     repaired = searched(request)
     if repaired.stop_reason in ("time", "interrupted"):

@@ -11,9 +11,9 @@ from evenkeel.simulate.controllers.pipeline import pipeline
 from evenkeel.simulate.controllers.plan import Planned, planned
 from evenkeel.simulate.engine.checks import AtMost, Balance, Check, Conforms, Steady, Thrash, Within
 from evenkeel.simulate.engine.history import History
-from evenkeel.simulate.engine.scenario import Environment, Scenario
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller, Stage
-from evenkeel.simulate.engine.world import Change, Health
+from evenkeel.simulate.engine.world import Change, Environment, Health
 from evenkeel.simulate.events import (
     At,
     Event,

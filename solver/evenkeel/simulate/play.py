@@ -31,9 +31,9 @@ from evenkeel.simulate.controllers.method import Balancing, Solve, method_named
 from evenkeel.simulate.controllers.pipeline import Publishing, check_pipeline
 from evenkeel.simulate.controllers.plan import planned
 from evenkeel.simulate.engine.history import History
-from evenkeel.simulate.engine.scenario import Environment, Scenario
+from evenkeel.simulate.engine.scenario import Scenario
 from evenkeel.simulate.engine.stage import Controller, Stage
-from evenkeel.simulate.engine.world import Change, Health, World
+from evenkeel.simulate.engine.world import Change, Environment, Health, World
 from evenkeel.simulate.events import Event, above_zero, bound
 from evenkeel.systems.helix.options import Waged
 

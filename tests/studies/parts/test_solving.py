@@ -10,8 +10,8 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
-from evenkeel.studies.parts import solving as pieces
-from evenkeel.studies.parts.solving import (
+from evenkeel.studies import parts as pieces
+from evenkeel.studies.parts import (
     FEWEST,
     PROOF,
     REPLICAS,

@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.audit import audit
-from evenkeel.studies.parts.solving import Open, cut, shared_out, split, split_up
+from evenkeel.studies.parts import Open, cut, shared_out, split, split_up
 from tests.support.instances import as_cluster, generate
 from tests.support.random_problems import random_cluster
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from evenkeel.control.stores import store as disk_store
-from evenkeel.control.stores.store import DiskStore, Kind, Record
+from evenkeel.control import store as disk_store
+from evenkeel.control.store import DiskStore, Kind, Record
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.names import Names
 from evenkeel.model.runtime import atomic

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.background.executors import Job, Workers
 from evenkeel.control.clock import ManualClock
 from evenkeel.control.coverage import needed
 from evenkeel.control.engines.engine import Answer, CalculationFailed, Scope, Task
+from evenkeel.control.executors import Job, Workers
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 

@@ -16,7 +16,7 @@ from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import Change, Engine, Scope, Task
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.step import PipelineResult
-from evenkeel.control.stores.store import Kind, MemoryStore, Record
+from evenkeel.control.store import Kind, MemoryStore, Record
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 

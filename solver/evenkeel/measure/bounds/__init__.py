@@ -33,9 +33,8 @@ from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.group_goals import group_moves, group_targets, groups_met
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import utilisation
-from evenkeel.measure.node_states import usable
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import wanted_leaders, wanted_load, wanted_replicas
+from evenkeel.measure.wanted import usable, wanted_leaders, wanted_load, wanted_replicas
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.reading.arrays import read_only

@@ -9,10 +9,9 @@ from evenkeel.measure.binding import NONE, Scope
 from evenkeel.measure.bounds.even import whole_level, whole_units
 from evenkeel.measure.bounds.share import Part, forced_parts, group_level
 from evenkeel.measure.loads import utilisation, weighted_sum
-from evenkeel.measure.node_states import absent_keepers, usable
 from evenkeel.measure.rows import replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders, wanted_replicas
+from evenkeel.measure.wanted import absent_keepers, has_leaders, usable, wanted_replicas
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.runtime.memoize import memoize
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import NONE, group_scope, partition_scope
 from evenkeel.measure.bounds.cost import CostBound
 from evenkeel.measure.costs import distances
-from evenkeel.measure.node_states import usable
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.wanted import usable
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, NodeTable

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.background.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.clock import ManualClock
 from evenkeel.control.engines.engine import Scope
+from evenkeel.control.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.methods.contract import SimulatedState
 from evenkeel.methods.registry import METHODS

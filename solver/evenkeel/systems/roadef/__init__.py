@@ -10,7 +10,7 @@ ROADEF/EURO challenge 2012, problem statement, input and output format: integers
 space; line breaks carry no meaning.
 """
 
-from evenkeel.systems.roadef.files import (
+from evenkeel.systems.roadef.format import (
     LEVELS,
     NAME,
     cluster_of,

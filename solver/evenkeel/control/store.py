@@ -74,7 +74,7 @@ class Record:
     >>> store = control.MemoryStore()
     >>> with control.Pipeline("balance", store=store, workers=control.InlineWorkers()) as pipeline:
     ...     step = pipeline.run(c)
-    >>> from evenkeel.control.stores.store import Kind
+    >>> from evenkeel.control.store import Kind
     >>> record = store.read(Kind.BEST_POSSIBLE)
     >>> record.version, list(record.nodes), len(record.assignment)
     (1, ['n0', 'n1', 'n2'], 4)
@@ -165,7 +165,7 @@ def refuse_stale(kind: Kind, version: int, kept: int) -> None:
 
     >>> refuse_stale(Kind.BASELINE, 3, 3)
     Traceback (most recent call last):
-    evenkeel.control.stores.store.Stale: baseline 3 is stale: version 3 is there already
+    evenkeel.control.store.Stale: baseline 3 is stale: version 3 is there already
     """
     if version <= kept:
         raise Stale(f"{kind.value} {version} is stale: version {kept} is there already")

@@ -1,1 +1,0 @@
-"""Background calculations of a pipeline, and the executors that run them."""

@@ -1,1 +1,0 @@
-"""The ``balance`` method with a ``Cost``: minimise a weighted sum."""

@@ -1,1 +1,0 @@
-"""Parts: one large cluster solved piece by piece, and judged as a whole."""
