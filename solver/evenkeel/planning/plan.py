@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +39,6 @@ from evenkeel.planning.observed import Arrived, Cancelled, Flights, in_slots
 from evenkeel.planning.replay import Certificate, replay
 from evenkeel.planning.steps import Blocked, StepKind, Steps, outcome, roles_of
 from evenkeel.planning.throttle import Protocol, Throttle
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
-
 
 SHOWN = 4
 """Steps of a line that are spelled out; the rest is counted."""
