@@ -44,6 +44,31 @@ CODE = textwrap.dedent(
 )
 
 
+BESIDE = textwrap.dedent(
+    """
+    import os
+    from pathlib import Path
+    import numba
+    import numpy as np
+    from evenkeel_kernels.core import jenkins_hash as hashing
+    from evenkeel_kernels.build.inventory import backend, inventory
+
+    one = Path(os.environ["NUMBA_CACHE_DIR"])
+    places = [one / "core_1", one / "search_2", Path.home() / "kept" / "core_3"]
+    backend.folder = lambda kernel: str(places[id(kernel) // 16 % 3])
+    print(sorted(inventory().folder.split(", ")))
+    """
+)
+
+
+def test_each_place_is_named_where_kernels_are_in_several(tmp_path):
+    environment = {
+        **os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "HOME": str(tmp_path / "home"),
+    }  # fmt: skip
+    done = fresh.run(BESIDE, tmp_path, [places.ROOT / "kernels"], environment)
+    assert done.stdout == f"{[str(tmp_path / 'cache'), str(tmp_path / 'home' / 'kept')]}\n"
+
+
 def run(folder):
     """Compile one kernel in a process of its own; return what it said."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}

@@ -6,8 +6,9 @@ import pkgutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -23,7 +24,8 @@ class Inventory(NamedTuple):
 
     ``kept`` of all ``kernels`` are compiled and on disk below ``folder`` for this ``processor`` and
     the sources as they are, or shipped; ``folder`` is empty where nothing can be kept, or with JIT
-    off. ``shipped`` names the file of compiled kernels that serves here, or says why none does.
+    off, and names each folder where kernels are in several, as beside one that is read-only.
+    ``shipped`` names the file of compiled kernels that serves here, or says why none does.
     """
 
     kernels: int
@@ -210,12 +212,14 @@ def _name(told: Any) -> str:
 
 
 def _above(folders: set[str]) -> str:
-    """Return the folder that all folders are in; "" for none, or on several drives."""
-    if not folders:
-        return ""
-    with suppress(ValueError):
-        return os.path.commonpath([os.path.dirname(one) for one in folders])  # noqa: PTH120
-    return min(folders)
+    """Return the folder that all folders are in, of each place where numba keeps kernels."""
+    settings: Any = numba.config
+    roots = [settings.CACHE_DIR, *evenkeel_kernels.__path__]
+    places: dict[str, list[str]] = {}
+    for one in sorted(folders):
+        root = next((root for root in roots if root and Path(one).is_relative_to(root)), "")
+        places.setdefault(root, []).append(os.path.dirname(one))  # noqa: PTH120
+    return ", ".join(map(os.path.commonpath, places.values()))
 
 
 def _kernels() -> list[Any]:
