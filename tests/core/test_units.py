@@ -27,11 +27,21 @@ def test_a_power_of_two_of_the_unit_changes_nothing_in_exact(family):
         _same_in_other_units(draw(family, seed), "exact", seed)
 
 
+@pytest.mark.parametrize("power", [-940, -700, 700, 940])
+@pytest.mark.parametrize("family", FAMILY)
+def test_amounts_whose_squares_vanish_or_overflow_change_nothing(family, power):
+    for seed in range(2):
+        case = draw(family, seed)
+        powers = [power] * len(case.cluster["capacity"][0])
+        assert _answer(_scaled(case, powers), "balance") == _answer(case, "balance")
+
+
 def test_equal_replicas_are_levelled_in_any_unit():
     rng = np.random.default_rng(1)
     rows = [rng.choice(7, 2, replace=False).tolist() for _ in range(19)] * 2
     said = set()
-    for unit in (1e-160, 2.0**-500, 2.0**-100, 1.0, 2.0**100, 2.0**500):
+    for power in (-980, -660, -531, -500, -100, 0, 100, 500, 660, 940):
+        unit = 2.0**power
         cluster = ek.Cluster.from_arrays(
             capacity=[[10.0 * unit]] * 15, load=[[unit]] * 38, placement=rows
         )
@@ -40,7 +50,7 @@ def test_equal_replicas_are_levelled_in_any_unit():
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("power", [-531, 400])
+@pytest.mark.parametrize("power", [-940, -531, 400, 940])
 def test_what_a_system_has_in_its_own_units_changes_nothing_in_balance(power):
     cluster, *_ = build(draw("plain", 1))
     other, *_ = build(_scaled(draw("plain", 1), [power] * len(cluster.dimensions)))
@@ -48,7 +58,7 @@ def test_what_a_system_has_in_its_own_units_changes_nothing_in_balance(power):
     assert _told(found[0]) == _told(found[1])
 
 
-POWERS = mostly_long([-531, -500, -120, -31, 31, 61, 120, 450], [-531, 450])
+POWERS = mostly_long([-940, -531, -500, -120, -31, 31, 61, 120, 450, 940], [-940, -531, 450])
 
 
 @pytest.mark.parametrize("power", POWERS)

@@ -23,6 +23,7 @@ from evenkeel.measure.compare import compare
 from evenkeel.measure.group_goals import group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
+from evenkeel.measure.units import powers, scaled
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
@@ -35,7 +36,6 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, check_cost, check_goals, move_costs
 from evenkeel.model.intake.stranded import marked, pinned_messages, unavailable_message, unchanged
 from evenkeel.model.limits import Limits, check_limits
-from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
@@ -527,13 +527,6 @@ def _check_running(
         faults.add("callback", watch.callback, "must be callable")
 
 
-SMALLEST, LARGEST = -30, 60
-"""Powers of two between which the greatest load of a dimension is of ordinary size."""
-
-FARTHEST = 600
-"""Power of two beyond which loads are left as they are: capacities might overflow."""
-
-
 def with_group_limits(request: Request) -> Request:
     """Return a request in which a goal within groups is a soft rule of each group."""
     cluster, target = request.cluster, group_targets(request.cluster, request.goals)
@@ -564,7 +557,7 @@ def in_ordinary_units(chosen: Method, request: Request) -> Request:
     cluster = request.cluster
     if cluster.native is not None and not chosen.where.startswith("evenkeel.methods."):
         return request
-    power = -_powers(cluster.partitions.load)
+    power = -powers(cluster)
     if not power.any():
         return request
     limits, goals = request.limits, request.goals
@@ -574,8 +567,7 @@ def in_ordinary_units(chosen: Method, request: Request) -> Request:
         limits = replace(
             limits, bytes=float(np.ldexp(limits.bytes, int(power[cluster.bytes_dimension])))
         )
-    scaled = _scaled(cluster, power)
-    return replace(request, cluster=scaled, goals=goals, limits=limits, proven=None)
+    return replace(request, cluster=scaled(cluster, power), goals=goals, limits=limits, proven=None)
 
 
 def _priced(cost: Cost, power: Mapping[str, int]) -> Cost:
@@ -604,40 +596,4 @@ def _priced(cost: Cost, power: Mapping[str, int]) -> Cost:
             else one
             for one in cost.tables
         ],
-    )
-
-
-def _powers(load: Loads) -> NDArray[np.int64]:
-    """Return the power of two of the greatest load of each dimension, (D,); 0 if it is ordinary."""
-    roles = {id(by): by for by in (load.leader, load.voter, load.non_voter)}.values()
-    # column by column, which is much quicker than along the first axis
-    most = np.max([[one.max(initial=0.0) for one in by.T] for by in roles], axis=0)
-    power = np.frexp(most)[1].astype(np.int64)
-    is_far = (power < SMALLEST) | (power > LARGEST)
-    return np.where(is_far & (np.abs(power) <= FARTHEST), power, 0)
-
-
-def _scaled(cluster: Cluster, power: NDArray[np.int64]) -> Cluster:
-    """Return a cluster with all loads and capacities times a power of two, by dimension (D,)."""
-    nodes, topology, partitions = cluster.nodes, cluster.topology, cluster.partitions
-    load = partitions.load
-
-    def scale(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        with np.errstate(over="ignore", under="ignore"):  # what is beyond all loads is unlimited
-            return read_only(np.ldexp(values, power))
-
-    new = {id(by): scale(by) for by in (load.leader, load.voter, load.non_voter)}
-    shared = {tier: scale(amount) for tier, amount in topology.tier_capacity.items()}
-    return replace(
-        cluster,
-        nodes=replace(nodes, capacity=scale(nodes.capacity), watermark=scale(nodes.watermark)),
-        topology=replace(topology, tier_capacity=shared),
-        partitions=replace(
-            partitions,
-            load=Loads(
-                leader=new[id(load.leader)],
-                voter=new[id(load.voter)],
-                non_voter=new[id(load.non_voter)],
-            ),
-        ),
     )

@@ -1,7 +1,8 @@
 """Bounds on imbalance, leaders and moves that no placement of a cluster can beat."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from evenkeel.measure.group_goals import group_moves, group_targets, groups_met
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
+from evenkeel.measure.units import PRODUCTS, powers, scaled
 from evenkeel.measure.wanted import usable, wanted_leaders, wanted_load, wanted_replicas
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
@@ -161,6 +163,37 @@ class Bounds:
 
 def bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
     """Prove how level a cluster can be, and how few moves from its placement that takes."""
+    return _in_ordinary_units(_bounds, cluster, goals)
+
+
+def _in_ordinary_units(
+    prove: Callable[[Cluster, Goals | Cost], Bounds], cluster: Cluster, goals: Goals | Cost
+) -> Bounds:
+    """Return what is proven in the cluster's units; products of far amounts are no numbers."""
+    power = powers(cluster)
+    power = np.where(np.abs(power) > PRODUCTS, power, 0)
+    if isinstance(goals, Cost) or not power.any():
+        return prove(cluster, goals)
+    found = prove(scaled(cluster, -power), goals)
+
+    def back(amount: NDArray[np.float64]) -> NDArray[np.float64]:
+        return read_only(np.ldexp(amount, power))
+
+    def per_load(proof: EvictionProof) -> EvictionProof:
+        return replace(proof, price=read_only(np.ldexp(proof.price, -power)))
+
+    return replace(
+        found,
+        least=back(found.least),
+        target=back(found.target),
+        floor=back(found.floor),
+        feasible_proof=per_load(found.feasible_proof),
+        level_proof=per_load(found.level_proof),
+    )
+
+
+def _bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
+    """Prove the same in the units that the cluster has."""
     cost = goals if isinstance(goals, Cost) else None
     goals = goals if isinstance(goals, Goals) else Goals(level=None)
     placed = PlacementCounts.of(cluster, cluster.placement)
@@ -203,6 +236,11 @@ def bounds_of_levels(cluster: Cluster, goals: Goals | Cost, missing: int = 0) ->
     targets of goals without floors, and makes just the moves of the ``missing`` replicas that stand
     where they may not: no proof can ask for more than what is enough.
     """
+    return _in_ordinary_units(partial(_of_levels, missing=missing), cluster, goals)
+
+
+def _of_levels(cluster: Cluster, goals: Goals | Cost, missing: int) -> Bounds:
+    """Prove the same in the units that the cluster has."""
     cost = goals if isinstance(goals, Cost) else None
     goals = goals if isinstance(goals, Goals) else Goals(level=None)
     found = _levels(cluster, goals, PlacementCounts.of(cluster, cluster.placement))

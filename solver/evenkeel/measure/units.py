@@ -1,0 +1,65 @@
+"""Units of loads and capacities: by a power of two of each dimension, which changes no digit."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.partitions import Loads
+from evenkeel.model.reading.arrays import read_only
+
+SMALLEST, LARGEST = -30, 60
+"""Powers of two between which the greatest load of a dimension is of ordinary size."""
+
+PRODUCTS = 500
+"""Power of two within which a load times a room neither overflows nor vanishes."""
+
+FARTHEST = 600
+"""Power of two within which amounts have squares that neither overflow nor vanish."""
+
+
+def powers(cluster: Cluster) -> NDArray[np.int64]:
+    """Return the power of two of the greatest load of each dimension, (D,); 0 if it is ordinary.
+
+    Beyond ``FARTHEST`` it is 0 as well, unless the greatest room is as far.
+    """
+    load = cluster.partitions.load
+    roles = {id(by): by for by in (load.leader, load.voter, load.non_voter)}.values()
+    # column by column, which is much quicker than along the first axis
+    most = np.max([[one.max(initial=0.0) for one in by.T] for by in roles], axis=0)
+    power = np.frexp(most)[1].astype(np.int64)
+    is_far = (power < SMALLEST) | (power > LARGEST)
+    beyond = np.abs(power) > FARTHEST
+    if beyond.any():
+        rooms = [cluster.nodes.capacity, *cluster.topology.tier_capacity.values()]
+        finite = [one.max(axis=0, initial=0.0, where=np.isfinite(one)) for one in rooms]
+        room = np.max(finite, axis=0)
+        is_far &= ~beyond | (np.abs(np.frexp(room)[1] - power) <= FARTHEST) | (room == 0.0)
+    return np.where(is_far, power, 0)
+
+
+def scaled(cluster: Cluster, power: NDArray[np.int64]) -> Cluster:
+    """Return a cluster with all loads and capacities times a power of two, by dimension (D,)."""
+    nodes, topology, partitions = cluster.nodes, cluster.topology, cluster.partitions
+    load = partitions.load
+
+    def scale(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore", under="ignore"):  # what is beyond all loads is unlimited
+            return read_only(np.ldexp(values, power))
+
+    new = {id(by): scale(by) for by in (load.leader, load.voter, load.non_voter)}
+    shared = {tier: scale(amount) for tier, amount in topology.tier_capacity.items()}
+    return replace(
+        cluster,
+        nodes=replace(nodes, capacity=scale(nodes.capacity), watermark=scale(nodes.watermark)),
+        topology=replace(topology, tier_capacity=shared),
+        partitions=replace(
+            partitions,
+            load=Loads(
+                leader=new[id(load.leader)],
+                voter=new[id(load.voter)],
+                non_voter=new[id(load.non_voter)],
+            ),
+        ),
+    )
