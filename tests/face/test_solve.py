@@ -278,6 +278,25 @@ def test_limits_let_no_replica_in_sync_go_in_the_place_of_one_behind(limits, lef
     assert (held >= 0).sum() == left
 
 
+@pytest.mark.parametrize("method", ["balance", "exact"])
+@pytest.mark.parametrize(
+    ("rule", "leads"), [({}, True), ({}, False), ({"rack": 1}, True), ({"rack": 1}, False)]
+)
+def test_to_mend_a_rule_the_last_replica_in_sync_stays(method, rule, leads):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]] * 2, placement=[[0, 1, 2], [2, 3, 4]],
+        flags=[[IN_SYNC, 0, 0], [IN_SYNC] * 3], domains={"rack": list("aabcde")},
+        spread=rule, leads=[leads, *[True] * 5],
+    )  # fmt: skip
+    result = ek.solve(cluster, method=method, goals=ek.Goals(level=None))
+    row = result.placement.nodes[0].tolist()
+    assert 0 in row and 2 in row
+    assert (1 in row) == (not rule)
+    assert result.placement.leader_node[0] in {0, *row} - {1, 2}
+    drained = ek.solve(cluster.drain("n0"), method=method, goals=ek.Goals(level=None))
+    assert 0 not in drained.placement.nodes[0]
+
+
 def test_leaders_leave_a_node_that_may_not_lead_without_a_move():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 3,

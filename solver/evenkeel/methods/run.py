@@ -28,7 +28,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
-from evenkeel.methods.shared.giving_up import without_surplus
+from evenkeel.methods.shared.giving_up import with_last_in_sync, without_surplus
 from evenkeel.methods.shared.late_leaders import led_in_sync
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import NodeTable
@@ -288,8 +288,10 @@ def _run(chosen: Method, request: Request) -> Run:
 
 
 def _answered(chosen: Method, strategy: Strategy, request: Request) -> Outcome:
-    """Return what a strategy answers where surplus replicas that must go are chosen before."""
-    asked = without_surplus(request) if "partition_moves" in chosen.limits else request
+    """Return what a strategy answers where replicas that go, or stay, are chosen before."""
+    asked = request
+    if "partition_moves" in chosen.limits:
+        asked = with_last_in_sync(without_surplus(request))
     outcome = strategy(with_group_limits(in_ordinary_units(chosen, asked)))
     return outcome if asked is request else _unproven(replace(outcome, fewest=0))
 

@@ -1,7 +1,8 @@
-"""Replicas of partitions with too many that must go: chosen before a search, where they differ.
+"""Replicas that go: chosen before a search, where those of a partition differ.
 
 A search levels nodes, and moves a replica to the node of one that it gave up. Where that one was
-out of sync, or where only the system elects leaders, the move would give up the better replica.
+out of sync, or where only the system elects leaders, the move would give up the better replica. To
+repair a broken rule it moves whichever replica fits, though it is the last one in sync.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.audit.limits import domain_of
 from evenkeel.measure.binding import partition_scope
+from evenkeel.measure.rows import replicas_of
 from evenkeel.methods.contract import Request
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import marked, unchanged
@@ -58,6 +61,51 @@ def without_surplus(request: Request) -> Request:
         request, cluster=replace(cluster, placement=placement, forbidden=read_only(forbidden)),
         start=start, limits=budget.left, proven=None,
     )  # fmt: skip
+
+
+def with_last_in_sync(request: Request) -> Request:
+    """Return a request that moves no last replica in sync where the move of another will do.
+
+    It will where the replica shares a crowded domain, or its node may only not lead: that replica
+    is pinned, unless its node has to be emptied. The same request if there are none.
+    """
+    cluster, placement = request.cluster, request.cluster.placement
+    current = _current(placement)
+    serves = np.append(cluster.nodes.serves, False)[placement.node]
+    if not current.any() or (current | ~serves).all():
+        return request
+    scope = partition_scope(cluster)
+    counts = (
+        np.bincount(placement.owner[serves & one], minlength=len(placement))
+        for one in (current, ~current)
+    )
+    synced, behind = counts
+    evicted = (placement.flags & (Flag.EVICTING | Flag.ERROR)) != 0
+    last = serves & current & ((synced == 1) & (behind > 0))[placement.owner] & ~evicted
+    last &= placement.role == Role.VOTER
+    k = np.flatnonzero(last)
+    p, n = placement.owner[k], placement.node[k]
+    bound = np.array([bool(one.required(voters=True)) for one in scope.demands], bool)
+    stays = cluster.nodes.may_hold[n] & scope.open[scope.rule[p], n] & ~bound[scope.rule[p]]
+    k, p, n = k[stays], p[stays], n[stays]
+    moves = ~cluster.nodes.may_lead[n]
+    others, which = replicas_of(placement, p)
+    for binding in scope.bindings:
+        if binding.kind != "spread":
+            continue
+        domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(binding.tier)]
+        own = domain[n]
+        alike = (domain_of(domain, placement.node[others]) == own[which]) & (own[which] >= 0)
+        crowd = np.bincount(which[alike], minlength=len(p))
+        amount = binding.amount[p]
+        moves |= (amount > 0) & (crowd > amount)
+    if not moves.any():
+        return request
+    flags = placement.flags.copy()
+    flags[k[moves]] |= Flag.PINNED
+    held = replace(placement, flags=read_only(flags))
+    start = held if request.start is placement else request.start
+    return replace(request, cluster=replace(cluster, placement=held), start=start, proven=None)
 
 
 def _current(placement: Placement) -> NDArray[np.bool_]:
