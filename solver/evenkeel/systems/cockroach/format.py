@@ -31,7 +31,7 @@ from evenkeel.systems.folders.carrier import (
     Change,
     Orders,
     Wave,
-    no_partition,
+    as_wanted,
     stem,
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting
@@ -337,7 +337,7 @@ def lists_stores(documents: Sequence[Document]) -> bool:
 
 CARRIER = Carrier(
     orders, look, {"setting": setting}, SETTINGS, NOTES, (_held(),), f"{LOAD} is still off",
-    leader, observe, lists_stores, gives_up=no_partition, pace=PACE,
+    leader, observe, lists_stores, listed=as_wanted, pace=PACE,
 )  # fmt: skip
 
 

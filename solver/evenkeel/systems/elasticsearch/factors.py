@@ -6,11 +6,14 @@ copy that is given up is cancelled first, since lowering the number removes unas
 others, and else those that Elasticsearch chooses.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -27,22 +30,36 @@ class Factor(NamedTuple):
     after: int
 
 
+def listed(cluster: Cluster) -> NDArray[np.int32]:
+    """Return how many copies the listing has of each shard, (P,); those wanted without one."""
+    there = _counted(cluster, {"p", "r", "s", None})
+    return np.where(there > 0, there, cluster.partitions.replicas)
+
+
+def _counted(cluster: Cluster, kinds: Collection[str | None]) -> NDArray[np.int32]:
+    """Return how many copies of some kinds the listing has of each shard, (P,)."""
+    native = cluster.native
+    rows = native.get("shards") if isinstance(native, dict) else None
+    counts = Counter(
+        f"{row['index']}/{int(row['shard'])}"
+        for row in (rows if isinstance(rows, list) else [])
+        if row.get("prirep") in kinds
+    )
+    return np.array([counts[name] for name in cluster.partitions.names], np.int32)
+
+
 def factors_of(faults: FaultList, cluster: Cluster) -> Mapping[str, Factor]:
     """Return the indices for which other numbers of copies are wanted than are listed."""
-    native = cluster.native
-    if not (isinstance(native, dict) and isinstance(native.get("shards"), list)):
+    there, wanted = listed(cluster), cluster.partitions.replicas
+    if np.array_equal(there, wanted):
         return {}
-    listed: dict[str, list[int]] = {}
-    for row in native["shards"]:
-        counts = listed.setdefault(f"{row['index']}/{int(row['shard'])}", [0, 0])
-        counts[row.get("prirep") == "s"] += 1
+    searching = _counted(cluster, {"s"})
     found: dict[str, set[Factor]] = {}
-    for name, wanted in zip(
-        cluster.partitions.names, cluster.partitions.replicas.tolist(), strict=True
-    ):
-        may_lead, searching = listed.get(name, (wanted, 0))
-        index = name.rpartition("/")[0]
-        found.setdefault(index, set()).add(Factor(may_lead, wanted - searching))
+    for name, before, after in zip(
+        cluster.partitions.names, (there - searching).tolist(), (wanted - searching).tolist(),
+        strict=True,
+    ):  # fmt: skip
+        found.setdefault(name.rpartition("/")[0], set()).add(Factor(before, after))
     changed = {}
     for index, own in found.items():
         factor = next(iter(own))
@@ -50,7 +67,7 @@ def factors_of(faults: FaultList, cluster: Cluster) -> Mapping[str, Factor]:
             continue
         if len(own) > 1:
             faults.add(index, sorted(own), "must have as many copies of each of its shards")
-        elif index in native.get("expanding", ()):
+        elif index in cluster.native.get("expanding", ()):
             message = "sets number_of_replicas by index.auto_expand_replicas: change that instead"
             faults.add(index, factor.after, message)
         elif factor.after < 1:

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
@@ -21,6 +19,7 @@ from evenkeel.systems.elasticsearch.factors import (
     factors_of,
     freed_only,
     held_back,
+    listed,
     numbered_only,
     path_of,
 )
@@ -215,14 +214,8 @@ def lists_nodes(documents: Sequence[Document]) -> bool:
     return any(recognises(one) == "nodes" for one in documents)
 
 
-def gives_up(cluster: Cluster) -> NDArray[np.bool_]:
-    """Return the shards that give copies up again: those of indices with another number, (P,)."""
-    changed = factors_of(FaultList(), cluster)
-    return np.array([name.rpartition("/")[0] in changed for name in cluster.partitions.names])
-
-
 CARRIER = Carrier(
     orders, look, {"rebalance": rebalance, "rerouted": rerouted, "relocated": relocated}, SETTINGS,
     NOTES, (_held("persistent"), _held("transient")), "the balancer is still held",
-    leader=anybody, lists_nodes=lists_nodes, gives_up=gives_up,
+    leader=anybody, lists_nodes=lists_nodes, listed=listed,
 )  # fmt: skip

@@ -128,14 +128,9 @@ def all_nodes(documents: "Sequence[Document]") -> bool:
     return True
 
 
-def any_partition(cluster: Cluster) -> NDArray[np.bool_]:
-    """Return True for all partitions."""
-    return np.ones(len(cluster.partitions), np.bool_)
-
-
-def no_partition(cluster: Cluster) -> NDArray[np.bool_]:
-    """Return False for all partitions."""
-    return np.zeros(len(cluster.partitions), np.bool_)
+def as_wanted(cluster: Cluster) -> NDArray[np.int32]:
+    """Return the numbers of replicas that are wanted: no command changes what a system lists."""
+    return cluster.partitions.replicas
 
 
 def nothing_before(plan: "Plan") -> Orders:
@@ -180,7 +175,16 @@ class Carrier:
     # how copies that are on their way and lead nowhere any more are dropped, in a sentence; ""
     # where the system does so by itself
     drops: str = ""
-    # ``gives_up(cluster)``: the partitions of which a replica that was added can be given up again,
-    # (P,) bool; others that were short of replicas before the plan stay as the plan leaves them, on
-    # the way back, too
-    gives_up: Callable[[Cluster], NDArray[np.bool_]] = any_partition
+    # ``listed(cluster)``: how many replicas the system lists for each partition, (P,); None where
+    # it lists no number beside the replicas themselves
+    listed: Callable[[Cluster], NDArray[np.int32]] | None = None
+
+    def gives_up(self, cluster: Cluster) -> NDArray[np.bool_]:
+        """Return the partitions of which a replica that was added can be given up again, (P,).
+
+        A system that lists numbers gives up replicas where another number is wanted. Others that
+        were short of replicas before the plan stay as the plan leaves them, on the way back, too.
+        """
+        if self.listed is None:
+            return np.ones(len(cluster.partitions), np.bool_)
+        return np.not_equal(self.listed(cluster), cluster.partitions.replicas, dtype=np.bool_)

@@ -506,6 +506,7 @@ class _Writer:
         self.faults = faults
         self.cluster = cluster
         self.snapshot = snapshot
+        self.listed = listed(cluster)
         self.templates: Mapping[str, Raw] = templates(snapshot)
         states = {one.value.metadata.name: one.value.status for one in snapshot.objects.nodes}
         self.uuid = []
@@ -585,8 +586,7 @@ class _Writer:
 
     def wanted(self, volume: int, nodes: Sequence[int]) -> int:
         """Return ``numberOfReplicas`` on the way to what is wanted of a volume, so held."""
-        now = self.snapshot.objects.volumes[volume].value.spec.numberOfReplicas
-        ends = now, int(self.cluster.partitions.replicas[volume])
+        ends = [int(of[volume]) for of in (self.listed, self.cluster.partitions.replicas)]
         return min(max(sum(n >= 0 for n in nodes), min(ends)), max(ends))
 
     def _manifest(self, change: Change, n: int) -> bytes:
@@ -607,10 +607,11 @@ def _namespace(snapshot: Snapshot) -> str:
     return next(spaces, "longhorn-system")
 
 
-def gives_up(cluster: Cluster) -> NDArray[np.bool_]:
-    """Return the volumes that give replicas up again: those of which another number is wanted."""
-    now = [one.value.spec.numberOfReplicas for one in cluster.native.objects.volumes]
-    return np.not_equal(np.array(now, np.int32), cluster.partitions.replicas, dtype=np.bool_)
+def listed(cluster: Cluster) -> NDArray[np.int32]:
+    """Return ``numberOfReplicas`` of each volume, (P,)."""
+    return np.array(
+        [one.value.spec.numberOfReplicas for one in cluster.native.objects.volumes], np.int32
+    )
 
 
 def given(plan: "Plan") -> Mapping[str, str]:
@@ -624,7 +625,7 @@ CHECKS = {
 
 CARRIER = Carrier(
     orders, look, CHECKS, SETTINGS, NOTES, still=STILL, leader=anybody, lists_nodes=all_nodes,
-    given=given, gives_up=gives_up,
+    given=given, listed=listed,
 )  # fmt: skip
 
 

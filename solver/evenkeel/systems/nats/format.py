@@ -32,8 +32,8 @@ from evenkeel.systems.folders.carrier import (
     Change,
     Orders,
     Wave,
+    as_wanted,
     comers,
-    no_partition,
 )
 from evenkeel.systems.folders.form import Command, Setting, literal, shown
 from evenkeel.systems.native.arguments import build
@@ -343,7 +343,7 @@ CHECKS = {
 
 CARRIER = Carrier(
     orders, look, CHECKS, SETTINGS, NOTES, lists_nodes=lists_nodes, given=given,
-    gives_up=no_partition,
+    listed=as_wanted,
 )  # fmt: skip
 
 

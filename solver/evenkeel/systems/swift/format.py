@@ -26,7 +26,7 @@ from evenkeel.systems.folders.carrier import (
     Wave,
     all_nodes,
     anybody,
-    no_partition,
+    as_wanted,
     stem,
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting
@@ -379,7 +379,7 @@ def look(plan: "Plan") -> list[Command]:
 
 CARRIER = Carrier(
     orders, look, settings=SETTINGS, notes=NOTES, still=STILL, leader=anybody,
-    lists_nodes=all_nodes, gives_up=no_partition,
+    lists_nodes=all_nodes, listed=as_wanted,
 )  # fmt: skip
 
 
