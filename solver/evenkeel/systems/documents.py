@@ -144,16 +144,7 @@ class Document:
 
         Other lines are what a tool prints around JSON.
         """
-        found, end = [], 0
-        while start := VALUE.search(self.data, end):
-            depth, end = 0, len(self.data)
-            for token in TOKEN.finditer(self.data, start.end()):
-                depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
-                if not depth:
-                    end = token.end()
-                    break
-            found.append((start.end(), end))
-        return tuple(self.part(*one) for one in found) or (self,)
+        return tuple(self.part(*one) for one in values_in(self.data)) or (self,)
 
     def part(self, start: int, end: int) -> "Document":
         """Return a stretch of the content as a document; lines are counted as in this one."""
@@ -170,30 +161,26 @@ BROKEN = (
 
 COLOURS = re.compile(rb"\x1b\[[0-9;]*[mK]")
 
-BEFORE = re.compile(
+AROUND = re.compile(
     rb"(?:HTTP/[0-9.]+ [0-9]{3}[^\n]*\n(?:[\w-]+:[^\n]*\n)*"  # curl -i
     rb"|[ ]*% Total +% Received[^\n]*\n[^\n]*Dload +Upload[^\n]*\n"  # curl without -s
     rb"|[ ]*[0-9]+ [^\n]*--:--:--[^\n]*\n"
     rb"|[^\n{\[]{0,200}[$>#] ?(?:sudo )?(?:kubectl|oc|curl|rabbitmq\w+|docker|ceph) [^\n]*\n"
-    rb"|\[[^]\n]*\][$#] ?[^\n]*\n"
+    rb"|\[[^]\n]*\][$#][^\n]*(?:\n|\Z)"  # prompts
+    rb"|(?:[^\s\"]*@[^\n\"{}]*[$#]|\$)[ \t\r]*(?:\n|\Z)"
     rb"|[WIE][0-9]{4} [0-9:.]+ [^\n]*\n"  # kubectl's own log
+    rb"|pod \"[^\"\n]*\"[^\n]* deleted[^\n]*(?:\n|\Z)"
     rb"|(?:Warning:|Defaulted container|Unable to use a TTY|Picked up )[^\n]*\n"
-    rb"|```[^\n]*\n"
-    rb"|[ \t\r]*\n)++(?=\s*[\[{])"
+    rb"|```[^\n]*(?:\n|\Z)"
+    rb"|[ \t\r]*\n|[ \t]+\Z)*+"
 )
-"""Lines that a terminal or a tool puts before JSON."""
+"""What a terminal or a tool puts around JSON, by lines."""
 
-AFTER = re.compile(
-    rb"(?<=[}\]])\s*(?:pod \"[^\"\n]*\"[^\n]* deleted|\[[\w.-]+@[^]\n]*\][$#]"
-    rb"|[^\s\"]*@[^\n\"{}]*[$#]|\$|```)\s*\Z"
-)
-"""A prompt, or what kubectl says at its end, after JSON."""
+MOST_INDENT = 256
+"""Blanks before the first bracket."""
 
 LOGS = re.compile(rb"^==== START logs for .*?^==== END logs for [^\n]*(?:\n|\Z)", re.M | re.S)
 """Logs of pods among the objects of ``kubectl cluster-info dump``."""
-
-TAIL = 400
-"""Bytes in which that stands."""
 
 
 def _as_utf8(data: bytes) -> bytes:
@@ -213,16 +200,34 @@ def _as_utf8(data: bytes) -> bytes:
     return bare(data)
 
 
+def values_in(data: bytes) -> list[tuple[int, int]]:
+    """Return where the objects and lists of JSON begin and end that begin on lines of their own."""
+    found, end = [], 0
+    while start := VALUE.search(data, end):
+        depth, end = 0, len(data)
+        for token in TOKEN.finditer(data, start.end()):
+            depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
+            if not depth:
+                end = token.end()
+                break
+        found.append((start.end(), end))
+    return found
+
+
 def bare(data: bytes) -> bytes:
     """Return JSON without what a terminal or tool has around it; any other text as it is."""
-    if found := BEFORE.match(data):
-        data = b"\n" * found[0].count(b"\n") + data[found.end() :]
-    if not data.lstrip().startswith((b"{", b"[")):
+    first = AROUND.match(data)
+    assert first is not None  # it may be empty
+    if not data[first.end() : first.end() + MOST_INDENT].lstrip().startswith((b"{", b"[")):
         return data
     if b"\n==== START logs for " in data:
         data = LOGS.sub(b"", data)
-    if (found := AFTER.search(data, max(len(data) - TAIL, 0))) is not None:
-        data = data[: found.start()]
+    if first[0].strip() or not data.rstrip().endswith((b"}", b"]")):
+        found = values_in(data) or [(first.end(), len(data))]
+        (start, _), (_, end) = found[0], found[-1]
+        if not (AROUND.fullmatch(data, 0, start) and AROUND.fullmatch(data, end)):
+            return data
+        data = b"\n" * data.count(b"\n", 0, start) + data[start:end]
     return _as_array(data)
 
 
