@@ -207,15 +207,13 @@ class TestElasticsearch:
     def test_diagnostics_as_a_zip(self, public):
         case = public("elasticsearch/diagnostics-as-a-zip")
         answer = case.run("check", "bundle.zip")
-        assert answer.code == 2 and answer.err.count("bundle.zip/") == 8
+        assert answer.code == 2 and answer.err.count("bundle.zip/") == 9
         assert "cluster_health.json" in answer.text and "cat_shards.txt" not in answer.text
         with ZipFile(case.path("bundle.zip")) as bundle:
             for name in bundle.namelist():
                 if f"/{name}" not in answer.err:
                     (case.folder / name.rpartition("/")[2]).write_bytes(bundle.read(name))
-        rest = case.run("check", str(case.folder))
-        assert rest.code == 2 and "diagnostics.log: is not of 'elasticsearch'" in rest.text
-        (case.folder / "diagnostics.log").unlink()
+        assert case.run("check", str(case.folder)).code == 0
         held = ek.read(case.folder)
         assert (len(held.nodes), len(held.placement.node)) == (3, 4)
 
@@ -333,8 +331,9 @@ class TestTables:
 
     def test_a_spreadsheet_with_commas(self, public):
         case = public("tables/from-a-spreadsheet")
-        answer = case.run("check", "nodes.csv", "replicas.csv")
-        assert answer.code == 2 and "nodes.csv:3: cap_cpu: has a comma" in answer.text
+        cluster = ek.read(case.path("nodes.csv"), case.path("replicas.csv"))
+        assert cluster.nodes.capacity.tolist() == [[1.5, 1000.0]] * 3
+        assert cluster.partitions.load.voter[0].tolist() == [0.5, 10.0]
         assert moved(case, "nodes.jsonl", "replicas.jsonl")[0] == 1
 
     @pytest.mark.parametrize(

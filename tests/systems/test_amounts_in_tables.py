@@ -124,3 +124,53 @@ class TestEmptyCells:
         with pytest.raises(InvalidInput, match="<bytes>:2: cap_cpu: is empty"):
             read_newcomers(b"node,cap_cpu\nb,\n", cluster)
         assert read_newcomers(b"node,cap_cpu\nb,inf\n", cluster)[0]
+
+
+class TestMarks:
+    """Decimal commas, and marks between thousands: the cells of a column tell which is which."""
+
+    @pytest.mark.parametrize(
+        ("cells", "amounts"),
+        [
+            (["1,5", "2"], [1.5, 2.0]),
+            (["1,5", "1.000"], [1.5, 1000.0]),
+            (["1.000.000", "1.000"], [1e6, 1e3]),
+            (["1,234,567", "1,234"], [1234567.0, 1234.0]),
+            (["1,234", "2.5"], [1234.0, 2.5]),
+            (["10,5mb", "1.000mb"], [10.5e6, 1e9]),
+            (["1.000", "2.5"], [1.0, 2.5]),
+            (["1.0001", "1.000"], [1.0001, 1.0]),
+            (["1'000", "500"], [1000.0, 500.0]),
+            (["0.500", "1.000"], [0.5, 1.0]),
+        ],
+    )
+    @pytest.mark.parametrize("delimiter", [";", "\t"])
+    def test_cells_that_tell_are_read(self, cells, amounts, delimiter):
+        rows = [f"{name}{delimiter}{cell}" for name, cell in zip("ab", cells, strict=True)]
+        table = "\n".join([f"node{delimiter}cap_disk", *rows, ""]).encode()
+        cluster = registry.read(table, REPLICAS, b'bytes = "disk"\n[[rule]]\n')
+        assert cluster.nodes.capacity[:, 0].tolist() == amounts
+
+    @pytest.mark.parametrize(
+        ("delimiter", "cells", "line"),
+        [
+            (";", ["1.000", "1.500"], 2), (";", ["500", "1.000"], 3), ("\t", ["500", "1.000"], 3),
+            ("\t", ["1,000", "2"], 2),
+        ],
+    )  # fmt: skip
+    def test_cells_with_two_readings_are_refused_with_their_line(self, delimiter, cells, line):
+        rows = [f"{name}{delimiter}{cell}" for name, cell in zip("ab", cells, strict=True)]
+        table = "\n".join([f"node{delimiter}cap_disk", *rows, ""]).encode()
+        fault = faults_of(table, REPLICAS)[0]
+        assert fault.startswith(f"<bytes>:{line}: cap_disk: may be 1 or 1000: write one of them")
+
+    def test_a_point_before_three_digits_is_decimal_as_programs_write_it(self):
+        cluster = registry.read(b"node,cap_cpu\na,1.250\nb,2.125\n", REPLICAS)
+        assert cluster.nodes.capacity[:, 0].tolist() == [1.25, 2.125]
+
+    def test_sizes_of_elasticsearch(self):
+        row = '[{{"index":"a","shard":"0","prirep":"p","state":"STARTED","store":"{}","node":"n"}}]'
+        cluster = registry.read(row.format("10,5mb").encode())
+        assert cluster.partitions.load.voter.max() == 10.5 * 2**20
+        (fault,) = faults_of(row.format("1,500mb").encode())
+        assert "may be 1.5 or 1500" in fault

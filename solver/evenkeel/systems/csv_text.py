@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.keywords import did_you_mean
-from evenkeel.model.reading.quantities import milli_or_mega, read_bytes
+from evenkeel.model.reading.quantities import (
+    decimal_marks,
+    milli_or_mega,
+    read_bytes,
+    read_number,
+    two_readings,
+)
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 
@@ -41,8 +47,10 @@ QUOTE = '"'
 SPECIAL = re.compile(r'[",;\t\r\n]')
 """What a cell is quoted for."""
 
-COMMA = re.compile(r"\d[\d.]*(?:,\d+)+(?:\.\d+)?\s*[A-Za-z]*")
-"""A number with a decimal comma, or with commas between thousands."""
+POINTS = re.compile(r"^[1-9]\d{0,2}\.\d{3}(?:\s*[A-Za-z]+)?$", re.MULTILINE)
+"""A cell with a point that may stand between thousands."""
+
+UNIT = re.compile(r"\s*[A-Za-z]*\s*\Z")
 
 BYTES, ANYTHING = "bytes", ""
 """Units of a column: bytes with any of their units, or an unknown unit. Any other name is a unit of
@@ -60,6 +68,7 @@ class Table:
     columns: Mapping[str, list[str]]  # the cells of each column, without surrounding blanks
     lines: Sequence[int]  # line of each row, counted from 1
     titles: Mapping[str, str]  # the name of each column as it was written
+    delimiter: str = ","  # what parts the cells of a row
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -132,15 +141,18 @@ class Table:
     ) -> NDArray[np.float64]:
         """Return a column of amounts, 9 or ``3TB``; an empty cell is the default."""
         cells = self.columns[column]
+        mark = self._decimal_mark(cells)
 
         def wrong(cell: str) -> bool:
-            amount = _amount(cell, unit) if cell else 0.0
+            amount = _amount(cell, unit, mark) if cell else 0.0
             return not (0.0 <= amount <= MOST_NUMBER or (infinite and amount == math.inf))
 
         try:
+            if mark is not None:
+                raise ValueError
             found = np.fromiter(map(float, cells), np.float64, len(cells))
         except ValueError:
-            parsed = [_amount(cell, unit) if cell else default for cell in cells]
+            parsed = [_amount(cell, unit, mark) if cell else default for cell in cells]
             found = np.array(parsed, np.float64)
         fine = (found >= 0.0) & ((found <= MOST_NUMBER) | (infinite & (found == math.inf)))
         if not fine.all():
@@ -149,14 +161,34 @@ class Table:
                 message = f"must be a number from 0 on, of {unit}; no other unit may stand here"
 
             def instead(cell: str) -> str:
-                if COMMA.fullmatch(cell):
-                    return "has a comma: write a decimal point, and thousands without a mark"
+                number = UNIT.sub("", cell)
+                if len(decimal_marks(number)) > 1 and not number.isdecimal():
+                    return two_readings(number)
                 return milli_or_mega(cell) if unit == ANYTHING else ""
 
             self.each(faults, column, wrong, message, instead)
             empty = np.fromiter((not cell for cell in cells), np.bool_, len(cells))
             found = np.where(fine | empty, found, 0.0)
         return found
+
+    def _decimal_mark(self, cells: Sequence[str]) -> str | None:
+        """Return the decimal mark of a column, "" if its points may stand between thousands.
+
+        None where no cell asks for it: all are as Python writes them, or each has one reading. What
+        cells of the column do not tell, those of the others do.
+        """
+        joined = "\n".join(cells)
+        has_comma = "," in joined
+        if not has_comma and not POINTS.search(joined):
+            return None
+        sure = _sure_marks(cells) or _sure_marks(
+            cell for one in self.columns.values() for cell in one
+        )
+        if sure:
+            return "," if sure == {","} else "." if sure == {"."} and has_comma else None
+        # a column of a program has a point in each cell, or other numbers of digits behind one
+        whole = any(cell.isdecimal() and cell != "0" for cell in cells)
+        return "" if not has_comma and (whole or self.delimiter == ";") else None
 
     def empty(self, column: str) -> NDArray[np.bool_]:
         """Return which cells of a column are empty."""
@@ -176,8 +208,21 @@ def numbered(cells: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     return [*place], np.fromiter(map(place.__getitem__, cells), np.int64, len(cells))
 
 
-def _amount(cell: str, unit: str) -> float:
-    """Return an amount; NaN for what is none."""
+def _sure_marks(cells: Iterable[str]) -> set[str]:
+    """Return the decimal marks of numbers that can have no other."""
+    marks = (decimal_marks(UNIT.sub("", cell)) for cell in set(cells) if cell)
+    return {one for one in marks if len(one) == 1}
+
+
+def _amount(cell: str, unit: str, mark: str | None) -> float:
+    """Return an amount; NaN for what is none, and for what has two readings."""
+    number = UNIT.sub("", cell)
+    if mark == "" and POINTS.match(number):
+        return math.nan
+    if mark and (known := read_number(number, mark)) is not None:
+        cell = f"{known!r}{cell[len(number) :]}"
+    elif (known := read_number(cell)) is not None:
+        return known
     try:
         return float(cell)
     except ValueError:
@@ -289,7 +334,8 @@ def read_table(faults: FaultList, document: Document) -> Table:
     if titles[0] == "" and columns[0] == [*map(str, range(len(lines)))]:
         del titles[0], names[0], columns[0]  # the index of a frame, which numbers the rows
     by_name = dict(zip(names, titles, strict=True))
-    return Table(document.name, dict(zip(names, columns, strict=True)), lines, by_name)
+    columns_of = dict(zip(names, columns, strict=True))
+    return Table(document.name, columns_of, lines, by_name, _delimiter(line))
 
 
 def _rows_of_json(faults: FaultList, document: Document) -> Table:

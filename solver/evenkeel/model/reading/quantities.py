@@ -23,9 +23,78 @@ A prefix may stand alone, as amounts are printed.
 _UNIT_OF = {unit.lower(): unit for unit in BYTE_UNITS}
 
 _NUMBER = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*"
-_BYTES = re.compile(_NUMBER + r"([A-Za-z]+)\s*")
+_BYTES = re.compile(r"\s*([0-9.,'\s]*[0-9.])\s*([A-Za-z]+)\s*")
 _MILLI_OR_MEGA = re.compile(_NUMBER + r"m\s*")
 _PERCENT = re.compile(_NUMBER + r"%\s*")
+
+
+_PLAIN = re.compile(r"[0-9]+\.?[0-9]*|\.[0-9]+")
+_GROUPED = re.compile(r"([1-9][0-9]{0,2}(?:([.,'\s])[0-9]{3})(?:\2[0-9]{3})*)(?:([.,])([0-9]*))?")
+_COMMA = re.compile(r"([0-9]+),([0-9]+)")
+
+
+def decimal_marks(text: str) -> str:
+    """Return the marks, "." or ",", that may be the decimal one of a number; "" for no number.
+
+    A mark before three digits may stand between thousands. Both if the number has no mark.
+
+    Examples
+    --------
+    >>> [decimal_marks(one) for one in ("1.5", "10,5", "1.000", "1.000,5", "1,000,000", "x")]
+    ['.', ',', '.,', ',', '.', '']
+    """
+    grouped = _GROUPED.fullmatch(text)
+    if grouped is None:
+        if _COMMA.fullmatch(text):
+            return ","
+        return "" if not _PLAIN.fullmatch(text) else "." if "." in text else ".,"
+    between, decimal = grouped[2], grouped[3]
+    if decimal:
+        return "" if decimal == between else decimal
+    if between not in ".,":
+        return ".,"
+    return ".," if grouped[1].count(between) == 1 else ",."[between == ","]
+
+
+def read_number(text: str, decimal: str = "") -> float | None:
+    """Return a number as people write it, such as ``10,5`` or ``1.234,5``; None for other texts.
+
+    ``decimal`` is the mark where it is known. Else one comma before three digits, which may stand
+    between thousands, is in no number, and one point before them is a decimal point.
+
+    Examples
+    --------
+    >>> [read_number(one) for one in ("10,5", "1.234,5", "1,234", "1.234", "1'000")]
+    [10.5, 1234.5, None, 1.234, 1000.0]
+    >>> read_number("1.000", ","), read_number("1,234", ",")
+    (1000.0, 1.234)
+    """
+    marks = decimal_marks(text)
+    if not marks or (decimal and decimal not in marks):
+        return None
+    if decimal or len(marks) == 1:
+        mark = decimal or marks
+    elif _COMMA.fullmatch(text):
+        return None
+    else:
+        mark = "."
+    if _PLAIN.fullmatch(text) and mark == ".":
+        return float(text)
+    whole, _, part = text.partition(mark)
+    return float(re.sub(r"[.,'\s]", "", whole) + "." + part)
+
+
+def two_readings(text: str) -> str:
+    """Return the message on a number whose only mark may be decimal, or between thousands.
+
+    Examples
+    --------
+    >>> two_readings("1.500")
+    'may be 1.5 or 1500: write one of them'
+    """
+    small, large = (f"{read_number(text, mark):.12g}" for mark in ".,")
+    one, other = sorted((small, large), key=float)
+    return f"may be {one} or {other}: write one of them"
 
 
 EXACT = 2**53
@@ -113,8 +182,12 @@ def read_bytes(faults: FaultList, path: str, given: Any) -> float | None:
     if isinstance(given, str):
         found = _BYTES.fullmatch(given)
         unit = found and _UNIT_OF.get(found[2].lower())
-        if found and unit:
-            return float(found[1]) * BYTE_UNITS[unit]
+        number = found and read_number(found[1].strip())
+        if unit and number is not None:
+            return number * BYTE_UNITS[unit]
+        if found and unit and decimal_marks(found[1].strip()) == ".,":
+            faults.add(path, given, two_readings(found[1].strip()))
+            return None
     elif is_real(given) and 0.0 <= given < np.inf:
         return float(given)
     units = ", ".join(BYTE_UNITS)

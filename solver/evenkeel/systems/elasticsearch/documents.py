@@ -11,6 +11,7 @@ import msgspec
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
+from evenkeel.model.reading.quantities import decimal_marks, read_number, two_readings
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes
@@ -282,7 +283,7 @@ HEAD = 65536
 """Bytes that identify an answer."""
 
 UNITS = {"b": 0, "kb": 10, "mb": 20, "gb": 30, "tb": 40, "pb": 50}
-AMOUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([kmgtp]?b)?", re.IGNORECASE)
+AMOUNT = re.compile(r"([0-9][0-9.,']{0,27}) ?([kmgtp]?b)?", re.IGNORECASE)
 MOST = 2.0**60
 
 
@@ -725,8 +726,14 @@ def amount(faults: FaultList, at: str, text: str | None) -> float:
     if text is None or text in ("", "-", "-1", "-1b"):
         return 0.0
     known = AMOUNT.fullmatch(text.strip())
-    number = float(known[1]) * 2.0 ** UNITS[(known[2] or "b").lower()] if known else MOST
+    value = read_number(known[1]) if known else None
+    number = (
+        value * 2.0 ** UNITS[(known[2] or "b").lower()] if known and value is not None else MOST
+    )
     if number >= MOST:
-        faults.add(at, quoted(text), "must be a number of bytes, such as 31100000 or 29.6mb")
+        message = "must be a number of bytes, such as 31100000 or 29.6mb"
+        if known and decimal_marks(known[1]) == ".,":
+            message = two_readings(known[1])
+        faults.add(at, quoted(text), message)
         return 0.0
     return number
