@@ -205,3 +205,27 @@ class TestAgreement:
     def test_a_state_that_a_table_leaves_open_is_that_of_the_load(self):
         for files in permutations([load("DEAD"), b"broker,state,rack\n3,,x\n4,,y\n"]):
             assert not registry.read([TOPIC, *files]).nodes.alive.any()
+
+
+class TestLines:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "10:15:30.123 INFO x",
+            "10:15 INFO started",
+            "3: [2024-05-01 10:15:30,123] INFO x",
+            "3 = a b",
+        ],
+    )
+    def test_a_line_of_a_log_gives_no_rack(self, line):
+        (fault, *_) = faults_of(f"3 x\n{line}\n4 y\n".encode())
+        assert fault.path == "<bytes>:2"
+
+    def test_a_log_is_no_file_of_racks(self):
+        log = b"10:15:30.123 [main] INFO starting\n10:15:31.456 [main] INFO rack x\n"
+        with pytest.raises(InvalidInput) as caught:
+            registry.read([TOPIC, log])
+        assert "Kafka" in str(caught.value) or "kafka" in str(caught.value)
+
+    def test_words_are_a_rack_in_quotes(self):
+        assert racks_of(b"3: 'row 5'\n4 = \"row 6\"\n") == {"3": "row 5", "4": "row 6"}

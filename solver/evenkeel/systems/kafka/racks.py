@@ -17,7 +17,9 @@ from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.kafka.findings import Findings, whole
 
 JSON = re.compile(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))')
-LINE = re.compile(r"([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
+LINE = re.compile(r"(?![0-9]{1,2}:[0-9]{2}(?::[0-9]{2}|\s+\S))([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
+"""A broker and its rack; a line of a log begins with a time."""
+
 IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
 PARTS = {"broker.id": "id", "node.id": "id", "broker.rack": "rack", "process.roles": "roles"}
@@ -112,12 +114,13 @@ def _add_line(
 ) -> None:
     """Add a rack without its quotes, or report a line of more than two cells.
 
-    Cells end at a comma, and at blanks if these separate the first two.
+    Cells end at a comma, and at blanks unless one separates the first two: so no line of a log
+    gives a rack.
     """
     inside = IN_QUOTES.fullmatch(text)
     if inside is not None:
         add_rack(findings, document, at, broker, inside[1] or inside[2])
-    elif "," in text or (not divider and len(text.split()) > 1):
+    elif "," in text or (divider != "," and len(text.split()) > 1):
         message = "is more than one cell: a line has a broker and its rack; else put it in quotes"
         findings.faults.add(at, quoted(text), message)
     elif text[0] in "\"'" or text[-1] in "\"'":
