@@ -15,10 +15,11 @@ file reads them together; what a room encodes is put in place atomically.
 
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -186,11 +187,17 @@ def register(format: Format) -> None:
 
 def known() -> dict[str, Callable[[], Format]]:
     """Return what loads each format, by name: ours, those installed and those registered."""
+    ours = {name: partial(_room, room) for name, room in ROOMS.items()}
+    registered = {name: partial(_registered.__getitem__, name) for name in _registered}
+    return {**ours, **registered, **_installed(tuple(sys.path))}
+
+
+@cache
+def _installed(path: tuple[str, ...]) -> Mapping[str, Callable[[], Format]]:
+    """Return what loads the formats of packages on a path, which is looked through once."""
     from importlib.metadata import entry_points
 
-    ours = {name: partial(_room, room) for name, room in ROOMS.items()}
-    theirs = {point.name: point.load for point in entry_points(group=ENTRY_POINTS)}
-    return ours | {name: partial(_registered.__getitem__, name) for name in _registered} | theirs
+    return {point.name: point.load for point in entry_points(group=ENTRY_POINTS)}
 
 
 def is_known(name: str) -> bool:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import zipfile
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -392,20 +393,23 @@ class TestRegistry:
         finally:
             registry._registered.clear()
 
-    def test_an_installed_package_may_offer_one(self, monkeypatch):
-        theirs = registry.Format("theirs", "", (".t",), lambda document: "", None, None)
-
-        class Point:
-            name = "theirs"
-
-            def load(self):
-                return theirs
-
-        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()])
-        assert registry.find("theirs") is theirs
+    def test_an_installed_package_may_offer_one(self, monkeypatch, tmp_path):
+        (tmp_path / "theirs-1.dist-info").mkdir()
+        (tmp_path / "theirs-1.dist-info/METADATA").write_text("Name: theirs\nVersion: 1\n")
+        (tmp_path / "theirs-1.dist-info/entry_points.txt").write_text(
+            "[evenkeel.systems]\ntheirs = format_of_theirs:FORMAT\n"
+        )
+        (tmp_path / "format_of_theirs.py").write_text(
+            "from evenkeel.systems.registry import Format\n"
+            'FORMAT = Format("theirs", "", (".t",), lambda document: "", None, None)\n'
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+        assert registry.find("theirs") is import_module("format_of_theirs").FORMAT
         assert [*registry.known()] == [*registry.ROOMS, "theirs"]
         with pytest.raises(InvalidInput, match="can be written and not read"):
             registry.read(b"", format="theirs")
+        monkeypatch.undo()
+        assert [*registry.known()] == [*registry.ROOMS]
 
     def test_a_placement_of_another_cluster_is_refused(self, tmp_path):
         other = Cluster.from_arrays(capacity=[[1.0]], load=[[1.0]], placement=[[0]])
