@@ -546,7 +546,8 @@ def searched(
     counts = tally.begin
     for rows in _changes(schedule.actions, 0, len(schedule.actions)):
         if not np.isnan(schedule.timetable.start[schedule.actions.change[rows.start]]):
-            counts = tally.after(counts, schedule.actions.take(rows), checked=False) or counts
+            effect = tally.effect(schedule.actions.take(rows))
+            counts = tally.after(counts, effect, checked=False) or counts
     way = _way(ways, claim, gift, room[touched], tally, counts)
     return None if way is None else _in_turn(schedule, chosen, [ways.transitions[t] for t in way])
 
@@ -593,6 +594,7 @@ def _way(
 ) -> list[int] | None:
     """Return the cheapest sequence of transitions after which all changes are done."""
     stages, transitions = ways.stages, ways.transitions
+    effects = [tally.effect(one.actions) for one in transitions]
     begin = (0,) * len(stages)
     nothing: Cost = (0.0, 0)
     best = {begin: nothing}
@@ -615,7 +617,7 @@ def _way(
             bytes_, leads = transitions[t].cost
             total = cost[0] + bytes_, cost[1] + leads
             if total < best.get(after, (np.inf, 0)):
-                tallied = tally.after(counts, transitions[t].actions)
+                tallied = tally.after(counts, effects[t])
                 if tallied is None:
                     continue
                 best[after] = total

@@ -244,6 +244,10 @@ def shifts_of(
     return found
 
 
+Effect = tuple[int, list[Tie], list[tuple[int, int, int]]]
+"""The group of a change, the rules that bind it, and the domains in which its counts change."""
+
+
 class Tally:
     """Counts of tied groups by tier, as changes leave them one after another."""
 
@@ -255,16 +259,22 @@ class Tally:
         tables = {tier: _counts_after(cluster, cluster.placement, tier) for tier in self.tiers}
         self.begin: Counts = {t: {g: table[g] for g in groups} for t, table in tables.items()}
 
-    def after(self, counts: Counts, actions: Actions, *, checked: bool = True) -> Counts | None:
-        """Return what a change makes of counts; None if it is checked and rules do not admit it."""
+    def effect(self, actions: Actions) -> Effect:
+        """Return what a change does to the counts of its group."""
         group = int(self.cluster.partitions.group[actions.partition[0]])
         mine = [one for one in self.held if group in (one.group, one.other)]
+        rows = range(len(actions))
+        return group, mine, shifts_of(self.cluster, self.tiers, actions, rows) if mine else []
+
+    def after(self, counts: Counts, effect: Effect, *, checked: bool = True) -> Counts | None:
+        """Return what a change makes of counts; None if it is checked and rules do not admit it."""
+        group, mine, shifts = effect
         if not mine:
             return counts
         then = {tier: dict(rows) for tier, rows in counts.items()}
         for tier in then:
             then[tier][group] = then[tier][group].copy()
-        for tier, where, by in shifts_of(self.cluster, self.tiers, actions, range(len(actions))):
+        for tier, where, by in shifts:
             then[tier][group][where] += by
         kept = not checked or all(one.kept(then[one.tier]) for one in mine)
         return then if kept else None
