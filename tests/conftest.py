@@ -4,16 +4,22 @@ Property tests draw the same examples every time, so that who comes next sees a 
 ``HYPOTHESIS_PROFILE=explore`` draws fresh ones, and more of them.
 """
 
+import contextlib
 import gc
 import os
 import signal
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # The suite spreads over the cores by itself: what it starts compiles without help.
 os.environ.setdefault("EVENKEEL_COMPILE_PROCESSES", "1")
+
+# Most garbage has no circles, and each file ends with a look for those.
+gc.set_threshold(20_000, 20, 20)
 
 # A first call compiles, so that neither a deadline nor "too slow" would say anything.
 settings.register_profile(
@@ -35,6 +41,24 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         for quiet in ("overflow encountered", "divide by zero", "invalid value"):
             config.addinivalue_line("filterwarnings", f"ignore:{quiet}:RuntimeWarning")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each of several processes begin with other files, and find the rest compiled.
+
+    Each of them imports all files; pytest takes ten seconds to compile these with their assertions.
+    """
+    tests = Path(__file__).parent
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    if worker == 0 or [Path(one).resolve() for one in session.config.args] != [tests]:
+        return
+    files = sorted(tests.rglob("test_*.py"))
+    first = len(files) * worker // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for file in files[first:] + files[:first]:
+        name = ".".join(file.relative_to(tests.parent).with_suffix("").parts)
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # reported as it is collected
+            import_module(name)
 
 
 @pytest.fixture(scope="module", autouse=True)
