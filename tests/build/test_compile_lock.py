@@ -68,7 +68,7 @@ def started(folder: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def compiled_together(folder: Path, count: int = 3) -> list[int]:
+def compiled_together(folder: Path, count: int = 2) -> list[int]:
     """Let processes call the same kernel at the same moment; how many each compiled."""
     running = [started(folder, CALL, f"ready-{i}") for i in range(count)]
     while not all((folder / f"ready-{i}").exists() for i in range(count)):
@@ -94,7 +94,7 @@ def test_without_a_lock_file_each_compiles_for_itself(toys, tmp_path):
     for file in toys.glob("ready-*"):
         file.unlink()
     (toys / "go").unlink()
-    assert compiled_together(toys, 2) == [2, 2]
+    assert compiled_together(toys) == [2, 2]
 
 
 def test_nobody_waits_for_a_process_that_was_killed(tmp_path):

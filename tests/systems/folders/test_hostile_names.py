@@ -9,12 +9,13 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.systems.folders.form import Form, lines_of, preparing
 from evenkeel.systems.folders.running import Run, Stopped
+from tests.support.effort import share_of_examples
 from tests.support.systems.worlds import HOSTILE
 
 NAMES = st.lists(
@@ -129,7 +130,7 @@ def moved(cluster):
 
 
 @pytest.mark.parametrize("system", CASES)
-@settings(max_examples=12, deadline=None)
+@share_of_examples(0.2)
 @example(names=PLAIN)
 @example(names=HOSTILE[:6])
 @example(names=HOSTILE[6:12])
