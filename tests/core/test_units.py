@@ -1,6 +1,7 @@
 """The answer does not depend on the unit of a dimension: a power of two changes no digit of it."""
 
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,7 @@ POWERS = mostly_long([-940, -531, -500, -120, -31, 31, 61, 120, 450, 940], [-940
 @pytest.mark.parametrize("family", ["plain", "whole_loads", "zones", "from_below"])
 def test_a_power_of_two_of_the_unit_changes_nothing_in_a_session(family, power):
     for seed in range(3):
-        case = draw(family, seed)
-        powers = [power] * len(case.cluster["capacity"][0])
-        assert _of_session(_scaled(case, powers)) == _of_session(case)
+        assert _of_session(family, seed, power) == _of_session(family, seed, 0)
 
 
 @pytest.mark.parametrize("power", POWERS)
@@ -75,23 +74,26 @@ def test_a_power_of_two_of_the_unit_changes_nothing_in_a_session(family, power):
 def test_a_power_of_two_of_the_unit_changes_nothing_in_a_plan(protocol, power):
     for family in ("plain", "tight", "zones", "extras"):
         for seed in range(2):
-            case = draw(family, seed)
-            powers = [power] * len(case.cluster["capacity"][0])
-            assert _of_plan(_scaled(case, powers), protocol) == _of_plan(case, protocol)
+            assert _of_plan(family, seed, power, protocol) == _of_plan(family, seed, 0, protocol)
 
 
 @pytest.mark.parametrize("power", POWERS)
 def test_a_power_of_two_of_the_unit_changes_nothing_under_a_cost(power):
     for family in ("plain", "tight", "zones"):
         for seed in range(2):
-            case = draw(family, seed)
-            powers = [power] * len(case.cluster["capacity"][0])
-            assert _of_cost(_scaled(case, powers), power) == _of_cost(case, 0)
+            assert _of_cost(family, seed, power) == _of_cost(family, seed, 0)
 
 
-def _of_session(case: Case) -> list[tuple[Any, ...]]:
+def _drawn(family: str, seed: int, power: int) -> Case:
+    """Return a case with a power of two as the unit of all its dimensions."""
+    case = draw(family, seed)
+    return _scaled(case, [power] * len(case.cluster["capacity"][0])) if power else case
+
+
+@cache
+def _of_session(family: str, seed: int, power: int) -> list[tuple[Any, ...]]:
     """Return the answers of a session: first, after two deaths, and after new loads."""
-    cluster, goals, limits = build(case)
+    cluster, goals, limits = build(_drawn(family, seed, power))
     session = ek.Session(cluster)
     found = [session.solve(goals=goals, limits=limits)]
     for name in cluster.nodes.names[: min(2, len(cluster.nodes) - 1)]:
@@ -104,9 +106,15 @@ def _of_session(case: Case) -> list[tuple[Any, ...]]:
     return [_told(one) for one in found]
 
 
-def _of_plan(case: Case, protocol: str) -> tuple[Any, ...]:
-    cluster, goals, limits = build(case)
-    result = ek.solve(cluster, goals=goals, limits=limits)
+@cache
+def _solved(family: str, seed: int, power: int) -> tuple[ek.Cluster, ek.Result]:
+    cluster, goals, limits = build(_drawn(family, seed, power))
+    return cluster, ek.solve(cluster, goals=goals, limits=limits)
+
+
+@cache
+def _of_plan(family: str, seed: int, power: int, protocol: str) -> tuple[Any, ...]:
+    cluster, result = _solved(family, seed, power)
     throttle = ek.Throttle(node_in=2)
     plan = ek.plan(cluster, result, protocol=protocol, throttle=throttle)
     bytes_and_seconds = {"size", "start", "finish"}
@@ -115,8 +123,9 @@ def _of_plan(case: Case, protocol: str) -> tuple[Any, ...]:
     return steps, len(plan.blocked), plan.check().ok
 
 
-def _of_cost(case: Case, power: int) -> tuple[Any, ...]:
-    cluster, *_ = build(case)
+@cache
+def _of_cost(family: str, seed: int, power: int) -> tuple[Any, ...]:
+    cluster, *_ = build(_drawn(family, seed, power))
     price = 2.0**-power
     first, last = cluster.dimensions[0], cluster.dimensions[-1]
     most = float(cluster.nodes.capacity[:, -1].max())

@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import linecache
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -102,6 +103,7 @@ def test_docstrings_are_numpydoc(name):
 
 @pytest.mark.parametrize("name", [*public_modules(), "tests.conformance.protocol"])
 def test_examples_run(name):
+    linecache.clearcache()  # every run of an example looks at all files in it
     failed, _ = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
     assert failed == 0
 

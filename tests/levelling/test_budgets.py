@@ -308,9 +308,11 @@ def greedy(cluster: ek.Cluster, limits: ek.Limits, zone: np.ndarray, level: floa
             spent = moves + 1 > most["moves"] or data + size[p, 0] > most["bytes"]
             if spent or went[here] + 1 > most["node_out"]:
                 continue
-            mates = np.setdiff1d(node[owner == p], [here])
+            taken = np.zeros(zone.max() + 1, bool)
+            mates = node[cluster.placement.first[p] : cluster.placement.first[p + 1]]
+            taken[zone[mates[mates != here]]] = True
             after = ((load + size[p]) / room / mean).max(1)
-            after[np.isin(zone, zone[mates]) | (came + 1 > most["node_in"])] = np.inf
+            after[taken[zone] | (came + 1 > most["node_in"])] = np.inf
             after[((load + size[p]) > room).any(1)] = np.inf
             there = int(after.argmin())
             left = ((load[here] - size[p]) / room[here] / mean).max()

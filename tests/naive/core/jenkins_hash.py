@@ -1,6 +1,7 @@
 """Jenkins' hash and Java's string hash, map order and shuffle, in plain Python."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 WORD = 0xFFFFFFFF
@@ -23,6 +24,7 @@ CALLS |= {4: ("ab", "cd", "ax", "yb", "cx", "yd")}
 CALLS |= {5: ("ab", "cd", "ex", "ya", "bx", "yc", "dx", "ye")}
 
 
+@lru_cache(1 << 14)
 def jenkins(*words: int) -> int:
     """Hash one to five words (any integers, taken modulo 2^32)."""
     state = dict(zip("abcde", (word & WORD for word in words), strict=False))
