@@ -423,6 +423,10 @@ SHOWN = {
     "no in-sync broker is up": (
         [head("a", 1, 2) + row("a", 0, "none", "1,2", "1")], "no live replica surely has",
     ),
+    "a broker in `Isr`, beside": (
+        [head("a", 1, 2) + row("a", 0, 1, "1,2", "1,2,3")],
+        "brokers in sync that hold no replica (a-0 (3))",
+    ),
     '`"error"` of a log directory that failed': (
         [head("a", 1, 2) + row("a", 0, 1, "1,2", "1"), log_dirs("KafkaStorageException: Disk")],
         "no access to log directory /e (KafkaStorageException) on broker 2: 1 replica (a-0)",

@@ -184,10 +184,14 @@ def lists_instances(documents: Sequence[Document]) -> bool:
     )
 
 
+VIEW = re.compile(rb'^\s*\{\s*"(?:clusterPropertyLists|memberInstanceMap)"\s*:')
+"""A file with all records of a cluster, as its first release wrote it."""
+
+
 def recognises(document: Document) -> str:
     """Tell whether a document holds ZNRecords."""
     head = document.data[:HEAD].lstrip()
-    known = head.startswith((b"{", b"[")) and FIELDS.search(head)
+    known = head.startswith((b"{", b"[")) and FIELDS.search(head) and not VIEW.search(head)
     return (
         "records" if known or is_empty(document) else "instances" if _is_listing(document) else ""
     )
@@ -199,6 +203,11 @@ def hint(document: Document) -> str:
         return (
             "it seems to be an answer of Pinot's controller: its records are read as they are in "
             "ZooKeeper, which /zk/get?path=/CLUSTER/IDEALSTATES/TABLE_OFFLINE prints"
+        )
+    if VIEW.search(document.data[:HEAD]):
+        return (
+            "is a view of a cluster, which no release since the first writes: give its ideal "
+            "states and instances as records, as zkCli.sh prints them"
         )
     if PRINTED.search(document.data[:HEAD]):
         return "it seems to be a log with ZNRecords: they are read as JSON, as zkCli.sh prints them"

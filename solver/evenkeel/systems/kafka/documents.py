@@ -498,7 +498,7 @@ def _brokers(findings: Findings, at: str, name: str, text: str) -> tuple[int, ..
     return tuple(
         _whole(findings, at, name, part)
         for part in text.split(",")
-        if part.strip() not in ("", "N/A")
+        if text.strip() and part.strip() != "N/A"
     )
 
 

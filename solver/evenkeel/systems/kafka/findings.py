@@ -112,6 +112,9 @@ class Findings:
     idle_loads: set[str] = field(default_factory=set)
     """Topics in tables of loads that no file describes."""
 
+    unheld: set[str] = field(default_factory=set)
+    """Partitions with brokers in sync that hold no replica of them."""
+
     observing: set[int] = field(default_factory=set)
     """Brokers with a live observer."""
 
@@ -171,7 +174,10 @@ class Findings:
             self.faults.add(given.path, list(given.brokers), "names a broker twice")
         for name in ("in_sync", "adding", "removing", "observing"):
             strangers = sorted(set(getattr(given, name) or ()) - own)
-            if strangers:
+            if strangers and name == "in_sync" and own <= {*(given.in_sync or ())}:
+                self.unheld.add(f"{partition} ({', '.join(map(str, strangers))})")
+                given = replace(given, in_sync=tuple(n for n in given.in_sync or () if n in own))
+            elif strangers:
                 label = name.replace("_", "-")
                 message = f"names {label} brokers without a replica, as a line that is cut off does"
                 self.faults.add(given.path, strangers, message)

@@ -584,6 +584,8 @@ def _of_orders(missing: Missing) -> Iterator[str]:
             f"a proposed assignment beside the current one ({_some(missing.proposals)}): the "
             "current one is read; save the other as a file of its own, and give it as --target"
         )
+    if missing.unheld:
+        yield f"brokers in sync that hold no replica ({_some(missing.unheld)}): they count as none"
     if missing.demoted:
         yield (
             f"a demotion of brokers {_some(missing.demoted)}: they keep replicas, and lead none "

@@ -87,6 +87,9 @@ class Missing(msgspec.Struct, omit_defaults=True):
     proposals: list[str] = []
     """Files with a proposed assignment, which is not used."""
 
+    unheld: list[str] = []
+    """Partitions with brokers in sync that hold no replica of them."""
+
     demoted: list[str] = []
     """Brokers that lead nothing since Cruise Control demoted them."""
 
@@ -183,6 +186,7 @@ def note_stated(missing: Missing, found: Findings, dimensions: Sequence[str]) ->
     """Record what files say of topics and brokers that changes the cluster."""
     missing.deleted = sorted(found.deleted)[:NAMED]
     missing.proposals = found.proposals
+    missing.unheld = sorted(found.unheld)
     missing.demoted = [*map(str, sorted(found.demoted))]
     missing.unlimited = sorted(found.unlimited - {*dimensions})
 

@@ -128,6 +128,7 @@ class Data(msgspec.Struct):
     config: Store = msgspec.field(default_factory=Store)
     meta_cluster: Group | None = None
     account_details: list[Account] = []
+    streams: int = 0
     total: int = 0
     cluster: Group = msgspec.field(default_factory=Group)
     jetstream: JetStream | None = None
@@ -282,6 +283,9 @@ class Findings:
                 server.cluster = data.cluster.name or server.cluster
             store = data.jetstream.config if data.jetstream else data.config
             server.store = store if store.max_storage >= 0 else server.store
+        if data.streams and not any(one.stream_detail for one in data.account_details):
+            note = "the streams of servers that count some and list none ({}): ask with --streams"
+            self.notes.add(note, name or data.server_id[:12])
         if (meta := data.meta_cluster) is not None:
             for one in {meta.leader, name} - {""}:
                 self.server(one).member = True

@@ -49,6 +49,9 @@ FOR_PEOPLE = re.compile(
 OTHERS = {
     rb"Raft State": "is quorum_status of one queue",
     rb"^Re-balancing leaders of ": "is what a rebalance did, and names no queue",
+    rb"^(?:Growing|Shrinking) |^(?:vhost\t)?(?:name\t)?size\tresult": (
+        "is what grow or shrink did, without the members of queues"
+    ),
     rb'"rabbit(?:mq)?_version"\s*:': "is an export of definitions, without the members of queues",
     rb"^\+[-+]+\+\s*\n\| *(?:vhost|name) .*\b(?:name|messages|members|leader|state)\b": (
         "is a table of rabbitmqadmin"

@@ -1,0 +1,146 @@
+"""Files taken as they were posted, or stand in the tests of other tools."""
+
+import json
+from collections import Counter
+
+import pytest
+
+import evenkeel as ek
+
+SHARDS = ("nodes.json", "shards.json", "allocation.json")
+
+
+@pytest.mark.parametrize(
+    ("case", "file", "says"),
+    [
+        ("kafka/broker-listed-three-times", "reassign.json", "partitions[0].replicas: names a bro"),
+        ("ceph/mapping-of-a-pool", "groups.txt", "ceph osd dump"),
+        ("ceph/commands-without-a-map", "c.txt", "ceph osd dump` and a CRUSH map"),
+        ("helix/commas-at-the-end", "relay_ideal_state.json", "state.json:12: is not JSON"),
+        ("helix/view-of-the-first-release", "view.json", "as records"),
+        ("nats/report-with-boxes", "report.txt", "nats server request jetstream --all"),
+        ("rabbitmq/what-grow-printed", "grow.txt", "rabbitmqctl list_queues"),
+        ("tables/stores-as-sql-prints-them", "stores.txt", "cap_NAME for each dimension"),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_is_refused_with_a_way_out(public, case, file, says):
+    answer = public(case).run("check", file)
+    assert answer.code == 2 and says in answer.text
+
+
+@pytest.mark.parametrize(
+    ("case", "files"),
+    [
+        ("elasticsearch/opensearch-every-node-a-copy", [*SHARDS]),
+        ("kubernetes/nodes-without-custom-labels", ["nodes.json", "pods.json"]),
+        ("kubernetes/two-pods-on-the-only-zone", ["nodes.json", "pods.json"]),
+        ("longhorn/three-replicas-in-two-zones", ["longhorn.json"]),
+        ("longhorn/replica-on-an-unschedulable-node", ["longhorn.json"]),
+        ("nats/jsz-of-an-exporter", ["jsz.json"]),
+        ("cockroach/figures-of-a-decommissioned-node", ["status.csv", "ranges.csv"]),
+        ("kafka/in-sync-beyond-the-replicas", ["described.txt", "--level", "none"]),
+    ],
+)  # fmt: skip
+def test_nothing_moves(public, case, files):
+    found = public(case).run("solve", *files, "--json")
+    assert found.code == 0, found.text
+    assert (found.json["status"], found.json["moves"]) == ("optimal", 0)
+
+
+def test_a_broker_in_sync_without_a_replica_is_noted(public):
+    answer = public("kafka/in-sync-beyond-the-replicas").run("check", "described.txt")
+    assert answer.code == 0 and "orders-1 (4)" in answer.text
+
+
+def test_servers_that_count_streams_and_list_none_are_noted(public):
+    answer = public("nats/answer-of-the-first-releases").run("check", "jetstream.json")
+    assert answer.code == 0 and "list none (nats02): ask with --streams" in answer.text
+
+
+def test_an_assignment_without_a_partition_0_is_drained(public):
+    case = public("kafka/nine-brokers-of-a-test")
+    words = ("--drain", "10004", "-o", "plan.json")
+    assert case.run("solve", "nine_brokers.json", *words).code == 0
+    before = json.loads(case.path("nine_brokers.json").read_text())["partitions"]
+    was = {one["partition"]: one["replicas"] for one in before}
+    now = {
+        one["partition"]: one["replicas"]
+        for one in json.loads(case.written("plan.json"))["partitions"]
+    }
+    assert {*now} == {3, 4, 5}
+    for number, row in now.items():
+        assert len({*row}) == 3 and 10004 not in row
+        assert len({*row} - {*was[number]}) == 1
+
+
+class TestShards:
+    def test_one_node_holds_no_second_copy(self, public):
+        case = public("elasticsearch/one-node-of-an-exporter")
+        answer = case.run("solve", "shards.json", "-o", "plan.json")
+        assert answer.code == 3 and "the last 2 of the replicas find no node" in answer.text
+        assert json.loads(case.written("plan.json")) == {"commands": []}
+
+    def test_no_order_makes_a_primary(self, public):
+        case = public("elasticsearch/opensearch-every-node-a-copy")
+        answer = case.run("solve", *SHARDS, "--leaders", "10%")
+        assert answer.code == 2 and "no order moves one" in answer.text
+
+    @pytest.mark.parametrize(
+        ("case", "moves", "zones"),
+        [("elasticsearch/opensearch-skew-factor-of-zero", 2, {"zone-1", "zone-2", "zone-3"}),
+         ("elasticsearch/opensearch-zone-is-shut-down", 4, {"zone-2", "zone-3"})],
+    )  # fmt: skip
+    def test_copies_are_in_zones_of_their_own(self, public, case, moves, zones):
+        opened = public(case)
+        files = (*SHARDS, "cluster.json")
+        found = opened.run("solve", *files, "--json")
+        assert (found.code, found.json["moves"]) == (0, moves)
+        cluster = ek.read([opened.path(name) for name in files])
+        placed = ek.solve(cluster).placement
+        tier = cluster.topology.tiers.index("zone")
+        for row in placed.nodes.tolist():
+            held = [
+                cluster.topology.domain_name(tier, cluster.topology.domain[tier][n]) for n in row
+            ]
+            assert len({*held}) == 2 and {*held} <= zones
+
+
+def test_queues_of_three_are_levelled_over_five_nodes(public):
+    case = public("rabbitmq/imported-on-three-of-five")
+    words = ("queues.json", "status.json", "--level", "10%", "-o", "plan.json")
+    assert case.run("solve", *words).code == 0
+    rows = json.loads(case.written("plan.json"))
+    assert all(len({*one["members"]}) == 3 for one in rows)
+    count = Counter(name for one in rows for name in one["members"])
+    assert len(count) == 5 and max(count.values()) == 6
+    was = json.loads(case.path("queues.json").read_text())
+    assert all(
+        {*before["members"]} & {*after["members"]} for before, after in zip(was, rows, strict=True)
+    )
+
+
+def test_null_stands_for_what_a_decommissioned_node_does_not_tell(public):
+    case = public("cockroach/null-in-place-of-an-address")
+    assert case.run("solve", "status.csv", "ranges.csv", "-o", "plan.sql").code == 0
+    voters = [line for line in case.written("plan.sql").splitlines() if "VOTERS" in line]
+    assert voters == ["ALTER RANGE 104 RELOCATE VOTERS FROM 3 TO 6;"]
+
+
+class TestTables:
+    def test_two_stores_share_the_leaders(self, public):
+        case = public("tables/pd-two-stores-one-leads")
+        files = [case.path(name) for name in ("nodes.csv", "replicas.csv")]
+        result = ek.solve(ek.read(files), goals=ek.Goals(level=None, leaders=0.0))
+        assert (result.comparison.moves, result.status) == (0, "optimal")
+        assert sorted(Counter(result.placement.leader_node.tolist()).values()) == [35, 36]
+
+    def test_leaders_bound_to_zones_are_spread_within_them(self, public):
+        case = public("tables/pd-leaders-bound-to-zones")
+        cluster = ek.read([case.path(name) for name in ("nodes.csv", "replicas.csv", "rules.toml")])
+        placed = ek.solve(cluster, goals=ek.Goals(level=None, leaders=0.0)).placement
+        assert sorted(placed.leader_node.tolist()) == list(range(9))
+        zone = cluster.topology.domain[0]
+        for p, name in enumerate(cluster.partitions.names):
+            led = cluster.topology.domain_name(0, zone[placed.leader_node[p]])
+            assert led == f"z{name[1]}"
+            assert len({*zone[placed.nodes[p]].tolist()}) == 3
