@@ -32,13 +32,13 @@ from evenkeel import simulate
 from evenkeel.simulate.engine.checks import Balance as Even
 from evenkeel.simulate.engine.checks import Conforms
 from evenkeel.simulate.events import At
-from evenkeel.systems.cockroach.allocator.equivalence_classes import (
+from evenkeel.systems.cockroach.allocator.zone_configs import (
     Site,
+    ZoneConfig,
     configs_of,
     diversity,
     localities_of,
 )
-from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel.view import plots
 from evenkeel.view.html import Raw, table
 

@@ -30,11 +30,10 @@ from evenkeel.methods.shared.stopping import Watch
 from evenkeel.systems import roadef
 from evenkeel.systems.ceph.crush.method import balance
 from evenkeel.systems.ceph.crush.placement import Pool
-from evenkeel.systems.cockroach.allocator.actions import actions
-from evenkeel.systems.cockroach.allocator.compile import fleet_of
-from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
+from evenkeel.systems.cockroach.allocator.intake import fleet_of
+from evenkeel.systems.cockroach.allocator.leases import actions
 from evenkeel.systems.cockroach.allocator.range_decider import ReplicateRun
-from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
+from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig, configs_of
 from evenkeel.systems.helix.waged.method import nothing
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log

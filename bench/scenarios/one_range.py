@@ -11,7 +11,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.systems.cockroach.allocator.compile import SETTINGS
+from evenkeel.systems.cockroach.allocator.intake import SETTINGS
 from evenkeel.systems.cockroach.allocator.leases import rng_state_of
 from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
 from evenkeel_kernels.build.jit import device_function, no_alloc

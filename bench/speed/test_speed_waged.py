@@ -15,10 +15,17 @@ from bench.gates.test_gates import gate  # noqa: F401  a fixture
 from bench.support.contest import Contender
 from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import Assignment
-from evenkeel.systems.helix.waged import fit as fitting
-from evenkeel.systems.helix.waged.fit import Preference
-from evenkeel.systems.helix.waged.method import model_of, nothing, placing_order, prepare, run_nodes
-from evenkeel.systems.helix.waged.model import Scope, Task
+from evenkeel.systems.helix.waged import method as fitting
+from evenkeel.systems.helix.waged.method import (
+    Preference,
+    Scope,
+    Task,
+    model_of,
+    nothing,
+    placing_order,
+    prepare,
+    run_nodes,
+)
 from evenkeel_kernels.helix.waged import LOWEST, PART_HIGH, PART_LOW, WHOLE_HIGH, WHOLE_LOW, fit
 
 ZONES, GROUPS, REPLICAS = 10, 25, 3

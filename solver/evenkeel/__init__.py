@@ -50,7 +50,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel import options
     from evenkeel.install.diagnostics import versions, warmup
     from evenkeel.methods.exact.conflicts import conflicts
-    from evenkeel.methods.relaxation.method import relaxation
+    from evenkeel.methods.relaxation import relaxation
     from evenkeel.model.changes import Changes
     from evenkeel.planning.plan import Plan
     from evenkeel.planning.planner import plan
@@ -65,8 +65,7 @@ if _typing.TYPE_CHECKING:
     from evenkeel.studies.growth.packing import free_units
     from evenkeel.studies.growth.sizing import Sizing, size
     from evenkeel.studies.parts import solve_in_parts
-    from evenkeel.studies.sweep import sweep
-    from evenkeel.studies.swept import Sweep
+    from evenkeel.studies.sweep import Sweep, sweep
     from evenkeel.systems.cockroach.allocator.hottest import hottest
     from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
     from evenkeel.systems.folders.writing import write_plan_folder
@@ -159,7 +158,7 @@ _LATER = {
     "Headroom": "evenkeel.studies.growth.headroom",
     "NodeType": "evenkeel.studies.growth.node_types",
     "Sizing": "evenkeel.studies.growth.sizing",
-    "Sweep": "evenkeel.studies.swept",
+    "Sweep": "evenkeel.studies.sweep",
     "cockroach_cluster": "evenkeel.systems.cockroach.allocator.intake",
     "conflicts": "evenkeel.methods.exact.conflicts",
     "frontier": "evenkeel.studies.frontier",
@@ -167,7 +166,7 @@ _LATER = {
     "headroom": "evenkeel.studies.growth.headroom",
     "size": "evenkeel.studies.growth.sizing",
     "hottest": "evenkeel.systems.cockroach.allocator.hottest",
-    "relaxation": "evenkeel.methods.relaxation.method",
+    "relaxation": "evenkeel.methods.relaxation",
     "solve_in_parts": "evenkeel.studies.parts",
     "sweep": "evenkeel.studies.sweep",
 }

@@ -492,7 +492,7 @@ class Result(Reported, Shown):
         >>> result.bounds.moves_level, result.proved().bounds.moves_level
         (2, 4)
         """
-        from evenkeel.methods.relaxation.method import relaxation
+        from evenkeel.methods.relaxation import relaxation
 
         lifted = relaxation(self.cluster, self.goals, proven=self.bounds, time_limit=time_limit)
         fewest = self.comparison.moves <= lifted.moves_level

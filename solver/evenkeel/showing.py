@@ -14,7 +14,7 @@ HTML = {
     "evenkeel.model.placement.Placement": "evenkeel.view.clusters:placement_html",
     "evenkeel.result.Result": "evenkeel.view.results:result_html",
     "evenkeel.planning.plan.Plan": "evenkeel.view.plans:plan_html",
-    "evenkeel.studies.swept.Sweep": "evenkeel.view.studies:sweep_html",
+    "evenkeel.studies.sweep.Sweep": "evenkeel.view.studies:sweep_html",
     "evenkeel.studies.frontier.Frontier": "evenkeel.view.studies:frontier_html",
     "evenkeel.simulate.engine.history.History": "evenkeel.view.histories:history_html",
 }
@@ -23,7 +23,7 @@ HTML = {
 PAGES = {
     "evenkeel.result.Result": "evenkeel.view.results:result_page",
     "evenkeel.planning.plan.Plan": "evenkeel.view.plans:plan_page",
-    "evenkeel.studies.swept.Sweep": "evenkeel.view.studies:sweep_page",
+    "evenkeel.studies.sweep.Sweep": "evenkeel.view.studies:sweep_page",
     "evenkeel.studies.frontier.Frontier": "evenkeel.view.studies:frontier_page",
     "evenkeel.simulate.engine.history.History": "evenkeel.view.histories:history_page",
 }

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Audit
 from evenkeel.measure.bounds import Bounds, goals_reached
-from evenkeel.measure.bounds.floor import floor_mean
+from evenkeel.measure.bounds.level import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.group_goals import group_excesses, group_targets

@@ -11,15 +11,22 @@ from hypothesis import strategies as st
 
 from evenkeel.control.binding import bind, with_vanished
 from evenkeel.control.clock import ManualClock, SystemClock
-from evenkeel.control.coverage import breaks_nothing, is_short
-from evenkeel.control.delay import Absences, Delay, active_nodes, window_ends
 from evenkeel.control.engines.engine import alike
 from evenkeel.control.executors import InlineWorkers
-from evenkeel.control.metrics import Numbers, baseline_divergence, health
+from evenkeel.control.metrics import Numbers, baseline_divergence, breaks_nothing, health, is_short
 from evenkeel.control.operations import STATES_OF, Operation, with_operations
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.store import Record
-from evenkeel.control.view import Views, changes, changes_since, digests
+from evenkeel.control.view import (
+    Absences,
+    Delay,
+    Views,
+    active_nodes,
+    changes,
+    changes_since,
+    digests,
+    window_ends,
+)
 from evenkeel.measure.audit import audit
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from evenkeel.control.clock import ManualClock
-from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import CalculationFailed, Change, FailureKind, Scope
 from evenkeel.control.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.operations import with_operations
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.store import DiskStore, Kind, MemoryStore
+from evenkeel.control.view import Delay
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems.helix.options import Waged
 from tests.support.pipeline.engines import PlainEngine, cluster, fails, failure, rows

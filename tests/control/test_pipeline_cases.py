@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from evenkeel.control.clock import ManualClock
-from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import Scope, Task
 from evenkeel.control.executors import InlineWorkers, ManualWorkers
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.store import Kind, MemoryStore
+from evenkeel.control.view import Delay
 from tests.support.pipeline.engines import PlainEngine, TimedWorkers, cluster, rows
 
 CROWDED = [[0, 1]] * 6

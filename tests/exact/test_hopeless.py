@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.measure.audit import audit
-from evenkeel.methods.exact.rescue import is_hopeless, lacking_nodes
+from evenkeel.methods.exact.method import is_hopeless, lacking_nodes
 from tests.support.effort import mostly_long
 
 

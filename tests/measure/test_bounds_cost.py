@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.bounds import bounds
+from evenkeel.measure.bounds.even import Classes, forced_loads
 from evenkeel.measure.bounds.level import level_terms, parts_of
-from evenkeel.measure.bounds.share import Classes, forced_loads
 from evenkeel.measure.costs import cost_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import wanted_load
-from evenkeel.methods.relaxation.method import relaxation
+from evenkeel.methods.relaxation import relaxation
 from evenkeel.systems import roadef
 from tests.support import places
 

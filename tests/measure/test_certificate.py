@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.bounds.certificate import Case, Cover, certified, complete
-from evenkeel.methods.relaxation.method import least_losses, relaxation
+from evenkeel.methods.relaxation import least_losses, relaxation
 from tests.measure.test_bounds import tiny
 from tests.naive.measure import bounds as naive
 from tests.naive.measure.certificate import must_lose, proven_moves

@@ -16,10 +16,9 @@ from evenkeel.model.placement import Role
 from evenkeel.simulate import Change, Environment, Health
 from evenkeel.simulate.controllers.method import with_roles_exchanged
 from evenkeel.simulate.engine.checks import AtMost, Balance, Conforms, Steady, Thrash, Within
-from evenkeel.simulate.engine.conformance import KINDS, Conformance
 from evenkeel.simulate.engine.history import thrash_percent
 from evenkeel.simulate.engine.stage import Gossip
-from evenkeel.simulate.engine.world import World
+from evenkeel.simulate.engine.world import KINDS, Conformance, World
 from evenkeel.simulate.events import (
     At,
     NodesBecome,

@@ -9,7 +9,7 @@ import pytest
 import evenkeel as ek
 from evenkeel.planning.observed import Cancelled
 from evenkeel.planning.throttle import Windows
-from evenkeel.systems.plans.documents import fingerprint
+from evenkeel.systems.plans.reading import fingerprint
 from evenkeel.systems.plans.targets import grown_by_name, observed_by_name
 from evenkeel.systems.plans.writing import encoded
 from tests.support.effort import mostly_long

@@ -7,7 +7,6 @@ True
 """
 
 from evenkeel.control.clock import Clock, ManualClock, SystemClock
-from evenkeel.control.delay import Delay
 from evenkeel.control.engines.balance import BalanceEngine
 from evenkeel.control.engines.engine import (
     Answer,
@@ -31,6 +30,7 @@ from evenkeel.control.operations import Operation, with_operations
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.step import PipelineResult
 from evenkeel.control.store import DiskStore, MemoryStore, Store
+from evenkeel.control.view import Delay
 
 __all__ = [
     "Answer",

@@ -31,10 +31,8 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.control.binding import Bound, bind, with_vanished
+from evenkeel.control.binding import Bound, bind, same_names, with_vanished
 from evenkeel.control.clock import Clock, SystemClock
-from evenkeel.control.coverage import breaks_nothing, covered, is_short, only
-from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import (
     CalculationFailed,
     Cancelled,
@@ -45,12 +43,19 @@ from evenkeel.control.engines.engine import (
     Task,
 )
 from evenkeel.control.executors import Calculator, Job, ThreadWorkers, Workers, note
-from evenkeel.control.metrics import Metrics, baseline_divergence, log_event
-from evenkeel.control.names import same_names
+from evenkeel.control.metrics import (
+    Metrics,
+    baseline_divergence,
+    breaks_nothing,
+    covered,
+    is_short,
+    log_event,
+    only,
+)
 from evenkeel.control.operations import successors, with_shadows
 from evenkeel.control.step import PipelineResult
 from evenkeel.control.store import Kind, MemoryStore, Record, Stale, Store
-from evenkeel.control.view import Changes, View, Views, changes, changes_since, digests
+from evenkeel.control.view import Changes, Delay, View, Views, changes, changes_since, digests
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import METHODS, imported
 from evenkeel.model.assignment import Assignment

@@ -32,11 +32,11 @@ def balance(request: Request) -> Outcome:
         or not cluster.nodes.may_hold.all()
         or not audit(cluster, cluster.placement.replaced(outcome.node, outcome.leader)).ok
     ):
-        from evenkeel.methods.exact.rescue import rescued
+        from evenkeel.methods.exact.method import rescued
 
         outcome = rescued(request, outcome, levelled)
     if outcome.stop_reason in SETTLED:
-        from evenkeel.methods.exact.fewest import with_fewest_moves
+        from evenkeel.methods.exact.method import with_fewest_moves
 
         return with_fewest_moves(request, outcome)
     return outcome

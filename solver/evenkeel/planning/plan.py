@@ -26,11 +26,12 @@ from evenkeel.model.runtime.figures import data, data_of, quantity
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
-from evenkeel.planning.bounds import MakespanBound, makespan_bound
 from evenkeel.planning.explain import (
+    MakespanBound,
     PlanRow,
     explained,
     losses_in_words,
+    makespan_bound,
     rows_of,
     short_until,
     way_of,

@@ -23,8 +23,7 @@ from evenkeel.planning.changes.actions import (
     apart,
     partition_orders,
 )
-from evenkeel.planning.changes.matching import as_led, rematched
-from evenkeel.planning.changes.paths import actions_of
+from evenkeel.planning.changes.paths import actions_of, as_led, rematched
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.targets import (
     as_far,

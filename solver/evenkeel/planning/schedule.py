@@ -21,8 +21,14 @@ from evenkeel.planning.list_scheduler import (
     list_schedule,
     rank_in,
 )
-from evenkeel.planning.resources.groups import charge_groups, tied
-from evenkeel.planning.resources.headroom import Copies, Shifts, charge_space, charge_throttle
+from evenkeel.planning.resources import (
+    Copies,
+    Shifts,
+    charge_groups,
+    charge_space,
+    charge_throttle,
+    tied,
+)
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Protocol, Throttle, Windows
 from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit

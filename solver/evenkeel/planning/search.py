@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 
 from evenkeel.model.placement import Flag
 from evenkeel.planning.changes.actions import Action, Actions
-from evenkeel.planning.changes.matching import tradable, ways_of
-from evenkeel.planning.changes.paths import Edge, Partition, State, actions_along, taken_over
+from evenkeel.planning.changes.paths import (
+    Edge,
+    Partition,
+    State,
+    actions_along,
+    taken_over,
+    tradable,
+    ways_of,
+)
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
 from evenkeel.planning.list_scheduler import Resources
-from evenkeel.planning.resources.groups import Counts, Tally, charge_groups
-from evenkeel.planning.resources.headroom import charge_space
+from evenkeel.planning.resources import Counts, Tally, charge_groups, charge_space
 from evenkeel.planning.schedule import Schedule, split_in_two
 from evenkeel.planning.throttle import Protocol, Throttle
 

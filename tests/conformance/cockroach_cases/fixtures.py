@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from tests.conformance.cockroach_cases.protocol import Json, Refused
 
 if TYPE_CHECKING:
-    from evenkeel.systems.cockroach.allocator.equivalence_classes import Site
-    from evenkeel.systems.cockroach.allocator.zone_configs import Conjunction
+    from evenkeel.systems.cockroach.allocator.zone_configs import Conjunction, Site
     from evenkeel_kernels.cockroach.tables import Stores
 
 STORE_KEYS = {
@@ -49,7 +48,7 @@ class Fleet:
 
     def sites(self) -> "list[Site]":
         """What never changes of the stores."""
-        from evenkeel.systems.cockroach.allocator.equivalence_classes import Site
+        from evenkeel.systems.cockroach.allocator.zone_configs import Site
 
         return [
             Site(

@@ -78,14 +78,17 @@ def _lease(case: Json, fleet: Fleet) -> "Lease":
 
 
 def _allocator(case: Json, fleet: Fleet) -> "LeaseAllocator":
-    from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
     from evenkeel.systems.cockroach.allocator.leases import (
         SETTINGS,
         LeaseAllocator,
         Requests,
         workload_of,
     )
-    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.zone_configs import (
+        ZoneConfig,
+        configs_of,
+        localities_of,
+    )
 
     wanted = ZoneConfig(
         num_replicas=len(case["existing"]),

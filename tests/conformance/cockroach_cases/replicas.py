@@ -23,10 +23,13 @@ OVERLOAD = frozenset({"io_enforcement", "io_threshold"})
 
 def _allocator(document: Json, case: Json, fleet: Fleet) -> "Allocator":
     from bench.scenarios.one_range import BY_QPS, Allocator
-    from evenkeel.systems.cockroach.allocator.compile import SETTINGS
-    from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
+    from evenkeel.systems.cockroach.allocator.intake import SETTINGS
     from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
-    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.zone_configs import (
+        ZoneConfig,
+        configs_of,
+        localities_of,
+    )
 
     config = ZoneConfig(
         num_replicas=case.get("num_replicas", 0),

@@ -14,8 +14,11 @@ CLOSE = 1e-10
 
 def _constraints(document: Json, case: Json) -> Json:
     from bench.scenarios.one_range import Allocator, Replicas
-    from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
-    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.zone_configs import (
+        ZoneConfig,
+        configs_of,
+        localities_of,
+    )
 
     if case["group"] not in CHANGES:
         raise Refused(f"unknown group {case['group']!r}")
@@ -61,7 +64,7 @@ def _diversity(document: Json, case: Json) -> Json:
 
 def _pairs(fleet: Fleet) -> list[list[float]]:
     """Diversity of every two stores, as kernels see it."""
-    from evenkeel.systems.cockroach.allocator.equivalence_classes import localities_of
+    from evenkeel.systems.cockroach.allocator.zone_configs import localities_of
 
     found = localities_of(fleet.sites(), [])
     pair = found.pair[found.alike][:, found.alike]
@@ -70,7 +73,7 @@ def _pairs(fleet: Fleet) -> list[list[float]]:
 
 
 def _range_scores(fleet: Fleet, held: Sequence[int]) -> Json:
-    from evenkeel.systems.cockroach.allocator.equivalence_classes import diversity
+    from evenkeel.systems.cockroach.allocator.zone_configs import diversity
 
     bare = [site.values[:-1] for site in fleet.sites()]
     legacy = _mean([diversity(bare[a], bare[b]) for a, b in combinations(held, 2)])
@@ -135,9 +138,8 @@ def _removable(document: Json, case: Json) -> Json:
 
 
 def _action(document: Json, case: Json) -> Json:
-    from evenkeel.systems.cockroach.allocator.actions import ACTIONS, actions
-    from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of
-    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.leases import ACTIONS, actions
+    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig, configs_of
 
     listed = {name: case.get(name, ()) for name in STATE_LISTS}
     state = {store: STATES[name] for name, stores in listed.items() for store in stores}

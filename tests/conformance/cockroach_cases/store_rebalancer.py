@@ -55,11 +55,14 @@ def _hot(case: Json, fleet: Fleet) -> "HotRange":
 
 def _rebalancer(case: Json, fleet: Fleet) -> "StoreRebalancer":
     from evenkeel.systems.cockroach.allocator import leases
-    from evenkeel.systems.cockroach.allocator.compile import SETTINGS
-    from evenkeel.systems.cockroach.allocator.equivalence_classes import configs_of, localities_of
+    from evenkeel.systems.cockroach.allocator.intake import SETTINGS
     from evenkeel.systems.cockroach.allocator.leases import QPS
     from evenkeel.systems.cockroach.allocator.range_decider import StoreRebalancer
-    from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
+    from evenkeel.systems.cockroach.allocator.zone_configs import (
+        ZoneConfig,
+        configs_of,
+        localities_of,
+    )
 
     voters = case.get("voters", case.get("existing", ()))
     wanted = ZoneConfig(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
-from evenkeel.planning.bounds import Pieces, copying_bound, heaviest_clique
+from evenkeel.planning.explain import Pieces, copying_bound, heaviest_clique
 from evenkeel.planning.steps import StepKind
 from tests.naive.planning.shortest import shortest
 from tests.support.effort import mostly_long

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 import evenkeel as ek
-from evenkeel.planning.bounds import last_arrival
+from evenkeel.planning.explain import last_arrival
 from evenkeel.planning.steps import StepKind
 from tests.naive.planning.soonest import soonest
 

@@ -3,13 +3,15 @@
 from hypothesis import strategies as st
 
 from bench.scenarios.one_range import BY_QPS, Allocator, Replicas, stores_like
-from evenkeel.systems.cockroach.allocator.compile import SETTINGS
-from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
+from evenkeel.systems.cockroach.allocator.intake import SETTINGS
 from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
+    Site,
     ZoneConfig,
+    configs_of,
+    localities_of,
 )
 from tests.naive.cockroach import replicas as naive
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.control.clock import ManualClock
-from evenkeel.control.coverage import needed
 from evenkeel.control.engines.engine import Answer, CalculationFailed, Scope, Task
 from evenkeel.control.executors import Job, Workers
+from evenkeel.control.metrics import needed
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 

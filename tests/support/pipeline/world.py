@@ -12,11 +12,11 @@ from typing import Self
 import numpy as np
 
 from evenkeel.control.clock import ManualClock
-from evenkeel.control.delay import Delay
 from evenkeel.control.engines.engine import Change, Engine, Scope, Task
 from evenkeel.control.pipeline import Pipeline
 from evenkeel.control.step import PipelineResult
 from evenkeel.control.store import Kind, MemoryStore, Record
+from evenkeel.control.view import Delay
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster
 

@@ -6,8 +6,7 @@ from hypothesis import given
 
 import evenkeel as ek
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.systems.cockroach.allocator.compile import fleet_of
-from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
+from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster, fleet_of
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Constraint,
     parse_config,

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from bench.scenarios.one_range import stores_like
 from evenkeel.systems.cockroach.allocator import leases
-from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
 from evenkeel.systems.cockroach.allocator.leases import (
     QPS,
@@ -25,7 +24,10 @@ from evenkeel.systems.cockroach.allocator.range_decider import LoadRun, StoreReb
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
+    Site,
     ZoneConfig,
+    configs_of,
+    localities_of,
 )
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 
 from bench.scenarios.one_range import Allocator, Replicas, stores_like
-from evenkeel.systems.cockroach.allocator.equivalence_classes import (
+from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
+from evenkeel.systems.cockroach.allocator.zone_configs import (
     Site,
+    ZoneConfig,
     configs_of,
     diversity,
     localities_of,
 )
-from evenkeel.systems.cockroach.allocator.range_decider import BY_COUNT
-from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig
 from evenkeel_kernels.cockroach.tables import NEUTRAL, NON_VOTER, VOTER
 from tests.naive.cockroach import replicas as naive
 from tests.support.cockroach.problems import compiled, held, problems

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from bench.scenarios.one_range import BY_QPS, Allocator, Replicas, stores_like
-from evenkeel.systems.cockroach.allocator.equivalence_classes import Site, configs_of, localities_of
 from evenkeel.systems.cockroach.allocator.hottest import hottest
 from evenkeel.systems.cockroach.allocator.leases import CPU, QPS, LeaseAllocator, rng_state_of
 from evenkeel.systems.cockroach.allocator.range_decider import (
@@ -20,7 +19,10 @@ from evenkeel.systems.cockroach.allocator.range_decider import (
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Conjunction,
     Constraint,
+    Site,
     ZoneConfig,
+    configs_of,
+    localities_of,
 )
 from evenkeel_kernels.cockroach import store_rebalancer as store_load
 from evenkeel_kernels.cockroach import tables as kernel

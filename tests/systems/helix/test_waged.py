@@ -10,10 +10,20 @@ from hypothesis import strategies as st
 
 from evenkeel.model.assignment import Assignment
 from evenkeel.systems.helix.crush.hashed import HashedNames, set_orders
-from evenkeel.systems.helix.waged import fit
-from evenkeel.systems.helix.waged.fit import NoResult, Preference
-from evenkeel.systems.helix.waged.method import nothing, prepare, rebalance
-from evenkeel.systems.helix.waged.model import NO_LIMIT, Kind, Model, Scope, Task, merged
+from evenkeel.systems.helix.waged import method as fit
+from evenkeel.systems.helix.waged.method import (
+    NO_LIMIT,
+    Kind,
+    Model,
+    NoResult,
+    Preference,
+    Scope,
+    Task,
+    merged,
+    nothing,
+    prepare,
+    rebalance,
+)
 from evenkeel_kernels.helix.waged import exponential, into_slots, sigmoid
 from tests.naive.helix import waged as naive
 

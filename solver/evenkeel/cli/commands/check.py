@@ -66,7 +66,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.systems.plans.documents import holds_plan
+    from evenkeel.systems.plans.reading import holds_plan
     from evenkeel.systems.registry import read
 
     with Waiting(arguments.quiet) as waiting:

@@ -29,7 +29,7 @@ from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Interrupting, Waiting
 
 if TYPE_CHECKING:
-    from evenkeel.studies.swept import Sweep
+    from evenkeel.studies.sweep import Sweep
 
 
 SHOWN = 10

@@ -15,21 +15,20 @@ from evenkeel.measure.bounds.even import (
     NEARLY,
     WHOLE,
     Even,
+    Part,
     even_shares,
     left_over,
     whole_level,
     whole_loads,
     whole_units,
 )
-from evenkeel.measure.bounds.floor import arrivals, floor_target
-from evenkeel.measure.bounds.level import level_terms, parts_of, staying
+from evenkeel.measure.bounds.level import arrivals, floor_target, level_terms, parts_of, staying
 from evenkeel.measure.bounds.moves import (
     EvictionProof,
     keepable,
     kept_on_full_nodes,
     prove_evictions,
 )
-from evenkeel.measure.bounds.share import Part
 from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.group_goals import group_moves, group_targets, groups_met
 from evenkeel.measure.levelness import ROUNDING, Levelness

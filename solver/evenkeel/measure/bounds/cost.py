@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import Scope, partition_scope
+from evenkeel.measure.bounds.even import Classes, forced_loads
 from evenkeel.measure.bounds.level import piling
-from evenkeel.measure.bounds.share import Classes, forced_loads
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import usable, wanted_load
 from evenkeel.model.cluster import Cluster

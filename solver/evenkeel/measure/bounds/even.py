@@ -8,16 +8,293 @@ endless room or others that hold it and accept nothing, get no fuller than where
 
 Source: Fujishige, Lexicographically optimal base of a polymatroid with respect to a weight vector,
 1980 (sets that are forced to hold most for their size are fixed first, one after the other).
+
+Loads that rules force into a part of a cluster, and its least utilisation.
+
+A spread limit leaves the replicas of a partition only so many places outside a set of nodes; a rule
+that opens few nodes leaves none. What finds no place outside has to be inside.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds.share import MARGIN
-from evenkeel.measure.loads import utilisation
+from evenkeel.measure.binding import NONE, Scope, group_scope, partition_scope
+from evenkeel.measure.loads import utilisation, weighted_sum
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.runtime.memoize import memoize
+
+LEAST = 1e-300
+"""Stands for nothing where something is divided by it."""
+
+MARGIN = 1e-6
+"""Relative difference that rounding cannot make."""
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Partitions under one rule that want equally many replicas, taken together. Q classes."""
+
+    # rule, wanted: (Q,) the rule, and the number of replicas of each
+    rule: NDArray[np.int64]
+    wanted: NDArray[np.int64]
+    member: NDArray[np.int64]  # (P,) class of each partition
+    first: NDArray[np.int64]  # (Q,) first partition of each; none if there are no partitions
+
+    @classmethod
+    def of(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
+        """Return the classes of a cluster, found once for a scope."""
+        partitions = placed.cluster.partitions
+        return memoize(scope, "classes", lambda: cls._found(placed, scope), partitions)
+
+    @classmethod
+    def _found(cls, placed: PlacementCounts, scope: Scope) -> "Classes":
+        """Find the classes of a cluster."""
+        wanted = placed.cluster.partitions.replicas
+        alike = len(wanted) > 0 and wanted.min() == wanted.max() and len(scope.open) == 1
+        if alike:
+            one, none = np.array([wanted[0]], np.int64), np.zeros(1, np.int64)
+            return cls(none, one, np.zeros(len(wanted), np.int64), none)
+        pairs = np.stack([scope.rule, wanted], axis=1).astype(np.int64)
+        found, first, member = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+        return cls(found[:, 0], found[:, 1], member.reshape(-1), first)
+
+    def loads(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weight of one replica of every partition of each class."""
+        return memoize(self, "loads", lambda: self._added_up(load), load)
+
+    def _added_up(self, load: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up what one replica of every partition of each class weighs."""
+        if len(self.rule) == 1:
+            return weighted_sum(np.ones(len(load), np.int64), load)[None]
+        total = np.zeros((len(self.rule), load.shape[1]))
+        for d in range(load.shape[1]):
+            total[:, d] = np.bincount(self.member, load[:, d], len(self.rule))
+        return total
+
+
+class Part(NamedTuple):
+    """What rules force into a set of nodes: by which term, and the load of each dimension, (D,)."""
+
+    term: str
+    inside: NDArray[np.bool_]
+    load: NDArray[np.float64]
+
+
+def forced_parts(
+    placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+) -> Iterator[Part]:
+    """Yield the sets of nodes that rules make fuller than others, and the load forced into them."""
+    classes = Classes.of(placed, scope)
+    yield from _spread(placed, scope, classes, usable, capacity)
+    yield from _class(placed, scope, classes, usable)
+
+
+def forced_loads(
+    placed: PlacementCounts,
+    scope: Scope,
+    classes: Classes,
+    amount: NDArray[np.int32],
+    domain: NDArray[np.int32],
+    usable: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return the load that a limit leaves no place for but in each domain, (domains, D)."""
+    bound, places = _places(scope, classes, amount, domain, usable)
+    alone = _alone(classes, bound, places)
+    if not alone.any():
+        return np.zeros((places.shape[1], len(placed.cluster.dimensions)))
+    forced: NDArray[np.float64] = alone.T @ classes.loads(placed.lightest)
+    return forced
+
+
+def _alone(
+    classes: Classes, bound: NDArray[np.bool_], places: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Replicas of one partition that each domain must hold, by class; (Q, domains)."""
+    wanted = (classes.wanted * bound)[:, None]
+    forced: NDArray[np.float64] = np.maximum(wanted - (places.sum(1, keepdims=True) - places), 0.0)
+    return forced
+
+
+def _spread(
+    placed: PlacementCounts,
+    scope: Scope,
+    classes: Classes,
+    usable: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+) -> Iterator[Part]:
+    """Give domains what a spread limit leaves no place for elsewhere.
+
+    With at most a per domain, z domains, and w replicas, any k of the domains together have at
+    least w - a (z - k). Looked at are single domains, and the k with least room; of these the
+    fullest, then the fullest with more domains of what these have beside, and so on.
+    """
+    is_shared = _is_shared(placed, scope, usable)
+    for inside, domain, bound, places, room in _limits(placed, scope, classes, usable, capacity):
+        if is_shared and (_ample(classes, bound, places, room) < room.sum(0)).all():
+            continue
+        weight = classes.loads(placed.lightest)
+        alone = _alone(classes, bound, places)
+        for c in np.flatnonzero(alone.any(0)).tolist():
+            yield Part("spread", inside & (domain == c), alone[:, c] @ weight)
+        wanted, everywhere = classes.wanted * bound, places.sum(1)
+        for d in range(capacity.shape[1]):
+            order = np.argsort(room[:, d], kind="stable")
+            outside = everywhere[:, None] - np.cumsum(places[:, order], axis=1)
+            together = np.maximum(wanted[:, None] - outside, 0.0)[:, :-1]  # (Q, domains - 1)
+            load, there = together.T @ weight, np.cumsum(room[order, d])[:-1]
+            there = there[np.isfinite(there)]
+            for k in _fullest(load[: len(there), d], there):
+                yield Part("spread", inside & np.isin(domain, order[: k + 1]), load[k])
+
+
+def _fullest(load: NDArray[np.float64], room: NDArray[np.float64]) -> Iterator[int]:
+    """Yield the fullest of growing sets, then the one fullest in what it has beside, and so on."""
+    at, loaded, taken = -1, 0.0, 0.0
+    while at + 1 < len(load):
+        full = utilisation(load[at + 1 :] - loaded, room[at + 1 :] - taken)
+        if not full.max() > 0.0:
+            return
+        at += 1 + int(np.argmax(full))
+        loaded, taken = float(load[at]), float(room[at])
+        yield at
+
+
+def _ample(
+    classes: Classes,
+    bound: NDArray[np.bool_],
+    places: NDArray[np.float64],
+    room: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return how much room in all is enough for a limit to force nothing anywhere, (D,).
+
+    Then no domain has more of all room than the limit lets it take of a partition's replicas.
+    Whatever it keeps out of some domains finds as much room elsewhere as it would on average, so
+    that no part gets fuller than the mean, which another term is about.
+    """
+    most = places.max(1, initial=0.0)[bound]
+    share = (most / np.maximum(classes.wanted[bound], 1)).min(initial=1.0)
+    ample: NDArray[np.float64] = room.max(0, initial=0.0) / max(share * (1.0 - MARGIN), LEAST)
+    return ample
+
+
+def ample_room(placed: PlacementCounts, usable: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return how much room in all is enough for no rule to force anything anywhere, (D,)."""
+    scope, capacity = partition_scope(placed.cluster), placed.cluster.nodes.capacity
+    if not _is_shared(placed, scope, usable):
+        return np.full(capacity.shape[1], np.inf)
+    classes, ample = Classes.of(placed, scope), np.zeros(capacity.shape[1])
+    for _, _, bound, places, room in _limits(placed, scope, classes, usable, capacity):
+        ample = np.maximum(ample, _ample(classes, bound, places, room))
+    return ample
+
+
+def _is_shared(placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_]) -> bool:
+    """Return whether every node that may hold replicas may be given any."""
+    return bool(scope.open.all()) and np.array_equal(usable, placed.cluster.nodes.may_receive)
+
+
+def _limits(
+    placed: PlacementCounts,
+    scope: Scope,
+    classes: Classes,
+    usable: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+) -> Iterator[
+    tuple[
+        NDArray[np.bool_], NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64],
+        NDArray[np.float64],
+    ]
+]:  # fmt: skip
+    """Yield of each spread limit: nodes, domains, classes bound, their places, and the room."""
+    topology = placed.cluster.topology
+    for binding in scope.bindings:
+        if binding.kind != "spread" or not binding.hard:
+            continue
+        domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
+        bound, places = _places(scope, classes, binding.amount, domain, usable)
+        if not bound.any():
+            continue
+        inside = usable & (domain >= 0)
+        room = np.zeros((places.shape[1], capacity.shape[1]))
+        for d in range(capacity.shape[1]):
+            room[:, d] = np.bincount(domain[inside], capacity[inside, d], places.shape[1])
+        yield inside, domain, bound, places, room
+
+
+def _places(
+    scope: Scope,
+    classes: Classes,
+    amount: NDArray[np.int32],
+    domain: NDArray[np.int32],
+    usable: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which classes a limit binds, and how many replicas each domain takes; (Q, domains)."""
+    bound = np.zeros(len(classes.rule), bool)
+    places = np.zeros((len(classes.rule), int(domain.max(initial=-1)) + 1))
+    for q, rule in enumerate(classes.rule.tolist()):
+        there = domain[usable & scope.open[rule]]
+        most = amount[classes.first[q]] if len(classes.first) > q else NONE
+        # nodes outside every domain take any number
+        bound[q] = most != NONE and len(there) > 0 and bool((there >= 0).all())
+        if bound[q]:
+            places[q, there] = most
+    return bound, places
+
+
+def _class(
+    placed: PlacementCounts, scope: Scope, classes: Classes, usable: NDArray[np.bool_]
+) -> Iterator[Part]:
+    """Give the nodes that a rule leaves open all partitions that find no place elsewhere."""
+    if len(scope.open) == 1 and scope.open.all():
+        return
+    weight = classes.loads(placed.lightest)
+    for inside in np.unique(scope.open & usable, axis=0):
+        bound = ~(scope.open & usable & ~inside).any(1)[classes.rule]
+        yield Part("class", inside, (classes.wanted * bound).astype(np.float64) @ weight)
+
+
+def group_level(
+    placed: PlacementCounts, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Spread the largest replicas of each group over as many domains as its limit asks for.
+
+    With at most a per domain, one of the k largest is in a domain that is no better than the
+    (k / a)th best, rounded up, and on its largest node at best.
+    """
+    cluster = placed.cluster
+    level = np.zeros(capacity.shape[1])
+    if (cluster.partitions.group_rule < 0).all():
+        return level
+    group, copies = cluster.partitions.group, cluster.partitions.replicas
+    for binding in group_scope(cluster).bindings:
+        if binding.kind != "spread" or not binding.hard:
+            continue
+        topology = cluster.topology
+        domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
+        amount = binding.amount[group]
+        members = np.flatnonzero((amount != NONE) & (copies > 0))
+        if (domain[usable] < 0).any() or len(members) == 0:
+            continue
+        owner = np.repeat(members, copies[members])
+        for d in range(len(level)):
+            best = np.zeros(int(domain.max(initial=-1)) + 1)
+            np.maximum.at(best, domain[usable], capacity[usable, d])
+            best = np.sort(best)[::-1]
+            weight = placed.lightest[owner, d]
+            order = np.lexsort((-weight, group[owner]))
+            of = group[owner][order]
+            start = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
+            rank = np.arange(len(of)) - np.repeat(start, np.diff(np.append(start, len(of))))
+            at = rank // np.maximum(amount[owner][order], 1)
+            fits = (at < len(best)) & (amount[owner][order] > 0)
+            full = utilisation(weight[order][fits], best[at[fits]])
+            level[d] = max(level[d], float(full.max(initial=0.0)))
+    return level
+
 
 WHOLE = 1e-9
 """Numbers this close to a whole number are replaced by it before rounding."""

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_of, partition_scope
+from evenkeel.measure.bounds.even import Classes
 from evenkeel.measure.bounds.level import piling, staying
-from evenkeel.measure.bounds.share import Classes
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_load

@@ -1,20 +1,720 @@
-"""The ``exact`` method: CP-SAT on small clusters, started from the answer of ``balance``."""
+"""The ``exact`` method: CP-SAT on small clusters, started from the answer of ``balance``.
+
+CP-SAT after the search of ``balance``: place and repair what it left, on small clusters.
+
+Last steps: improve an answer by single changes, whatever search found it.
+
+A search takes steps that help where it stands; CP-SAT, out of effort, ends anywhere. Here every
+single step that could repair something is tried: elect a leader; place, drop or move a replica;
+exchange the roles of two. A step is taken if it leaves less undone, the most endangered first,
+while no kind of rule is broken more often and nothing is worse than initially.
+
+CP-SAT search for the fewest moves that reach the goals of a small cluster.
+
+Bounds prove how few moves are needed. Where the search made a few more than that, and only
+there, CP-SAT looks for fewer, from what the search found: most such models are settled in
+hundredths of a second.
+"""
 
 import logging
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.audit import Audit, audit
+from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.binding import NONE, partition_scope
+from evenkeel.measure.bounds import goals_met
+from evenkeel.measure.bounds.needs import out_of_reach
+from evenkeel.measure.compare import compare
+from evenkeel.measure.levelness import ROUNDING, levelness
+from evenkeel.measure.regressions import regressions, spread_excess_before
+from evenkeel.measure.spending import exceeded
+from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.rescue import rescued, with_last_steps
-from evenkeel.methods.exact.stages import Proof, Search, in_stages, within_limits
-from evenkeel.methods.exact.variables import missing, objective_tuple, regresses
-from evenkeel.methods.levelling.run import searched, well_led
+from evenkeel.methods.exact.stages import (
+    FULL,
+    SOME,
+    Found,
+    Proof,
+    Search,
+    Stages,
+    in_stages,
+    within_limits,
+)
+from evenkeel.methods.exact.variables import (
+    CutShort,
+    Slack,
+    ViolationSummary,
+    audited_answer,
+    endangered,
+    is_better,
+    missing,
+    objective_tuple,
+    regresses,
+)
+from evenkeel.methods.levelling.run import levelled, placed_and_led, searched, well_led
 from evenkeel.methods.options import Exact
-from evenkeel.methods.shared.leading_slots import leading_slots
-from evenkeel.methods.shared.replica_counts import kept
-from evenkeel.methods.shared.size import check_size
+from evenkeel.methods.shared.replica_counts import kept, leading_slots, missing_places
+from evenkeel.methods.shared.size import SMALL, check_size, size_of
 from evenkeel.methods.shared.stopping import StopReason
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.limits import Limits
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.runtime.logs import log_event
+
+LARGEST = 1_000
+"""Replicas x nodes up to which it is tried."""
+
+FAR = 3
+"""So many moves above those proven to be needed are too many."""
+
+FEWEST_EFFORT, FEWEST_AGAIN, LEADERS, FEWEST_LONGEST = 0.1, 0.7, 0.02, 1.0
+"""Deterministic seconds for the moves, for them where too many are left after all, for who leads
+after that, and for the moves where a time limit is given."""
+
+ROUNDS = 6
+"""Refinements where moves are still too many: better and sooner than more CP-SAT."""
+
+
+def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
+    """Reach the goals with fewer moves, if the cluster is small and that may well be.
+
+    Or reach them at all, where the search has spent a budget on less, or has found nothing better,
+    and no rule is proven to be in the way.
+    """
+    cluster = request.cluster
+    if size_of(cluster) > LARGEST or ViolationSummary.of(request, outcome):
+        return outcome
+    stands = cluster.placement.replaced(outcome.node, outcome.leader)
+    made = compare(cluster, cluster.placement, stands).moves
+    missed = outcome.stop_reason != "tolerance"
+    if not missed and made - request.bounds.moves_level < FAR:
+        return outcome
+    if missed and out_of_reach(cluster, levelness(cluster, stands), request.bounds.target):
+        return outcome
+    effort = FEWEST_LONGEST if request.watch.has_limit else FEWEST_EFFORT
+    found = _fewest(request, stands, None if missed else made, effort)
+    proven = [int(one.bound) for one in found.proof.stages if one.name == "moves"]
+    better, least = _better_of(request, outcome, found), max([request.bounds.moves_level, *proven])
+    if better is outcome and missed:
+        return outcome
+    best = _refined(request, better, least)
+    stands = cluster.placement.replaced(best.node, best.leader)
+    made = compare(cluster, cluster.placement, stands).moves
+    if request.watch.has_limit or made - least < FAR or request.watch.reason is not None:
+        return best
+    other = replace(request, seed=request.seed + 1)  # the same seed would go the same way
+    return _better_of(request, best, _fewest(other, stands, made, FEWEST_AGAIN))
+
+
+def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
+    """Return the answer found if it has a better objective, else the outcome."""
+    if found.node is None or found.leader is None:
+        return outcome
+    node = kept(request.cluster, found.node)
+    leader = leading_slots(request.cluster, node, found.leader)
+    answer = replace(outcome, node=node, leader=leader)
+    if outcome.stop_reason != "tolerance":
+        answer = replace(answer, stop_reason="tolerance", message="")
+    answer = well_led(request, answer)
+    return answer if _is_worth_more(request, answer, outcome) else outcome
+
+
+def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
+    """Return whether an answer has a better objective than another, and no regression."""
+    return objective_tuple(request, one) < objective_tuple(request, other) and not regresses(
+        request, one
+    )
+
+
+def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
+    """Refine an answer far above the ``least`` moves repeatedly, each time from the best."""
+    cluster, best = request.cluster, outcome
+    for again in range(1 if request.watch.has_limit else ROUNDS):
+        if request.watch.reason is not None:
+            break
+        start = cluster.placement.replaced(best.node, best.leader)
+        if compare(cluster, cluster.placement, start).moves - least < FAR:
+            break
+        found = levelled(replace(request.resumed_from(best), seed=request.seed + again))
+        better = replace(best, node=found.node, leader=found.leader)
+        if _is_worth_more(request, better, best):
+            best = better
+    return best
+
+
+def _fewest(request: Request, stands: Placement, made: int | None, effort: float) -> Found:
+    """Look for the fewest moves within the targets, fewer than were ``made``; None for none.
+
+    Where nothing within them is known yet, any is looked for first: that is found more easily.
+    """
+    search = Search(1, effort, request.seed, request.watch)
+    try:
+        stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
+    except CutShort:
+        return Found(None, None, Proof("unknown"))
+    _hold_what_is_reached(stages, stands)
+    moves = sum(count for count, _, _ in stages.joins)
+    if made is None:
+        search.linearization = SOME
+        stages.minimise("reached", 0 * moves, 1)
+        if stages.answer is None:
+            return stages.found
+        stages.start_from(stands)  # it has few moves, and what reaches the goals may have many
+        search.effort, search.linearization = search.spent + search.effort, FULL
+        search.seed += 1
+    stages.minimise("moves", moves, 1)
+    last = stages.last("moves")
+    if made is None or (last is not None and last.value < made):
+        search.effort = search.spent + LEADERS
+        stages.minimise("leader changes", stages.handed_on, 1)
+        return stages.found
+    return Found(None, None, stages.found.proof)
+
+
+def _hold_what_is_reached(stages: Stages, reached: Placement) -> None:
+    """Let all be placed and led, within the targets, and no more soft terms open than are."""
+    variables = stages.variables
+    few = sum(map(sum, variables.few))
+    variables.model.add(sum(variables.missing) + sum(variables.unled) + few == 0)
+    variables.model.add(sum(variables.no_quorum) <= endangered(variables.cluster, reached.node)[1])
+    for one in stages.gauges:
+        variables.model.add(one.reading <= one.most(0.0))
+    for floor in stages.floors:
+        variables.reasons.hold(floor.reading >= floor.least, "floor")
+    for swapped, most in zip(variables.swapped, _swapped(variables.cluster, reached), strict=True):
+        variables.model.add(swapped.amount <= int(most))
+    if len(stages.soft_terms) > len(variables.swapped):
+        stages.meet_soft_terms()
+
+
+def _swapped(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
+    """Count the replicas of each partition that vote, or do not, beyond those that should."""
+    partitions, count = cluster.partitions, len(cluster.partitions)
+    voters = np.minimum(partitions.voters, partitions.replicas)
+    votes = placement.role == Role.VOTER
+    stands = np.append(cluster.nodes.may_hold, False)[placement.node]
+    voting = np.bincount(placement.owner[stands & votes], minlength=count)
+    others = np.bincount(placement.owner[stands & ~votes], minlength=count)
+    most: NDArray[np.int64] = np.maximum(voting - voters, others - (partitions.replicas - voters))
+    return np.maximum(most, 0)
+
+
+MOST = 200
+"""Steps that are tried in all: each is audited."""
+
+APART_FROM_PLACES = frozenset(
+    {"unassigned", "min_active", "leader", "leaderless", "surplus", "on_dead"}
+)
+"""Kinds of violations that do not depend on where replicas are."""
+
+Step = tuple[dict[int, int], int]
+"""Replicas with the nodes that they go to, and the slot that leads then."""
+
+
+def with_last_steps(request: Request, outcome: Outcome) -> Outcome:
+    """Take single steps as long as one of them repairs something."""
+    steps = _Steps(request, outcome)
+    if not steps.taken():
+        return outcome
+    now = steps.now
+    met = not now.audited.hard and goals_met(
+        levelness(request.cluster, now.placement), request.bounds
+    )
+    ended = replace(outcome, node=now.placement.node, leader=now.placement.leader)
+    return replace(ended, stop_reason="tolerance", message="") if met else ended
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """A placement and its violations, the worst first."""
+
+    placement: Placement
+    audited: Audit
+    undone: tuple[object, ...]
+
+    @classmethod
+    def of(cls, cluster: Cluster, placement: Placement) -> "_Standing":
+        audited = audit(cluster, placement)
+        waiting = int(missing_places(cluster, placement.node).sum())
+        undone = (*endangered(cluster, placement.node), audited.hard, waiting)
+        return cls(placement, audited, undone)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """The replicas of a partition: the node of each, and those that may leave, the leader last."""
+
+    partition: int
+    first: int
+    leads: int
+    at: dict[int, int]
+    free: list[int]
+    ballots: list[int]
+
+    @classmethod
+    def of(cls, placement: Placement, p: int) -> "_Row":
+        first, end = placement.first[p : p + 2].tolist()
+        leads = int(placement.leader[p])
+        free = [k for k in range(first, end) if not placement.flags[k] & Flag.PINNED]
+        return cls(
+            partition=p,
+            first=first,
+            leads=leads,
+            at={k: int(placement.node[k]) for k in range(first, end)},
+            free=sorted(free, key=lambda k: k - first == leads),
+            ballots=np.flatnonzero(placement.role[first:end] == Role.VOTER).tolist(),
+        )
+
+    @property
+    def standing(self) -> list[int]:
+        """Those that stand somewhere, and may go."""
+        return [k for k in self.free if self.at[k] >= 0]
+
+    def votes(self, k: int) -> bool:
+        return k - self.first in self.ballots
+
+
+def _dropping(row: _Row) -> Iterator[Step]:
+    """Yield replicas that may leave, except the leader, and replacements of another role."""
+    for k in row.standing:
+        if k - row.first == row.leads:
+            continue
+        yield {k: -1}, row.leads
+        for i in row.standing:
+            if row.votes(i) != row.votes(k):
+                yield {k: -1, i: row.at[k]}, row.leads
+
+
+class _Steps:
+    """Where single steps have led, and how many more may be tried."""
+
+    def __init__(self, request: Request, outcome: Outcome) -> None:
+        cluster = request.cluster
+        self.request, self.cluster, self.left = request, cluster, MOST
+        self._go_to(_Standing.of(cluster, cluster.placement.replaced(outcome.node, outcome.leader)))
+        topology = cluster.topology
+        self._spreads = [  # no node is the last one, and stands in no domain
+            (binding, np.append(topology.domain_with_nodes[topology.tier_index(binding.tier)], -1))
+            for binding in partition_scope(cluster).bindings
+            if binding.kind == "spread" and binding.hard
+        ]
+
+    def taken(self) -> bool:
+        """Take them, partition by partition, until none helps; whether any was."""
+        any_taken, going = False, True
+        while going:
+            going = False
+            for p in self._ill().tolist():
+                while self._one_taken(p):
+                    any_taken = going = True
+        return any_taken
+
+    def _ill(self) -> NDArray[np.int64]:
+        """Partitions that lack something, or that a broken rule is about."""
+        cluster, placement = self.cluster, self.now.placement
+        ill = missing_places(cluster, placement.node) > 0
+        for one in self.now.audited.found:
+            if KINDS[one.kind].hard and one.count:
+                ill[one.partition[one.partition >= 0]] = True
+                ill |= np.isin(cluster.partitions.group, one.group[one.group >= 0])
+        return np.flatnonzero(ill)
+
+    def _one_taken(self, p: int) -> bool:
+        for nodes, leads in self._steps(p):
+            if self.left == 0 or self.request.watch.reason is not None:
+                return False
+            self.left -= 1
+            then = self._after(p, nodes, leads)
+            if then is not None:
+                self._go_to(then)
+                return True
+        return False
+
+    def _go_to(self, then: _Standing) -> None:
+        self.now, self._loads = then, levelness(self.cluster, then.placement).loads
+
+    def _after(self, p: int, nodes: dict[int, int], leads: int) -> _Standing | None:
+        """Return where a step leads; None if it does not repair, or makes something worse."""
+        was = self.now
+        node, leader = was.placement.node.copy(), was.placement.leader.copy()
+        node[list(nodes)] = list(nodes.values())
+        if leads != leader[p] and not self._may_lead(node[was.placement.first[p] + leads]):
+            return None
+        leader[p] = leads
+        if self._crowds(p, node):
+            return None
+        after = was.placement.replaced(node, leader)
+        if exceeded(self.cluster, after, self.request.limits):
+            return None
+        then = _Standing.of(self.cluster, after)
+        counts = was.audited.counts
+        if then.undone >= was.undone or any(
+            count > counts[kind] for kind, count in then.audited.counts.items() if KINDS[kind].hard
+        ):
+            return None
+        worse = regressions(self.cluster, then.placement, then.audited)
+        return None if worse else then
+
+    def _crowds(self, p: int, node: NDArray[np.int32]) -> bool:
+        """Return whether more replicas would share domains than may; this needs no audit."""
+        first, end = self.now.placement.first[p : p + 2].tolist()
+        more = {True: 0, False: 0}  # on a node, and elsewhere: two kinds of violation
+        for binding, domain in self._spreads:
+            if binding.amount[p] == NONE:
+                continue
+            for sign, stands in ((1, node), (-1, self.now.placement.node)):
+                at = domain[stands[first:end]]
+                beyond = np.maximum(np.bincount(at[at >= 0]) - binding.amount[p], 0)
+                more[binding.tier == "node"] += sign * int(beyond.sum())
+        return any(count > 0 for count in more.values())
+
+    def _may_lead(self, n: int) -> bool:
+        return n >= 0 and bool(self.cluster.nodes.may_lead[n])
+
+    def _steps(self, p: int) -> Iterator[Step]:
+        """Yield what a partition may try, what takes the least first."""
+        cluster = self.cluster
+        row = _Row.of(self.now.placement, p)
+        able = [row.leads]
+        if not self._is_led(p):
+            able += [slot for slot in row.ballots if slot != row.leads]
+            yield from (({}, slot) for slot in able[1:] if row.at[row.first + slot] >= 0)
+        kept = sum(bool(cluster.nodes.may_hold[n]) for n in row.at.values() if n >= 0)
+        wanted = int(cluster.partitions.replicas[p])
+        if kept < wanted:
+            yield from self._placing(row, able)
+        if sum(n >= 0 for n in row.at.values()) > wanted:
+            yield from _dropping(row)
+        if self._breaks(p):
+            for k in row.standing:
+                yield from (({k: n}, row.leads) for n in self._roomy(p, k))
+            for i, k in combinations(row.free, 2):
+                if row.votes(i) != row.votes(k):
+                    yield {i: row.at[k], k: row.at[i]}, row.leads
+
+    def _placing(self, row: "_Row", able: list[int]) -> Iterator[Step]:
+        """Yield nodes for replicas without a live node, and the leader then."""
+        nodes = self.cluster.nodes
+        for k in row.free:
+            at = row.at[k]
+            if at >= 0 and (nodes.may_hold[at] or nodes.serves[at]):
+                continue
+            for n in self._roomy(row.partition, k):
+                then = row.at | {k: n}
+                yield from (
+                    ({k: n}, slot) for slot in able if slot < 0 or then[row.first + slot] >= 0
+                )
+
+    def _is_led(self, p: int) -> bool:
+        """Return whether the leader of a partition may lead, or it needs none."""
+        cluster, placement = self.cluster, self.now.placement
+        if not has_leaders(cluster) or cluster.partitions.replicas[p] == 0:
+            return True
+        at, replica = placement.leader_node[p], placement.leader_replica[p]
+        votes = placement.role[replica] == Role.VOTER
+        return bool(votes) and self._may_lead(at)
+
+    def _breaks(self, p: int) -> bool:
+        """Return whether a partition or its group breaks a rule about its nodes."""
+        group = self.cluster.partitions.group[p]
+        return any(
+            bool(((one.partition == p) | (one.group == group) & (one.group >= 0)).any())
+            for one in self.now.audited.found
+            if KINDS[one.kind].hard and one.count and one.kind not in APART_FROM_PLACES
+        )
+
+    def _roomy(self, p: int, k: int) -> list[int]:
+        """Nodes without the partition that may take a replica, and have room for it."""
+        cluster, placement = self.cluster, self.now.placement
+        nodes, load = cluster.nodes, cluster.partitions.load
+        stood = placement.owner == p
+        open_to = nodes.may_receive.copy()
+        home = cluster.placement.node[stood]
+        open_to[home[home >= 0]] |= nodes.may_hold[home[home >= 0]]
+        here = placement.node[stood]
+        open_to[here[here >= 0]] = False
+        weight = (load.voter if placement.role[k] == Role.VOTER else load.non_voter)[p]
+        weight = np.minimum(weight, load.leader[p])
+        room = nodes.capacity * (1.0 + ROUNDING) - self._loads
+        fits = ((weight <= room) | (weight <= 0.0)).all(axis=1)
+        found: list[int] = np.flatnonzero(open_to & fits).tolist()
+        return found
+
+
+SearchOn = Callable[[Request], Outcome]
+"""A search that begins where a request starts."""
+
+EFFORT, AGAIN, SOFT_RULES = 0.05, 0.8, 0.01
+"""Deterministic seconds, the same on every machine: for placing and repairing, for placing all
+where that is likely, and for soft terms after that."""
+
+FIRST = 0.4
+"""The part of it for endangering the fewest."""
+
+LONGEST = 1.0
+"""The same for each where a time limit is given."""
+
+PRECISION = 0.01
+"""An excess over the targets this near to the least one is near enough."""
+
+
+def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
+    """Place and repair by CP-SAT what a search left, if the cluster is small; then by single steps.
+
+    What CP-SAT repairs is ``levelled`` by a search that begins there. Nothing more is tried once it
+    is known that no more can be placed or repaired in the time given.
+    """
+    if size_of(request.cluster) > SMALL:
+        return outcome
+    before = ViolationSummary.of(request, outcome)
+    if not before or outcome.stop_reason in ("time", "work", "interrupted"):
+        return outcome
+    cluster = request.cluster
+    start, audited = audited_answer(request, outcome)
+    if is_hopeless(cluster, request.limits, start, audited, before.is_endangered):
+        proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
+        return _proven_short(outcome, before, "") if proven else outcome
+    try:
+        asked = _asked_of_cp_sat(request, outcome, before, levelled)
+    except CutShort:
+        asked = outcome
+    better = with_last_steps(request, asked)
+    if (
+        better is not asked
+        and ViolationSummary.of(request, better).missing
+        < ViolationSummary.of(request, asked).missing
+    ):
+        better = replace(better, message="")  # the text on replicas left is outdated
+    if better is outcome:
+        return outcome
+    better = well_led(request, better)
+    return _searched_on(request, better) if ViolationSummary.of(request, better) else better
+
+
+def _asked_of_cp_sat(
+    request: Request, outcome: Outcome, before: ViolationSummary, levelled: SearchOn
+) -> Outcome:
+    """Place and repair what CP-SAT can, if that may be any."""
+    cluster = request.cluster
+    start = cluster.placement.replaced(outcome.node, outcome.leader)
+    effort = LONGEST if request.watch.has_limit else EFFORT
+    search = Search(1, effort * FIRST, request.seed, request.watch, PRECISION)
+    stages = Stages.of(cluster, request.bounds, request.limits, start, search, Slack.of)
+    if before.is_endangered:
+        stages.endanger_least()
+    search.effort = effort
+    stages.repair()
+    better = _answered(request, outcome, stages.found)
+    costs_others = (
+        better is not None and ViolationSummary.of(request, better).danger > before.danger
+    )
+    if costs_others:
+        search.effort = search.spent + effort
+        stages = Stages.of(cluster, request.bounds, request.limits, start, search, Slack.of)
+        stages.endanger_no_more(*before.danger)
+        stages.repair()
+        better = _answered(request, outcome, stages.found)
+    if not stages.proves_some and (better is None or ViolationSummary.of(request, better)):
+        whole = _all_placed(request, start, search)
+        if whole.answer is not None:
+            stages, better = whole, _answered(request, outcome, whole.found)
+    if better is None or not is_better(request, outcome, better):
+        if costs_others:  # more can be placed, but not without danger to others
+            return outcome
+        return _no_better(request, outcome, before, better, stages.found.proof)
+    if request.watch.has_limit:
+        better = _levelled_by_cp_sat(request, outcome, better, stages)
+    if stages.certain != "optimal" and ViolationSummary.of(request, better):
+        better = _searched_on(request, better)
+    if not request.watch.has_limit:
+        better = _levelled_on(request, better, levelled)
+    return _proof_message(request, before, better, stages.found.proof)
+
+
+def _levelled_by_cp_sat(
+    request: Request, outcome: Outcome, repaired: Outcome, stages: Stages
+) -> Outcome:
+    """Level what was repaired with the fewest moves, with a proof if time allows."""
+    stages.search.effort = stages.search.spent + LONGEST
+    stages.level_and_move()
+    level = _answered(request, outcome, stages.found)
+    return repaired if level is None or not is_better(request, outcome, level) else level
+
+
+def _searched_on(request: Request, outcome: Outcome) -> Outcome:
+    """Search from what CP-SAT found before it was done, then place what waits: it may lie near."""
+    best = outcome
+    for search_from in (searched, placed_and_led):
+        found = search_from(request.resumed_from(best))
+        if is_better(request, best, found):
+            best = found
+    return best
+
+
+def _levelled_on(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
+    """Level from what CP-SAT repaired, by search: that takes a quarter of what CP-SAT takes."""
+    found = levelled(request.resumed_from(outcome))
+    if ViolationSummary.of(request, found) > ViolationSummary.of(request, outcome) or regresses(
+        request, found
+    ):
+        return outcome
+    return found if objective_tuple(request, found) < objective_tuple(request, outcome) else outcome
+
+
+def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
+    """Look for a placement that breaks nothing, which is found more easily than the best."""
+    search.effort, search.linearization = search.spent + AGAIN, SOME
+    stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
+    stages.place_all()
+    search.effort, search.linearization = search.spent + SOFT_RULES, FULL
+    stages.meet_soft_terms()
+    return stages
+
+
+def _answered(request: Request, outcome: Outcome, found: Found) -> Outcome | None:
+    """Put an answer into an outcome, lost replicas on their nodes if they break nothing there."""
+    if found.node is None or found.leader is None:
+        return None
+    every = []
+    for node in (kept(request.cluster, found.node), found.node):
+        leader = leading_slots(request.cluster, node, found.leader)
+        every.append(replace(outcome, node=node, leader=leader))
+    with_dead_replicas, without = every
+    if regresses(request, with_dead_replicas) or ViolationSummary.of(
+        request, without
+    ) < ViolationSummary.of(request, with_dead_replicas):
+        return without
+    return with_dead_replicas
+
+
+def _no_better(
+    request: Request,
+    outcome: Outcome,
+    before: ViolationSummary,
+    other: Outcome | None,
+    proof: Proof,
+) -> Outcome:
+    """Return the outcome with the proof, if any, that the rest fits on no node."""
+    if other is None or proof.status != "optimal":
+        return outcome
+    least = ViolationSummary.of(request, other)
+    # where endangering fewer came first, each of those is short of one replica at least
+    alone = not before.is_endangered or least.missing <= least.no_quorum
+    if not alone or before.missing != least.missing:
+        return outcome
+    return _proven_short(outcome, before, within_limits(request))
+
+
+def _proven_short(outcome: Outcome, summary: ViolationSummary, within: str) -> Outcome:
+    """Return the outcome with the message that the rest is proven to fit nowhere."""
+    if not summary.missing:
+        return outcome
+    text = f"the last {summary.missing:,} of the replicas find no node."
+    text = f"Proven: whatever is moved{within}, {text}"
+    return replace(outcome, message=outcome.message or text)
+
+
+def _proof_message(
+    request: Request, before: ViolationSummary, better: Outcome, proof: Proof
+) -> Outcome:
+    """Return the outcome with a message on the repairs and the stop reason of its placement."""
+    cluster, after = request.cluster, ViolationSummary.of(request, better)
+    placement = cluster.placement.replaced(better.node, better.leader)
+    met = goals_met(levelness(cluster, placement), request.bounds)
+    stop: StopReason = "tolerance" if met else "exhausted"
+    if proof.status == "optimal" and proof.stages[-1].name == "moves" and (met or after):
+        stop = "optimum"
+    placed, repaired = before.missing - after.missing, before.broken - after.broken
+    text = "CP-SAT leaves fewer partitions endangered than the search did."
+    if placed > 0:
+        text = f"CP-SAT placed {placed} of {before.missing} replicas that the search left over."
+    elif repaired > 0:
+        text = f"CP-SAT repaired {repaired} of {before.broken} rules that the search left broken."
+    return replace(better, stop_reason=stop, message=text)
+
+
+OF_PLACES = frozenset({"unassigned", "on_dead", "not_kept", "min_active"})
+"""Kinds of violations where replicas have no node that keeps them."""
+
+OF_LEADERS = frozenset({"leader", "leaderless"})
+"""What a leader elsewhere may repair, however few nodes there are."""
+
+OF_MASKS = frozenset({"require", "voters_require", "forbidden"})
+"""Kinds of violations by replicas on nodes that are not open to them."""
+
+
+def is_hopeless(
+    cluster: Cluster, limits: Limits, placement: Placement, audited: Audit, is_endangered: bool
+) -> bool:
+    """Return whether nothing that is broken can be repaired, as each partition by itself shows.
+
+    Where partitions are endangered, moves may have been spent on the wrong ones, or on evacuating
+    live replicas that had better stay until another stands beside them.
+    """
+    leaving = np.append(cluster.nodes.serves & ~cluster.nodes.may_hold, False)
+    if is_endangered and leaving[cluster.placement.node].any():
+        return False
+    broken = [one for one in audited.found if KINDS[one.kind].hard and one.count]
+    missing = missing_places(cluster, placement.node)
+    if limits.moves is not None and not is_endangered and {one.kind for one in broken} <= OF_PLACES:
+        placed = int((missing_places(cluster, cluster.placement.node) - missing).sum())
+        if placed >= limits.moves and _stand_apart(cluster):
+            return True  # each of these took a move, and so would each of the others
+    if any(one.kind in OF_LEADERS or (one.partition < 0).any() for one in broken):
+        return False
+    if any(one.kind in OF_MASKS and (missing[one.partition] > 0).any() for one in broken):
+        return False  # a misplaced replica leaves the nodes of others free
+    lacking = lacking_nodes(cluster)
+    beyond = all((lacking[one.partition] > 0).all() for one in broken)
+    return beyond and bool((missing <= lacking).all())
+
+
+def _stand_apart(cluster: Cluster) -> bool:
+    """Return whether replicas of a partition may not share a node; joining one is no move then."""
+    apart = np.zeros(len(cluster.partitions), bool)
+    for binding in partition_scope(cluster).bindings:
+        if binding.kind == "spread" and binding.hard and binding.tier == "node":
+            apart |= binding.amount == 1
+    return bool(apart.all())
+
+
+def lacking_nodes(cluster: Cluster) -> NDArray[np.int64]:
+    """Count the replicas wanted of each partition that find no node whatever is moved, (P,).
+
+    A partition is looked at by itself, and only its mask, its bans and its hard spread limits,
+    which may stay broken as far as they came.
+    """
+    placement, nodes, scope = cluster.placement, cluster.nodes, partition_scope(cluster)
+    wanted = cluster.partitions.replicas.astype(np.int64)
+    by_rule = scope.open[scope.rule]
+    open_to = by_rule & nodes.may_receive
+    stands = np.flatnonzero(np.append(nodes.may_hold, False)[placement.node])
+    owner, node = placement.owner[stands], placement.node[stands]
+    open_to[owner, node] |= by_rule[owner, node]
+    open_to[tuple(cluster.forbidden.T)] = False
+    most = wanted.copy()
+    excess = spread_excess_before(cluster)
+    for binding in scope.bindings:
+        if binding.kind != "spread" or not binding.hard:
+            continue
+        row = cluster.topology.tier_index(binding.tier)
+        domain = cluster.topology.domain_with_nodes[row]
+        if (domain < 0).any():
+            continue
+        inside = domain[:, None] == np.unique(domain)
+        reached = (open_to.astype(np.int64) @ inside.astype(np.int64) > 0).sum(axis=1)
+        bound = binding.amount != NONE
+        most[bound] = np.minimum(most, reached * binding.amount + excess[row])[bound]
+    most[placement.owner[(placement.flags & Flag.PINNED) != 0]] = wanted.max(initial=0)
+    lacking: NDArray[np.int64] = np.maximum(wanted - most, 0)
+    return lacking
+
 
 logger = logging.getLogger("evenkeel.exact")
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import bounds_of_levels, leader_shares
-from evenkeel.measure.bounds.share import ample_room
+from evenkeel.measure.bounds.even import ample_room
 from evenkeel.measure.row_demands import RowDemands, row_demands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, usable, wanted_load

@@ -75,8 +75,7 @@ from evenkeel.methods.levelling.rule_repair import (
 )
 from evenkeel.methods.levelling.run_state import Run, placed_state
 from evenkeel.methods.shared.compile import compile_problem
-from evenkeel.methods.shared.leading_slots import leading_slots
-from evenkeel.methods.shared.replica_counts import kept, waits_in_place_of_another
+from evenkeel.methods.shared.replica_counts import kept, leading_slots, waits_in_place_of_another
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.methods.shared.stopping import LIMITS_REACHED
 from evenkeel.model.goals import Goals

@@ -16,9 +16,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
-from evenkeel.simulate.engine.conformance import Demands, demands_of
 from evenkeel.simulate.engine.stage import Controller, Stage
-from evenkeel.simulate.engine.world import Change, World
+from evenkeel.simulate.engine.world import Change, Demands, World, demands_of
 
 Solve = Callable[[Cluster, Goals, int], Placement]
 """Takes a cluster, goals and a seed, and returns a placement."""

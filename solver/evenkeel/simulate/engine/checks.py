@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.simulate.engine.conformance import KINDS
 from evenkeel.simulate.engine.history import History
+from evenkeel.simulate.engine.world import KINDS
 
 ROUNDING = 1e-9
 """Sums of loads in another order agree within this share."""

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.runtime.shown import Reported, Shown
-from evenkeel.simulate.engine.conformance import KINDS
-from evenkeel.simulate.engine.world import Change
+from evenkeel.simulate.engine.world import KINDS, Change
 
 if TYPE_CHECKING:
     from evenkeel.simulate.engine.checks import Finding

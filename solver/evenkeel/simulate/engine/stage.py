@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.runtime.logs import log_event
-from evenkeel.simulate.engine.conformance import Conformance
 from evenkeel.simulate.engine.history import TOTALS, Entry, History
 from evenkeel.simulate.engine.scenario import Scenario
-from evenkeel.simulate.engine.world import Change, Environment, Flight, Health, World
+from evenkeel.simulate.engine.world import Change, Conformance, Environment, Flight, Health, World
 from evenkeel.simulate.events import Event
 
 NEVER = 2**62

@@ -24,8 +24,7 @@ from evenkeel.result import Result
 from evenkeel.solving import solve
 from evenkeel.studies.growth.forecast import Factor, read_shares
 from evenkeel.studies.scenario import PAIRS, changed, read_scenarios
-from evenkeel.studies.sweep import sweep
-from evenkeel.studies.swept import Sweep
+from evenkeel.studies.sweep import Sweep, sweep
 
 SECONDS = 0.5
 """What CP-SAT may take where it decides, in deterministic seconds."""

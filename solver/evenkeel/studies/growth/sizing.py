@@ -36,7 +36,7 @@ from evenkeel.studies.growth.node_types import (
     with_nodes,
 )
 from evenkeel.studies.growth.shortages import Cheapest, Rows, Shortage, cheapest, rows_of
-from evenkeel.studies.swept import Sweep
+from evenkeel.studies.sweep import Sweep
 
 FINE = 1 << 30
 """What all data of a cluster are scaled to, so that those of a node can be a whole number."""

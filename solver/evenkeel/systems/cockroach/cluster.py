@@ -22,11 +22,10 @@ from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.rules import Amount
 from evenkeel.model.runtime.printable import counted, printable, some_of
-from evenkeel.systems.cockroach.allocator.compile import SETTINGS, Tables
-from evenkeel.systems.cockroach.allocator.equivalence_classes import Tiers
-from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster
+from evenkeel.systems.cockroach.allocator.intake import SETTINGS, Tables, cockroach_cluster
 from evenkeel.systems.cockroach.allocator.zone_configs import (
     Constraint,
+    Tiers,
     ZoneConfig,
     check_config,
     parse_config,
@@ -41,10 +40,9 @@ from evenkeel.systems.cockroach.zones import (
     read_zone_yaml,
     span_key,
 )
-from evenkeel.systems.csv_text import BYTES, Table
+from evenkeel.systems.csv_text import BYTES, Table, number_lists
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.notes import Notes
-from evenkeel.systems.number_lists import number_lists
 
 BELONGS = ("database_name", "schema_name", "table_name", "index_name")
 MOST_NAMED = 5

@@ -18,9 +18,8 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.printable import counted, printable, some_of
-from evenkeel.systems.cockroach.allocator.compile import FORMAT as NAME
-from evenkeel.systems.cockroach.allocator.compile import CockroachMap, sites_of
-from evenkeel.systems.cockroach.allocator.intake import plenty
+from evenkeel.systems.cockroach.allocator.intake import FORMAT as NAME
+from evenkeel.systems.cockroach.allocator.intake import CockroachMap, plenty, sites_of
 from evenkeel.systems.cockroach.cluster import read
 from evenkeel.systems.cockroach.documents import kind_of, shell_hint
 from evenkeel.systems.csv_text import encode_table

@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.systems.csv_text import number_lists, whole_numbers
 from evenkeel.systems.documents import Document
 from evenkeel.systems.kafka.findings import Replicas, TopicPartition
-from evenkeel.systems.number_lists import number_lists, whole_numbers
 
 UNKNOWN = -2
 """Marks an unknown leader: the first replica is preferred."""

@@ -22,7 +22,7 @@ from evenkeel.planning.steps import StepKind
 from evenkeel.planning.throttle import Throttle
 from evenkeel.systems.native.npz import encode as encode_arrays
 from evenkeel.systems.native.rows import encode, flags_listed
-from evenkeel.systems.plans.documents import (
+from evenkeel.systems.plans.reading import (
     NAME,
     BlockedDocument,
     ClusterFile,

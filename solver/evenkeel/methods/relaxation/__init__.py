@@ -1,1 +1,0 @@
-"""Bounds on request, by linear and integer programming."""

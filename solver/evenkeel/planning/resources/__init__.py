@@ -1,1 +1,0 @@
-"""Resources of the scheduler: capacity of nodes, domains and groups, and throttles."""
