@@ -34,7 +34,7 @@ from evenkeel.systems.cockroach.allocator.intake import fleet_of
 from evenkeel.systems.cockroach.allocator.leases import actions
 from evenkeel.systems.cockroach.allocator.range_decider import ReplicateRun
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig, configs_of
-from evenkeel.systems.helix.waged.method import nothing
+from evenkeel.systems.helix.waged import nothing
 from evenkeel.systems.longhorn.auto_balance.stepping import AutoBalance
 from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log
 from tests.support.instances import as_cluster

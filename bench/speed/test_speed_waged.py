@@ -15,8 +15,8 @@ from bench.gates.test_gates import gate  # noqa: F401  a fixture
 from bench.support.contest import Contender
 from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import Assignment
-from evenkeel.systems.helix.waged import method as fitting
-from evenkeel.systems.helix.waged.method import (
+from evenkeel.systems.helix import waged as fitting
+from evenkeel.systems.helix.waged import (
     Preference,
     Scope,
     Task,

@@ -136,7 +136,7 @@ def _as_float32(value: Any) -> Any:
 
 def _answers(given: dict[str, Any], named: bool) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Each step's id and answer; None for a step that needs one which failed."""
-    from evenkeel.systems.helix.waged.method import NoResult, Preference, prepare, rebalance
+    from evenkeel.systems.helix.waged import NoResult, Preference, prepare, rebalance
 
     model = _model(given)
     asked = given.get("preference") or {}
@@ -184,7 +184,7 @@ def _model(given: dict[str, Any]) -> Any:
     import numpy as np
 
     from evenkeel.systems.helix.crush.hashed import HashedNames
-    from evenkeel.systems.helix.waged.method import NO_LIMIT, Kind, Model
+    from evenkeel.systems.helix.waged import NO_LIMIT, Kind, Model
 
     nodes, resources = given["nodes"], given["resources"]
     keys = len(given["capacityKeys"])
@@ -254,7 +254,7 @@ def _logical_id(given: dict[str, Any], node: dict[str, Any]) -> str:
 def _task(given: dict[str, Any], model: Any, step: dict[str, Any], found: dict[str, Any]) -> Any:
     import numpy as np
 
-    from evenkeel.systems.helix.waged.method import Scope, Task, nothing
+    from evenkeel.systems.helix.waged import Scope, Task, nothing
 
     changes = step.get("changes") or {}
     if unknown := changes.keys() - ALL_ANEW - SOME_ANEW:

@@ -12,7 +12,7 @@ import numpy as np
 
 from evenkeel.model.assignment import Assignment
 from evenkeel.systems.helix.crush.resources import state_counts, wanted_replicas
-from evenkeel.systems.helix.waged.method import Model, Preference, Scope, Task
+from evenkeel.systems.helix.waged import Model, Preference, Scope, Task
 from tests.naive.core.jenkins_hash import JavaMap, java_hash, signed, utf16
 
 f32 = np.float32

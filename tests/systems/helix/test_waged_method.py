@@ -12,8 +12,8 @@ from evenkeel.methods.run import run_method
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import InvalidInput
-from evenkeel.systems.helix.waged import method as fit
-from evenkeel.systems.helix.waged.method import Reason, WagedFailure, model_of
+from evenkeel.systems.helix import waged as fit
+from evenkeel.systems.helix.waged import Reason, WagedFailure, model_of
 from tests.conformance import documents
 from tests.conformance.schemas.helix_waged import MODELS
 from tests.support import places

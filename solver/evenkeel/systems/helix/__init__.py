@@ -37,11 +37,11 @@ METHODS = (
     ),
     Method(
         "helix_waged",
-        "evenkeel.systems.helix.waged.method:helix_waged",
+        "evenkeel.systems.helix.waged:helix_waged",
         "Apache Helix's WAGED in all its scopes, bit for bit",
         "evenkeel.systems.helix.options:Waged",
         begins=1e-6,
-        refresh="evenkeel.systems.helix.waged.method:refresh_payload",
+        refresh="evenkeel.systems.helix.waged:refresh_payload",
         warmup="zones_in_every_scope",
     ),
 )

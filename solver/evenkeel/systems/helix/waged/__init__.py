@@ -1,1 +1,0 @@
-"""WAGED, Apache Helix's weight-aware rebalancer, in all its scopes and to the last bit."""
