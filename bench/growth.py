@@ -20,9 +20,8 @@ import evenkeel as ek
 from bench.support.ceph_maps import regular
 from bench.table import STORED, duration
 from evenkeel.model.assignment import Assignment
-from evenkeel.systems.helix.crush.crushed import crushed
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.tree import Tree
+from evenkeel.systems.helix.crush.method import crushed
+from evenkeel.systems.helix.crush.tree import HashedNames, Tree
 from tests.support.instances import as_cluster, generate
 
 FILE = STORED / "growth.json"

@@ -8,9 +8,8 @@ import pytest
 from bench.support.ceph_maps import regular
 from evenkeel.systems.ceph.crush.method import balance
 from evenkeel.systems.ceph.crush.placement import Pool
-from evenkeel.systems.helix.crush.crushed import crushed
-from evenkeel.systems.helix.crush.hashed import HashedNames
-from evenkeel.systems.helix.crush.tree import Tree, crush, multiround
+from evenkeel.systems.helix.crush.method import crushed
+from evenkeel.systems.helix.crush.tree import HashedNames, Tree, crush, multiround
 
 STATES = [1, 2]
 STRATEGIES = {

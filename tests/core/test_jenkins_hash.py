@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel.systems.helix.crush.hashed import (
+from evenkeel.systems.helix.crush.tree import (
     HashedNames,
     copied_capacity,
     map_order,

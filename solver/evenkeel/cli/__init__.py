@@ -11,21 +11,25 @@ from evenkeel import __version__
 from evenkeel.cli.arguments import Parser
 from evenkeel.cli.commands import (
     check,
+    completion,
+    convert,
     demo,
+    diff,
     explain,
+    frontier,
     generate,
     plan,
     resume,
     run,
+    simulate,
+    size,
     solve,
+    sweep,
     versions,
     warmup,
 )
-from evenkeel.cli.files import convert, diff
+from evenkeel.cli.config import parsed
 from evenkeel.cli.output import BAD_INPUT, INTERRUPTED, MEANING, complain
-from evenkeel.cli.settings import completion
-from evenkeel.cli.settings.config import parsed
-from evenkeel.cli.studies import frontier, simulate, size, sweep
 from evenkeel.model.errors import InvalidInput, fault_lines
 
 COMMANDS = (

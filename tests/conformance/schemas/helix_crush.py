@@ -38,7 +38,7 @@ def _is_placement(document: dict[str, Any]) -> bool:
 def _hashes(document: dict[str, Any]) -> Iterator[Case]:
     import numpy as np
 
-    from evenkeel.systems.helix.crush.hashed import HashedNames
+    from evenkeel.systems.helix.crush.tree import HashedNames
     from evenkeel_kernels.core import jenkins_hash as hashing
 
     for name, count in HASHES.items():
@@ -88,9 +88,8 @@ def _judged(name: str, expected: object, computed: Lists | str) -> Case:
 
 def _placer(given: dict[str, Any]) -> Callable[[str, dict[str, Any]], Lists]:
     """Build the tree, and return what places a resource on it."""
-    from evenkeel.systems.helix.crush import crushed
-    from evenkeel.systems.helix.crush.hashed import HashedNames
-    from evenkeel.systems.helix.crush.tree import Tree, crush, multiround
+    from evenkeel.systems.helix.crush import method as crushed
+    from evenkeel.systems.helix.crush.tree import HashedNames, Tree, crush, multiround
     from tests.support.helix_topology import by_path, flat
 
     number = {node["name"]: i for i, node in enumerate(given["nodes"])}

@@ -183,7 +183,7 @@ def _model(given: dict[str, Any]) -> Any:
     """The cluster of a file."""
     import numpy as np
 
-    from evenkeel.systems.helix.crush.hashed import HashedNames
+    from evenkeel.systems.helix.crush.tree import HashedNames
     from evenkeel.systems.helix.waged import NO_LIMIT, Kind, Model
 
     nodes, resources = given["nodes"], given["resources"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenkeel.model.assignment import Assignment
-from evenkeel.systems.helix.crush.resources import state_counts, wanted_replicas
+from evenkeel.systems.helix.crush.tree import state_counts, wanted_replicas
 from evenkeel.systems.helix.waged import Model, Preference, Scope, Task
 from tests.naive.core.jenkins_hash import JavaMap, java_hash, signed, utf16
 

@@ -8,8 +8,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.guarding import guard
-from evenkeel.systems.folders.outside import Step, has_room
+from evenkeel.systems.folders.guarding import Step, guard, has_room
 from tests.live.seen import after_wave
 
 SIZES = {"a": 60, "b": 60, "x": 10, "y": 10}

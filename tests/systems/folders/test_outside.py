@@ -7,9 +7,8 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.guarding import guard
-from evenkeel.systems.folders.observing import Standing
-from evenkeel.systems.folders.outside import digest_of, digest_seen, elsewhere
+from evenkeel.systems.folders.carrier import Standing
+from evenkeel.systems.folders.guarding import digest_of, digest_seen, elsewhere, guard
 
 JOINS = [{"p0": [2, ~0]}]
 """One wave: p0 goes from n0 to n2."""

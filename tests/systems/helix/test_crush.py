@@ -6,17 +6,18 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from evenkeel.systems.helix.crush.hashed import HashedNames
 from evenkeel.systems.helix.crush.method import with_places_kept
-from evenkeel.systems.helix.crush.resources import state_counts, wanted_replicas
 from evenkeel.systems.helix.crush.tree import (
     BadTopology,
+    HashedNames,
     NoNodes,
     NotEnoughZones,
     NoZones,
     Tree,
     crush,
     multiround,
+    state_counts,
+    wanted_replicas,
 )
 from evenkeel_kernels.helix.crush import straw_lengths
 from tests.naive.helix import crush as naive

@@ -7,18 +7,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evenkeel.systems.helix.crush import crushed as steps
-from evenkeel.systems.helix.crush.crushed import NotConverged, crushed
-from evenkeel.systems.helix.crush.hashed import HashedNames, map_order
+from evenkeel.systems.helix.crush import method as steps
 from evenkeel.systems.helix.crush.method import (
     Group,
+    NotConverged,
     Repaired,
+    crushed,
     crushed_together,
     legacy_auto,
     multiround_anywhere,
     shares,
 )
-from evenkeel.systems.helix.crush.tree import NoNodes, Tree, crush, multiround
+from evenkeel.systems.helix.crush.tree import (
+    HashedNames,
+    NoNodes,
+    Tree,
+    crush,
+    map_order,
+    multiround,
+)
 from evenkeel_kernels.helix import even_deal as cards
 from tests.naive.core.jenkins_hash import java_hash
 from tests.naive.helix import crush as crush_helix

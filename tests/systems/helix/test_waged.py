@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenkeel.model.assignment import Assignment
 from evenkeel.systems.helix import waged as fit
-from evenkeel.systems.helix.crush.hashed import HashedNames, set_orders
+from evenkeel.systems.helix.crush.tree import HashedNames, set_orders
 from evenkeel.systems.helix.waged import (
     NO_LIMIT,
     Kind,

@@ -20,6 +20,7 @@ from evenkeel.cli.arguments import (
     option_name,
     read_options,
 )
+from evenkeel.cli.changes import add_changes, changed
 from evenkeel.cli.commands.plan import (
     beyond_limits,
     code_of_plan,
@@ -30,7 +31,6 @@ from evenkeel.cli.commands.plan import (
 )
 from evenkeel.cli.commands.solve import files_of, note_left_out, with_measured_loads
 from evenkeel.cli.output import BROKEN, DONE, by_group, emit, list_kinds, page
-from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Waiting
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.runtime.printable import counted

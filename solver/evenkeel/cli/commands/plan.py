@@ -16,6 +16,7 @@ from evenkeel.cli.arguments import (
     number_or_text,
     tier_count_of,
 )
+from evenkeel.cli.changes import add_changes
 from evenkeel.cli.commands.explain import index_of
 from evenkeel.cli.commands.solve import read_cluster, solved
 from evenkeel.cli.output import (
@@ -34,7 +35,6 @@ from evenkeel.cli.output import (
     list_kinds,
     page,
 )
-from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean

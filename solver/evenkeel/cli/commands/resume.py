@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.systems.documents import Document
-    from evenkeel.systems.folders.observing import names_all_nodes
+    from evenkeel.systems.folders.carrier import names_all_nodes
     from evenkeel.systems.plans.reading import read_plan
     from evenkeel.systems.plans.targets import observed_by_name
     from evenkeel.systems.registry import read

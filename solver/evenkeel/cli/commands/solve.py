@@ -20,6 +20,7 @@ from evenkeel.cli.arguments import (
     options_of,
     read_options,
 )
+from evenkeel.cli.changes import add_changes, changed
 from evenkeel.cli.output import (
     INTERRUPTED,
     by_group,
@@ -36,7 +37,6 @@ from evenkeel.cli.output import (
     write_plan,
     write_table,
 )
-from evenkeel.cli.settings.changes import add_changes, changed
 from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.methods.shared.stopping import Progress
 from evenkeel.model.errors import Fault, InvalidInput

@@ -62,9 +62,17 @@ from evenkeel.systems.ceph.documents import (
     read_stats,
 )
 from evenkeel.systems.documents import Document, quoted
-from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, all_nodes, anybody
+from evenkeel.systems.folders.carrier import (
+    Carrier,
+    Change,
+    Observed,
+    Orders,
+    Standing,
+    Wave,
+    all_nodes,
+    anybody,
+)
 from evenkeel.systems.folders.form import Command, Setting
-from evenkeel.systems.folders.observing import Observed, Standing
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.native.arguments import check_slots
 from evenkeel.systems.notes import Notes, noted

@@ -28,13 +28,14 @@ from evenkeel.systems.folders.carrier import (
     Answer,
     Carrier,
     Change,
+    Observed,
     Orders,
     Wave,
     as_wanted,
+    observed,
     stem,
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting
-from evenkeel.systems.folders.observing import Observed, observed
 from evenkeel.systems.notes import noted
 from evenkeel.systems.registry import Format
 

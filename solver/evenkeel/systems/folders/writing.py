@@ -41,8 +41,14 @@ from evenkeel.systems.folders.form import (
     settings_of,
     shown,
 )
-from evenkeel.systems.folders.guarding import PLAN, STATE, State, encoded_state
-from evenkeel.systems.folders.outside import digest_of, has_room_for_both
+from evenkeel.systems.folders.guarding import (
+    PLAN,
+    STATE,
+    State,
+    digest_of,
+    encoded_state,
+    has_room_for_both,
+)
 from evenkeel.systems.one_way import left_disabled
 from evenkeel.systems.plans.writing import encoded_beside, encoded_cluster
 from evenkeel.systems.registry import find, is_known

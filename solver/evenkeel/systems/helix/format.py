@@ -29,9 +29,8 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, stem
+from evenkeel.systems.folders.carrier import Carrier, Change, Observed, Orders, Standing, Wave, stem
 from evenkeel.systems.folders.form import Command, Setting, literal
-from evenkeel.systems.folders.observing import Observed, Standing
 from evenkeel.systems.helix.cluster import (
     instances_in,
     leading_slot,

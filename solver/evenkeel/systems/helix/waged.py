@@ -29,16 +29,18 @@ from evenkeel.model.partitions import Loads
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import list_entries, read_only, writable
 from evenkeel.model.topology import NODE_TIER, Topology
-from evenkeel.systems.helix.crush.hashed import (
+from evenkeel.systems.helix.crush.tree import (
     HashedNames,
+    HelixError,
     filled_capacity,
     hashed,
     map_order,
     set_orders,
+    state_counts,
     text_order,
+    wanted_replicas,
+    zone_tier,
 )
-from evenkeel.systems.helix.crush.resources import state_counts, wanted_replicas, zone_tier
-from evenkeel.systems.helix.crush.tree import HelixError
 from evenkeel.systems.helix.options import Waged
 from evenkeel_kernels.helix import waged as kernel
 from evenkeel_kernels.helix.waged import (

@@ -13,7 +13,7 @@ from evenkeel.model.names import Names
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders.observing import Observed, Standing
+from evenkeel.systems.folders.carrier import Observed, Standing
 from evenkeel.systems.kafka.documents import (
     DEFAULT_BROKER,
     PROPOSED,

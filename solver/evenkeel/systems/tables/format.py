@@ -33,7 +33,6 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
 from evenkeel.systems.registry import Format, uncapped_in
-from evenkeel.systems.tables.headings import Headings, headings_of, left_out, read, titled, uncapped
 from evenkeel.systems.tables.reading import (
     COUNTS,
     HEADINGS,
@@ -41,8 +40,14 @@ from evenkeel.systems.tables.reading import (
     NAME,
     OF_NODES,
     UNGROUPED,
+    Headings,
+    headings_of,
     kind_of,
+    left_out,
     likely_column,
+    read,
+    titled,
+    uncapped,
 )
 
 KEPT = {

@@ -20,8 +20,7 @@ from evenkeel.model.rules import Rule
 from evenkeel.systems.csv_text import BYTES, MOST_NUMBER, Table, numbered
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.native.arguments import RuleDocument
-from evenkeel.systems.tables.headings import with_headings
-from evenkeel.systems.tables.reading import NODE, Found, RuleEntry, Rules, cluster_of
+from evenkeel.systems.tables.reading import NODE, Found, RuleEntry, Rules, cluster_of, with_headings
 
 
 class FrameTable(Table):

@@ -19,6 +19,15 @@ without room go to the least loaded node, and nodes left with too few get some. 
 walked repeatedly, and a partition that still finds no node is left short without dragging its group
 along. Leaders are even over all groups. MultiRoundCRUSH works without zones.
 
+CRUSH-ed: CRUSH, or any base strategy, made even.
+
+The base strategy places every partition as if all nodes were live. Overfull nodes then give cards
+up, which are dealt to the others; each list is put into an order that lets all nodes
+lead about equally often; and replicas on nodes that are not live move along a ring. A step that
+does not converge sends the whole group back to the base strategy on the live nodes.
+
+Apache Helix, CRUSH-ed for even distribution; ``AbstractEvenDistributionRebalanceStrategy``.
+
 References
 ----------
 Apache Helix, ``DelayedAutoRebalancer``.
@@ -38,21 +47,185 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Role
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel.systems.helix.crush import crushed
-from evenkeel.systems.helix.crush.hashed import HashedNames, map_order, shuffled, text_order
-from evenkeel.systems.helix.crush.resources import Resource, Site, sites
 from evenkeel.systems.helix.crush.tree import (
     Base,
+    HashedNames,
     HelixError,
     NotEnoughZones,
     OutOfTime,
+    Resource,
+    Site,
     Tree,
+    copied_capacity,
     crush,
+    map_order,
     multiround,
+    shuffled,
+    shuffled_lists,
+    sites,
+    text_order,
 )
 from evenkeel.systems.helix.options import Auto, Crush, Crushed, MultiRound, States
 from evenkeel_kernels.helix import even_deal as cards
 from evenkeel_kernels.helix.even_deal import Hands, Lists, Ring
+
+
+@dataclass(frozen=True, eq=False)
+class Adjusted:
+    """The placement of a group. P partitions, R replicas."""
+
+    # (P, R) nodes of each partition, the first in the top state; -1 after the end of a short list
+    placed: NDArray[np.int32]
+    # why the base strategy's own placement on the live nodes was taken; None where every step
+    # converged
+    fell_back: str | None
+
+
+class NotConverged(Exception):
+    """A step did not converge; the message names it."""
+
+
+def crushed(
+    partitions: HashedNames, tree: Tree, states: Sequence[int], group: str, base: Base = crush
+) -> Adjusted:
+    """Place the partitions of a group by CRUSH-ed."""
+    heavy = np.flatnonzero(tree.weight > 0)
+    some = tree.only(heavy)
+    try:
+        placed = base(partitions, some.all_live(), states)
+        adjusted = adjust(partitions, some, placed, HashedNames.of([group]))
+    except NotConverged as reason:
+        return Adjusted(renumbered(base(partitions, some, states), heavy), str(reason))
+    return Adjusted(renumbered(adjusted, heavy), None)
+
+
+def renumbered(placed: NDArray[np.int32], nodes: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Turn places in a selection of nodes into nodes.
+
+    >>> renumbered(np.array([[1, -1]], np.int32), np.array([4, 6])).tolist()
+    [[6, -1]]
+    """
+    return np.append(nodes, -1).astype(np.int32)[placed]
+
+
+def adjust(
+    partitions: HashedNames, tree: Tree, placed: NDArray[np.int32], group: HashedNames
+) -> NDArray[np.int32]:
+    """Make a placement even: deal, shuffle and, where some nodes are not live, re-home."""
+    seed = int(group.hash[0])
+    hands = cards.hands_of(placed, map_order(partitions.hash), len(tree))
+    hands = dealt_by_weight(partitions, tree, hands, placed.shape[1], seed)
+    lists = in_leading_order(partitions, tree, hands, placed.shape[1])
+    if not tree.live.all():
+        rehomed(partitions, tree, hands, lists, ring(tree), seed)
+    return lists.node
+
+
+def dealt_by_weight(
+    partitions: HashedNames, tree: Tree, hands: Hands, replicas: int, seed: int
+) -> Hands:
+    """Deal cards until every node holds the whole part of its share, or one more."""
+    total = hands.partition.size
+    if total == 0:
+        raise NotConverged("there are no replicas to deal")
+    if replicas > tree.zones:
+        raise NotConverged(f"{replicas} replicas need more than {tree.zones} zones")
+    name = tree.names.hash
+    target = cards.targets(tree.weight, tree.zone, tree.zones, total, replicas)
+    in_map = tree.tree_order[map_order(name[tree.tree_order])]
+    visited = in_map[shuffled(len(tree), seed)]
+    limit = cards.limits(hands, target, tree.weight, tree.zone, tree.zones, visited)
+    seeds = (name.view(np.uint32) * np.uint32(31) + np.uint32(seed & 0xFFFFFFFF)).view(np.int32)
+    order = shuffled_overfull(hands.first, limit, seeds)
+    hands = hands._replace(partition=hands.partition[order])
+    deal = cards.give_up(hands, limit, tree.zone, partitions.rank, replicas)
+    tie = tie_breakers(tree.names, seed)
+    count = 0
+    for extra in range(cards.ROUNDS):
+        room = np.floor(target).astype(np.int64) + extra
+        count = cards.deal_out(deal, room, tree.zone, tie, count)
+    if count < deal.pool.size:
+        raise NotConverged(
+            f"{deal.pool.size - count} replicas could not be dealt_by_weight to any node"
+        )
+    return cards.dealt_hands(hands, deal, count)
+
+
+def shuffled_overfull(
+    first: NDArray[np.int64], limit: NDArray[np.int64], seeds: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Shuffle the hands of overfull nodes, and leave the others as they are."""
+    order = np.arange(first[-1])
+    overfull = np.flatnonzero(limit >= 0)
+    sizes = np.diff(first)[overfull]
+    starts = np.zeros(overfull.size + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    shift = np.repeat(first[overfull] - starts[:-1], sizes)
+    places = np.arange(starts[-1]) + shift
+    order[places] = shuffled_lists(starts, seeds[overfull]) + shift
+    return order
+
+
+def tie_breakers(names: HashedNames, seed: int) -> NDArray[np.int32]:
+    """Hash each node's name with the seed written behind it."""
+    suffix = HashedNames.of([str(seed)])
+    return (names.word * suffix.power + suffix.word).view(np.int32)
+
+
+def in_leading_order(partitions: HashedNames, tree: Tree, hands: Hands, replicas: int) -> Lists:
+    """Gather each partition's nodes, and order them so that all lead about equally often."""
+    walk = walk_of(tree, hands.entered)
+    lists = cards.lists_of(hands, walk, len(partitions), replicas)
+    order = lists.entered[map_order(partitions.hash[lists.entered])].astype(np.int64)
+    load = np.diff(hands.first)
+    names = tree.names
+    cards.shuffle_lists(lists, order, load, partitions.word, names.word, names.power)
+    return lists
+
+
+def rehomed(
+    partitions: HashedNames, tree: Tree, hands: Hands, lists: Lists, ring: Ring, seed: int
+) -> None:
+    """Move replicas off nodes that are not live, in place."""
+    walk = walk_of(tree, hands.entered)
+    lost = cards.lost_partitions(hands, walk, tree.live)
+    lost = lost[map_order(partitions.hash[lost])]
+    word = np.uint32(seed & 0xFFFFFFFF)
+    found = cards.rehome(lists, lost, tree.live, tree.zone, ring, partitions.word, word)
+    missing = np.count_nonzero(~tree.live[lists.node[lost]] & (lists.node[lost] >= 0), axis=1)
+    short = np.flatnonzero(np.count_nonzero(found >= 0, axis=1) < missing)
+    if short.size:
+        name = partitions.names[int(lost[short[0]])]
+        raise NotConverged(f"the ring ended before a node was found for partition {name!r}")
+    rank = ranks_in_sets(tree, hands.entered, found)
+    cards.replace_lost(lists, lost, found, tree.live, rank)
+
+
+def ring(tree: Tree) -> Ring:
+    """Put every node on the ring, and keep the points of those that are live."""
+    order = tree.tree_order[map_order(tree.names.hash[tree.tree_order])]
+    return cards.ring_of(tree.names.word, order, tree.live)
+
+
+def walk_of(tree: Tree, entered: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Walk the map of the nodes that hold something."""
+    return entered[map_order(tree.names.hash[entered])].astype(np.int64)
+
+
+def ranks_in_sets(
+    tree: Tree, entered: NDArray[np.int32], found: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Tell in which order sets of nodes are walked that were filled by walking the hands."""
+    new = found[found >= 0]
+    new = new[np.isin(new, entered, invert=True)]
+    _, firsts = np.unique(new, return_index=True)
+    walk = walk_of(tree, np.concatenate([entered, new[np.sort(firsts)]]))
+    rank = np.zeros((found.shape[1] + 1, len(tree)), np.int32)
+    for size in range(found.shape[1] + 1):
+        order = walk[map_order(tree.names.hash[walk], copied_capacity(size))]
+        rank[size, order] = np.arange(order.size, dtype=np.int32)
+    return rank
+
 
 ROOMS = 10
 """Zones that MultiRoundCRUSH makes of nodes that have none, if there are no more replicas."""
@@ -98,7 +271,7 @@ def crushed_together(groups: Sequence[Group], tree: Tree, base: Base = crush) ->
     beat()
     hands = dealt(together, some, cards.hands_of(placed, walk, len(some)), width)
     beat()
-    lists = crushed.in_leading_order(together, some, hands, width)
+    lists = in_leading_order(together, some, hands, width)
     beat()
     cards.level_leaders(lists, len(some))
     beat()
@@ -114,9 +287,7 @@ def dealt(partitions: HashedNames, tree: Tree, hands: Hands, width: int) -> Hand
     weight = tree.weight
     limit = cards.limits(hands, target, weight, tree.zone, tree.zones, order)
     names = tree.names.hash
-    hands = hands._replace(
-        partition=hands.partition[crushed.shuffled_overfull(hands.first, limit, names)]
-    )
+    hands = hands._replace(partition=hands.partition[shuffled_overfull(hands.first, limit, names)])
     beat()
     by_name = partitions.rank
     beat()
@@ -245,7 +416,7 @@ def _widened(placed: NDArray[np.int32], width: int) -> NDArray[np.int32]:
 
 def _rehome(groups: Sequence[Group], tree: Tree, hands: Hands, lists: Lists) -> None:
     """Move replicas off nodes that are not live, group by group, in place."""
-    ring = endless(crushed.ring(tree))
+    points = endless(ring(tree))
     begin = 0
     for group in groups:
         beat()
@@ -254,8 +425,8 @@ def _rehome(groups: Sequence[Group], tree: Tree, hands: Hands, lists: Lists) -> 
         on_dead = (part.node >= 0) & ~tree.live[part.node]
         lost = np.flatnonzero(on_dead.any(axis=1)).astype(np.int32)
         seed = HashedNames.of([group.name]).word[0]
-        found = cards.rehome(part, lost, tree.live, tree.zone, ring, group.partitions.word, seed)
-        rank = crushed.ranks_in_sets(tree, hands.entered, found)
+        found = cards.rehome(part, lost, tree.live, tree.zone, points, group.partitions.word, seed)
+        rank = ranks_in_sets(tree, hands.entered, found)
         cards.replace_lost(part, lost, found, tree.live, rank)
         begin = end
 
@@ -266,7 +437,7 @@ def _parted(groups: Sequence[Group], lists: Lists, nodes: NDArray[np.int64]) -> 
     for g, group in enumerate(groups):
         end = begin + len(group.partitions)
         own = lists.node[begin:end, : sum(group.states)]
-        placed.append(crushed.renumbered(own, nodes))
+        placed.append(renumbered(own, nodes))
         short += [(g, int(p)) for p in np.flatnonzero((own < 0).any(axis=1))]
         begin = end
     return Repaired(tuple(placed), tuple(short))
@@ -617,7 +788,7 @@ def helix_crushed(request: Request) -> Outcome:
 
     def one(resource: Resource, tree: Tree) -> Answer:
         clock.ask()
-        found = crushed.crushed(resource.partitions, tree, resource.states, resource.name, base)
+        found = crushed(resource.partitions, tree, resource.states, resource.name, base)
         note = f"fell back to the base strategy: {found.fell_back}" if found.fell_back else ""
         return Answer(found.placed, note)
 
@@ -726,7 +897,7 @@ def _outcome(
                 stays[resource.rows] = True
             else:
                 slots = first[resource.rows, None] + np.arange(placed.shape[1])
-                node[slots] = crushed.renumbered(placed, site.nodes)
+                node[slots] = renumbered(placed, site.nodes)
                 short = int(np.count_nonzero((placed < 0).any(axis=1)))
                 note = note or (f"{short} short lists" if short else "")
             if note:

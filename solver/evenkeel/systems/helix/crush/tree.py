@@ -2,19 +2,226 @@
 
 Tiers between the fault zone and the node are left out, as in Helix, so zones differ by their value
 alone.
+
+Names with the hashes that Helix makes of them, and the order of Java's collections.
+
+Helix's results depend on the order of ``HashMap``, ``HashSet``, ``TreeMap`` and
+``Collections.shuffle``. This is the only place that knows it: hashes or seeds go in, permutations
+come out, and everything else works with those.
+
+The Java class library: ``HashMap`` (buckets by ``h ^ h >>> 16``, doubled when more than three
+quarters full), ``Collections.shuffle``, ``java.util.Random`` (48-bit congruential generator),
+``String.compareTo`` (UTF-16 code units).
+
+Resources of Helix, their replicas by state, and the nodes that they may use, from a cluster.
+
+A group is a resource. Nodes stand in the order of their names, as in Helix's controller. A node
+that is alive, accepts and keeps replicas is *live* in Helix; a node that keeps replicas but is not
+alive or does not accept is offline or disabled within its delay window, and *active*; a dead node
+still counts in the tree; an evacuating or removed node is not in it.
+
+Apache Helix, ``StateModelDefinition.getStateCountMap``.
 """
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TypeAlias
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.systems.helix.crush.hashed import HashedNames, buckets, grown_capacity, map_order
+from evenkeel.measure.binding import Demands, partition_scope
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import FaultList
+from evenkeel.model.names import Names
+from evenkeel.model.runtime.heartbeat import beat
+from evenkeel.model.topology import NODE_TIER
+from evenkeel.systems.helix.options import States
+from evenkeel_kernels.core.jenkins_hash import java_hashes
 from evenkeel_kernels.helix.crush import Children, place_in_zones, place_on_nodes, straw_lengths
+from evenkeel_kernels.helix.java_order import by_bucket, shuffle
 from evenkeel_kernels.helix.multiround import Rooms, place_in_rounds
+
+SMALLEST = 16
+"""Buckets of a new ``HashMap``."""
+
+
+def grown_capacity(count: int) -> int:
+    """Buckets of a map into which entries were put one after another.
+
+    >>> grown_capacity(12), grown_capacity(13)
+    (16, 32)
+    """
+    capacity = SMALLEST
+    while 4 * count > 3 * capacity:
+        capacity *= 2
+    return capacity
+
+
+def copied_capacity(count: int) -> int:
+    """Buckets of a set made from a collection."""
+    wanted = max(4 * count // 3 + 1, SMALLEST)
+    return 1 << (wanted - 1).bit_length()
+
+
+def filled_capacity(count: int) -> int:
+    """Buckets of an empty map into which all entries of another were put at once.
+
+    >>> filled_capacity(2), filled_capacity(3), filled_capacity(6)
+    (4, 8, 16)
+    """
+    return 1 << (4 * count // 3).bit_length()
+
+
+def buckets(hashes: NDArray[np.int32], capacity: int) -> NDArray[np.int32]:
+    """Tell which bucket each key falls into."""
+    words = hashes.view(np.uint32)
+    return ((words ^ (words >> np.uint32(16))) & np.uint32(capacity - 1)).view(np.int32)
+
+
+def map_order(hashes: NDArray[np.int32], capacity: int | None = None) -> NDArray[np.int64]:
+    """Walk a ``HashMap`` or ``HashSet`` of different keys."""
+    return by_bucket(hashes, capacity or grown_capacity(hashes.size))
+
+
+def set_orders(first: NDArray[np.int64], hashes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Walk several ``HashMap``s or ``HashSet``s, each grown from empty."""
+    size = np.diff(first)
+    capacity = np.full(len(size), SMALLEST, np.int64)
+    while (small := 4 * size > 3 * capacity).any():
+        capacity[small] *= 2
+    words = hashes.view(np.uint32)
+    owner = np.repeat(np.arange(len(size)), size)
+    bucket = (words ^ (words >> np.uint32(16))) & (capacity - 1)[owner]
+    return np.lexsort((bucket, owner))
+
+
+def text_order(names: Sequence[str]) -> NDArray[np.int64]:
+    """Walk a ``TreeMap`` of names."""
+    if all(map(str.isascii, names)):
+        keys: Sequence[str | bytes] = names
+    else:
+        keys = [name.encode("utf-16-be", "surrogatepass") for name in names]
+    return np.array(sorted(range(len(names)), key=keys.__getitem__), np.int64)
+
+
+def shuffled(count: int, seed: int) -> NDArray[np.int64]:
+    """Shuffle a list with ``Collections.shuffle`` and a new ``Random``.
+
+    >>> shuffled(5, 42).tolist()
+    [1, 2, 3, 4, 0]
+    """
+    return shuffled_lists(np.array([0, count]), np.array([seed], np.int32))
+
+
+def shuffled_lists(first: NDArray[np.int64], seeds: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Shuffle several lists, each with a generator of its own."""
+    return shuffle(first, seeds)
+
+
+@dataclass(frozen=True, eq=False)
+class HashedNames:
+    """Names and their Java hashes; what is asked for is computed once."""
+
+    names: Names  # the names
+    # (n,)) more names, and the places of these among them: what was computed for all is taken over
+    among: "tuple[HashedNames, NDArray[np.int64]] | None" = None
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> "HashedNames":
+        """Take names in."""
+        return cls(names if isinstance(names, Names) else Names(names, len(names), ""))
+
+    @classmethod
+    def joined(cls, parts: Sequence["HashedNames"]) -> "HashedNames":
+        """Put lists of names one behind the other; hashes that are known of all are taken over."""
+        chosen = [part.among for part in parts if part.among is not None]
+        wholes = {id(whole): whole for whole, _ in chosen}
+        if len(chosen) < len(parts) or len(wholes) != 1:
+            return cls.of([name for part in parts for name in part.names])
+        (whole,) = wholes.values()
+        places = np.concatenate([places for _, places in chosen])
+        beat()
+        return whole if np.array_equal(places, np.arange(len(whole))) else whole.some(places)
+
+    def some(self, places: NDArray[np.int64]) -> "HashedNames":
+        """Select some of the names."""
+        return HashedNames(
+            Names([self.texts[i] for i in places.tolist()], len(places), ""), (self, places)
+        )
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The names as a list, which is faster to look up in."""
+        return list(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def hash(self) -> NDArray[np.int32]:
+        """``String.hashCode`` of each name, (n,) int32."""
+        if self.among is not None:
+            whole, places = self.among
+            return whole.hash[places]
+        beat()
+        first, units = self.names.utf16
+        beat()
+        return java_hashes(units.copy(), first.copy())
+
+    @property
+    def word(self) -> NDArray[np.uint32]:
+        """The same bits, as Jenkins' hash takes them, (n,) uint32."""
+        return self.hash.view(np.uint32)
+
+    @cached_property
+    def power(self) -> NDArray[np.uint32]:
+        """31 to the power of each name's length, (n,) uint32.
+
+        What the hash of a string is multiplied by when the name is appended to it.
+        """
+        if self.among is not None:
+            whole, places = self.among
+            return whole.power[places]
+        first, _ = self.names.utf16
+        lengths = np.diff(first)
+        powers = np.ones(int(lengths.max(initial=0)) + 1, np.uint32)
+        powers[1:] = 31
+        return np.multiply.accumulate(powers, dtype=np.uint32)[lengths]
+
+    @cached_property
+    def rank(self) -> NDArray[np.int32]:
+        """Place of each name in the order of a ``TreeMap``, (n,) int32."""
+        rank = np.empty(len(self), np.int32)
+        if self.among is not None:
+            whole, places = self.among
+            order = np.argsort(whole.rank[places], kind="stable")
+        else:
+            order = text_order(self.names)
+        rank[order] = np.arange(len(self), dtype=np.int32)
+        return rank
+
+    @cached_property
+    def id(self) -> NDArray[np.uint32]:
+        """First four bytes of SHA-1 of each name in UTF-8, (n,) uint32: its id in a tree."""
+        digests = [
+            hashlib.sha1(name.encode("utf-8", "replace")).digest()[:4] for name in self.names
+        ]
+        return np.frombuffer(b"".join(digests), ">u4").astype(np.uint32)
+
+
+@lru_cache(maxsize=2)
+def hashed(names: Names) -> HashedNames:
+    """Hash the names of a cluster, which is likely to be solved again with the same ones.
+
+    >>> names = Names(None, 3, "p")
+    >>> hashed(names) is hashed(names)
+    True
+    """
+    return HashedNames(names)
+
 
 DEFAULT_WEIGHT = 1000
 """What an instance weighs that states no weight, or a negative one."""
@@ -227,3 +434,146 @@ def multiround(partitions: HashedNames, tree: Tree, states: Sequence[int]) -> ND
             f" {live} of {tree.zones} have live nodes"
         )
     return placed
+
+
+class Resource(NamedTuple):
+    """Partitions that are placed together."""
+
+    name: str  # name of their group
+    rows: NDArray[np.int64]  # (P,) the partitions
+    partitions: HashedNames  # their names
+    states: tuple[int, ...]  # replicas in each state, the top state first
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """Nodes, and the resources that may use exactly these. n nodes."""
+
+    nodes: NDArray[np.int64]  # (n,) their indices in the cluster, in the order of their names
+    tree: Tree  # the same nodes, all of them live
+    live: NDArray[np.bool_]  # (n,) nodes that are up and enabled
+    # (n,) these, and the ones that keep their places because they may soon be back
+    active: NDArray[np.bool_]
+    resources: tuple[Resource, ...]  # what they hold
+
+    def with_live(self, live: NDArray[np.bool_]) -> Tree:
+        """Return the tree with some nodes live."""
+        return replace(self.tree, live=live)
+
+
+def sites(cluster: Cluster, options: States, zone: str | None) -> list[Site]:
+    """Sort partitions into resources, and resources by the nodes that they may use."""
+    faults = FaultList()
+    known = [*cluster.topology.tiers, NODE_TIER]
+    if zone is not None and zone not in known:
+        faults.add("options.zone", zone, f"unknown tier; known: {known}")
+    faults.raise_if_any()
+    scope = partition_scope(cluster)
+    tiers = [zone_tier(cluster, one) if zone is None else zone for one in scope.demands]
+    kinds: dict[tuple[bytes, str], int] = {}
+    kind = [
+        kinds.setdefault((mask.tobytes(), tier), len(kinds))
+        for mask, tier in zip(scope.open, tiers, strict=True)
+    ]
+    site_of = np.array(kind, np.int64)[scope.rule]
+    names = hashed(cluster.partitions.names)
+    found = []
+    for number, (mask, tier) in enumerate(kinds):
+        site = _site(cluster, np.frombuffer(mask, np.bool_), tier)
+        rows = np.flatnonzero(site_of == number)
+        resources = _resources(cluster, names, rows, options, int(site.active.sum()), faults)
+        if resources:
+            found.append(replace(site, resources=tuple(resources)))
+    faults.raise_if_any()
+    return found
+
+
+def zone_tier(cluster: Cluster, demands: Demands) -> str:
+    """Choose the tier of the fault zones: the widest on which a rule spreads replicas."""
+    spread = {limit.tier for limit in demands.limits if limit.kind == "spread"}
+    return next((tier for tier in cluster.topology.tiers if tier in spread), NODE_TIER)
+
+
+def _site(cluster: Cluster, allowed: NDArray[np.bool_], tier: str) -> Site:
+    """Build the tree of the nodes that are allowed."""
+    nodes = cluster.nodes
+    evacuating = nodes.alive & ~nodes.keeps
+    by_name = text_order(nodes.names)
+    chosen = by_name[(allowed & ~evacuating & ~nodes.gone)[by_name]]
+    zones = None
+    if tier != NODE_TIER:
+        row = cluster.topology.tier_index(tier)
+        labels = [*cluster.topology.label_names[row], f"Default_{tier}"]
+        zones = [labels[code] for code in cluster.topology.label[row, chosen].tolist()]
+    weight = np.rint(nodes.weight[chosen] * DEFAULT_WEIGHT).astype(np.int64)
+    tree = Tree.of([nodes.names[n] for n in chosen.tolist()], zones, weight)
+    live = nodes.may_receive[chosen]
+    return Site(chosen, tree, live, live | nodes.may_hold[chosen], ())
+
+
+def _resources(
+    cluster: Cluster,
+    names: HashedNames,
+    rows: NDArray[np.int64],
+    options: States,
+    active: int,
+    faults: FaultList,
+) -> Sequence[Resource]:
+    """Sort partitions by group and number of replicas."""
+    group = cluster.partitions.group[rows].astype(np.int64)
+    wanted = cluster.partitions.replicas[rows].astype(np.int64)
+    if options.replicas is not None:
+        wanted[:] = active
+    slots = np.diff(cluster.placement.first)[rows]
+    key = group * (int(wanted.max(initial=0)) + 1) + wanted
+    beat()
+    order = np.argsort(key, kind="stable")
+    beat()
+    found = []
+    for part in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+        if len(part) == 0:
+            continue
+        name = cluster.partitions.group_names[int(group[part[0]])]
+        counts = state_counts(options.states, active, int(wanted[part[0]]))
+        states = tuple(counts[state] for state in options.states if state in counts)
+        if sum(states) > slots[part].min():
+            message = f"has fewer slots than the {sum(states)} replicas of a partition"
+            faults.add(f"group[{name!r}]", int(slots[part].min()), message)
+        elif states:
+            whole = len(part) == len(names)
+            members = names if whole else names.some(rows[part])
+            found.append(Resource(name, rows[part], members, states))
+    return found
+
+
+ANY_LIVE = "ANY_LIVEINSTANCE"
+"""As many replicas as there are eligible nodes."""
+
+CANDIDATES, REPLICAS = "N", "R"
+"""Counts that stand for all candidates, and for the replicas that are left."""
+
+
+def state_counts(model: Mapping[str, int | str], candidates: int, replicas: int) -> dict[str, int]:
+    """Count the replicas in each state."""
+    counts: dict[str, int] = {}
+    for state, number in model.items():
+        if candidates <= 0:
+            break
+        if number == CANDIDATES:
+            counts[state] = candidates
+            replicas -= candidates
+            candidates = 0
+        elif number != REPLICAS and str(number).isdigit() and int(number) > 0:
+            counts[state] = min(candidates, int(number))
+            candidates -= counts[state]
+            replicas -= counts[state]
+    for state, number in model.items():
+        if number == REPLICAS and candidates > 0 and replicas > 0:
+            counts[state] = min(candidates, replicas)
+            break
+    return counts
+
+
+def wanted_replicas(stated: int | str, eligible: int) -> int:
+    """Read how many replicas a group wants."""
+    return eligible if stated == ANY_LIVE else int(stated)

@@ -3,9 +3,9 @@
 import argparse
 
 from evenkeel.cli.arguments import Commands, add_command, add_files, add_output
+from evenkeel.cli.changes import add_changes
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.output import DONE, check_outputs, complain, emit, list_files
-from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Waiting
 
 
@@ -30,7 +30,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.cli.files.lost import lost_in
+    from evenkeel.cli.lost import lost_in
     from evenkeel.systems.registry import write, writer_of
 
     check_outputs(arguments.files, [arguments.output], force=arguments.force)

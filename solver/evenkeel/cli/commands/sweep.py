@@ -13,6 +13,7 @@ from evenkeel.cli.arguments import (
     limits_of,
     options_of,
 )
+from evenkeel.cli.changes import add_changes
 from evenkeel.cli.commands.plan import throttle_from, throttle_of
 from evenkeel.cli.commands.solve import read_cluster
 from evenkeel.cli.output import (
@@ -25,7 +26,6 @@ from evenkeel.cli.output import (
     list_files,
     page,
 )
-from evenkeel.cli.settings.changes import add_changes
 from evenkeel.cli.waiting import Interrupting, Waiting
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""Commands about files: the difference of two, and one in another format."""

@@ -1,1 +1,0 @@
-"""What holds for several commands: changes to a cluster, what one repeats, completion."""

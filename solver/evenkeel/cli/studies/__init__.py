@@ -1,1 +1,0 @@
-"""Commands that ask what would be: simulations, sweeps and frontiers."""
