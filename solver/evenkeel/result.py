@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.audit.violations import Violation
+from evenkeel.measure.audit import Audit, Violation, audit
 from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison

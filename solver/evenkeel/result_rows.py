@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.violations import Violation
+from evenkeel.measure.audit import Violation
 from evenkeel.measure.compare import sources_with_surplus
 from evenkeel.measure.explain import OPEN, blocked_nodes
 from evenkeel.measure.loads import replica_counts

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import Audit
-from evenkeel.measure.audit.replicas import misplaced_in_rows
+from evenkeel.measure.audit import Audit, misplaced_in_rows
 from evenkeel.measure.bounds import bounds, bounds_of_levels
 from evenkeel.measure.compare import compare_losses
 from evenkeel.measure.levelness import levelness

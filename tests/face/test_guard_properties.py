@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS
 from evenkeel.methods.run import guarded
 from tests.naive.measure import audit as naive
 from tests.support.clusters import clusters

@@ -51,7 +51,6 @@ LEFT = {
     "solver/evenkeel/methods/levelling/losses.py": {"told"},
     "solver/evenkeel/methods/levelling/rule_repair.py": {"mend", "mending", "seat", "seats"},
     "solver/evenkeel/methods/levelling/run.py": {"mend"},
-    "solver/evenkeel/methods/exact/stages.py": {"wishes"},
     "bench/gates/test_gates.py": {"knee"},
     "bench/support/compiled_clusters.py": {"knee"},
     "bench/support/references.py": {"knee"},

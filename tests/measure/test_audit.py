@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.measure.audit import audit
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS, audit
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.rules import Rule

@@ -12,7 +12,7 @@ import evenkeel as ek
 import evenkeel_kernels
 from evenkeel import cli, options
 from evenkeel.cli import output
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import METHODS
 from evenkeel.planning.throttle import PRESETS

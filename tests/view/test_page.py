@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import evenkeel as ek
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS
 from evenkeel.simulate.generators import expansion
 from evenkeel.view.charts import MOST_BARS, Lineup, axis_of_counts, axis_of_shares
 from evenkeel.view.html import UNSEEN

@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.audit.nodes import TOLERANCE
-from evenkeel.measure.audit.violations import AND, KINDS, Violations
+from evenkeel.measure.audit import AND, KINDS, TOLERANCE, Audit, Violations, audit
 from evenkeel.measure.rows import distinct_rows
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import absent_keepers, has_leaders

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.audit import broken_limits
 from evenkeel.measure.levelness import share_of_fair
 from evenkeel.measure.survival import Survival, survival
 from evenkeel.measure.tally import PlacementCounts

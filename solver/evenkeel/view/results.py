@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import Audit
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS, Audit
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster

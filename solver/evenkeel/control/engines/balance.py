@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.control.engines.engine import Answer, Cancelled, Scope, Task
-from evenkeel.measure.audit import audit
-from evenkeel.measure.audit.nodes import TOLERANCE, held_loads
+from evenkeel.measure.audit import TOLERANCE, audit, held_loads
 from evenkeel.measure.bounds import Bounds, bounds
 from evenkeel.measure.bounds.even import whole_loads
 from evenkeel.measure.bounds.moves import rehoming_level

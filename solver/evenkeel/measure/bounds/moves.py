@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.limits import count_by_domain, domain_of, suspects
+from evenkeel.measure.audit import count_by_domain, domain_of, suspects
 from evenkeel.measure.binding import NONE, Scope, partition_scope
 from evenkeel.measure.bounds.level import piling, staying
 from evenkeel.measure.loads import utilisation

@@ -24,8 +24,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import Audit, audit
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS, Audit, audit
 from evenkeel.measure.binding import NONE, partition_scope
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.bounds.needs import out_of_reach

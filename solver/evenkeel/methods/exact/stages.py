@@ -825,7 +825,7 @@ class Stages:
 
     def meet_soft_terms(self) -> None:
         """Leave the fewest soft terms unmet, by weight."""
-        self.minimise("wishes", self.unmet[0], 1)
+        self.minimise("soft rules", self.unmet[0], 1)
 
     def repair(self) -> None:
         """Place the most, then break the fewest rules, then the fewest soft terms."""

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import Audit, audit, soft_cost
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS, Audit, audit, soft_cost
 from evenkeel.measure.binding import nodes_that_meet, partition_scope
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare

@@ -11,10 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import audit
-from evenkeel.measure.audit.limits import broken_limits
-from evenkeel.measure.audit.terms import broken_terms
-from evenkeel.measure.audit.violations import KINDS, Violations
+from evenkeel.measure.audit import KINDS, Violations, audit, broken_limits, broken_terms
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.levelling.make_room import make_room_to_lead

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.violations import Violations
+from evenkeel.measure.audit import Violations
 from evenkeel.methods.contract import Request
 from evenkeel.methods.shared.compile import compile_state
 from evenkeel.methods.shared.stopping import Progress, StopReason

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.audit import broken_limits
 from evenkeel.measure.binding import (
     Scope,
     eligible_domains,

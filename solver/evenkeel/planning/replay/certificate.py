@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import COUNTS, REQUIREMENTS
 from evenkeel.model.runtime.figures import quantity

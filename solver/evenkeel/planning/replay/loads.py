@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.measure.audit.nodes import TOLERANCE
+from evenkeel.measure.audit import TOLERANCE
 from evenkeel.measure.rows import at_node, stands
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster

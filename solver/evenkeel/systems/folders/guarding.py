@@ -19,8 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import audit
-from evenkeel.measure.audit.violations import KINDS
+from evenkeel.measure.audit import KINDS, audit
 from evenkeel.measure.levelness import levelness
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList

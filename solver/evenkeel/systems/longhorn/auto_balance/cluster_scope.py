@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.limits import broken_limits
+from evenkeel.measure.audit import broken_limits
 from evenkeel.measure.bounds import Bounds, bounds
 from evenkeel.measure.compare import joined
 from evenkeel.measure.rows import distinct_rows
