@@ -30,8 +30,8 @@ from evenkeel.methods.shared.stopping import Watch
 from evenkeel.systems import roadef
 from evenkeel.systems.ceph.crush.method import balance
 from evenkeel.systems.ceph.crush.placement import Pool
+from evenkeel.systems.cockroach.allocator.actions import actions
 from evenkeel.systems.cockroach.allocator.intake import fleet_of
-from evenkeel.systems.cockroach.allocator.leases import actions
 from evenkeel.systems.cockroach.allocator.range_decider import ReplicateRun
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig, configs_of
 from evenkeel.systems.helix.waged import nothing

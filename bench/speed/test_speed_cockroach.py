@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.systems.cockroach.allocator.actions import actions
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster, fleet_of
-from evenkeel.systems.cockroach.allocator.leases import actions
 from evenkeel.systems.cockroach.allocator.range_decider import ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig, configs_of

@@ -117,7 +117,7 @@ def _queues(
     left, partition = placement.node[replica], steps.partition[copies]
     moving = placement.owner[replica]
     for d in np.flatnonzero(cluster.transient).tolist():
-        room = limit[:, d] * (1.0 + SUM_ROUNDING) - light[:, d]
+        room = limit[:, d] * (1.0 + TIME_ROUNDING) - light[:, d]
         lacks = size[partition, d] - room[steps.target[copies]]
         waits = np.flatnonzero((lacks > 0.0) & ~under_way[steps.replica[copies]])
         if len(waits):
@@ -125,7 +125,7 @@ def _queues(
             yield _Queue(waits, node, lacks[waits], left, size[moving, d], copy)
 
 
-SUM_ROUNDING = 1e-9
+TIME_ROUNDING = 1e-9
 """What differences of times lose of a second."""
 
 Way = tuple[str, NDArray[np.integer], int | None, float | None]
@@ -167,7 +167,7 @@ class _Copies:
         if throttle.paces:
             return cls(row, size, ways, _alone(size, ways))
         lasts = steps.finish[row] - steps.start[row]
-        alone = np.where(lasts > 1.0 - SUM_ROUNDING, 1.0, lasts)
+        alone = np.where(lasts > 1.0 - TIME_ROUNDING, 1.0, lasts)
         if throttle.windows is not None:  # the share of a partial copy within them is unknown
             alone[(cluster.placement.flags[steps.replica[row]] & Flag.INCOMING) != 0] = 0.0
         return cls(row, size, ways, alone)

@@ -138,7 +138,7 @@ def _removable(document: Json, case: Json) -> Json:
 
 
 def _action(document: Json, case: Json) -> Json:
-    from evenkeel.systems.cockroach.allocator.leases import ACTIONS, actions
+    from evenkeel.systems.cockroach.allocator.actions import ACTIONS, actions
     from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig, configs_of
 
     listed = {name: case.get(name, ()) for name in STATE_LISTS}

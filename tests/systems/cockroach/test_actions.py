@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.scenarios.one_range import Replicas
-from evenkeel.systems.cockroach.allocator.leases import ACTIONS, actions
+from evenkeel.systems.cockroach.allocator.actions import ACTIONS, actions
 from evenkeel.systems.cockroach.allocator.zone_configs import ZoneConfig, configs_of
 from evenkeel_kernels.cockroach.actions import needed_non_voters, needed_voters, removable
 from evenkeel_kernels.cockroach.tables import LEARNER, NON_VOTER, VOTER

@@ -6,8 +6,8 @@ import pytest
 import evenkeel as ek
 from evenkeel.methods.shared.compile import compile_state
 from evenkeel.model.placement import Placement
+from evenkeel.systems.cockroach.allocator.actions import rules_of
 from evenkeel.systems.cockroach.allocator.intake import fleet_of
-from evenkeel.systems.cockroach.allocator.leases import rules_of
 from evenkeel.systems.cockroach.allocator.range_decider import ReplicateRun
 from evenkeel_kernels.cockroach import tables as kernel
 from evenkeel_kernels.cockroach.changes import nothing_left, room_to_log

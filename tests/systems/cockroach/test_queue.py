@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
+from evenkeel.systems.cockroach.allocator.actions import ACTIONS
 from evenkeel.systems.cockroach.allocator.intake import cockroach_cluster, fleet_of
-from evenkeel.systems.cockroach.allocator.leases import ACTIONS, rng_state_of
+from evenkeel.systems.cockroach.allocator.leases import rng_state_of
 from evenkeel.systems.cockroach.allocator.range_decider import ReplicateRun
 from evenkeel.systems.cockroach.allocator.settings import Cockroach
 from evenkeel_kernels.cockroach import tables as kernel

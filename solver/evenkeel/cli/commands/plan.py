@@ -347,7 +347,7 @@ def note_left_alone(
 
 def check_plan_out(read: Sequence[str], out: str | None, *, force: bool) -> None:
     """Raise for a place where no plan can be put, before any work is done for it."""
-    from evenkeel.systems.folders.guarding import holding
+    from evenkeel.systems.folders.held import holding
     from evenkeel.systems.folders.writing import check_folder
 
     if out is not None and not out.endswith(SUFFIX):
@@ -367,7 +367,7 @@ def check_carrier(cluster: "Cluster", out: str | None) -> None:
 
 def note_held(arguments: argparse.Namespace, read: Sequence[str], written: Sequence[Path]) -> None:
     """Say that the run of a folder that files were read of holds a setting of the system."""
-    from evenkeel.systems.folders.guarding import files, holding
+    from evenkeel.systems.folders.held import files, holding
 
     if arguments.quiet or (holder := holding(read)) is None:
         return
@@ -394,7 +394,7 @@ def write_plan_out(
     nothing. Where the files ``read`` lie in a folder whose run was stopped, what it holds goes
     along.
     """
-    from evenkeel.systems.folders.guarding import holding
+    from evenkeel.systems.folders.held import holding
     from evenkeel.systems.folders.writing import write_plan_folder
     from evenkeel.systems.plans.writing import write_plan
 

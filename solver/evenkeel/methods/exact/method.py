@@ -207,7 +207,7 @@ def _swapped(cluster: Cluster, placement: Placement) -> NDArray[np.int64]:
 MOST = 200
 """Steps that are tried in all: each is audited."""
 
-APART_FROM_PLACES = frozenset(
+INDEPENDENT_OF_PLACES = frozenset(
     {"unassigned", "min_active", "leader", "leaderless", "surplus", "on_dead"}
 )
 """Kinds of violations that do not depend on where replicas are."""
@@ -425,7 +425,7 @@ class _Steps:
         return any(
             bool(((one.partition == p) | (one.group == group) & (one.group >= 0)).any())
             for one in self.now.audited.found
-            if KINDS[one.kind].hard and one.count and one.kind not in APART_FROM_PLACES
+            if KINDS[one.kind].hard and one.count and one.kind not in INDEPENDENT_OF_PLACES
         )
 
     def _roomy(self, p: int, k: int) -> list[int]:

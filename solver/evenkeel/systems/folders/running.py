@@ -12,7 +12,7 @@ import msgspec
 
 from evenkeel.model.errors import FaultList, InvalidInput, fault_lines
 from evenkeel.systems.documents import Document
-from evenkeel.systems.folders import guarding as held
+from evenkeel.systems.folders import held
 from evenkeel.systems.folders.carrier import numbered
 from evenkeel.systems.folders.form import (
     Command,

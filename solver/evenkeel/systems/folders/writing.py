@@ -26,7 +26,7 @@ from evenkeel.planning.explain import held_to, seconds_by_wave
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
 from evenkeel.planning.steps import Blocked, StepKind, outcome
-from evenkeel.systems.folders import guarding as held
+from evenkeel.systems.folders import held
 from evenkeel.systems.folders.carrier import Carrier, Change, Wave, comers
 from evenkeel.systems.folders.form import (
     FILE,

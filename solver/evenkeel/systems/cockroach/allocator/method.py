@@ -17,6 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.printable import counted
+from evenkeel.systems.cockroach.allocator.actions import ACTIONS, Enough, enough_of, rules_of
 from evenkeel.systems.cockroach.allocator.intake import (
     CockroachMap,
     Fleet,
@@ -25,15 +26,11 @@ from evenkeel.systems.cockroach.allocator.intake import (
     status_of,
 )
 from evenkeel.systems.cockroach.allocator.leases import (
-    ACTIONS,
     CPU,
     QPS,
     SETTINGS,
-    Enough,
     LeaseAllocator,
-    enough_of,
     rng_state_of,
-    rules_of,
 )
 from evenkeel.systems.cockroach.allocator.range_decider import (
     BY_COUNT,

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from evenkeel.methods.contract import Decider, Decision, StoreView
 from evenkeel.model.cluster import Cluster
-from evenkeel.systems.cockroach.allocator import leases as first_things
+from evenkeel.systems.cockroach.allocator import actions as first_things
+from evenkeel.systems.cockroach.allocator.actions import actions, no_rules
 from evenkeel.systems.cockroach.allocator.intake import (
     ROW_OF,
     SETTINGS,
@@ -27,8 +28,6 @@ from evenkeel.systems.cockroach.allocator.leases import (
     REASONS,
     Lease,
     LeaseAllocator,
-    actions,
-    no_rules,
     rng_state_of,
 )
 from evenkeel_kernels.cockroach import tables as kernel
