@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit.limits import domain_of
+from evenkeel.measure.audit import domain_of
 from evenkeel.measure.binding import partition_scope
 from evenkeel.measure.rows import replicas_of
 from evenkeel.methods.contract import Request
