@@ -89,7 +89,7 @@ def test_each_step_equals_the_naive_one(seed):
     hands = cards.hands_of(placed, map_order(partitions.hash), len(tree))
     assert hands_by_name(hands, tree, partitions) == {n.instance: held[n] for n in held}
 
-    hands = steps.dealt(partitions, tree, hands, 3, group)
+    hands = steps.dealt_by_weight(partitions, tree, hands, 3, group)
     assert naive.deal(root, held, 3, group)
     assert hands_by_name(hands, tree, partitions) == {n.instance: held[n] for n in held}
 
