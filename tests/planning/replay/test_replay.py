@@ -344,17 +344,21 @@ def test_a_group_is_in_its_domains_before_and_after_a_set_is_exchanged(protocol)
     assert "min_domains" in {one.kind for one in replace(plan, steps=steps).check().breaches}
 
 
-@pytest.mark.parametrize(("rule", "late"), [
-    ({"min_domains": {"zone": 2}}, True), ({"min_domains": {"zone": 2}}, False),
-    ({"max_domains": {"zone": 2}}, False), ({"max_domains": {"zone": 2}}, True),
+@pytest.mark.parametrize(("rule", "late", "wanted"), [
+    ({"min_domains": {"zone": 2}}, True, 1), ({"min_domains": {"zone": 2}}, False, 1),
+    ({"min_domains": {"zone": 2}}, False, 0), ({"place": {"zone=a": 1}}, False, 1),
+    ({"place": {"zone=a": 1}}, False, 0),
+    ({"max_domains": {"zone": 2}}, False, 1), ({"max_domains": {"zone": 2}}, True, 1),
 ])  # fmt: skip
-def test_a_group_sees_both_replicas_where_it_needs_some_and_one_where_it_has_too_many(rule, late):
+def test_a_group_sees_both_replicas_where_it_needs_some_and_one_where_it_has_too_many(
+    rule, late, wanted
+):
     """p0 goes from zone a to b, p1 from b to a, or p0 to c; its old one goes late, or at once."""
     crowds = "max_domains" in rule
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[0], [1]], leader=[-1, -1],
         domains={"zone": list("abcb" if crowds else "abab")}, rules=[ek.Rule(**rule)],
-        group=[0, 0], group_rule=[0],
+        group=[0, 0], group_rule=[0], replicas=[wanted] * 2,
     )  # fmt: skip
     first, last = (2, 1) if crowds else (3, 2)
     target = cluster.placement.replaced(np.array([first, last], np.int32), cluster.placement.leader)
@@ -379,5 +383,5 @@ def test_a_group_sees_both_replicas_where_it_needs_some_and_one_where_it_has_too
     plain = {kind for kind, _ in plain_replay(cluster, steps, target=target, quorum=False)}
     assert kinds == plain
     # needed are both until one goes; too many is only what stays
-    assert ("min_domains" in kinds) == ("min_domains" in rule and not late)
-    assert "max_domains" not in kinds
+    broken = {*rule} if wanted and not late and not crowds else set()
+    assert kinds & {"min_domains", "max_domains", "place"} == broken
