@@ -1,5 +1,7 @@
 """What a method may be asked: a wrong question is answered at once, with what it takes."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,10 @@ from evenkeel.methods.registry import METHODS
 CLUSTER = ek.Cluster.from_arrays(
     capacity=[[10.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6, dimensions=["disk"], bytes="disk"
 )
+
+
+KINDS = [getattr(ek.options, name) for name in ek.options.__all__]
+"""The classes of options of methods."""
 
 
 def faults(**asked):
@@ -25,6 +31,17 @@ def test_options_of_another_kind_are_refused(options):
     assert fault.startswith("options: balance takes none")
     (fault,) = faults(method="leaders", options=options)
     assert "leaders takes evenkeel.options.Leaders" in fault
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, one.name) for kind in KINDS for one in fields(kind)]
+)
+def test_every_option_is_checked(kind, name):
+    refused = [object(), "yes", 1] if isinstance(getattr(kind(), name), bool) else [object()]
+    for given in refused:
+        with pytest.raises(ek.InvalidInput) as told:
+            kind(**{name: given})
+        assert [one.path.partition("[")[0] for one in told.value.faults] == [f"options.{name}"]
 
 
 def test_a_subclass_is_another_methods_options():
