@@ -40,6 +40,14 @@ def placed(*asked):
     return dict(zip(found.nodes.names, held.tolist(), strict=True))
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_parser_of_a_command_is_made_without_the_others(name):
+    parser, commands = command_parser(name)
+    assert [*commands] == [name]
+    assert commands[name].format_help() == COMMANDS[name].format_help()
+    assert parser.format_usage() == command_parser()[0].format_usage()
+
+
 class TestChanges:
     def test_a_drained_node_gives_all_away_and_an_excluded_one_takes_nothing(self, file):
         held = placed("--drain", "n1", "--exclude", "n3")

@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     atexit.register(gc.freeze)
     try:
         given = sys.argv[1:] if argv is None else argv
-        arguments = parsed(*command_parser(), given)
+        arguments = parsed(command_parser, given)
         code: int = arguments.run(arguments)
         return code
     except SystemExit as stop:  # argparse has reported the error or printed help
@@ -71,13 +71,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def command_parser() -> tuple[Parser, Mapping[str, Parser]]:
-    """Return the parser of the whole command line, and that of each command by its name."""
+def command_parser(*names: str) -> tuple[Parser, Mapping[str, Parser]]:
+    """Return the parser of the command line, and that of each command, or of some, by its name."""
     parser = Parser(prog="evenkeel", description="Decides where replicas live.", epilog=MEANING)
     parser.add_argument("--version", action="version", version=f"evenkeel {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
-        command.add(commands)
+        if not names or command.__name__.rpartition(".")[2] in names:
+            command.add(commands)
     found: Mapping[str, Parser] = commands.choices
     return parser, found
 

@@ -8,7 +8,7 @@ is of the form NAME=VALUE.
 import argparse
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,14 @@ NOT_KEPT = ("help", "config")
 AT_LINE = re.compile(r"\(at line (\d+)")
 
 
-def parsed(
-    parser: argparse.ArgumentParser,
-    commands: Mapping[str, argparse.ArgumentParser],
-    given: Sequence[str],
-) -> argparse.Namespace:
+Commands = Mapping[str, argparse.ArgumentParser]
+"""The parser of each command by its name."""
+
+Build = Callable[..., tuple[argparse.ArgumentParser, Commands]]
+"""Makes the parser of the command line, with the commands that are named, or all."""
+
+
+def parsed(build: Build, given: Sequence[str]) -> argparse.Namespace:
     """Parse a command line on top of what the file says, or raise what is wrong with the file.
 
     ``assumed`` of what is returned names the options whose values stand at the top of the file:
@@ -34,18 +37,19 @@ def parsed(
     """
     name = next((one for one in given if not one.startswith("-")), "")
     path = _path(given)
+    parser, commands = build(name)
     if name not in commands or path is None:
-        arguments = _all_known(parser, commands, name, given)
+        arguments = _all_known(parser if name in commands else build()[0], build, name, given)
         arguments.assumed = frozenset[str]()
         return arguments
-    entries = _entries(path, commands)
-    bare = _all_known(parser, commands, name, given)
+    entries = _entries(path, build()[1])
+    bare = _all_known(parser, build, name, given)
     values = entries.get("", {}) | entries.get(name, {})
     own = {one.dest: values[one.dest] for one in _options(commands[name]) if one.dest in values}
     repeated = {one.dest for one in _options(commands[name]) if _repeats(one)}
     plain = {dest: value for dest, value in own.items() if dest not in repeated}
     commands[name].set_defaults(**plain)
-    arguments = _all_known(parser, commands, name, given)
+    arguments = _all_known(parser, build, name, given)
     for dest in repeated & own.keys():
         stale = dest == "option" and arguments.method != plain.get("method", arguments.method)
         setattr(arguments, dest, _merged([] if stale else own[dest], getattr(arguments, dest)))
@@ -58,15 +62,12 @@ def parsed(
 
 
 def _all_known(
-    parser: argparse.ArgumentParser,
-    commands: Mapping[str, argparse.ArgumentParser],
-    name: str,
-    given: Sequence[str],
+    parser: argparse.ArgumentParser, build: Build, name: str, given: Sequence[str]
 ) -> argparse.Namespace:
     """Parse a command line; report unknown options with the commands that know them."""
     arguments, rest = parser.parse_known_args(given)
     if rest:
-        named = {one: _named(parser) for one, parser in commands.items()}
+        named = {one: _named(parser) for one, parser in build()[1].items()}
         option = rest[0].partition("=")[0]
         whose = [f"evenkeel {one}" for one, options in named.items() if option in options]
         hint = f"; {option} is an option of {' and '.join(whose)}" if whose else ""
@@ -93,9 +94,7 @@ def _path(given: Sequence[str]) -> Path | None:
     return Path(FILE) if Path(FILE).is_file() else None
 
 
-def _entries(
-    path: Path, commands: Mapping[str, argparse.ArgumentParser]
-) -> dict[str, dict[str, Any]]:
+def _entries(path: Path, commands: Commands) -> dict[str, dict[str, Any]]:
     """Return the values of a file by command, "" for all, or raise everything that is wrong."""
     faults = FaultList()
     try:
