@@ -8,7 +8,7 @@ from tests.support.plain_cluster import build, faults_of
 
 class TestRules:
     @pytest.mark.parametrize(
-        "text", ["", "zone", "+", "=a", "zone=", "zone!=", "a=b=c", "+ssd,", 7]
+        "text", ["", "zone", "xssd", "+", "=a", "zone=", "zone!=", "a=b=c", "+ssd,", 7]
     )
     def test_what_does_not_parse(self, text):
         assert "rules[0].require[0]" in faults_of(rules=[Rule(require=[text])])
