@@ -431,6 +431,26 @@ class TestMoreReports:
         answer, commands = ordered(case, "--level", "5%")
         assert answer.code == 0 and len(commands) == 2
 
+    @pytest.mark.parametrize(
+        ("name", "found"),
+        [
+            ("all-primaries-on-one-node", "n1 leads 5 partitions of user0 where 2"),
+            (
+                "opensearch-primaries-with-copies-everywhere",
+                "node0 leads 3 partitions of index1 where 1",
+            ),
+        ],
+    )
+    def test_primaries_of_an_index_on_one_node_are_seen_and_not_moved(self, public, name, found):
+        case = public(f"elasticsearch/{name}")
+        asked = ("shards.json", "nodes.json", "--group-leaders", "0%")
+        answer = case.run("check", *asked)
+        assert answer.code == 1 and found in answer.text
+        answer = case.run("solve", *asked)
+        assert answer.code == 2 and "only the system elects leaders" in answer.text
+        answer, commands = ordered(case, "--level", "5%", files=("shards.json", "nodes.json"))
+        assert answer.code == 0 and commands == []
+
     def test_the_node_that_holds_most_gives_half_away(self, public):
         answer, commands = ordered(public("elasticsearch/one-node-holds-most"), files=TEXTS)
         assert answer.code == 0 and len(commands) == 14

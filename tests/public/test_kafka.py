@@ -268,6 +268,37 @@ class TestWishes:
         assert told.code == 0 and "All goals are met" in told.text
 
 
+class TestLeadersOfTopics:
+    """Leaders of one topic on few brokers."""
+
+    def test_one_broker_leads_all_of_consumer_offsets(self, public):
+        case = public("kafka/leaders-of-consumer-offsets")
+        told = case.run(
+            "solve", "described.txt", "--level", "none", "--min-leaders",
+            "__consumer_offsets=4", "-o", "p.json", "--json",
+        )  # fmt: skip
+        assert told.code == 0 and (told.json["moves"], told.json["leader_changes"]) == (0, 8)
+        assert all("offsets" in name for name in lists(case, "p.json"))
+
+    def test_a_topic_with_fewer_partitions_than_brokers(self, public):
+        case = public("kafka/fewer-partitions-than-brokers")
+        asked = ("--level", "none", "--min-leaders", "orders=1")
+        told = case.run("solve", "described.txt", *asked, "-o", "p.json", "--json")
+        assert told.code == 0 and (told.json["moves"], told.json["leader_changes"]) == (0, 2)
+        told = case.run("solve", "described.txt", *asked, "-o", "q.json")
+        assert "orders has 3 leaders for 6 nodes: at least 0 on each, not 1" in told.text
+
+    def test_leaders_on_every_third_node(self, public):
+        case = public("kafka/leaders-in-threes")
+        asked = ("--level", "none", "--group-leaders", "0%")
+        assert (
+            "leads 3 partitions of single where 1"
+            in case.run("check", "described.txt", *asked).text
+        )
+        told = case.run("solve", "described.txt", *asked, "-o", "p.json", "--json")
+        assert told.code == 0 and (told.json["moves"], told.json["leader_changes"]) == (0, 6)
+
+
 class TestReported:
     """Further reports from public trackers, runbooks and notes."""
 
