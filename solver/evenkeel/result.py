@@ -379,9 +379,7 @@ class Result(Reported, Shown):
     @cached_property
     def goals_reached(self) -> bool:
         """Whether every node is within what the goals ask of it; so it is with a ``Cost``."""
-        return goals_reached(
-            self.cluster, self.goals, self.placement.node, self.levelness, self.bounds
-        )
+        return goals_reached(self.cluster, self.goals, self.placement, self.levelness, self.bounds)
 
     @property
     def targets(self) -> tuple[str, ...]:

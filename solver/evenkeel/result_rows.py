@@ -322,6 +322,7 @@ class GroupRow(NamedTuple):
     leaders: int
     most_leaders: int
     leader: str
+    least_leaders: int
 
 
 def group_rows(cluster: Cluster, placement: Placement, most: int) -> list[GroupRow]:
@@ -351,5 +352,6 @@ def group_rows(cluster: Cluster, placement: Placement, most: int) -> list[GroupR
         found.append(GroupRow(
             str(groups[g]), int(held[g].sum()), float(held[g].mean()), int(held[g].max()), fullest,
             int(held[g].min()), emptiest, int(led[g].sum()), int(led[g].max()), leader,
+            int(led[g].min()),
         ))  # fmt: skip
     return found

@@ -183,7 +183,7 @@ def judged(
         native=outcome.native,
         guard=run.guard,
         limits=request.limits,
-        goals_asked=bool(chosen.goals) or goals_given,
+        goals_asked="level" in chosen.goals or goals_given,
     )
 
 

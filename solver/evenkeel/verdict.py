@@ -11,7 +11,7 @@ from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.bounds.level import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
-from evenkeel.measure.group_goals import group_excesses, group_targets
+from evenkeel.measure.group_goals import from_to, group_excesses, group_targets, lead_texts
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.spending import departed
 from evenkeel.methods.contract import Outcome, Request
@@ -20,6 +20,7 @@ from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits, node_counts
+from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.printable import some_of
 
 Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
@@ -74,9 +75,10 @@ def verdict(
     method: Method, request: Request, outcome: Outcome, found: Found, *, goals_given: bool
 ) -> Verdict:
     """Judge a result by its request; default goals bind only methods that balance."""
-    judged = bool(method.goals) or goals_given
+    judged = "level" in method.goals or goals_given
+    placement = request.cluster.placement.replaced(outcome.node, outcome.leader)
     met = isinstance(request.goals, Cost) or goals_reached(
-        request.cluster, request.goals, outcome.node, found.level, found.bounds
+        request.cluster, request.goals, placement, found.level, found.bounds
     )
     above = np.any(found.level.loads > found.bounds.target * (1.0 + ROUNDING), axis=1)
     used_up = budgets_used_up(
@@ -96,7 +98,7 @@ def verdict(
         return Verdict("feasible", text or "No hard rule is broken; no goals were asked for.", stop)
     if not met:
         return Verdict(
-            "missed", _missed(method, request, stop, used_up, found, text, outcome.node), stop
+            "missed", _missed(method, request, stop, used_up, found, text, placement), stop
         )
     if found.comparison.moves <= max(found.bounds.moves_level, outcome.fewest):
         return Verdict("optimal", f"{text} {FEWEST_MOVES}".lstrip(), stop)
@@ -212,11 +214,11 @@ def _missed(
     used_up: list[str],
     found: Found,
     text: str,
-    node: NDArray[np.int32],
+    placement: Placement,
 ) -> str:
     """Return by how much goals are missed, above what they are counted, and why."""
     missed = [*excesses(request.cluster, request.goals, found.bounds, found.level)]
-    missed += group_excesses(request.cluster, request.goals, node)
+    missed += group_excesses(request.cluster, request.goals, placement)
     far = "; ".join(missed)
     if stop == "optimum":  # the text states the proof
         return f"{text or CLOSEST} The goals are missed: {far}."
@@ -227,7 +229,7 @@ def _missed(
             why += f", and the goals take at least {needed:,} moves by {found.bounds.moves_term}"
     elif stop in CUT_SHORT:
         why = CUT_SHORT[stop]
-    elif not method.goals:
+    elif "level" not in method.goals:
         why = f"{method.name} does not work towards goals"
     else:
         why = out_of_reach(request.cluster, found.level, found.bounds.target) or NOT_FOUND
@@ -286,9 +288,9 @@ def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
     if any(tolerance is not None for tolerance in asked):
         yield from _floor_texts(cluster, asked, floor_mean(cluster, bounds.fair).tolist())
     if (most := group_targets(cluster, goals)) is not None and len(most):
-        few, many = int(most.min()), int(most.max())
-        each = f"{few:,}" if few == many else f"{few:,} to {many:,}"
-        yield f"replicas of a group at most {each} on a node: its share plus {goals.groups:.2%}"
+        share = f"its share plus {goals.groups:.2%}"
+        yield f"replicas of a group at most {from_to(most)} on a node: {share}"
+    yield from lead_texts(cluster, goals)
     if goals.leaders is not None and bounds.leaders:
         most = bounds.leader_target.max()
         more = f"its share plus {goals.leaders:.2%}, in whole leaders"

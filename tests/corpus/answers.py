@@ -18,7 +18,7 @@ import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel_kernels.build.shipped import COMPILING
 from tests.conformance.__main__ import known_schemas, replay_all
-from tests.corpus.inputs import Input, dumps, expansions, small_clusters, whole_clusters
+from tests.corpus.inputs import Input, dumps, expansions, grouped, small_clusters, whole_clusters
 from tests.support import places
 
 Answer = tuple[str, str]
@@ -63,6 +63,10 @@ def answers() -> Iterator[Answer]:
         yield from _of_methods(one)
         yield from _of_plan(one)
         yield from _of_session(one)
+    for name, cluster, goals, limits in grouped():
+        for method in ("balance", "leaders"):
+            answer = _solved(cluster, method, goals=goals, limits=limits)
+            yield f"{name} {method}", answer
     for one in whole_clusters():
         yield from _of_waged(one)
     yield from _of_dumps()

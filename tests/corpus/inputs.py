@@ -67,6 +67,19 @@ def expansions() -> Iterator[Input]:
         yield f"expanded-{partitions}", cluster, ek.Goals(level=0.04, leaders=0.1), ek.Limits()
 
 
+def grouped() -> Iterator[Input]:
+    """Yield the smallest of them with goals within groups."""
+    partitions, nodes, zones = LARGER[0]
+    cluster = as_cluster(generate(partitions, nodes, zones, seed=3))
+    first = cluster.partitions.group_names[0]
+    for name, goals in (
+        ("groups", {"groups": 0.2}),
+        ("group leaders", {"group_leaders": 0.2}),
+        ("least leaders", {"min_leaders": {first: 1}}),
+    ):
+        yield f"{name} {partitions}", cluster, ek.Goals(level=0.1, **goals), ek.Limits()
+
+
 def dumps() -> Iterator[tuple[str, list[Path]]]:
     """Yield the files of systems that are read together, each under the name of its folder."""
     formats = places.DATA / "formats"

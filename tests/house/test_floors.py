@@ -61,6 +61,7 @@ OPEN_TO_ALL_WINGS = {
 
 BETWEEN_WINGS = {
     ("exact", "levelling"): "exact starts from where the search ends",
+    ("levelling", "leaders"): "who leads within groups is a flow",
     ("balance", "levelling"): "balance chooses between the searches",
     ("balance", "cost"): "balance chooses between the searches",
     ("balance", "exact"): "balance calls CP-SAT where search falls short",

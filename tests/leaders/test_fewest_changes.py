@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from ortools.graph.python import min_cost_flow
 
 import evenkeel as ek
-from evenkeel.methods.leaders.flow import Arcs, flow_within, lead_flow
+from evenkeel.measure.group_goals import LeadCells
+from evenkeel.methods.leaders.flow import Arcs, Places, flow_within, lead_flow
 from evenkeel.methods.shared.stopping import Clock
 from evenkeel.simulate.generators import expansion
 from evenkeel_kernels.leaders import fewest_changes as kernel
@@ -35,17 +36,33 @@ def drawn(seed: int) -> tuple[Arcs, np.ndarray]:
     return Arcs(np.arange(len(p)), p, node, leads, partitions), most
 
 
-def least_changes(arcs: Arcs, most: np.ndarray) -> int | None:
+def placed(arcs: Arcs, most: np.ndarray, seed: int) -> Places:
+    """Places on nodes alone, or with those of groups within them, which ask for some numbers."""
+    if seed % 2:
+        return Places.on_nodes(arcs, most)
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, arcs.count)[arcs.p]
+    key, which = np.unique(group * len(most) + arcs.node, return_inverse=True)
+    group, node = np.divmod(key, len(most))
+    least = np.where(rng.random(len(key)) < 0.3, rng.integers(0, 3, len(key)), 0)
+    cells = LeadCells(group, node, 0 * key, least, least + rng.integers(0, 9, len(key)), which)
+    return Places.on_nodes(arcs, most, cells)
+
+
+def least_changes(arcs: Arcs, places: Places) -> int | None:
     """The same by OR-Tools' flow; None where some partition finds no leader."""
-    flow, nodes = min_cost_flow.SimpleMinCostFlow(), len(most)
-    sink = arcs.count + nodes
-    for p, n, leads in zip(arcs.p.tolist(), arcs.node.tolist(), arcs.leads.tolist(), strict=True):
-        flow.add_arc_with_capacity_and_unit_cost(p, arcs.count + n, 1, int(not leads))
-    for n, room in enumerate(most.tolist()):
-        flow.add_arc_with_capacity_and_unit_cost(arcs.count + n, sink, room, 0)
-    for p in range(arcs.count):
-        flow.set_node_supply(p, 1)
-    flow.set_node_supply(sink, -arcs.count)
+    flow, last = min_cost_flow.SimpleMinCostFlow(), len(places.most) - 1
+    supply = np.append(np.ones(arcs.count, int), np.zeros(last + 1, int))
+    for p, v, leads in zip(arcs.p.tolist(), places.of.tolist(), arcs.leads.tolist(), strict=True):
+        flow.add_arc_with_capacity_and_unit_cost(p, arcs.count + v, 1, int(not leads))
+    for v, around in enumerate(places.around[:-1].tolist()):
+        least, most = int(places.least[v]), int(places.most[v])
+        ends = arcs.count + v, arcs.count + around
+        flow.add_arc_with_capacity_and_unit_cost(*ends, most - least, 0)
+        supply[list(ends)] += [-least, least]
+    supply[-1] -= arcs.count
+    for v, amount in enumerate(supply.tolist()):
+        flow.set_node_supply(v, amount)
     return flow.optimal_cost() if flow.solve() == flow.OPTIMAL else None
 
 
@@ -53,24 +70,29 @@ def least_changes(arcs: Arcs, most: np.ndarray) -> int | None:
 @given(SEEDS)
 def test_no_flow_changes_fewer_leaders(seed: int) -> None:
     arcs, most = drawn(seed)
-    chosen = flow_within(arcs, most, Clock())
-    least = least_changes(arcs, most)
-    assert (chosen is None) == (least is None)
-    if chosen is not None:
-        assert arcs.p[chosen].tolist() == list(range(arcs.count))
-        assert (np.bincount(arcs.node[chosen], minlength=len(most)) <= most).all()
-        assert int((~arcs.leads[chosen]).sum()) == least
+    places = placed(arcs, most, seed)
+    flow, least = flow_within(arcs, places, Clock()), least_changes(arcs, places)
+    assert arcs.p[flow.taken].tolist() == list(range(arcs.count))
+    assert (kernel.excess(flow) > 0) == (least is None)
+    if least is not None:
+        counts = np.array(naive.led(flow))
+        np.add.at(counts, places.around[:-1], counts[:-1] * (places.around[:-1] < len(counts) - 1))
+        inside = (places.least <= counts) & (counts <= places.most)
+        assert inside[:-1].all()
+        assert int((~arcs.leads[flow.taken]).sum()) == least
 
 
 @settings(max_examples=120, deadline=None)
 @given(SEEDS)
 def test_kernels_do_what_their_twins_do(seed: int) -> None:
     arcs, most = drawn(seed)
-    flow = lead_flow(arcs, most)
+    flow = lead_flow(arcs, placed(arcs, most, seed))
+    places = range(len(flow.most))
     kernel.begin_flow(flow)
     assert flow.taken.tolist() == naive.begin(flow)
-    for _ in range(arcs.count):
+    for _ in range(3 * arcs.count):
         assert kernel.excess(flow) == naive.above(flow)
+        assert flow.surplus.tolist() == naive.surplus(flow)
         assert flow.leading.led.tolist() == naive.led(flow)
         if naive.above(flow) == 0:
             break
@@ -80,11 +102,11 @@ def test_kernels_do_what_their_twins_do(seed: int) -> None:
         if np.isinf(end):
             break
         assert (flow.price - price).tolist() == [min(one, end) for one in far]
-        assert min(cost for n in range(len(most)) for *_, cost in naive.hops(flow, n)) >= 0
+        assert min(cost for v in places for _, cost in naive.hops(flow, v)) >= 0
         while True:
             far = naive.distances(flow, free_only=True)
             end = naive.nearest_end(flow, far)
-            assert kernel.rank_nodes(flow) == np.isfinite(end)
+            assert kernel.rank_places(flow) == np.isfinite(end)
             if np.isinf(end):
                 break
             rank = [one if one <= end else np.inf for one in far]
@@ -93,9 +115,8 @@ def test_kernels_do_what_their_twins_do(seed: int) -> None:
             before = naive.above(flow)
             kernel.follow_chains(flow)
             assert naive.above(flow) < before
-            lead = naive.led(flow)
-            ends = [n for n in range(len(most)) if lead[n] > most[n]]
-            assert not any(naive.is_open(flow, ranks, n) for n in ends)
+            many = naive.surplus(flow)
+            assert not any(naive.is_open(flow, ranks, v) for v in places if many[v] > 0)
 
 
 def test_a_large_flow_is_looked_at_between_rounds() -> None:
@@ -113,9 +134,9 @@ def test_who_may_not_lead_hands_all_on(most: list[int]) -> None:
     p = np.repeat(np.arange(3), 2)
     leads = np.tile([True, False], 3)
     arcs = Arcs(np.arange(6), p, np.tile([0, 1], 3), leads, 3)
-    chosen = flow_within(arcs, np.array(most), Clock())
-    assert chosen is not None
-    assert np.bincount(arcs.node[chosen], minlength=2).tolist() == [
+    flow = flow_within(arcs, Places.on_nodes(arcs, np.array(most)), Clock())
+    assert kernel.excess(flow) == 0
+    assert np.bincount(arcs.node[flow.taken], minlength=2).tolist() == [
         3 - min(most[1], 3),
         min(most[1], 3),
     ]

@@ -1,5 +1,7 @@
 """Goals within groups: reached with the fewest moves, against CP-SAT on small clusters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from ortools.sat.python import cp_model
@@ -155,3 +157,157 @@ def test_loads_of_a_plan_are_those_that_it_was_made_for(tmp_path, capsys):
     capsys.readouterr()
     assert main(["check", names[2], *loads]) == 2
     assert "name its files beside the plan" in capsys.readouterr().err
+
+
+def led_unevenly(seed):
+    """Draw the same with leaders on few nodes, and what is asked of them."""
+    cluster, rng = drawn(seed), np.random.default_rng(seed)
+    favour = rng.permutation(len(cluster.nodes))
+    leader = [int(np.argmin(favour[row])) for row in cluster.placement.nodes.tolist()]
+    fewest = dict.fromkeys(cluster.partitions.group_names, 1) if seed % 4 == 3 else {}
+    asked = {"group_leaders": (None, 0.0, 0.2)[seed % 3], "min_leaders": fewest}
+    if not fewest and asked["group_leaders"] is None:
+        asked["group_leaders"] = 0.2
+    if seed % 5 == 0:
+        asked["leaders"] = 0.1
+    placement = cluster.placement.replaced(cluster.placement.node, np.array(leader, np.int16))
+    if seed % 7 == 0:
+        asked["groups"] = 0.2
+    return replace(cluster, placement=placement), ek.Goals(level=None, **asked)
+
+
+def fewest_changes(cluster, goals, bounds):
+    """Return the fewest moves, and leader changes with these, by CP-SAT; None if out of reach."""
+    model, placement, parts = cp_model.CpModel(), cluster.placement, cluster.partitions
+    nodes, before, was = len(cluster.nodes), placement.nodes.tolist(), placement.leader_node
+    zone = cluster.topology.domain[0].tolist()
+    at = [[model.new_bool_var("") for _ in range(nodes)] for _ in before]
+    leads = [[model.new_bool_var("") for _ in range(nodes)] for _ in before]
+    for p, row in enumerate(before):
+        model.add(sum(at[p]) == len(row))
+        model.add(sum(leads[p]) == 1)
+        for n in range(nodes):
+            model.add(leads[p][n] <= at[p][n])
+        for one in set(zone) if cluster.rules and cluster.rules[0].spread else ():
+            model.add(sum(v for v, z in zip(at[p], zone, strict=True) if z == one) <= 1)
+    held = group_targets(cluster, goals)
+    for g, name in enumerate(parts.group_names):
+        members = np.flatnonzero(parts.group == g).tolist()
+        least = min(goals.min_leaders.get(name, 0), len(members) // nodes)
+        scarce = least < goals.min_leaders.get(name, 0)
+        most = -(-len(members) // nodes)
+        if goals.group_leaders is None:
+            most = most if scarce else len(members)
+        elif not scarce:
+            most = max(most, int((1 + goals.group_leaders) * len(members) / nodes + 1e-9))
+        for n in range(nodes):
+            led = sum(leads[p][n] for p in members)
+            model.add(led <= most)
+            model.add(led >= least)
+            if held is not None:
+                model.add(sum(at[p][n] for p in members) <= int(held[g]))
+    for n in range(nodes) if goals.leaders is not None else ():
+        model.add(sum(row[n] for row in leads) <= int(bounds.leader_target[n]))
+    moves = sum(len(row) - sum(at[p][n] for n in row) for p, row in enumerate(before))
+    changes = sum(1 - leads[p][n] for p, n in enumerate(was.tolist()))
+    model.minimize(1000 * moves + changes)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers, solver.parameters.max_deterministic_time = 1, 2.0
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return divmod(round(solver.objective_value), 1000)
+
+
+@pytest.mark.parametrize("start", mostly_long(range(0, 300, 30), range(1)))
+def test_leaders_of_groups_are_within_the_goal_with_the_fewest_changes(start):
+    reachable, reached, above = 0, 0, []
+    for seed in range(start, start + 30):
+        cluster, goals = led_unevenly(seed)
+        found = ek.solve(cluster, goals=goals)
+        best = fewest_changes(cluster, goals, found.bounds)
+        assert found.audit.hard == 0
+        if best is None:
+            assert not found.goals_reached
+            continue
+        reachable += 1
+        reached += found.goals_reached
+        assert found.bounds.moves_level <= best[0]
+        if found.goals_reached:
+            made = found.comparison.moves, found.comparison.leader_changes
+            above.append(sum(made) - sum(best))
+    assert reached >= 0.99 * reachable
+    assert np.mean(above) <= 0.1
+
+
+def test_leaders_of_groups_are_within_the_goal_where_leading_weighs():
+    rng = np.random.default_rng(5)
+    load = rng.lognormal(0.0, 0.5, (900, 2))
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[400.0] * 2] * 18, load=load, leader_load=1.6 * load, group=np.arange(900) // 100,
+        placement=[rng.choice(18, 3, replace=False, p=np.arange(1, 19) / 171) for _ in range(900)],
+    )  # fmt: skip
+    goals = ek.Goals(level=0.08, group_leaders=0.25)
+    plain, found = ek.solve(cluster, goals=ek.Goals(level=0.08)), ek.solve(cluster, goals=goals)
+    assert found.goals_reached and found.audit.ok
+    assert found.comparison.moves <= 1.5 * plain.comparison.moves
+
+
+@pytest.mark.parametrize(
+    ("rows", "nodes", "group", "goals", "moves", "changes", "most"),
+    [
+        # camunda/camunda issue 2358: eight partitions of five brokers, of which two lead nothing
+        ([[2, 1, 0], [3, 1, 2], [3, 2, 4], [3, 4, 0], [1, 0, 4], [2, 1, 0], [3, 2, 1], [2, 3, 4]],
+         5, [0] * 8, {"group_leaders": 0.0}, 0, 3, 2),
+        # fluvio-community/fluvio issue 49: topics of one partition lead anywhere, each its share
+        ([[0, 2], [0, 1], [1, 0], [0, 1], [1, 2]], 3, [0, 1, 2, 3, 4], {"group_leaders": 0.0},
+         0, 0, 3),
+        # the same, where nodes share all leaders
+        ([[0, 2], [0, 1], [1, 0], [0, 1], [1, 2]], 3, [0, 1, 2, 3, 4],
+         {"group_leaders": 0.0, "leaders": 0.0}, 0, 1, 2),
+        # elastic/elasticsearch issue 18874: two indices of two shards, all primaries on one node
+        ([[0, 1]] * 4, 2, [0, 0, 1, 1], {"group_leaders": 0.0}, 0, 2, 2),
+        # opensearch-project/OpenSearch issue 17373: three nodes, ten primaries of one index
+        ([[0, 2]] * 3 + [[1, 0]] * 2 + [[1, 2]] * 2 + [[2, 0]] * 3, 3, [0] * 10,
+         {"group_leaders": 0.0}, 0, 0, 4),
+        # opensearch-project/OpenSearch issue 12250: a fifth node is gone, its primaries on one node
+        ([[s % 4, (s + 1 + s // 4 * i % 3) % 4] for i in range(5) for s in range(5)], 4,
+         [i for i in range(5) for _ in range(5)], {"group_leaders": 0.2, "leaders": 0.0}, 0, 3, 7),
+    ],
+)  # fmt: skip
+def test_what_operators_reported_of_leaders(rows, nodes, group, goals, moves, changes, most):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * nodes, load=[[1.0]] * len(rows), placement=rows, group=group
+    )
+    found = ek.solve(cluster, goals=ek.Goals(level=None, **goals))
+    assert found.goals_reached and found.comparison.moves == moves
+    assert found.comparison.leader_changes == changes
+    assert found.levelness.leaders.max() == most
+
+
+def test_a_budget_of_leader_changes_goes_to_what_brings_groups_nearer():
+    cluster = uneven(placement=[[0, 1], [0, 2], [0, 3]] * 4, group=["a"] * 12)
+    for most in (0, 1, 3):
+        found = ek.solve(cluster, goals=ek.Goals(level=None, group_leaders=0.0),
+                         limits=ek.Limits(leader_changes=most))  # fmt: skip
+        assert found.comparison.leader_changes == most
+        assert found.status == "missed" and "leads" in found.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ({"group_leaders": 2.0}, r"goals\.group_leaders"),
+        ({"min_leaders": {"a": -1}}, r"goals\.min_leaders\['a'\]"),
+        ({"min_leaders": 3}, r"goals\.min_leaders"),
+        ({"min_leaders": {"none*": 1}}, r"goals\.min_leaders"),
+    ],
+)
+def test_goals_for_leaders_of_groups_that_are_none(arguments, path):
+    with pytest.raises(ek.InvalidInput, match=path):
+        ek.solve(uneven(), goals=ek.Goals(**arguments))
+
+
+def test_who_levels_by_load_refuses_them():
+    by_load = ek.options.Leaders(by="load")
+    with pytest.raises(ek.InvalidInput, match="by number"):
+        ek.solve(uneven(), "leaders", goals=ek.Goals(group_leaders=0.1), options=by_load)

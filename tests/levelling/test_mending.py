@@ -11,7 +11,7 @@ from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.state import relocate, transfer_leader
-from evenkeel_kernels.levelling.leaders.seats import seat_leaders
+from evenkeel_kernels.levelling.leaders.seats import seat_leaders, seat_on_first
 from evenkeel_kernels.levelling.pair_mending import mend_pairs
 from evenkeel_kernels.levelling.pair_moves import COUNTS
 from evenkeel_kernels.levelling.penalty import new_targets
@@ -108,6 +108,20 @@ def test_leaders_are_seated_as_by_hand(seed: int) -> None:
     assert moved == np.count_nonzero(state.node != before)
     assert state.node.tolist() == expected.node.tolist()
     assert state.leader.tolist() == expected.leader.tolist()
+    assert_books_are_right(problem, state)
+
+
+@pytest.mark.small
+@settings(max_examples=60)
+@given(seeds)
+def test_the_first_seat_is_that_by_hand(seed: int) -> None:
+    _, problem, state = (random_budgeted if seed % 3 == 0 else random_problem)(seed)
+    rng, before = np.random.default_rng(seed), state.node.copy()
+    k, nodes = int(rng.integers(len(state.node))), rng.permutation(len(state.replicas))
+    expected = naive_seats.seat_on_first(problem, state, k, nodes.tolist())
+    assert seat_on_first(problem, state, k, nodes) == expected
+    before[k] = nodes[expected] if expected >= 0 else before[k]
+    assert state.node.tolist() == before.tolist()
     assert_books_are_right(problem, state)
 
 

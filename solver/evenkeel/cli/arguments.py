@@ -251,6 +251,10 @@ def list_methods() -> str:
 INDENT = " " * 6
 
 
+OTHER_GOALS = ("leaders", "groups", "group_leaders", "min_leaders", "floor")
+"""Goals beside the level that solve and check take."""
+
+
 def add_goals(goals: "argparse._ArgumentGroup") -> None:
     """Add the tolerances."""
     goals.add_argument(
@@ -266,6 +270,15 @@ def add_goals(goals: "argparse._ArgumentGroup") -> None:
         "--groups", type=tolerance_of, metavar="X",
         help="how far a node may be above its share of the replicas of a group, such as a topic; "
         "in whole replicas",
+    )  # fmt: skip
+    goals.add_argument(
+        "--group-leaders", type=tolerance_of, metavar="X",
+        help="the same for the leaders of a group, in whole leaders",
+    )  # fmt: skip
+    goals.add_argument(
+        "--min-leaders", action="append", type=least_of, metavar="NAME=N",
+        help="least leaders of a group, or of all that match a pattern, on every node that takes "
+        "replicas and may lead; may be given several times",
     )  # fmt: skip
     goals.add_argument(
         "--floor", type=level_of, metavar="X|NAME=X,...",
@@ -358,6 +371,21 @@ def move_cost_of(text: str) -> tuple[str, float]:
     if not (equals and name.strip()) or isinstance(number, str):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=X")
     return name.strip(), float(number)
+
+
+def least_of(text: str) -> tuple[str, int]:
+    """Read the least leaders of a group on a node.
+
+    Examples
+    --------
+    >>> least_of("orders*=1")
+    ('orders*', 1)
+    """
+    name, equals, value = text.rpartition("=")
+    number = number_or_text(value)
+    if not (equals and name.strip()) or not isinstance(number, int):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=N")
+    return name.strip(), number
 
 
 def tolerance_of(text: str) -> float | None:
@@ -455,9 +483,10 @@ def goals_of(arguments: argparse.Namespace) -> "Goals | None":
     """Return the goals that the arguments ask for; None where they name none."""
     from evenkeel.model.goals import Goals
 
-    names = ("leaders", "groups", "floor", "act_above", "worth")
+    names = (*OTHER_GOALS, "act_above", "worth", "move_cost")
     asked: dict[str, Any] = {name: getattr(arguments, name, None) for name in names}
-    asked["move_cost"] = dict(getattr(arguments, "move_cost", None) or ()) or None
+    for name in ("move_cost", "min_leaders"):
+        asked[name] = dict(asked[name] or ()) or None
     asked = {name: value for name, value in asked.items() if value is not None}
     if arguments.level is not NOT_GIVEN:
         asked["level"] = arguments.level

@@ -70,6 +70,11 @@ def _every_kind() -> Iterator[Rehearsal]:
     for limits in (Limits(moves=8), Limits(bytes=8.0, node_in=3, leader_changes=4)):
         yield Rehearsal(_lost_nodes(), Goals(level=0.1), limits=limits)
     yield Rehearsal(_lost_nodes(), Goals(leaders=0.0), limits=Limits(leader_changes=4))
+    for rows in ([[0, 1]] * 12, [[0, 1, 2]] * 12):  # leads pass, and replicas move to lead
+        cluster = Cluster.from_arrays(
+            capacity=[[40.0]] * 3, load=[[1.0]] * 12, leader_load=[[1.5]] * 12, placement=rows
+        )
+        yield Rehearsal(cluster, Goals(level=0.1, group_leaders=0.0))
 
 
 def _few_replicas() -> Iterator[Rehearsal]:

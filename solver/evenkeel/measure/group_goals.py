@@ -1,13 +1,19 @@
-"""Goals within groups: how many replicas of each a node may hold, who has more, and the moves."""
+"""Goals within groups: replicas and leaders of each that nodes may have, who is off, the moves."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import partition_scope
+from evenkeel.measure.binding import lead_ranks, partition_scope
+from evenkeel.measure.wanted import has_leaders, usable
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Cost, Goals, leads_in_groups, least_leaders
+from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER
 
 ROUNDING = 1e-9
@@ -69,26 +75,203 @@ def group_moves(cluster: Cluster, target: NDArray[np.int64]) -> int:
     return int(crowded + leaving)
 
 
-def groups_met(cluster: Cluster, goals: Goals | Cost, node: NDArray[np.int32]) -> bool:
-    """Return whether no node holds too many replicas of a group, which are on ``node (K,)``."""
-    target = group_targets(cluster, goals)
-    return target is None or bool((_table(cluster, node).max(1, initial=0) <= target).all())
+class LeadCells(NamedTuple):
+    """Pairs of a group and a node, and how many leaders there are, should and may be. C cells.
+
+    They are those of which some lead or should.
+    """
+
+    group: NDArray[np.int64]
+    node: NDArray[np.int64]
+    led: NDArray[np.int64]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+    which: NDArray[np.int64]  # the cell of each leader
+
+    @property
+    def off(self) -> NDArray[np.int64]:
+        """How many leaders there are too many, or, below 0, too few, (C,)."""
+        many, few = np.maximum(self.led - self.most, 0), np.maximum(self.least - self.led, 0)
+        off: NDArray[np.int64] = many - few
+        return off
 
 
-def group_excesses(cluster: Cluster, goals: Goals | Cost, node: NDArray[np.int32]) -> Iterator[str]:
+@dataclass(frozen=True)
+class LeadGoals:
+    """Leaders of each group that nodes may and should have. G groups, N nodes."""
+
+    count: NDArray[np.int64]  # (G,) leaders wanted
+    weight: NDArray[np.float64]  # (N,) by which nodes share them, 0 of those that may not lead
+    # (G,) leaders for a weight of 1 where they are as level as rules permit, and where a node has
+    # as many as it may, in parts of one; inf without a goal
+    share: NDArray[np.float64]
+    above: NDArray[np.float64]
+    asked: NDArray[np.int64]  # (G,) least leaders asked of each node
+    fewest: NDArray[np.int64]  # (G,) those among them that every node can have
+    takers: NDArray[np.bool_]  # (G, N) nodes of which they are asked; (0, N) if of none
+
+    def most(self, group: NDArray[np.integer], node: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the leaders of some groups that some nodes may have, rounded down to whole ones.
+
+        Any number on nodes that may not lead: the leaders leave them anyway.
+        """
+        weight = np.where(self.weight > 0.0, self.weight, np.inf)[node]
+        most = np.maximum(
+            np.floor(self.above[group] * weight * (1.0 + ROUNDING)),
+            np.ceil(self.share[group] * weight * (1.0 - ROUNDING)),
+        )
+        most = np.minimum(np.maximum(most, self.fewest[group]), self.count.max(initial=0))
+        whole: NDArray[np.int64] = most.astype(np.int64)
+        return whole
+
+    def least(self, group: NDArray[np.integer], node: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the leaders of some groups that some nodes should have at least."""
+        if not len(self.takers):
+            return np.zeros(len(group), np.int64)
+        least: NDArray[np.int64] = np.where(self.takers[group, node], self.fewest[group], 0)
+        return least
+
+    def cells(self, group: NDArray[np.int32], node: NDArray[np.integer]) -> LeadCells:
+        """Return the cells of leaders of some groups on some nodes, and those that should lead."""
+        nodes = len(self.weight)
+        must = np.flatnonzero(self.takers & (self.fewest[: len(self.takers), None] > 0))
+        key = np.concatenate([group.astype(np.int64) * nodes + node, must])
+        cell, which = np.unique(key, return_inverse=True)
+        led = np.bincount(which[: len(group)], minlength=len(cell))
+        at = cell // nodes, cell % nodes
+        return LeadCells(*at, led, self.least(*at), self.most(*at), which[: len(group)])
+
+    def cells_of(self, cluster: Cluster, placement: Placement) -> LeadCells:
+        """Return the cells of a placement."""
+        node = placement.leader_node
+        return self.cells(cluster.partitions.group[node >= 0], node[node >= 0])
+
+
+def lead_goals(cluster: Cluster, goals: Goals | Cost) -> LeadGoals | None:
+    """Return what goals ask of the leaders of groups; None where they ask nothing.
+
+    A group with too few leaders for the least of each node has none twice on a node before once on
+    all.
+    """
+    if isinstance(goals, Cost) or not leads_in_groups(goals) or not has_leaders(cluster):
+        return None
+    partitions, nodes = cluster.partitions, cluster.nodes
+    scope, groups = partition_scope(cluster), len(partitions.group_names)
+    weight = np.where(nodes.may_lead & usable(cluster), nodes.lead_weight, 0.0)
+    led = partitions.replicas > 0
+    asked = least_leaders(FaultList(), cluster, goals)
+    share, count = np.zeros(groups), np.zeros(groups, np.int64)
+    takers = np.zeros((groups if asked.any() else 0, len(nodes)), bool)
+    for q, demands in enumerate(scope.demands):
+        inside = scope.open[q] & (weight > 0.0)
+        if demands.lead and inside.any():
+            rank = lead_ranks(cluster, demands.lead)
+            inside &= rank == rank[inside].min()
+        members = np.bincount(partitions.group[led & (scope.rule == q)], minlength=groups)
+        count += members
+        share = np.maximum(share, members / (float(weight[inside].sum()) or np.inf))
+        if len(takers):
+            takers[members > 0] |= inside & nodes.may_receive
+    share = np.maximum(share, count / (float(weight.sum()) or np.inf))
+    fewest = np.minimum(asked, count // np.maximum(takers.sum(1), 1)) if len(takers) else asked
+    above, is_scarce = share * (1.0 + (goals.group_leaders or 0.0)), fewest < asked
+    if goals.group_leaders is None:
+        share = np.where(is_scarce, share, np.inf)
+    above = np.where(is_scarce, 0.0, above)
+    return LeadGoals(count, weight, share, above, asked, fewest, takers)
+
+
+def lead_joins(cluster: Cluster, asked: LeadGoals) -> int:
+    """Return how many replicas must at least join nodes for the leaders of groups to be met.
+
+    Where a node holds fewer partitions of a group than it should lead, or all nodes together can
+    lead too few of those that they hold, others have to come.
+    """
+    placement, partitions = cluster.placement, cluster.partitions
+    there = np.append(asked.weight > 0.0, False)[placement.node]
+    held = asked.cells(partitions.group[placement.owner[there]], placement.node[there])
+    groups = len(asked.count)
+    lead = np.bincount(held.group, np.minimum(held.led, held.most), groups)
+    lacks = np.bincount(held.group, np.maximum(held.least - held.led, 0), groups)
+    return int(np.maximum(asked.count - lead, lacks).sum())
+
+
+def crowding(
+    cluster: Cluster,
+    target: NDArray[np.int64],
+    partition: NDArray[np.integer],
+    node: NDArray[np.integer],
+) -> NDArray[np.int64]:
+    """Return how many of some replicas are beyond what each node may hold of their groups, (N,)."""
+    size, group = len(cluster.nodes), cluster.partitions.group[partition].astype(np.int64)
+    held = np.bincount(group * size + node, minlength=len(target) * size).reshape(-1, size)
+    over: NDArray[np.int64] = np.maximum(held - target[:, None], 0).sum(0)
+    return over
+
+
+def groups_met(cluster: Cluster, goals: Goals | Cost, placement: Placement) -> bool:
+    """Return whether no node has too many replicas, or too many or few leaders, of a group."""
+    target, asked = group_targets(cluster, goals), lead_goals(cluster, goals)
+    if target is not None and (_table(cluster, placement.node).max(1, initial=0) > target).any():
+        return False
+    return asked is None or not asked.cells_of(cluster, placement).off.any()
+
+
+def group_excesses(cluster: Cluster, goals: Goals | Cost, placement: Placement) -> Iterator[str]:
     """Yield for groups that miss the goal the worst node, the worst group first."""
-    target = group_targets(cluster, goals)
-    if target is None:
+    names, of = cluster.nodes.names, cluster.partitions.group_names
+    target, asked = group_targets(cluster, goals), lead_goals(cluster, goals)
+    if target is not None:
+        held = _table(cluster, placement.node)
+        over = held.max(1, initial=0) - target
+        for g in np.argsort(-over, kind="stable")[:LISTED].tolist():
+            if over[g] > 0:
+                n = int(held[g].argmax())
+                yield (
+                    f"{names[n]} holds {int(held[g, n]):,} replicas of {of[g]} where "
+                    f"{int(target[g]):,} are within the goal"
+                )
+    if asked is not None:
+        cells = asked.cells_of(cluster, placement)
+        far = cells.off
+        for c in np.argsort(-np.abs(far), kind="stable")[:LISTED].tolist():
+            most, least = int(cells.most[c]), int(cells.least[c])
+            what = f"{most:,} are within the goal" if far[c] > 0 else f"{least:,} are asked for"
+            if far[c]:
+                yield (
+                    f"{names[cells.node[c]]} leads {int(cells.led[c]):,} partitions of "
+                    f"{of[cells.group[c]]} where {what}"
+                )
+
+
+def lead_texts(cluster: Cluster, goals: Goals | Cost) -> Iterator[str]:
+    """Yield what goals for the leaders of groups come to on a node."""
+    asked = lead_goals(cluster, goals)
+    if asked is None or not isinstance(goals, Goals):
         return
-    held = _table(cluster, node)
-    over = held.max(1, initial=0) - target
-    for g in np.argsort(-over, kind="stable")[:LISTED].tolist():
-        if over[g] > 0:
-            n = int(held[g].argmax())
-            yield (
-                f"{cluster.nodes.names[n]} holds {int(held[g, n]):,} replicas of "
-                f"{cluster.partitions.group_names[g]} where {int(target[g]):,} are within the goal"
-            )
+    if goals.group_leaders is not None and len(asked.count):
+        group, node = np.indices((len(asked.count), 1)).reshape(2, -1)
+        most = asked.most(group, node + int(asked.weight.argmax()))
+        yield (
+            f"leaders of a group at most {from_to(most)} on a node: its share plus "
+            f"{goals.group_leaders:.2%}"
+        )
+    if (chosen := np.flatnonzero(asked.asked)).size:
+        yield f"leaders of {counted(len(chosen), 'chosen group')} at least " + (
+            f"{from_to(asked.fewest[chosen])} on a node"
+        )
+    for g in np.flatnonzero(asked.fewest < asked.asked)[:LISTED].tolist():
+        yield (
+            f"{cluster.partitions.group_names[g]} has {int(asked.count[g]):,} leaders for "
+            f"{int(asked.takers[g].sum()):,} nodes: at least {int(asked.fewest[g]):,} on each, "
+            f"not {int(asked.asked[g]):,}"
+        )
+
+
+def from_to(counts: NDArray[np.int64]) -> str:
+    """Write the least and the greatest of some numbers; one where they are the same."""
+    few, many = int(counts.min()), int(counts.max())
+    return f"{few:,}" if few == many else f"{few:,} to {many:,}"
 
 
 def _held(

@@ -33,7 +33,14 @@ from evenkeel.methods.shared.late_leaders import led_in_sync
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import NodeTable
 from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Cost, Goals, check_cost, check_goals, move_costs
+from evenkeel.model.goals import (
+    Cost,
+    Goals,
+    check_cost,
+    check_goals,
+    leads_in_groups,
+    move_costs,
+)
 from evenkeel.model.intake.stranded import marked, pinned_messages, unavailable_message, unchanged
 from evenkeel.model.limits import Limits, check_limits
 from evenkeel.model.placement import Flag, Placement
@@ -113,7 +120,10 @@ NO_LEADERS = "No partition of this cluster has a leader: the goal for leaders ha
 SEEDS = 2**62
 """Seeds are below it, and not below its negative."""
 
-ASKED_APART = ("floor", "soft_yield", "act_above", "worth", "groups", "move_cost")
+ASKED_APART = (
+    "floor", "soft_yield", "act_above", "worth", "groups", "move_cost", "group_leaders",
+    "min_leaders",
+)  # fmt: skip
 """Goals that are refused where a method does not pursue them; the others measure any result."""
 
 
@@ -199,7 +209,7 @@ def run_checked(chosen: Method, request: Request) -> Run:
         wide = replace(repaired.request, goals=goals.widened(request.cluster.dimensions))
         cluster, placement = request.cluster, repaired.placement
         level = levelness(cluster, placement)
-        if goals_reached(cluster, wide.goals, placement.node, level, wide.bounds):
+        if goals_reached(cluster, wide.goals, placement, level, wide.bounds):
             return _held_back(repaired, wide, "every node is within act_above")
     found = _run_gently(chosen, request)
     if reason := _not_worth(goals, repaired.placement, found):
@@ -247,7 +257,7 @@ def _run_gently(chosen: Method, request: Request) -> Run:
 
     def judged(run: Run) -> tuple[int, bool, float]:
         level = levelness(cluster, run.placement)
-        met = goals_reached(cluster, goals, run.placement.node, level, request.bounds)
+        met = goals_reached(cluster, goals, run.placement, level, request.bounds)
         joined = compare(cluster, placement, run.placement).joined
         return (
             audit(cluster, run.placement).hard, not met,
@@ -314,7 +324,8 @@ def run_guarded(
     if text := unavailable_message(cluster):
         outcome = _with_warnings(outcome, [f"{text}."])
     outcome = _with_warnings(outcome, [f"{one}." for one in pinned_messages(cluster)])
-    if getattr(request.goals, "leaders", None) is not None and not has_leaders(cluster):
+    asks = getattr(request.goals, "leaders", None) is not None or leads_in_groups(request.goals)
+    if asks and not has_leaders(cluster):
         outcome = _with_warnings(outcome, [NO_LEADERS])
     if not chosen.never_worse:
         outcome = _with_warnings(outcome, _about_time(request))
@@ -463,8 +474,9 @@ def _check_leaders(
     if not marked(cluster.placement, Flag.ELECTED).any():
         return
     message = "cannot be kept: only the system elects leaders (primaries), no order moves one"
-    if isinstance(goals, Goals) and goals.leaders is not None:
-        faults.add("goals.leaders", goals.leaders, message)
+    for name in ("leaders", "group_leaders", "min_leaders") if isinstance(goals, Goals) else ():
+        if (asked := getattr(goals, name)) not in (None, {}):
+            faults.add(f"goals.{name}", asked, message)
     if chosen.name == "leaders":
         faults.add("method", chosen.name, message)
 

@@ -16,11 +16,12 @@ from evenkeel.model.reading.quantities import (
     check_number,
     check_text,
     check_truth,
+    read_count,
     read_tolerance,
     read_tolerances,
     read_worth,
 )
-from evenkeel.model.reading.selection import find_partitions
+from evenkeel.model.reading.selection import find_partitions, read_groups
 
 Tolerance = float | str | None
 """A share such as 0.05, the same as a text, ``"5%"``, or None where nothing is asked."""
@@ -65,6 +66,14 @@ class Goals:
         Moves that one move of some partitions counts for, by name, pattern or group, 1 or more; 1
         for all others. These move last, without being pinned: what they cost is compared with
         answers in which they stay, as far as that is lawful.
+    group_leaders : float or str, optional
+        The same for the leaders of a group: no node leads more than (1 + tolerance) x its share by
+        lead weight, in whole leaders. Met by passing leads among replicas in sync; replicas move
+        only where that does not suffice.
+    min_leaders : mapping of str to int, optional
+        Least leaders that every node which accepts replicas and may lead has of the partitions of
+        some groups, by name or pattern; where a group has too few partitions, as many as each can
+        have.
 
     Raises
     ------
@@ -104,6 +113,8 @@ class Goals:
     worth: Mapping[str, float] = field(hash=False)
     groups: float | None
     move_cost: Mapping[str, float] = field(hash=False)
+    group_leaders: float | None
+    min_leaders: Mapping[str, int] = field(hash=False)
 
     @known_arguments
     def __init__(
@@ -116,6 +127,8 @@ class Goals:
         worth: float | str | Sequence[float | str] | Mapping[str, float] | None = None,
         groups: Tolerance = None,
         move_cost: Mapping[str, float] | None = None,
+        group_leaders: Tolerance = None,
+        min_leaders: Mapping[str, int] | None = None,
     ) -> None:
         faults = FaultList()
         object.__setattr__(self, "level", read_tolerances(faults, "goals.level", level))
@@ -125,7 +138,12 @@ class Goals:
         wider = read_tolerances(faults, "goals.act_above", act_above)
         object.__setattr__(self, "act_above", wider)
         object.__setattr__(self, "worth", read_worth(faults, "goals.worth", worth))
-        object.__setattr__(self, "groups", read_tolerance(faults, "goals.groups", groups))
+        for name, given in (("groups", groups), ("group_leaders", group_leaders)):
+            object.__setattr__(self, name, read_tolerance(faults, f"goals.{name}", given))
+        asked = entries_of(faults, "goals.min_leaders", {} if min_leaders is None else min_leaders)
+        read = {name: read_count(faults, f"goals.min_leaders[{name!r}]", asked[name])
+                for name in asked}  # fmt: skip
+        object.__setattr__(self, "min_leaders", {name: n for name, n in read.items() if n})
         costs = entries_of(faults, "goals.move_cost", {} if move_cost is None else move_cost)
         for name, cost in costs.items():
             check_number(faults, f"goals.move_cost[{name!r}]", cost, 1.0, MOST_IN_ALL)
@@ -159,14 +177,32 @@ class Goals:
         }
         floor = {name: wider(self.floor_tolerance(name), most) for name in dimensions}
         floor = {name: one if one is None else min(one, 1.0) for name, one in floor.items()}
-        groups = wider(self.groups, most)
-        return Goals(level, wider(self.leaders, most), floor, self.soft_yield, groups=groups)
+        return Goals(
+            level, wider(self.leaders, most), floor, self.soft_yield,
+            groups=wider(self.groups, most), group_leaders=wider(self.group_leaders, most),
+            min_leaders=self.min_leaders,
+        )  # fmt: skip
 
 
 def over_the_whole(goals: Goals) -> bool:
     """Return whether goals compare answers, or groups, over all nodes at once."""
     compares = goals.act_above is not None or bool(goals.worth or goals.move_cost)
-    return compares or goals.groups is not None
+    return compares or goals.groups is not None or leads_in_groups(goals)
+
+
+def leads_in_groups(goals: "Goals | Cost") -> bool:
+    """Return whether goals ask who leads the partitions of single groups."""
+    return isinstance(goals, Goals) and (goals.group_leaders is not None or bool(goals.min_leaders))
+
+
+def least_leaders(faults: FaultList, cluster: Cluster, goals: Goals) -> NDArray[np.int64]:
+    """Return the leaders of each group that nodes should have, (G,); note names of none."""
+    partitions = cluster.partitions
+    found = np.zeros(len(partitions.group_names), np.int64)
+    for name, count in goals.min_leaders.items():
+        members = read_groups(faults, "goals.min_leaders", partitions, name, name)
+        found[partitions.group[members]] = count
+    return found
 
 
 def move_costs(faults: FaultList, cluster: Cluster, goals: Goals) -> NDArray[np.float64]:
@@ -193,6 +229,7 @@ def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
             if name not in known:
                 faults.add(f"goals.{path}", name, f"unknown dimension; known: {known}")
     move_costs(faults, cluster, goals)
+    least_leaders(faults, cluster, goals)
     if goals.worth.get("byte") and cluster.bytes_dimension < 0:
         faults.add("goals.worth", goals.worth, "needs a cluster with a bytes dimension")
 

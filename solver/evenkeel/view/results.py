@@ -827,6 +827,7 @@ def groups_table(rows: Sequence[GroupRow], groups: int) -> Table:
         Column("on the emptiest", [one.emptiest for one in rows], short="on", letters=0),
         Column("most leaders", [one.most_leaders for one in rows], short="leaders"),
         Column("on the leading", [one.leader for one in rows], short="on", letters=0),
+        Column("least leaders", [one.least_leaders for one in rows], short="least"),
     ]
     caption = "Replicas of each group on nodes that take replicas, the least even group first."
     return Table(columns, caption, left=groups - len(rows), what="groups")

@@ -1,5 +1,7 @@
 """Leaders chosen anew: each sweep and trade as in plain Python, and few changes for the level."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,8 +54,16 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
         else [float(c != k) for c in range(len(row))]
         for row, k in zip(rows, kept, strict=True)
     ]
+    grouped, group = seed % 3 == 0, random.integers(0, 2, len(rows)).tolist()
+    cell = [[g * nodes + n if grouped else -1 for n in row]
+            for g, row in zip(group, rows, strict=True)]  # fmt: skip
+    led = Counter(row[t] for row, t in zip(cell, taken, strict=True))
+    numbers = [led[c] for c in range(2 * nodes)]
+    least = [max(0, n - int(random.integers(0, 3))) for n in numbers]
+    most = [n + int(random.integers(0, 3)) for n in numbers]
+    bounds = [dict(enumerate(each)) | {-1: 0} for each in (numbers, least, most)]
     plain = Plain(rows, list(taken), toll, extra.tolist(), scale.tolist(), above.tolist(),
-                  stiffness.tolist())  # fmt: skip
+                  stiffness.tolist(), cell, *bounds)  # fmt: skip
     first = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     choices = Choices(
         partition=np.arange(len(rows)),
@@ -71,6 +81,10 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
             ],
             np.int32,
         ),
+        cell=np.concatenate(cell).astype(np.int64),
+        led=np.array(numbers),
+        least=np.array(least),
+        most=np.array(most),
     )
     price = 2.0 * stiffness * np.maximum(above, 0.0) * scale
     pays = (price > 0.0).any(axis=1)

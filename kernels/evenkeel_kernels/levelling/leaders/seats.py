@@ -7,7 +7,7 @@ from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.leadership import affords_lead, shares_leader
 from evenkeel_kernels.core.node_scan import FAR, Scan, find
 from evenkeel_kernels.core.problem import VOTER, Problem, State, index
-from evenkeel_kernels.core.state import move, transfer_leader
+from evenkeel_kernels.core.state import move, move_if_admitted, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import can_pass_on, leads_well
 
 
@@ -53,3 +53,21 @@ def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray
                 moved += 1
                 done = True
     return moved
+
+
+@no_alloc
+def seat_on_first(problem: Problem, state: State, k: int, nodes: NDArray[np.int64]) -> int:
+    """Move replica ``k`` to the first of ``nodes`` that admits it, below its watermark if it leads.
+
+    Returns the position of that node, -1 for none. O(D) for each, beside what admitting takes.
+    """
+    p = index(problem.partitions.owner[k])
+    for i in range(nodes.shape[0]):
+        n = index(nodes[i])
+        fits = True
+        for d in range(state.load.shape[0]):
+            more = state.load[d, n] + problem.partitions.leader_load[p, d]
+            fits = fits and more <= problem.nodes.watermark[d, n]
+        if fits and move_if_admitted(problem, state, k, n):
+            return i
+    return -1

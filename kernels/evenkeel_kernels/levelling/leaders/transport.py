@@ -16,7 +16,7 @@ minimization problems", 1969.
 """
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 import numpy as np
@@ -75,6 +75,13 @@ class Choices(NamedTuple):
     extra: NDArray[np.float64]  # (M, E) what leading adds
     content: NDArray[np.int32]  # (M,) the node that leads now, if it costs no leader change and
     # leading adds nothing below 0, so that only a price may make another one cheaper; else -1
+    cell: NDArray[
+        np.int64
+    ]  # (A,) the group and node of each choice, where their leads count; or -1
+    # led, least, most: (C,) leads of each of these, as they are, should be and may be
+    led: NDArray[np.int64]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
 
 
 @by_reference
@@ -176,9 +183,21 @@ def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> No
 def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None:
     """Let ``m`` be led from ``choice``."""
     shift(choices, charges, m, index(choices.node[choices.taken[m]]), -1.0)
+    if choices.cell[choice] >= 0:
+        choices.led[choices.cell[choices.taken[m]]] -= 1
+        choices.led[choices.cell[choice]] += 1
     choices.taken[m] = choice
     shift(choices, charges, m, index(choices.node[choice]), 1.0)
     note_content(choices, m)
+
+
+@inline_only
+def keeps_cells(choices: Choices, now: int, then: int) -> bool:
+    """Whether the leads of groups on nodes stay within their numbers with another choice."""
+    here, there = choices.cell[now], choices.cell[then]
+    if here == there:
+        return True
+    return choices.led[here] > choices.least[here] and choices.led[there] < choices.most[there]
 
 
 @inline_only
@@ -283,7 +302,7 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
             costs = change - saves
             for e in range(resources):
                 costs += choices.extra[m, e] * charges.price[there, e]
-            if costs >= least:
+            if costs >= least or not keeps_cells(choices, now, index(choice)):
                 continue
             if np.isnan(leaving):
                 leaving = charge(choices, charges, m, here, -1.0)
@@ -325,7 +344,8 @@ def trade_choices(
             change += charge(choices, charges, m, there, 1.0)
             shift(choices, charges, m, here, -1.0)
             shift(choices, charges, m, there, 1.0)
-            if change < least:
+            keeps = keeps_cells(choices, index(now), index(choice))
+            if change < least and keeps:
                 best, best_to, least, other = m, choice, change, index(-1)
             for j in range(led_first[there], led_first[there + 1]):
                 q = led[j]
@@ -337,6 +357,13 @@ def trade_choices(
                 for to in range(choices.first[q], choices.first[q + 1]):
                     if choices.node[to] == there:
                         continue
+                    own = index(choices.taken[q])
+                    if (
+                        choices.cell[own] != choices.cell[choice]
+                        or choices.cell[to] != choices.cell[now]
+                    ):
+                        if not keeps or not keeps_cells(choices, own, index(to)):
+                            continue
                     both = leaving + (choices.toll[to] - choices.toll[choices.taken[q]])
                     both += charge(choices, charges, q, index(choices.node[to]), 1.0)
                     if both < least:
@@ -363,20 +390,34 @@ def lead_as_chosen(problem: Problem, state: State, choices: Choices) -> int:
     return changed
 
 
+Cells = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""The cell of each choice; and the leads of each cell, as they are, should be and may be."""
+
+
 def transport_leaders(
-    problem: Problem, state: State, targets: Targets, was: NDArray[np.int16], keep: bool = False
+    problem: Problem,
+    state: State,
+    targets: Targets,
+    was: NDArray[np.int16],
+    keep: bool = False,
+    cells: Callable[[NDArray[np.int32], NDArray[np.int32]], Cells] | None = None,
 ) -> Generator[int]:
     """Choose leaders anew, slice by slice, so that few change and nodes are within their targets.
 
     ``was (P,)`` are the slots that led where replicas came from. It starts from who leads now, or,
-    with ``keep``, from these. What was chosen takes effect at the end, or when the caller stops:
-    nodes may be a little above their targets then, and above what they should lead. Yields the
-    partitions looked at in each slice.
+    with ``keep``, from these. ``cells`` of partitions and the nodes that could lead them keep the
+    leads of groups on nodes within numbers, within which they are to begin with. What was chosen
+    takes effect at the end, or when the caller stops: nodes may be a little above their targets
+    then, and above what they should lead. Yields the partitions looked at in each slice.
 
     Complexity: O(K) to begin with, and O(P E) for each of some 20 sweeps.
     """
     choices, charges, aim, mean = yield from _drawn_up(problem, state, targets, was, keep)
     count = len(choices.partition)
+    if cells is not None:
+        owner = np.repeat(choices.partition, np.diff(choices.first))
+        cell, led, least, most = cells(owner, choices.node)
+        choices = choices._replace(cell=cell, led=led, least=least, most=most)
     if count == 0:
         return
     near = mean.max() * len(charges.scale)  # a mean lead's target ratio on every node
@@ -434,6 +475,7 @@ def _drawn_up(
         count_choices(problem, state, resource, mean_scale, count, size, listed, begin, end)
         yield end - begin
     chosen, number = listed.sum(axis=0).tolist()
+    none = np.zeros(0, np.int64)
     listed = np.cumsum(listed, axis=0) - listed
     choices = Choices(
         partition=np.empty(chosen, np.int32),
@@ -445,6 +487,10 @@ def _drawn_up(
         kept=np.empty(chosen, np.int32),
         extra=np.empty((chosen, len(resource))),
         content=np.empty(chosen, np.int32),
+        cell=np.full(number, -1),
+        led=none,
+        least=none,
+        most=none,
     )
     for begin, end in slices(len(count), PARTITIONS):
         list_choices(problem, state, was, resource, count, size, listed, choices, begin, end)

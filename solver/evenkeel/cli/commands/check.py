@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evenkeel.cli.arguments import (
     LIMITS,
     NOT_GIVEN,
+    OTHER_GOALS,
     TIER_LIMITS,
     Commands,
     add_by_group,
@@ -99,7 +100,7 @@ def _check_asked(arguments: argparse.Namespace, *, plan: bool) -> None:
     if plan:
         changes, goals = (
             ("drain", "exclude", "pin", "add_nodes"),
-            ("level", "leaders", "groups", "floor"),
+            ("level", *OTHER_GOALS),
         )
         names, message = (*changes, *goals), "a plan is of its cluster"
     for name in names:
@@ -143,7 +144,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     from evenkeel.view.results import report_state
 
     waiting.doing("checking")
-    for name in {"leaders", "groups", "floor"} & arguments.assumed:
+    for name in arguments.assumed.intersection(OTHER_GOALS):
         setattr(arguments, name, None)  # at the top of a file of options it is for solves
     if "level" in arguments.assumed:
         arguments.level = NOT_GIVEN
@@ -159,7 +160,7 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     asked: dict[str, Any] = {}
     if goals is not None:
         proven = bounds(cluster, goals)
-        crowded = [*group_excesses(cluster, goals, cluster.placement.node)]
+        crowded = [*group_excesses(cluster, goals, cluster.placement)]
         met = goals_met(level, proven) and not crowded
         missed = [] if met else [*excesses(cluster, goals, proven, level), *crowded]
         asked = {"met": met, "missed": missed, "moves_at_least": proven.moves_level}

@@ -25,12 +25,20 @@ from evenkeel.measure.bounds.even import (
 from evenkeel.measure.bounds.level import arrivals, floor_target, level_terms, parts_of, staying
 from evenkeel.measure.bounds.moves import (
     EvictionProof,
+    Keepable,
     keepable,
     kept_on_full_nodes,
     prove_evictions,
 )
 from evenkeel.measure.compare import forced_moves
-from evenkeel.measure.group_goals import group_moves, group_targets, groups_met
+from evenkeel.measure.group_goals import (
+    crowding,
+    group_moves,
+    group_targets,
+    groups_met,
+    lead_goals,
+    lead_joins,
+)
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
@@ -38,6 +46,7 @@ from evenkeel.measure.units import PRODUCTS, powers, scaled
 from evenkeel.measure.wanted import usable, wanted_leaders, wanted_load, wanted_replicas
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
+from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 
 MOST_RAISED = 2.0**60
@@ -97,6 +106,8 @@ class Bounds:
     crowded : int
         Replicas that must leave nodes with too many of their group, or that keep nothing; 0
         without a goal within groups.
+    leading : int
+        Replicas that must join nodes for the goals of the leaders of groups; 0 without any.
 
     Examples
     --------
@@ -128,13 +139,17 @@ class Bounds:
     cost: CostBound | None = None
     certificate: Certificate | None = None
     crowded: int = 0
+    leading: int = 0
 
     @property
     def moves_term(self) -> str:
         """Which term of ``moves_level`` is the binding one."""
         if self.certificate is not None:
             return "joint prices" if self.certificate.joint else "covers of overfull nodes"
-        if self.crowded > max(self.missing + self.level_proof.moves, self.arrivals.sum()):
+        others = max(self.missing + self.level_proof.moves, int(self.arrivals.sum()))
+        if self.leading > max(others, self.crowded):
+            return "leaders of groups"
+        if self.crowded > others:
             return "groups on crowded nodes"
         if self.moves_level > self.missing + self.level_proof.moves:
             return "nodes below their floor"
@@ -204,6 +219,7 @@ def _bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
         targets.append(found.target)
     proofs = prove_evictions(placed, kept, np.stack(targets))
     to_fit, to_level = proofs[0], max(proofs, key=lambda proof: proof.moves)  # what is level fits
+    crowded = _crowded(placed, goals, kept, to_level)
     missing, on_full = kept.missing, kept_on_full_nodes(placed, kept, found.target)
     if on_full is not None:
         other = prove_evictions(placed, on_full, found.target[None])[0]
@@ -211,14 +227,15 @@ def _bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
             missing, to_level = on_full.missing, other
     floor = floor_target(cluster, goals, found.fair, found.even, found.target)
     joining = arrivals(placed, floor)
-    most = group_targets(cluster, goals)
-    crowded = 0 if most is None else group_moves(cluster, most)
+    asked = lead_goals(cluster, goals)
+    leading = 0 if asked is None else lead_joins(cluster, asked)
     return Bounds(
         **found._asdict(),
         forced=forced_moves(placed),
         moves_feasible=kept.missing + to_fit.moves,
-        moves_level=max(missing + to_level.moves, int(joining.sum()), crowded),
+        moves_level=max(missing + to_level.moves, int(joining.sum()), crowded, leading),
         crowded=crowded,
+        leading=leading,
         feasible_proof=to_fit,
         level_proof=to_level,
         missing=missing,
@@ -226,6 +243,18 @@ def _bounds(cluster: Cluster, goals: Goals | Cost) -> Bounds:
         arrivals=read_only(joining),
         cost=None if cost is None else cost_bound(cluster, cost, kept.missing + to_fit.moves),
     )
+
+
+def _crowded(placed: PlacementCounts, goals: Goals, kept: Keepable, proof: EvictionProof) -> int:
+    """Return the least moves for goals within groups: what leaves a node for them, or for loads."""
+    cluster, most = placed.cluster, group_targets(placed.cluster, goals)
+    if most is None:
+        return 0
+    there, leaving = np.flatnonzero(kept.node_row), np.zeros(len(cluster.nodes), np.int64)
+    crowd = crowding(cluster, most, placed.partition(there), kept.node_row[there] - 1)
+    leaving[proof.node] = proof.count
+    together = kept.missing + int(np.maximum(crowd, leaving).sum())
+    return max(group_moves(cluster, most), together)
 
 
 def bounds_of_levels(cluster: Cluster, goals: Goals | Cost, missing: int = 0) -> Bounds:
@@ -358,12 +387,12 @@ def goals_met(level: Levelness, proven: Bounds) -> bool:
 def goals_reached(
     cluster: Cluster,
     goals: Goals | Cost,
-    node: NDArray[np.int32],
+    placement: Placement,
     level: Levelness,
     proven: Bounds,
 ) -> bool:
-    """Return whether replicas on ``node (K,)`` meet the goals, those within groups as well."""
-    return goals_met(level, proven) and groups_met(cluster, goals, node)
+    """Return whether a placement meets the goals, those within groups as well."""
+    return goals_met(level, proven) and groups_met(cluster, goals, placement)
 
 
 def level_target(

@@ -154,7 +154,7 @@ def _fewest(request: Request, stands: Placement, made: int | None, effort: float
     """
     search = Search(1, effort, request.seed, request.watch)
     try:
-        stages = Stages.of(request.cluster, request.bounds, request.limits, stands, search)
+        stages = Stages.of(request, stands, search)
     except CutShort:
         return Found(None, None, Proof("unknown"))
     _hold_what_is_reached(stages, stands)
@@ -504,7 +504,7 @@ def _asked_of_cp_sat(
     start = cluster.placement.replaced(outcome.node, outcome.leader)
     effort = LONGEST if request.watch.has_limit else EFFORT
     search = Search(1, effort * FIRST, request.seed, request.watch, PRECISION)
-    stages = Stages.of(cluster, request.bounds, request.limits, start, search, Slack.of)
+    stages = Stages.of(request, start, search, Slack.of)
     if before.is_endangered:
         stages.endanger_least()
     search.effort = effort
@@ -515,7 +515,7 @@ def _asked_of_cp_sat(
     )
     if costs_others:
         search.effort = search.spent + effort
-        stages = Stages.of(cluster, request.bounds, request.limits, start, search, Slack.of)
+        stages = Stages.of(request, start, search, Slack.of)
         stages.endanger_no_more(*before.danger)
         stages.repair()
         better = _answered(request, outcome, stages.found)
@@ -569,7 +569,7 @@ def _levelled_on(request: Request, outcome: Outcome, levelled: SearchOn) -> Outc
 def _all_placed(request: Request, start: Placement, search: Search) -> Stages:
     """Look for a placement that breaks nothing, which is found more easily than the best."""
     search.effort, search.linearization = search.spent + AGAIN, SOME
-    stages = Stages.of(request.cluster, request.bounds, request.limits, start, search)
+    stages = Stages.of(request, start, search)
     stages.place_all()
     search.effort, search.linearization = search.spent + SOFT_RULES, FULL
     stages.meet_soft_terms()
@@ -732,7 +732,7 @@ def exact(request: Request) -> Outcome:
     hint = cluster.placement.replaced(begun.node, begun.leader)
     search = Search(options.workers, options.effort, request.seed, request.watch)
     log_event(logger, "proving", logging.DEBUG, replicas=len(hint.node), effort=options.effort)
-    found = in_stages(cluster, request.bounds, request.limits, hint, search)
+    found = in_stages(request, hint, search)
     stop_reason: StopReason = (
         "optimum" if found.proof.status in ("optimal", "infeasible") else _cut_short(search)
     )

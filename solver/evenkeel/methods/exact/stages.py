@@ -29,6 +29,7 @@ from evenkeel.measure.binding import (
     partition_scope,
 )
 from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.group_goals import lead_goals
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.methods.contract import Request
@@ -48,6 +49,7 @@ from evenkeel.methods.exact.variables import (
 from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.rules import Limit, Term
@@ -73,6 +75,28 @@ def bind(variables: Variables) -> list[SoftTerm]:
         soft_terms += _bind_groups(variables)
     for group, other, tier in cluster.depends.tolist():
         _near(variables, group, other, tier)
+    return soft_terms
+
+
+def lead_terms(variables: Variables, goals: Goals | Cost) -> list[SoftTerm]:
+    """Add what goals ask of the leaders of groups: how many of them are elsewhere is minimised."""
+    asked, model = lead_goals(variables.cluster, goals), variables.model
+    if asked is None:
+        return []
+    group = variables.cluster.partitions.group
+    leads = [(group[p], n, lead) for p, by in enumerate(variables.leads) for n, lead in by.items()]
+    places = np.array([one[:2] for one in leads], np.int32).reshape(-1, 2)
+    cells = asked.cells(places[:, 0], places[:, 1])
+    on: list[Any] = [0] * len(cells.group)
+    for c, (_, _, lead) in zip(cells.which.tolist(), leads, strict=True):
+        on[c] = on[c] + lead
+    soft_terms = []
+    for c, g in enumerate(cells.group.tolist()):
+        most = int(asked.count[g])
+        for gap in (on[c] - int(cells.most[c]), int(cells.least[c]) - on[c]):
+            off = model.new_int_var(0, most, "")
+            model.add(off >= gap)
+            soft_terms.append(SoftTerm(off, most))
     return soft_terms
 
 
@@ -708,12 +732,10 @@ class Found:
     proof: Proof  # how certain it is
 
 
-def in_stages(
-    cluster: Cluster, bounds: Bounds, limits: Limits, hint: Placement, search: Search
-) -> Found:
+def in_stages(request: Request, hint: Placement, search: Search) -> Found:
     """Place as many replicas as can be, then level, then move as little as possible."""
     try:
-        stages = Stages.of(cluster, bounds, limits, hint, search)
+        stages = Stages.of(request, hint, search)
     except CutShort:
         return Found(None, None, Proof("unknown"))
     stages.place()
@@ -741,14 +763,12 @@ class Stages:
     @classmethod
     def of(
         cls,
-        cluster: Cluster,
-        bounds: Bounds,
-        limits: Limits,
+        request: Request,
         hint: Placement,
         search: Search,
         slack: Callable[[Cluster, CpModel], Slack] = Slack.none,
     ) -> Stages:
-        """Model a cluster, its rules and its budgets, and start from a placement.
+        """Model a request, its rules and its budgets, and start from a placement.
 
         ``slack`` sets how far rules may be broken. The time to load CP-SAT is left out of the
         time limit, as what compiling takes. Raises ``CutShort`` if the time is over before the
@@ -758,14 +778,14 @@ class Stages:
         from ortools.sat.python import cp_model
 
         search.watch.exclude(search.watch.clock() - began)
-        model = cp_model.CpModel()
+        model, cluster = cp_model.CpModel(), request.cluster
         reasons = Reasons(model, watch=search.watch)
         variables = add_variables(cluster, model, reasons, slack(cluster, model), may_miss=True)
-        soft_terms = [*bind(variables), *variables.swapped]
-        gauges, floors = weigh(variables, bounds)
+        soft_terms = [*bind(variables), *lead_terms(variables, request.goals), *variables.swapped]
+        gauges, floors = weigh(variables, request.bounds)
         order_symmetric(variables)
         joins, changes = moved(variables), changed_leaders(variables)
-        hold_budgets(variables, limits, joins, changes)
+        hold_budgets(variables, request.limits, joins, changes)
         stages = cls(
             variables, search, soft_terms, gauges, floors, joins, changes, late_leaders(variables)
         )

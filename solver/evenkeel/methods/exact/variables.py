@@ -21,6 +21,7 @@ from evenkeel.measure.audit import KINDS, Audit, audit, soft_cost
 from evenkeel.measure.binding import nodes_that_meet, partition_scope
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
+from evenkeel.measure.group_goals import lead_goals
 from evenkeel.measure.levelness import Levelness, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.measure.spending import exceeded
@@ -614,7 +615,9 @@ def objective_tuple(
     worst, all_of_them = float(excess.max(initial=0.0)), float(excess.sum())
     moves = compare(cluster, cluster.placement, placement).moves
     undone = missing(request, outcome), audited.hard
-    soft = round(soft_cost(cluster, audited), 9)
+    asked = lead_goals(cluster, request.goals)
+    off = 0 if asked is None else int(np.abs(asked.cells_of(cluster, placement).off).sum())
+    soft = round(soft_cost(cluster, audited) + off, 9)
     return *undone, soft, round(worst, 9), round(all_of_them, 9), moves
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.loads import node_loads
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.leaders.flow import Arcs, arcs_of, least_within, stays
+from evenkeel.methods.leaders.flow import Arcs, Places, arcs_of, least_within, led_over, stays
 from evenkeel.methods.leaders.method import Handed
 from evenkeel.methods.leaders.room import (
     initial_leaders,
@@ -91,10 +91,7 @@ def level_loads(request: Request) -> Outcome:
         taken, level, bound, work = search.best, search.level, search.bound, search.work
         if level > bound.level * (1.0 + CLOSE):
             stop = watch.reason or "work"
-    leader = start.leader.copy()
-    replica = arcs.replica[taken]
-    owner = start.owner[replica]
-    leader[owner] = (replica - start.first[owner]).astype(np.int16)
+    leader = led_over(start, arcs, taken, start.leader)
     handed = Handed.of(request, leader)
     proof = LoadProof(
         level=level,
@@ -241,10 +238,10 @@ def _by_flow(task: Levels, clock: Clock) -> tuple[NDArray[np.int64], Bound]:
     levels = np.unique(np.append(base[at] + more * (weight / target[at]), base.max()))
     levels = levels[levels >= base.max()]
 
-    def room_at(at: int) -> NDArray[np.int64]:
+    def room_at(at: int) -> Places:
         room = np.floor((float(levels[at]) * (1.0 + CLOSE) - base) * target / weight + CLOSE)
         room = np.where(held > 0, np.clip(np.nan_to_num(room), 0, arcs.count), 0)
-        return room.astype(np.int64)
+        return Places.on_nodes(arcs, room.astype(np.int64))
 
     high, chosen = least_within(arcs, room_at, len(levels), clock)
     if chosen is None:

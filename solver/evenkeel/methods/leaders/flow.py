@@ -1,12 +1,13 @@
 """Leaders that a fixed placement allows, and the network flow that changes the fewest of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import lead_ranks, partition_scope
+from evenkeel.measure.group_goals import LeadCells, LeadGoals
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.methods.shared.stopping import Clock, StopReason
@@ -20,7 +21,7 @@ from evenkeel_kernels.leaders.fewest_changes import (
     excess,
     follow_chains,
     measure_chains,
-    rank_nodes,
+    rank_places,
 )
 
 
@@ -34,6 +35,11 @@ class Arcs:
     leads: NDArray[np.bool_]  # (A,) whether it leads now
     count: int  # partitions that a replica can lead
 
+    def cells(self, cluster: Cluster, asked: LeadGoals) -> LeadCells:
+        """Return the pairs of a group and a node that could lead."""
+        group = cluster.partitions.group[cluster.placement.owner[self.replica]]
+        return asked.cells(group, self.node)
+
     @property
     def first(self) -> NDArray[np.int64]:
         """Where the arcs of each partition begin, and where the last ends, (P + 1,)."""
@@ -45,6 +51,44 @@ class Arcs:
         began = np.full(self.count, -1)
         began[self.p[self.leads]] = np.flatnonzero(self.leads)
         return began
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where leads are counted: on nodes, within them by group where goals ask for that; V places.
+
+    Nodes are the last but one, all of the cluster is the last.
+    """
+
+    of: NDArray[np.int64]  # (A,) where the leader of each arc is counted first
+    least: NDArray[np.int64]  # (V,) how many leads there should be
+    most: NDArray[np.int64]  # (V,) and may be
+    around: NDArray[np.int64]  # (V,) the place that each is in; -1 for the last
+
+    @classmethod
+    def on_nodes(
+        cls, arcs: Arcs, most: NDArray[np.int64], cells: LeadCells | None = None
+    ) -> "Places":
+        """Return places with so many leads on nodes, ``most (N,)``, and those of their groups.
+
+        ``cells`` are those of the groups and nodes of the arcs.
+        """
+        of, count, nodes = arcs.node, arcs.count, len(most)
+        lead: tuple[NDArray[np.int64], ...] = ((none := np.zeros(0, np.int64)), none, none)
+        if cells is not None:
+            of, lead = cells.which, (cells.least, cells.most, len(cells.node) + cells.node)
+        inside, whole = np.zeros(nodes, np.int64), len(lead[0]) + nodes
+        return cls(
+            of,
+            np.concatenate([lead[0], inside, [count]]),
+            np.concatenate([lead[1], np.minimum(most, count), [count]]),
+            np.concatenate([lead[2], inside + whole, [-1]]),
+        )
+
+    def limited(self, most: NDArray[np.int64]) -> "Places":
+        """Return the same places with other numbers on nodes, ``most (N,)``."""
+        above = np.concatenate([self.most[: -1 - len(most)], most, self.most[-1:]])
+        return replace(self, most=np.minimum(above, self.most[-1]))
 
 
 def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> Arcs:
@@ -91,6 +135,16 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
     )
 
 
+def led_over(
+    placement: Placement, arcs: Arcs, taken: NDArray[np.int64], leader: NDArray[np.int16]
+) -> NDArray[np.int16]:
+    """Return the slots that lead where partitions are led over some arcs, the others as before."""
+    replica, found = arcs.replica[taken], leader.copy()
+    owner = placement.owner[replica]
+    found[owner] = (replica - placement.first[owner]).astype(np.int16)
+    return found
+
+
 NO_TIME = "There is no time to level leaders: all of them stay."
 
 
@@ -102,7 +156,7 @@ def stays(start: Placement, reason: StopReason | None) -> Outcome:
 
 
 def least_within(
-    arcs: Arcs, rooms: Callable[[int], NDArray[np.int64]], count: int, clock: Clock
+    arcs: Arcs, rooms: Callable[[int], Places], count: int, clock: Clock
 ) -> tuple[int, NDArray[np.int64] | None]:
     """Find the least of ``count`` rising rooms that a flow fits into, and that flow.
 
@@ -110,7 +164,11 @@ def least_within(
     """
 
     def flow(at: int) -> NDArray[np.int64] | None:
-        return flow_within(arcs, rooms(at), clock)
+        places = rooms(at)
+        if int(places.most[places.around == len(places.most) - 1].sum()) < arcs.count:
+            return None
+        found = flow_within(arcs, places, clock)
+        return None if excess(found) else found.taken
 
     low, at, step = 0, 0, 1
     while (chosen := flow(at)) is None and at < count - 1:
@@ -127,39 +185,48 @@ def least_within(
     return high, chosen
 
 
-def flow_within(arcs: Arcs, most: NDArray[np.int64], clock: Clock) -> NDArray[np.int64] | None:
-    """Lead every partition within numbers, changing the fewest leaders."""
-    if int(most.sum()) < arcs.count:
-        return None
-    flow = lead_flow(arcs, most)
+def flow_within(arcs: Arcs, places: Places, clock: Clock) -> LeadFlow:
+    """Lead every partition, within numbers as far as can be, changing the fewest leaders."""
+    flow = lead_flow(arcs, places)
     begin_flow(flow)
     while left := excess(flow):
         clock.ask("flow", arcs.count - left)
         if not measure_chains(flow):
-            return None
-        while rank_nodes(flow):
+            break
+        while rank_places(flow):
             follow_chains(flow)
             clock.ask("flow", arcs.count - excess(flow))
-    return flow.taken
+    return flow
 
 
-def lead_flow(arcs: Arcs, most: NDArray[np.int64]) -> LeadFlow:
+def lead_flow(arcs: Arcs, places: Places) -> LeadFlow:
     """Lay out a flow, nothing of it filled in."""
-    count, nodes = arcs.count, len(most)
-    of_nodes = [np.zeros(nodes, np.int64) for _ in range(8)]
-    led, first, price, distance, stack, cursor, given, over = of_nodes
+    count, size = arcs.count, len(places.most)
+    of_places = [np.zeros(size, np.int64) for _ in range(11)]
+    passed, surplus, led, first, price, distance, stack, cursor, within, given, over = of_places
+    inner, beside = np.full(size, -1), np.full(size, -1)
+    for v in range(size - 2, -1, -1):
+        around = places.around[v]
+        beside[v], inner[around] = inner[around], v
     return LeadFlow(
         first=arcs.first,
-        node=arcs.node,
+        place=places.of,
         began=arcs.began,
         taken=np.zeros(count, np.int64),
-        most=most,
+        least=places.least,
+        most=places.most,
+        around=places.around,
+        inner=inner,
+        beside=beside,
+        passed=passed,
+        surplus=surplus,
         leading=Leading(led, first, np.full(count, -1), np.full(count, -1)),
         price=price,
         distance=distance,
         stack=stack,
         cursor=cursor,
+        within=within,
         given=given,
         over=over,
-        settled=np.zeros(nodes, bool),
+        settled=np.zeros(size, bool),
     )

@@ -14,17 +14,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.group_goals import lead_goals
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.leaders.flow import Arcs, arcs_of, least_within, stays
+from evenkeel.methods.leaders.flow import (
+    Arcs,
+    Places,
+    arcs_of,
+    flow_within,
+    least_within,
+    led_over,
+    stays,
+)
 from evenkeel.methods.leaders.room import initial_leaders, left_as_they_came, overflows, room_of
 from evenkeel.methods.leaders.search import OUT_OF_REACH, Bound, Levels, Search
 from evenkeel.methods.options import Leaders
 from evenkeel.methods.shared.stopping import Clock, OutOfTime, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import leads_in_groups
 from evenkeel.model.runtime.figures import quantity
 from evenkeel.model.runtime.printable import counted
+from evenkeel_kernels.leaders.fewest_changes import LeadFlow, excess
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,9 @@ def leaders(request: Request) -> Outcome:
         faults.add("cluster", "no leader", "leaders needs a cluster with leaders")
     faults.raise_if_any()
     assert isinstance(request.options, Leaders)
+    if request.options.by == "load" and leads_in_groups(request.goals):
+        faults.add("goals", request.goals, "leaders of groups are levelled by number: by='number'")
+        faults.raise_if_any()
     if request.options.by == "load":
         from evenkeel.methods.leaders.by_load import level_loads
 
@@ -64,11 +78,17 @@ def _fewest(request: Request) -> Outcome:
     cluster, start, watch = request.cluster, request.start, request.watch
     arcs = arcs_of(cluster, start.node, start.leader)
     share = _shares(cluster, arcs)
-    ratios = _ratios(share, arcs)
+    asked = lead_goals(cluster, request.goals)
+    cells = None if asked is None else arcs.cells(cluster, asked)
+    places = Places.on_nodes(arcs, np.full(len(share), arcs.count), cells)
+    ratios = _ratios(share, arcs, is_free=asked is not None)
     clock = Clock(watch)
     try:
+        nearest = None if asked is None else flow_within(arcs, places, clock)
+        if nearest is not None and excess(nearest):
+            return _nearest(request, arcs, nearest)
         high, chosen = least_within(
-            arcs, lambda at: _most(share, float(ratios[at])), len(ratios), clock
+            arcs, lambda at: places.limited(_most(share, float(ratios[at]))), len(ratios), clock
         )
     except OutOfTime:
         return stays(start, clock.reason)
@@ -89,11 +109,7 @@ def _fewest(request: Request) -> Outcome:
         arcs, left, chosen = begin.arcs, begin.left, search.best
         ratio, work = search.level, search.work
         stop = watch.reason or "work"
-    leader = start.leader.copy()
-    if chosen is not None:
-        taken = arcs.replica[chosen]
-        owner = start.owner[taken]
-        leader[owner] = (taken - start.first[owner]).astype(np.int16)
+    leader = start.leader if chosen is None else led_over(start, arcs, chosen, start.leader)
     handed = Handed.of(request, leader)
     from_where = "" if start is cluster.placement else " of where the search began"
     leaderless = int((cluster.partitions.replicas > 0).sum()) - arcs.count
@@ -110,6 +126,20 @@ def _fewest(request: Request) -> Outcome:
         work=work,
         warnings=left_as_they_came(left),
         native=LeadersProof(ratio, bound, _most(share, ratio), handed.on, leaderless),
+    )
+
+
+def _nearest(request: Request, arcs: Arcs, flow: LeadFlow) -> Outcome:
+    """Lead as near to what goals ask of groups as replicas allow where they are."""
+    leader = led_over(request.start, arcs, flow.taken, request.start.leader)
+    handed = Handed.of(request, leader)
+    return Outcome(
+        node=request.start.node,
+        leader=leader,
+        stop_reason="optimum",
+        message="Proven: where replicas stay, no other leaders are nearer to the goals of groups; "
+        f"balance moves some.{handed.takeover_note()}",
+        work=len(arcs.replica),
     )
 
 
@@ -132,15 +162,20 @@ def _numbers(share: NDArray[np.float64], arcs: Arcs) -> Levels:
     )
 
 
-def _ratios(share: NDArray[np.float64], arcs: Arcs) -> NDArray[np.float64]:
-    """Ratios of leaders to shares at which some node may lead one more, ascending."""
+def _ratios(
+    share: NDArray[np.float64], arcs: Arcs, *, is_free: bool = False
+) -> NDArray[np.float64]:
+    """Ratios of leaders to shares at which some node may lead one more, ascending.
+
+    Up to the one now, unless all are ``is_free``.
+    """
     current = np.bincount(arcs.node[arcs.leads], minlength=len(share))
     held = np.bincount(arcs.node, minlength=len(share))
     able = (share > 0.0) & (held > 0)
     if not able.any():
         return np.zeros(1)
     top = float((held[able] / share[able]).max())
-    if current.sum() == arcs.count:
+    if current.sum() == arcs.count and not is_free:
         top = min(top, float((current[able] / share[able]).max(initial=0.0)))
     least = arcs.count / float(share[able].sum())
     found = [np.array([top])]

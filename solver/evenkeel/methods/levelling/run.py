@@ -24,6 +24,8 @@ Budgets bind all of it: they are among the rules that admit a move.
 8. *Relax soft rules*: they give way where a replica would otherwise have no node.
 9. *Leaders*: live replicas take over from lost ones, and followers move instead of leaders.
 10. *Last look*: what one step would place, lead or drop by now is placed, led or dropped.
+11. *Groups*: leads are passed as goals for the leaders of groups ask, and replicas moved for them
+    where that is not enough.
 """
 
 from collections.abc import Callable
@@ -40,6 +42,7 @@ from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
+from evenkeel.methods.levelling.group_leaders import led_within_groups
 from evenkeel.methods.levelling.level import (
     is_spent,
     level_pairs,
@@ -142,7 +145,7 @@ def outcome_after(
             phases(run)
         outcome, work = outcome_of(run), run.work
         restraint = None if run.stop is not None else restraint.after(run, outcome)
-    return outcome
+    return led_within_groups(request, outcome)
 
 
 def well_led(request: Request, outcome: Outcome) -> Outcome:
@@ -164,7 +167,8 @@ def well_led(request: Request, outcome: Outcome) -> Outcome:
     floor, stays = lowest_of(bounds, problem), np.ones(len(state.node), np.bool_)
     lead_by_survivors(problem, state, targets, floor)
     at_once(spare_leaders(problem, state, targets, floor, stays, anywhere=False))
-    return replace(outcome, leader=leading_slots(cluster, outcome.node, state.leader))
+    found = replace(outcome, leader=leading_slots(cluster, outcome.node, state.leader))
+    return led_within_groups(request, found)
 
 
 def search(run: Run) -> None:

@@ -66,3 +66,14 @@ def best_node(problem: Problem, state: State, k: int, ceiling: float) -> int | N
         if score <= ceiling and admits(problem, state, k, n):
             found.append((preference(score, n, k, len(state.replicas)), n))
     return min(found)[1] if found else None
+
+
+def seat_on_first(problem: Problem, state: State, k: int, nodes: list[int]) -> int:
+    """The position of the first node that admits a replica and can carry it as a leader; or -1."""
+    load = problem.partitions.leader_load[problem.partitions.owner[k]]
+    books = recount(problem, state)
+    for i, n in enumerate(nodes):
+        fits = (books["load"][:, n] + load <= problem.nodes.watermark[:, n]).all()
+        if fits and admits(problem, state, k, n):
+            return i
+    return -1

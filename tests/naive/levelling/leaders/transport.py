@@ -49,6 +49,22 @@ class Plain:
     scale: list[list[float]]
     above: list[list[float]]
     stiffness: list[float]
+    cell: list[list[int]]  # of each choice, -1 for none
+    led: dict[int, int]  # leads of each cell, as they are, should be and may be
+    least: dict[int, int]
+    most: dict[int, int]
+
+    def keeps(self, m: int, choice: int) -> bool:
+        """Whether cells stay within their numbers if ``m`` took ``choice``."""
+        here, there = self.cell[m][self.taken[m]], self.cell[m][choice]
+        alike = here == there
+        return alike or (self.led[here] > self.least[here] and self.led[there] < self.most[there])
+
+    def keep_both(self, m: int, choice: int, q: int, to: int) -> bool:
+        """Whether they do if ``q`` took ``to`` as well: in exchange, or each for itself."""
+        ends = self.cell[m][self.taken[m]], self.cell[m][choice]
+        exchange = (self.cell[q][to], self.cell[q][self.taken[q]]) == ends
+        return exchange or (self.keeps(m, choice) and self.keeps(q, to))
 
     def charge(self, m: int, n: int, sign: float) -> float:
         """Change of what node ``n`` is charged if it led ``m``, or no longer did."""
@@ -68,6 +84,8 @@ class Plain:
         for n, sign in ((self.nodes[m][self.taken[m]], -1.0), (self.nodes[m][choice], 1.0)):
             for e in range(len(self.stiffness)):
                 self.above[n][e] += sign * self.extra[m][e] * self.scale[n][e]
+        for at, by in ((self.taken[m], -1), (choice, 1)):
+            self.led[self.cell[m][at]] += by
         self.taken[m] = choice
 
     def cost(self) -> float:
@@ -83,7 +101,7 @@ class Plain:
         for m, nodes in enumerate(self.nodes):
             best, least = self.taken[m], -LEAST_GAIN
             for choice, there in enumerate(nodes):
-                if choice == self.taken[m]:
+                if choice == self.taken[m] or not self.keeps(m, choice):
                     continue
                 change = self.changed(m, choice) + (
                     self.charge(m, nodes[self.taken[m]], -1.0) + self.charge(m, there, 1.0)
@@ -105,13 +123,19 @@ class Plain:
             for choice, there in enumerate(nodes):
                 if there == here:
                     continue
+                keeps, pairs = self.keeps(m, choice), {
+                    (q, to) for q, others in enumerate(self.nodes) for to in range(len(others))
+                    if q != m and self.keep_both(m, choice, q, to)
+                }  # fmt: skip
                 self.take(m, choice)
-                least = min(least, self.cost())
+                least = min(least, self.cost()) if keeps else least
                 for q, others in enumerate(self.nodes):
                     before = self.taken[q]
                     if q == m or others[before] != there:
                         continue
                     for to in range(len(others)):
+                        if (q, to) not in pairs:
+                            continue
                         self.take(q, to)
                         least = min(least, self.cost())
                         self.take(q, before)
