@@ -434,15 +434,15 @@ class TestMoreReports:
     @pytest.mark.parametrize(
         ("name", "found"),
         [
-            ("all-primaries-on-one-node", "n1 leads 5 partitions of user0 where 2"),
+            ("elasticsearch/all-primaries-on-one-node", "n1 leads 5 partitions of user0 where 2"),
             (
-                "opensearch-primaries-with-copies-everywhere",
+                "elasticsearch/opensearch-primaries-with-copies-everywhere",
                 "node0 leads 3 partitions of index1 where 1",
             ),
         ],
     )
     def test_primaries_of_an_index_on_one_node_are_seen_and_not_moved(self, public, name, found):
-        case = public(f"elasticsearch/{name}")
+        case = public(name)
         asked = ("shards.json", "nodes.json", "--group-leaders", "0%")
         answer = case.run("check", *asked)
         assert answer.code == 1 and found in answer.text
