@@ -24,15 +24,19 @@ def test_what_is_near_the_best_is_found(family, seed):
 
 def test_who_stays_in_its_role_stays_in_its_slot():
     before = ek.Cluster.from_arrays(
-        capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1, 2]], role=[[0, 0, 1]], voters=2
-    ).placement
-    none = np.zeros(3, bool)
-    found, _ = in_their_slots(before, np.array([1, 3, 2], np.int32), np.array([0], np.int16), none)
-    assert found.node.tolist() == [3, 1, 2]
-    assert found.leader_node.tolist() == [1]
-    found, _ = in_their_slots(before, np.array([2, 1, 0], np.int32), np.array([2], np.int16), none)
-    assert found.node.tolist() == [2, 1, 0]
-    assert found.leader_node.tolist() == [0]
+        capacity=[[9.0]] * 4, load=[[1.0]] * 2, placement=[[3, 1, 0], [0, 1, 2]],
+        role=[[0, 0, 1]] * 2, voters=2,
+    ).placement  # fmt: skip
+    for asked, led, node, leader in (
+        ([3, 1, 0, 1, 3, 2], [0, 0], [3, 1, 0, 3, 1, 2], [3, 1]),
+        ([3, 1, 0, 2, 1, 0], [0, 2], [3, 1, 0, 2, 1, 0], [3, 0]),
+        ([1, 2, 0, 0, 1, 2], [0, 0], [2, 1, 0, 0, 1, 2], [1, 0]),
+    ):
+        found, _ = in_their_slots(
+            before, np.array(asked, np.int32), np.array(led, np.int16), np.zeros(6, bool)
+        )
+        assert found.node.tolist() == node
+        assert found.leader_node.tolist() == leader
 
 
 def test_a_replica_whose_place_a_surplus_one_left_is_the_one_that_is_dropped():
