@@ -6,6 +6,7 @@
 ``solve``                       a placement: no hard rule broken, level, few moves, with bounds
 ``solve_in_parts``              the same for millions of partitions, a part of them at a time
 ``Goals, Cost, Limits, Rule``   how level is level enough, or what costs what; budgets; rules
+``Disks``                       the disks inside nodes, levelled in the same solve
 ``options``                     a class of options for each method
 ``Session, Changes``            a cluster held ready: changes in, answers out in milliseconds
 ``plan``                        steps that carry it out, safe at every instant
@@ -36,6 +37,7 @@ from warnings import warn as _warn
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
+from evenkeel.model.disks import Disks, DiskState
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals, Proportion
 from evenkeel.model.limits import Limits
@@ -85,6 +87,8 @@ __all__ = [
     "Changes",
     "Cluster",
     "Cost",
+    "DiskState",
+    "Disks",
     "Fault",
     "Flag",
     "Forecast",

@@ -14,6 +14,7 @@ from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
+from evenkeel.measure.disks import DiskReport, disk_report
 from evenkeel.measure.explain import Explanation, explain
 from evenkeel.measure.levelness import ROUNDING, Levelness, below_mean_note, levelness
 from evenkeel.measure.regressions import regressions
@@ -391,6 +392,14 @@ class Result(Reported, Shown):
         return tuple(target_texts(self.cluster, asked, self.bounds))
 
     @cached_property
+    def disks(self) -> DiskReport | None:
+        """What moves inside nodes, and what their disks hold; None for nodes without disks."""
+        if self.cluster.disks is None:
+            return None
+        tolerance = self.goals.disks if isinstance(self.goals, Goals) else None
+        return disk_report(self.cluster, self.placement, tolerance)
+
+    @cached_property
     def cost(self) -> CostParts | None:
         """What the placement costs, part by part; None if there is no ``Cost`` to minimise."""
         if not isinstance(self.goals, Cost):
@@ -439,6 +448,16 @@ class Result(Reported, Shown):
             "moves_at_least": self.bounds.moves_level,
             "goals_reached": self.goals_reached,
             **({} if self.cost is None else {"cost": self.cost.total}),
+            **(
+                {}
+                if self.disks is None
+                else {
+                    "disk_moves": self.disks.moves,
+                    "disk_moves_at_least": self.disks.moves_at_least,
+                    "disks_over_target": len(self.disks.over_target),
+                    "disks_broken": self.disks.broken,
+                }
+            ),
             "proven": {
                 one.name: {
                     "value": one.value,

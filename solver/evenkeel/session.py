@@ -88,7 +88,11 @@ class HeldCluster:
             with self._compiling:  # once, though several threads ask
                 if method not in self._ready:
                     hold = find(method).holder()
-                    self._ready[method] = None if hold is None else hold(self.cluster)
+                    self._ready[method] = (
+                        None
+                        if hold is None or self.cluster.disks is not None
+                        else hold(self.cluster)
+                    )
         return self._ready[method]
 
     def __reduce__(self) -> tuple[Any, ...]:

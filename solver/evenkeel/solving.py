@@ -14,6 +14,7 @@ import numpy as np
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import compare
+from evenkeel.measure.disks import disk_report
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, MethodName, find
@@ -28,7 +29,7 @@ from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.runtime.heartbeat import heard_by
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
-from evenkeel.verdict import Found, Verdict, verdict
+from evenkeel.verdict import Found, Verdict, verdict, verdict_on_disks
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
@@ -162,6 +163,9 @@ def judged(
     request, outcome = run.request, run.outcome
     cluster, placement = request.cluster, run.placement
     judgement = verdict(chosen, request, outcome, found, goals_given=goals_given)
+    if cluster.disks is not None:
+        goal = getattr(request.goals, "disks", None)
+        judgement = verdict_on_disks(judgement, disk_report(cluster, placement, goal))
     log_solved(
         chosen, judgement, clock, moves=found.comparison.moves,
         leader_changes=found.comparison.leader_changes, work=outcome.work, guard=run.guard,

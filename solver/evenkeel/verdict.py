@@ -11,6 +11,7 @@ from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.bounds.level import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
+from evenkeel.measure.disks import DiskReport
 from evenkeel.measure.group_goals import from_to, group_excesses, group_targets, lead_texts
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.spending import departed
@@ -103,6 +104,31 @@ def verdict(
     if found.comparison.moves <= max(found.bounds.moves_level, outcome.fewest):
         return Verdict("optimal", f"{text} {FEWEST_MOVES}".lstrip(), stop)
     return Verdict("feasible", text or GOALS_MET, stop)
+
+
+def verdict_on_disks(nodes: Verdict, disks: DiskReport) -> Verdict:
+    """Return the verdict on a result after that on its nodes: what disks break, or miss."""
+    whole = nodes.status in ("optimal", "feasible")
+    broken = {
+        "disks above their capacity": len(disks.over_capacity),
+        "replicas on disks that failed or are to be emptied": len(disks.to_empty),
+        "replicas without a disk that has room": len(disks.adrift),
+    }
+    if disks.broken:
+        text = ", ".join(f"{count:,} {what}" for what, count in broken.items() if count)
+        status: Status = "partial" if whole or nodes.status == "missed" else nodes.status
+        text = f"Disks inside nodes: {text}." + ("" if whole else f" {nodes.message}")
+        return Verdict(status, text, "exhausted" if whole else nodes.stop_reason)
+    missed = 0 if disks.goal is None else len(disks.over_target)
+    if missed:
+        text = f"{missed:,} disks are above their share of the node by more than {disks.goal:.4g}."
+        text += "" if whole else f" {nodes.message}"
+        status = "missed" if whole else nodes.status
+        return Verdict(status, text, "exhausted" if whole else nodes.stop_reason)
+    if nodes.status == "optimal" and disks.moves > disks.moves_at_least:
+        text = f"{GOALS_MET} Between disks of a node, {disks.moves_at_least:,} moves are proven."
+        return Verdict("feasible", text, nodes.stop_reason)
+    return nodes
 
 
 def still_broken(

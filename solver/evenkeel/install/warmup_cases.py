@@ -9,6 +9,7 @@ import numpy as np
 from evenkeel import options
 from evenkeel.methods.registry import find
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import Disks
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.rules import Rule
@@ -52,6 +53,7 @@ def _any_cluster() -> Iterator[Rehearsal]:
         yield one
         yield replace(one, goals=Goals(level=0.1, floor=0.1))
     yield from _every_kind()
+    yield Rehearsal(_on_disks(), Goals(level=0.1, disks=0.0))
     lost = _lost_nodes()
     above = replace(lost.nodes, watermark=np.full((12, 2), 10.0))  # wherever replicas are
     yield Rehearsal(replace(lost, nodes=above), Cost(moves=1.0), work=LONG)
@@ -112,6 +114,15 @@ def _ruled() -> Iterator[Rehearsal]:
     accepts = np.arange(9) != 1
     shedding = replace(cluster.nodes, accepts=accepts, keeps=accepts)
     yield Rehearsal(replace(cluster, nodes=shedding), Goals(level=0.1, leaders=0.1))
+
+
+def _on_disks() -> Cluster:
+    """Nodes whose replicas all lie on the first of their disks."""
+    return Cluster.from_arrays(
+        capacity=np.full((3, 1), 99.0), load=1.0 + np.arange(12)[:, None] % 4, bytes="d0",
+        placement=[[p % 3] for p in range(12)], disk=[[2 * (p % 3)] for p in range(12)],
+        disks=Disks([0, 0, 1, 1, 2, 2], [40.0] * 6),
+    )  # fmt: skip
 
 
 def _grouped() -> Cluster:

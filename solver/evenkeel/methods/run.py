@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.compare import compare
+from evenkeel.measure.disks import disk_report
 from evenkeel.measure.group_goals import group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
@@ -28,6 +29,7 @@ from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
+from evenkeel.methods.shared.disks import placed_on_disks
 from evenkeel.methods.shared.giving_up import with_last_in_sync, without_surplus
 from evenkeel.methods.shared.late_leaders import led_in_sync
 from evenkeel.model.cluster import Cluster, require_cluster
@@ -200,6 +202,29 @@ def checked(
 
 
 def run_checked(chosen: Method, request: Request) -> Run:
+    """Run a method, then level the disks of nodes, if they have any."""
+    cluster = request.cluster
+    if cluster.disks is None:
+        return _run_worth(chosen, request)
+
+    def run(asked: Cluster) -> Run:
+        if asked is cluster:
+            return _run_worth(chosen, request)
+        start = asked.placement if request.start is cluster.placement else request.start
+        return _run_worth(chosen, replace(request, cluster=asked, start=start))
+
+    tolerance = getattr(request.goals, "disks", None)
+    found, placement = placed_on_disks(cluster, tolerance, run, lambda one: one.placement)
+    if found.request.cluster is not cluster:  # what is proven of it holds of less room
+        outcome = replace(_unproven(found.outcome), fewest=0)
+        found = replace(found, request=request, outcome=outcome, audit=None)
+    moved = disk_report(cluster, placement, tolerance).moves
+    text = f"{counted(moved, 'replica')} change disks inside nodes; plans leave these moves out."
+    outcome = _with_warnings(found.outcome, [text] * (moved > 0))
+    return replace(found, outcome=outcome, placement=placement)
+
+
+def _run_worth(chosen: Method, request: Request) -> Run:
     """Run a method; where its goals are not worth moving for, let it repair alone."""
     goals = request.goals
     if isinstance(goals, Cost) or (goals.act_above is None and not goals.worth):

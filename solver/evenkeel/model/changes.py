@@ -12,6 +12,7 @@ from typing import Any, Self, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenkeel.model.disks import Disks
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.arguments import Labels, Node
 from evenkeel.model.intake.consistency import vouch_for
@@ -735,6 +736,7 @@ def _without_partitions(parts: Parts, which: NDArray[np.int64]) -> dict[str, Any
         "placement": Placement(
             first=read_only(_starts(np.diff(placement.first)[stays])),
             leader=read_only(placement.leader[stays]),
+            disk=None if placement.disk is None else read_only(placement.disk[rows]),
             **{name: read_only(getattr(placement, name)[rows]) for name in PER_REPLICA},
         ),
         "forbidden": read_only(np.stack([place[banned[:, 0]], banned[:, 1]], 1).astype(np.int32)),
@@ -774,6 +776,9 @@ def _with_partitions(faults: FaultList, parts: Parts, given: Given) -> dict[str,
             first=read_only(np.concatenate([placement.first[:-1],
                                             placement.first[-1] + rows.first])),
             leader=read_only(np.concatenate([placement.leader, rows.leader])),
+            disk=None if placement.disk is None else read_only(
+                np.concatenate([placement.disk, np.full(len(rows.node), -1, np.int32)])
+            ),
             **{
                 name: read_only(np.concatenate([getattr(placement, name), getattr(rows, name)]))
                 for name in PER_REPLICA
@@ -964,12 +969,26 @@ def _without_nodes(parts: Parts, which: NDArray[np.int32]) -> dict[str, Any]:
     node = number[placement.node]
     leader, at = placement.leader.copy(), placement.leader_replica
     leader[(leader >= 0) & (node[np.maximum(at, 0)] < 0)] = -1
+    disks, disk_number = parts["disks"], np.array([-1], np.int32)
+    if disks is not None:
+        kept = stays[disks.node]
+        disk_number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
+        disks = Disks(
+            number[disks.node[kept]], disks.capacity[kept], disks.state[kept],
+            [name for name, stay in zip(disks.names, kept.tolist(), strict=True) if stay],
+        )  # fmt: skip
     return {
         **parts,
         "nodes": nodes,
         "topology": replace(fewer, tier_capacity=shared, tier_distance=distance),
-        "placement": replace(placement, node=read_only(node), leader=read_only(leader)),
+        "placement": replace(
+            placement,
+            node=read_only(node),
+            leader=read_only(leader),
+            disk=None if placement.disk is None else read_only(disk_number[placement.disk]),
+        ),
         "partitions": replace(partitions, attached=read_only(number[partitions.attached])),
+        "disks": disks,
         "forbidden": read_only(np.stack([banned[:, 0], number[banned[:, 1]]], 1)),
     }
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.changes import Changeable, parts_of
+from evenkeel.model.disks import Disks
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.arguments import Arguments, Group, Labels, Node
 from evenkeel.model.intake.consistency import check_consistent, vouch_for
@@ -59,6 +60,8 @@ class Cluster(Changeable, Shown):
         What only the strategy and the format of one system read (a CRUSH map, latencies).
     native_format : str
         Name of that system.
+    disks : Disks, optional
+        Disks of the nodes, on which a placement says where each replica lies.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class Cluster(Changeable, Shown):
     depends: NDArray[np.int32]
     native: Any = field(default=None, repr=False)
     native_format: str = ""
+    disks: Disks | None = None
 
     @staticmethod
     @known_arguments
@@ -125,6 +129,8 @@ class Cluster(Changeable, Shown):
         leader: ArrayLike | None = None,
         role: ArrayLike | None = None,
         flags: ArrayLike | None = None,
+        disk: ArrayLike | None = None,
+        disks: Disks | None = None,
         spread: Mapping[str, Amount] | None = None,
         rules: Sequence[Rule] | None = None,
         rule: ArrayLike | None = None,
@@ -201,6 +207,11 @@ class Cluster(Changeable, Shown):
             Slot that leads; -1 for none.
         role, flags : array_like, same shape as placement, optional
             ``Role`` and ``Flag`` of each replica.
+        disk : array_like of int32, same shape as placement, optional
+            Number of each replica's disk; -1 where it is not known.
+        disks : Disks, optional
+            Disks of the nodes. In the dimension that moves, a node then holds no more than its
+            usable disks hold in all.
         spread : mapping of str to Amount, optional
             Short for one rule of all partitions, ``rules=[Rule(spread=...)]``.
         rules : sequence of Rule, optional

@@ -62,6 +62,11 @@ class Goals:
         Tolerance within each group: no node holds more than (1 + tolerance) x the share of a node
         in the replicas of a group, or what rules force where that is more; in whole replicas. It is
         a soft rule: it yields to placing and to hard rules, and with ``soft_yield`` to ``level``.
+    disks : float or str, optional
+        Tolerance inside each node that has ``Disks``: no disk holds more than (1 + tolerance) x its
+        share of the node, or what whole replicas force where that is more. Its share is that of its
+        capacity. None: replicas change their disk only where it failed, is being emptied or too
+        full, and what arrives is placed evenly.
     move_cost : mapping of str to float, optional
         Moves that one move of some partitions counts for, by name, pattern or group, 1 or more; 1
         for all others. These move last, without being pinned: what they cost is compared with
@@ -115,6 +120,7 @@ class Goals:
     move_cost: Mapping[str, float] = field(hash=False)
     group_leaders: float | None
     min_leaders: Mapping[str, int] = field(hash=False)
+    disks: float | None
 
     @known_arguments
     def __init__(
@@ -129,6 +135,7 @@ class Goals:
         move_cost: Mapping[str, float] | None = None,
         group_leaders: Tolerance = None,
         min_leaders: Mapping[str, int] | None = None,
+        disks: Tolerance = None,
     ) -> None:
         faults = FaultList()
         object.__setattr__(self, "level", read_tolerances(faults, "goals.level", level))
@@ -148,6 +155,7 @@ class Goals:
         for name, cost in costs.items():
             check_number(faults, f"goals.move_cost[{name!r}]", cost, 1.0, MOST_IN_ALL)
         object.__setattr__(self, "move_cost", costs)
+        object.__setattr__(self, "disks", read_tolerance(faults, "goals.disks", disks))
         check_truth(faults, "goals.soft_yield", soft_yield)
         faults.raise_if_any()
 
@@ -162,7 +170,7 @@ class Goals:
     @property
     def repairs(self) -> "Goals":
         """The goals of a solve that moves nothing but for rules."""
-        return Goals(level=None, soft_yield=self.soft_yield)
+        return Goals(level=None, soft_yield=self.soft_yield, disks=self.disks)
 
     def widened(self, dimensions: Sequence[str]) -> "Goals":
         """Return the goals of a cluster's dimensions in which ``act_above`` is the tolerance."""
@@ -180,7 +188,7 @@ class Goals:
         return Goals(
             level, wider(self.leaders, most), floor, self.soft_yield,
             groups=wider(self.groups, most), group_leaders=wider(self.group_leaders, most),
-            min_leaders=self.min_leaders,
+            min_leaders=self.min_leaders, disks=self.disks,
         )  # fmt: skip
 
 
@@ -230,6 +238,8 @@ def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
                 faults.add(f"goals.{path}", name, f"unknown dimension; known: {known}")
     move_costs(faults, cluster, goals)
     least_leaders(faults, cluster, goals)
+    if goals.disks is not None and cluster.disks is None:
+        faults.add("goals.disks", goals.disks, "needs a cluster whose nodes have disks")
     if goals.worth.get("byte") and cluster.bytes_dimension < 0:
         faults.add("goals.worth", goals.worth, "needs a cluster with a bytes dimension")
 

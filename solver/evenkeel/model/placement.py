@@ -1,6 +1,6 @@
 """Placement: which node holds each replica, with roles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, IntFlag
 from functools import cached_property
 from typing import Any, Protocol
@@ -84,6 +84,8 @@ class Placement(Shown):
         A combination of ``Flag``.
     leader : ndarray of int16, shape (P,)
         Slot that leads; -1 for none.
+    disk : ndarray of int32, shape (K,), optional
+        Disk of each replica, where nodes have ``Disks``; -1 where it is not known.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class Placement(Shown):
     role: NDArray[np.uint8]
     flags: NDArray[np.uint16]
     leader: NDArray[np.int16]
+    disk: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.leader)
@@ -196,7 +199,7 @@ class Placement(Shown):
         Returns
         -------
         Placement
-            Sharing rows, roles and flags with this one.
+            Sharing rows, roles and flags with this one; what moved lies on no known disk.
 
         Raises
         ------
@@ -207,7 +210,10 @@ class Placement(Shown):
         node = as_array(faults, "node", node, np.int32, self.node.shape)
         leader = as_array(faults, "leader", leader, np.int16, self.leader.shape)
         faults.raise_if_any()
-        made = Placement(self.first, read_only(node), self.role, self.flags, read_only(leader))
+        disk = self.disk
+        if disk is not None:
+            disk = read_only(np.where(node == self.node, disk, np.int32(-1)))
+        made = replace(self, node=read_only(node), leader=read_only(leader), disk=disk)
         for name in ("slots", "owner"):  # the rows are the same
             if name in self.__dict__:
                 made.__dict__[name] = self.__dict__[name]

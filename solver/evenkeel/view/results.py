@@ -330,6 +330,9 @@ def movement_table(result: Any) -> Table:
     full = max(1, *(count for _, count, _ in rows))
     bars = [count / full for _, count, _ in rows]
     rows.append(("leader changes", compared.leader_changes, "they move no data"))
+    if (disks := result.disks) is not None:
+        text = f"inside nodes, at least {disks.moves_at_least:,} for where replicas are (proven)"
+        rows.append(("between disks", disks.moves, text))
     if compared.removed:
         rows.append(("removed", compared.removed, "replicas without another in their place"))
     names, counts, meanings = map(list, zip(*rows, strict=True))

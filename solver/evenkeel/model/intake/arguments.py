@@ -5,6 +5,7 @@ from typing import TypedDict
 
 from numpy.typing import ArrayLike
 
+from evenkeel.model.disks import Disks
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Amount, Rule
 
@@ -69,6 +70,8 @@ class Arguments(TypedDict, total=False):
     leader: ArrayLike | None
     role: ArrayLike | None
     flags: ArrayLike | None
+    disk: ArrayLike | None
+    disks: Disks | None
     spread: Mapping[str, Amount] | None
     rules: Sequence[Rule] | None
     rule: ArrayLike | None

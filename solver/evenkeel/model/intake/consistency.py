@@ -131,6 +131,8 @@ def _placement(faults: FaultList, placement: Placement, partitions: int, nodes: 
     for name, dtype in PER_REPLICA.items():
         path = "placement" if name == "node" else name
         _layout(faults, path, getattr(placement, name), dtype, placement.node.shape[:1])
+    if placement.disk is not None:
+        _layout(faults, "disk", placement.disk, np.int32, placement.node.shape[:1])
     _layout(faults, "first", placement.first, np.int64, (partitions + 1,))
     _layout(faults, "leader", placement.leader, np.int16, (partitions,))
     if not faults:

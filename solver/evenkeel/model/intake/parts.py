@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.model.disks import Disks
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.nodes import check_nodes, read_nodes
 from evenkeel.model.intake.partitions import check_partitions, read_partitions
@@ -36,7 +37,7 @@ from evenkeel.model.topology import NODE_TIER, Topology
 Parts = dict[str, Any]
 """The fields of a cluster by name."""
 
-OF_PLACEMENT = ("placement", "first", "leader", "role", "flags", "replicas", "voters")
+OF_PLACEMENT = ("placement", "first", "leader", "role", "flags", "disk", "replicas", "voters")
 """Arguments for the placement and the wanted numbers of replicas."""
 
 OF_RULES = (
@@ -96,7 +97,33 @@ def _read(faults: FaultList, given: Given, sizes: Sizes, base: Parts) -> Parts:
         check_rules(faults, rules, nodes, topology, partitions)
     if was is not None and _strays(given, base, topology, partitions):
         faults.add("depends", len(parts["depends"]), "must be given for new groups or tiers")
-    return parts | _read_rest(faults, given, parts)
+    parts |= _read_rest(faults, given, parts)
+    return parts | _read_disks(faults, given, parts)
+
+
+def _read_disks(faults: FaultList, given: Given, parts: Parts) -> Parts:
+    """Read the disks of nodes; a node holds no more than its usable disks hold in all."""
+    disks = given.get("disks") if "disks" in given else parts.get("disks")
+    placement, nodes = parts["placement"], parts["nodes"]
+    if disks is None:
+        if given.get("disk") is not None:
+            faults.add("disk", shape_of(given["disk"]), "goes with disks: give those, too")
+        return {"disks": None}
+    if not isinstance(disks, Disks):
+        faults.add("disks", type(disks).__name__, "must be evenkeel.Disks")
+        return {"disks": None}
+    if parts["bytes_dimension"] < 0 and not faults.about("bytes", "dimensions"):
+        faults.add("disks", len(disks), "need the dimension that moves: give bytes, too")
+    check_range(faults, "disks.node", disks.node, 0, len(nodes), "must be a node")
+    if placement.disk is not None:
+        check_range(faults, "disk", placement.disk, -1, len(disks), "must be a disk or -1")
+    if faults:
+        return {"disks": disks}
+    capacity, at = nodes.capacity.copy(), parts["bytes_dimension"]
+    capacity[:, at] = np.minimum(capacity[:, at], disks.per_node(len(nodes)))
+    if not np.array_equal(capacity, nodes.capacity):
+        nodes = replace(nodes, capacity=read_only(capacity))
+    return {"disks": disks, "nodes": nodes}
 
 
 def _strays(given: Given, base: Parts, topology: Topology, partitions: Partitions) -> bool:

@@ -73,6 +73,9 @@ def read_placement(
     }
     check_range(faults, "role", roles, 0, len(Role), "must be a Role", starts["role"])
     marks = _per_replica(faults, "flags", given.get("flags"), np.uint16, length)
+    disk = given.get("disk")
+    if disk is not None:
+        disk = _per_replica(faults, "disk", disk, np.int32, length)
     check_flags(faults, marks, starts["flags"])
     slots = np.maximum(width, wanted)
     leads = _leaders(faults, given.get("leader"), slots, known and counted)
@@ -87,7 +90,7 @@ def read_placement(
         voting = np.where(stated == width, wanted, np.minimum(wanted, stated))
     if faults:
         return _nothing(sizes.partitions), (wanted, voting)
-    placement = _widened(Placement(rows.first, rows.node, roles, marks, leads), width, slots)
+    placement = _widened(Placement(rows.first, rows.node, roles, marks, leads, disk), width, slots)
     if voters is not None and given.get("role") is None:
         slot = np.arange(len(placement.node)) - np.repeat(placement.first[:-1], slots)
         votes = slot < np.repeat(voting, slots)
@@ -141,7 +144,9 @@ def _taken_apart(faults: FaultList, given: Given, partitions: int) -> Given:
     if len(whole) != partitions:
         faults.add("placement", len(whole), f"needs a row for each of {partitions} partitions")
         return {**given, "placement": None, "leader": None}
-    parts = {"role": whole.role, "flags": whole.flags, "leader": whole.leader}
+    parts = {
+        "role": whole.role, "flags": whole.flags, "leader": whole.leader, "disk": whole.disk,
+    }  # fmt: skip
     stated = {name: value for name, value in given.items() if value is not None}
     return parts | stated | {"placement": whole.node, "first": whole.first}
 
@@ -149,6 +154,7 @@ def _taken_apart(faults: FaultList, given: Given, partitions: int) -> Given:
 def _widened(placement: Placement, width: NDArray[np.int32], slots: NDArray[np.int32]) -> Placement:
     """Return a placement with empty slots after the rows that want more replicas."""
     first, node, role, flags = placement.first, placement.node, placement.role, placement.flags
+    disk = placement.disk
     if (slots > width).any():
         kept = np.arange(len(node)) - np.repeat(first[:-1], width)
         first = np.concatenate([[0], np.cumsum(slots)]).astype(np.int64)
@@ -157,7 +163,9 @@ def _widened(placement: Placement, width: NDArray[np.int32], slots: NDArray[np.i
             _spread_out(values, at, int(first[-1]), empty)
             for values, empty in ((node, -1), (role, 0), (flags, 0))
         )
-    return Placement(*(read_only(a) for a in (first, node, role, flags, placement.leader)))
+        disk = None if disk is None else _spread_out(disk, at, int(first[-1]), -1)
+    widened = Placement(*(read_only(a) for a in (first, node, role, flags, placement.leader)))
+    return widened if disk is None else replace(widened, disk=read_only(disk))
 
 
 def _rows(faults: FaultList, given: Given, partitions: int, names: Names) -> Rows:

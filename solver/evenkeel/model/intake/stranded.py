@@ -6,6 +6,7 @@ it. So does one that is left alone, since the dump has too little about it, or w
 change.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,7 +58,7 @@ def with_left_alone(cluster: "Cluster", which: NDArray[np.bool_]) -> "Cluster":
     held = cluster.placement
     marks = np.uint16(Flag.LEFT_ALONE | Flag.PINNED)
     flags = read_only(np.where(which[held.owner], held.flags | marks, held.flags))
-    return cluster.with_placement(Placement(held.first, held.node, held.role, flags, held.leader))
+    return cluster.with_placement(replace(held, flags=flags))
 
 
 def led_alone(cluster: "Cluster", nodes: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -84,7 +85,7 @@ def with_stranded(cluster: "Cluster", which: NDArray[np.bool_]) -> "Cluster":
         return cluster
     held = cluster.placement
     flags = read_only(stranding(held.flags, which[held.owner]))
-    return cluster.with_placement(Placement(held.first, held.node, held.role, flags, held.leader))
+    return cluster.with_placement(replace(held, flags=flags))
 
 
 def stranded_names(cluster: "Cluster") -> list[str]:

@@ -117,6 +117,14 @@ def arguments_of(cluster: Cluster) -> Arguments:
     if len(cluster.depends):
         tiers = (*topology.tiers, "node")
         given["depends"] = [(a, b, tiers[row]) for a, b, row in cluster.depends.tolist()]
+    if cluster.disks is not None:
+        given["disks"] = cluster.disks
+        placement = cluster.placement
+        if placement.disk is not None:
+            flat = placement.slots is None
+            given["disk"] = (
+                placement.disk if flat else placement.disk.reshape(placement.nodes.shape)
+            )
     if cluster.native is not None:
         _check_payload(cluster)
         given["native"] = cluster.native

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import Disks
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Placement
 from evenkeel.systems.documents import Document, quoted, the_only
@@ -43,6 +44,7 @@ from evenkeel.systems.native.arguments import (
 from evenkeel.systems.registry import Format
 
 VERSION = 1
+DISKS = ("node", "capacity", "state", "names")
 MAPPINGS = ("domains", "tags", "attributes", "tier_capacity")
 NAMES = ("node_names", "partition_names", "group_names")
 ARRAYS = frozenset(
@@ -50,7 +52,7 @@ ARRAYS = frozenset(
         "capacity", "load", "leader_load", "non_voter_load", "tier_distance", "watermark", "alive",
         "accepts", "keeps", "leads", "gone", "since", "weight", "lead_weight", "max_replicas",
         "stands_for", "replicas", "voters", "min_active", "group", "move_cost", "attached",
-        "forbidden", "placement", "first", "leader", "role", "flags", "rule", "group_rule",
+        "forbidden", "placement", "first", "leader", "role", "flags", "disk", "rule", "group_rule",
     }
 )  # fmt: skip
 
@@ -99,6 +101,9 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
             given["tiers"] = list(mapping)
         for name, array in mapping.items():
             members[f"{key}/{_quoted(name)}"] = array
+    if disks := given.pop("disks", None):
+        members |= {f"disks/{key}": np.asarray(getattr(disks, key)) for key in DISKS[:-1]}
+        members["disks/names"] = _names_array("disks/names", list(disks.names))
     for key in NAMES:
         if key in given:
             members[key] = _names_array(key, given.pop(key))
@@ -141,7 +146,9 @@ def _arguments(
     mappings: dict[str, dict[str, NDArray[Any]]] = {}
     for member, array in members.items():
         kind, _, inner = member.partition("/")
-        if inner and kind in MAPPINGS:
+        if kind == "disks" and inner in DISKS:
+            mappings.setdefault(kind, {})[inner] = array
+        elif inner and kind in MAPPINGS:
             mappings.setdefault(kind, {})[unquote(inner)] = array
         elif member in NAMES:
             if array.ndim != 1 or (array.dtype.kind != "U" and array.size):
@@ -150,7 +157,9 @@ def _arguments(
         elif member in ARRAYS:
             given[member] = array
         else:
-            known = sorted(ARRAYS | {*NAMES, "meta"} | {f"{kind}/..." for kind in MAPPINGS})
+            known = sorted(
+                ARRAYS | {*NAMES, "meta"} | {f"{kind}/..." for kind in (*MAPPINGS, "disks")}
+            )
             at = f"{name}: {quoted(member)}"
             faults.add(at, quoted(member), f"is unknown; known: {known}")
     tiers = mappings.get("domains", {})
@@ -159,6 +168,8 @@ def _arguments(
         faults.add(f"{name}: domains/{tier}", tier, "must stand both in meta and as an array")
     if tiers and not faults:
         mappings["domains"] = {tier: tiers[tier] for tier in order}
+    if disks := mappings.pop("disks", None):
+        given["disks"] = _disks(faults, name, disks)
     given |= mappings
     for key in ("dimensions", "bytes"):
         if getattr(meta, key) is not None:
@@ -167,6 +178,17 @@ def _arguments(
     for key in ("crossing", "transient", "depends", "native", "native_format"):
         given[key] = getattr(meta, key)
     return given
+
+
+def _disks(faults: FaultList, name: str, parts: dict[str, NDArray[Any]]) -> Disks | None:
+    """Return the disks of nodes, noting what does not fit at its place in the file."""
+    labels = parts.pop("names", None)
+    try:
+        return Disks(**parts, names=None if labels is None else labels.ravel().tolist())
+    except (InvalidInput, TypeError) as error:
+        for one in getattr(error, "faults", [Fault("disks/node", None, "is missing")]):
+            faults.add(f"{name}: {one.path.replace('.', '/')}", one.value, one.message)
+    return None
 
 
 def _quoted(name: str) -> str:

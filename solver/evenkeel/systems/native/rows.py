@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import Disks, DiskState
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.topology import Topology
@@ -31,6 +32,8 @@ from evenkeel.systems.native.arguments import (
 from evenkeel.systems.registry import Format
 
 NAME: Literal["evenkeel-rows"] = "evenkeel-rows"
+
+DiskStateName = Literal["fine", "emptying", "failed"]
 
 FlagName = Literal[
     "pinned",
@@ -89,6 +92,16 @@ class PartitionRow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
     attached: str | None = None
     move_cost: float = 1.0
     forbidden: list[str] | None = None
+    disks: list[str | None] | None = None
+
+
+class DiskRow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One disk of a node; without a capacity it has no limit."""
+
+    name: str
+    node: str
+    capacity: float | None = None
+    state: DiskStateName = "fine"
 
 
 class GroupRow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -133,6 +146,7 @@ class ClusterRows(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     transient: list[str] = []
     bytes: str | None = None
     depends: list[NeedRow] = []
+    disks: list[DiskRow] = []
     native: Any = None
     native_format: str = ""
 
@@ -178,10 +192,25 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         depends=[
             NeedRow(groups[a], groups[b], tiers[row]) for a, b, row in cluster.depends.tolist()
         ],
+        disks=_disk_rows(cluster),
         native=given.get("native"),
         native_format=given.get("native_format", ""),
     )
     return {path: encode_json(rows)}
+
+
+def _disk_rows(cluster: Cluster) -> list[DiskRow]:
+    disks, names = cluster.disks, cluster.nodes.names
+    if disks is None:
+        return []
+    states: list[Any] = [DiskState(state).name.lower() for state in disks.state.tolist()]
+    capacity = [None if np.isinf(most) else most for most in disks.capacity.tolist()]
+    return [
+        DiskRow(name, names[n], most, state)
+        for name, n, most, state in zip(
+            disks.names, disks.node.tolist(), capacity, states, strict=True
+        )
+    ]
 
 
 def _node_rows(cluster: Cluster, given: Arguments) -> list[NodeRow]:
@@ -228,6 +257,10 @@ def _partition_rows(cluster: Cluster, given: Arguments) -> list[PartitionRow]:
     columns = {key: given[key].tolist() for key in (*LOADS, *PARTITION_FIELDS) if key in given}
     if cluster.rules:
         columns["rule"] = partitions.rule.tolist()
+    lies: list[str | None] | None = None
+    if cluster.disks is not None and placement.disk is not None:
+        disk_names = [*cluster.disks.names, None]
+        lies = [disk_names[d] for d in placement.disk.tolist()]
     leader, wanted = placement.leader.tolist(), partitions.replicas.tolist()
     voters, group = partitions.voters.tolist(), partitions.group.tolist()
     attached = partitions.attached.tolist()
@@ -243,6 +276,7 @@ def _partition_rows(cluster: Cluster, given: Arguments) -> list[PartitionRow]:
             group=group_names[group[p]],
             attached=node_names[attached[p]],
             forbidden=disabled.get(p),
+            disks=None if lies is None else lies[start:end],
             **{key: column[p] for key, column in columns.items()},
         )
         for p, (start, end) in enumerate(pairwise(first))
@@ -302,6 +336,7 @@ def cluster_of(faults: FaultList, document: Document, rows: ClusterRows) -> Clus
     """Build the cluster that the rows of a document describe, or raise everything noted."""
     given = _node_arguments(faults, document.name, rows)
     given |= _partition_arguments(faults, document.name, rows)
+    given |= _disk_arguments(faults, document.name, rows)
     given |= {
         "dimensions": rows.dimensions,
         "crossing": rows.crossing,
@@ -315,6 +350,41 @@ def cluster_of(faults: FaultList, document: Document, rows: ClusterRows) -> Clus
     path = f"{document.name}: partitions"
     check_slots(faults, path, given["replicas"], len(rows.partitions), document)
     return build(faults, given, lambda path: _locate(document.name, path))
+
+
+def _disk_arguments(faults: FaultList, name: str, rows: ClusterRows) -> Arguments:
+    """Return the disks of nodes, and on which of them replicas lie."""
+    if not rows.disks:
+        return {}
+    place = {node.name: i for i, node in enumerate(rows.nodes)}
+    nodes = _places(
+        faults, "node", place, [one.node for one in rows.disks],
+        lambda d: f"{name}: disks[{d}].node",
+    )  # fmt: skip
+    order = np.argsort(nodes, kind="stable").tolist()
+    listed = [rows.disks[d] for d in order]
+    index = {one.name: d for d, one in enumerate(listed)}
+    lies = [
+        (p, s, disk)
+        for p, row in enumerate(rows.partitions)
+        for s, disk in enumerate(row.disks or [None] * len(row.nodes))
+    ]
+    disk = _places(
+        faults, "disk", index, [one for _, _, one in lies],
+        lambda k: f"{name}: partitions[{lies[k][0]}].disks[{lies[k][1]}]",
+    )  # fmt: skip
+    try:
+        disks = Disks(
+            np.maximum(nodes, 0)[order],
+            [np.inf if one.capacity is None else one.capacity for one in listed],
+            [DiskState[one.state.upper()] for one in listed],
+            [one.name for one in listed],
+        )
+    except InvalidInput as error:
+        for one in error.faults:
+            faults.add(f"{name}: {one.path}", one.value, one.message)
+        return {}
+    return {"disks": disks, "disk": disk}
 
 
 def _columns(rows: Sequence[msgspec.Struct], shape: type[msgspec.Struct]) -> dict[str, Any]:

@@ -1,0 +1,235 @@
+"""Disks under a placement: targets, the fewest moves to them, and what disks break."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import DiskState, disk_of
+from evenkeel.model.placement import Flag, Placement, Role
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.memoize import memoize
+
+ROUNDING = 1e-9
+"""Share of a target or capacity that a sum of sizes may be above it."""
+
+
+@dataclass(frozen=True, eq=False)
+class DiskReport:
+    """The disks of a cluster under a placement. M disks, K replicas.
+
+    Parameters
+    ----------
+    moves : int
+        Replicas that stay on their node and change its disk.
+    bytes_moved : float
+        What they weigh.
+    moves_at_least : int
+        Fewest such moves, proven for the nodes that the replicas are on.
+    loads, targets : ndarray of float64, shape (M,)
+        What each disk holds, and what the goal allows it: its share of the node times (1 +
+        tolerance), or the least that its whole replicas allow.
+    over_target, over_capacity : ndarray of int32
+        Disks above their target, and above their capacity.
+    to_empty : ndarray of int64
+        Replicas on disks that failed or are being emptied.
+    adrift : ndarray of int64
+        Replicas on nodes with disks that lie on none of them.
+    goal : float or None
+        Tolerance that the targets allow.
+
+    Examples
+    --------
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[20.0]], load=[[1.0]] * 4, dimensions=["disk"], bytes="disk",
+    ...     placement=[[0]] * 4, disks=ek.Disks([0, 0], [10.0] * 2), disk=[[0]] * 4)
+    >>> found = ek.solve(c, goals=ek.Goals(disks=0.0)).disks
+    >>> found.moves, found.moves_at_least, found.loads.tolist()
+    (2, 2, [2.0, 2.0])
+    """
+
+    moves: int
+    bytes_moved: float
+    moves_at_least: int
+    loads: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    over_target: NDArray[np.int32]
+    over_capacity: NDArray[np.int32]
+    to_empty: NDArray[np.int64]
+    adrift: NDArray[np.int64]
+    goal: float | None = None
+
+    @property
+    def broken(self) -> int:
+        """Disks above their capacity, and replicas that lie on no disk that takes them."""
+        return len(self.over_capacity) + len(self.to_empty) + len(self.adrift)
+
+
+class NodeContents(NamedTuple):
+    """The replicas on nodes with disks, by node, the largest first. I replicas, N nodes."""
+
+    replica: NDArray[np.int64]
+    first: NDArray[np.int64]
+    size: NDArray[np.float64]
+    home: NDArray[np.int32]
+    fixed: NDArray[np.bool_]
+
+
+def sizes(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
+    """Return what each replica weighs in the dimension that moves, in its role, (K,)."""
+    load, at, owner = cluster.partitions.load, cluster.bytes_dimension, placement.owner
+    found = load.voter[:, at].take(owner)
+    if load.non_voter is not load.voter:
+        found = np.where(placement.role == Role.NON_VOTER, load.non_voter[owner, at], found)
+    if load.leader is not load.voter:
+        leads = placement.leader_replica
+        led = np.flatnonzero(leads >= 0)
+        found[leads[led]] = load.leader[led, at]
+    return found
+
+
+def homes(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.int32]:
+    """Return the disk on which each replica of ``after`` lay on its node before, (K,); -1: none."""
+    assert cluster.disks is not None, "asked of a cluster without disks"
+    disk = disk_of(cluster.disks, before)
+    home = np.where(before.node == after.node, disk, np.int32(-1))
+    came = np.flatnonzero((before.node != after.node) & (after.node >= 0))
+    p = after.owner[came]
+    for slot in range(int(np.diff(before.first)[p].max(initial=0))):  # some only changed their slot
+        at = np.minimum(before.first[p] + slot, len(disk) - 1)
+        same = (before.node[at] == after.node[came]) & (
+            before.first[p] + slot < before.first[p + 1]
+        )
+        home[came[same]] = disk[at[same]]
+    return home
+
+
+def node_contents(cluster: Cluster, after: Placement) -> NodeContents:
+    """Return the replicas on nodes with disks, in order of node and of size.
+
+    They depend on the nodes of a placement, not on its disks.
+    """
+    return memoize(
+        after, "contents of nodes", lambda: _contents(cluster, after),
+        cluster.disks, cluster.partitions, cluster.placement,
+    )  # fmt: skip
+
+
+def with_disk(cluster: Cluster, after: Placement, disk: NDArray[np.int32]) -> Placement:
+    """Return a placement with other disks for its replicas, of the same nodes."""
+    placed, contents = replace(after, disk=read_only(disk)), node_contents(cluster, after)
+    memoize(
+        placed, "contents of nodes", lambda: contents,
+        cluster.disks, cluster.partitions, cluster.placement,
+    )  # fmt: skip
+    return placed
+
+
+def _contents(cluster: Cluster, after: Placement) -> NodeContents:
+    disks, before = cluster.disks, cluster.placement
+    assert disks is not None, "asked of a cluster without disks"
+    nodes = len(cluster.nodes)
+    has = np.append(np.bincount(disks.node, minlength=nodes) > 0, False)
+    replica = np.flatnonzero(has[after.node])
+    size = sizes(cluster, after)[replica]
+    order = np.argsort(-size, kind="stable")
+    kind = np.int16 if nodes < 2**15 else np.int32  # short integers sort by digits
+    node = after.node[replica].astype(kind)
+    order = order[np.argsort(node[order], kind="stable")]
+    replica = replica[order]
+    first = np.zeros(nodes + 1, np.int64)
+    np.cumsum(np.bincount(node, minlength=nodes), out=first[1:])
+    home = homes(cluster, before, after)[replica]
+    pinned = (before.flags[replica] & Flag.PINNED) != 0
+    failed = np.append(disks.state == DiskState.FAILED, False)[home]
+    return NodeContents(replica, first, size[order], home, pinned & (home >= 0) & ~failed)
+
+
+def disk_targets(
+    cluster: Cluster, contents: NodeContents, tolerance: float | None
+) -> NDArray[np.float64]:
+    """Return what each disk may hold, (M,): no more than its capacity, 0 where it takes nothing.
+
+    The share of a disk is that of its capacity in those of the node's usable disks; they have
+    equal shares where a capacity is unlimited. No target is below what whole replicas force: of
+    k m + 1 replicas some disk of m holds k + 1.
+    """
+    disks, nodes = cluster.disks, len(cluster.nodes)
+    assert disks is not None, "asked of a cluster without disks"
+    usable, of = disks.usable, disks.node
+    most = np.where(usable, disks.capacity, 0.0)
+    if tolerance is None:
+        return most
+    endless = np.bincount(of, usable & np.isinf(disks.capacity), nodes) > 0
+    weight = np.where(endless[of], usable.astype(float), most)
+    weights = np.bincount(of, weight, nodes)
+    count = np.bincount(of, usable, nodes).astype(np.int64)
+    node = np.repeat(np.arange(nodes), np.diff(contents.first))
+    held = np.bincount(node, contents.size, nodes)
+    mean = np.divide(held, weights, out=np.zeros(nodes), where=weights > 0.0)
+    widest = np.zeros(nodes)
+    np.maximum.at(widest, of, weight)
+    rank = np.arange(len(node)) - contents.first[node]
+    at = np.flatnonzero((count[node] > 0) & (rank % np.maximum(count[node], 1) == 0))
+    forced = np.zeros(nodes)
+    least = (rank[at] // count[node[at]] + 1) * contents.size[at]
+    np.maximum.at(forced, node[at], least)
+    forced = np.divide(forced, widest, out=np.zeros(nodes), where=widest > 0.0)
+    share = np.maximum((1.0 + tolerance) * mean, forced)[of]
+    targets: NDArray[np.float64] = np.minimum(share * weight, most)
+    return targets
+
+
+def fewest_disk_moves(
+    cluster: Cluster, contents: NodeContents, targets: NDArray[np.float64]
+) -> int:
+    """Return how many replicas must change the disk of their node at least.
+
+    All leave a disk that takes nothing. A disk above its target without what arrives gives up at
+    least as many as its largest ones are that weigh the excess.
+    """
+    disks = cluster.disks
+    assert disks is not None, "asked of a cluster without disks"
+    free = np.flatnonzero((contents.home >= 0) & ~contents.fixed)
+    free = free[np.lexsort((-contents.size[free], contents.home[free]))]
+    home, size = contents.home[free], contents.size[free]
+    fixed = contents.fixed
+    lain = np.bincount(home, size, len(disks)).astype(float)
+    lain += np.bincount(contents.home[fixed], contents.size[fixed], len(disks))
+    excess = lain - targets * (1.0 + ROUNDING)
+    excess[disks.usable & np.isinf(targets)] = 0.0
+    start = np.searchsorted(home, np.arange(len(disks)))
+    so_far = np.cumsum(size) - size
+    before = so_far - so_far[start[home]] if len(home) else so_far
+    leaves = ~disks.usable[home] | (before < excess[home] * (1.0 - ROUNDING))
+    return int(np.count_nonzero(leaves & ((size > 0.0) | ~disks.usable[home])))
+
+
+def disk_report(cluster: Cluster, after: Placement, tolerance: float | None) -> DiskReport:
+    """Count what changes its disk under a placement, and what disks break under it."""
+    disks = cluster.disks
+    assert disks is not None, "asked of a cluster without disks"
+    contents = node_contents(cluster, after)
+    targets = disk_targets(cluster, contents, tolerance)
+    disk = disk_of(disks, after)[contents.replica]
+    moved = (contents.home >= 0) & (disk != contents.home)
+    lies = disk >= 0
+    loads = np.bincount(disk[lies], contents.size[lies], len(disks))
+    above = loads > targets * (1.0 + ROUNDING)
+    full = loads > disks.capacity * (1.0 + ROUNDING)
+    closed = ~np.append(disks.usable, True)[disk]
+    return DiskReport(
+        moves=int(np.count_nonzero(moved)),
+        bytes_moved=float(contents.size[moved].sum()),
+        moves_at_least=fewest_disk_moves(cluster, contents, targets),
+        loads=read_only(loads),
+        targets=read_only(targets),
+        over_target=np.flatnonzero(above & disks.usable).astype(np.int32),
+        over_capacity=np.flatnonzero(full & disks.usable).astype(np.int32),
+        to_empty=np.sort(contents.replica[closed]),
+        adrift=np.sort(contents.replica[~lies]),
+        goal=tolerance,
+    )
