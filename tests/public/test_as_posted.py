@@ -144,3 +144,18 @@ class TestTables:
             led = cluster.topology.domain_name(0, zone[placed.leader_node[p]])
             assert led == f"z{name[1]}"
             assert len({*zone[placed.nodes[p]].tolist()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("case", "file", "says"),
+    [
+        ("kafka/in-sync-beyond-the-replicas", "described.txt", "lines `1 zone-a`"),
+        ("rabbitmq/imported-on-three-of-five", "queues.json", '{"rabbit@a": "zone-1"}'),
+    ],
+)
+def test_columns_of_nodes_say_how_racks_are_given(public, case, file, says):
+    opened = public(case)
+    columns = "NAME   STATUS  ROLES   AGE  VERSION  ZONE\nnode1  Ready   <none>  5d   v1.29.1  a\n"
+    (opened.folder / "nodes.txt").write_text(columns)
+    answer = opened.run("check", file, str(opened.path("nodes.txt")))
+    assert answer.code == 2 and says in answer.text

@@ -129,6 +129,9 @@ DESCRIBE = "give what kafka-topics.sh --describe prints of all topics"
 CLIENTS = re.compile(rb'"inSyncs?"\s*:|"is_in_sync"\s*:|"ISRs"\s*:|"ns"\s*:\s*"kafka"')
 """Keys in the answers of web consoles, REST proxies and kafkactl, whose forms differ."""
 
+NODES = re.compile(rb"\s*NAME +STATUS +ROLES +AGE +VERSION\b")
+"""What ``kubectl get nodes`` prints, with columns of labels behind."""
+
 OTHERS = {
     rb"^PARTITION +LEADER .*REPLICAS": (
         "is what rpk prints: Redpanda answers kafka-topics.sh --describe, which is read"
@@ -170,6 +173,11 @@ def hint(document: Document) -> str:
         return (
             "is an answer of Cruise Control without replicas: give kafka_cluster_state with "
             "verbose=true, load and partition_load, each with json=true"
+        )
+    if NODES.match(head):
+        return (
+            "lists nodes of Kubernetes, which name no broker: racks are read as lines `1 zone-a`, "
+            "by the number of each broker"
         )
     meant = head.lstrip().startswith((b"{", b"[")) and b"rack" in document.name.encode() + head
     return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""

@@ -60,6 +60,9 @@ OTHERS = {
     rb"\A(?:\S+@\S+[ \t:=,]+\S+\s*\n)+\Z": (
         'gives zones, which are read as {"rabbit@a": "zone-1"}'
     ),
+    rb"\A\s*NAME +STATUS +ROLES +AGE +VERSION\b": (
+        'lists nodes of Kubernetes; zones are read as {"rabbit@a": "zone-1"}'
+    ),
     rb'^"name",.*"(?:members|leader)"': "is a table for people",
 }
 """Other documents about queues, by their pattern."""
