@@ -186,7 +186,7 @@ def test_what_can_be_placed_by_nobody_is_said_to_be_proven():
     cluster = ek.Cluster.from_arrays(capacity=[[10.0]] * 2, load=[[6.0]] * 3, replicas=1)
     result = ek.solve(cluster, goals=ek.Goals(level=None))
     assert result.status == "infeasible"
-    told = "Proven: whatever is moved, the last 1 of the replicas find no node."
+    told = "Proven: whatever is moved, the last replica finds no node."
     assert result.message.endswith(told)
 
 

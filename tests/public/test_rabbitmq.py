@@ -54,7 +54,7 @@ def test_what_is_no_quorum_queue_is_noted(public, name, told, placed):
     answer = public(cases[name]).run("solve", "queues.json", "status.json")
     assert answer.code == 0
     assert f"no quorum queues ({told})" in answer.text
-    assert f"{placed} partitions" in answer.text
+    assert f"{placed} partition" in answer.text
 
 
 def test_in_a_partition_of_the_network_its_queues_are_left_alone(public):
@@ -134,7 +134,7 @@ def test_a_queue_that_tells_nothing_is_named_and_the_others_are_read(public):
     answer = case.run("check", "queues.json", "status.json")
     assert "no members of quorum queues (q0)" in answer.text
     assert "q1: rabbit@server-9" in answer.text
-    assert "1 partitions" in answer.text
+    assert "1 partition ·" in answer.text
 
 
 def test_a_page_of_the_api_says_what_it_leaves_out():

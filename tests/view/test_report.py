@@ -154,7 +154,7 @@ class TestReport:
             )
             assert "✓" in report(ek.solve(cluster))
             assert "no hard rule is broken" in state(cluster)
-            assert f"{nodes} nodes" in state(cluster)
+            assert f"{nodes} node" in state(cluster)
 
     def test_load_without_capacity_is_infinitely_full(self):
         cluster = ek.Cluster.from_arrays(

@@ -486,8 +486,8 @@ def _size(cluster: Cluster, level: Levelness) -> str:
     wanted = int(cluster.partitions.replicas.sum(dtype=np.int64))
     alive = int(level.alive.sum())
     return (
-        f"{len(cluster.nodes):,} nodes, {alive:,} alive · {len(cluster.partitions):,} partitions · "
-        f"{wanted:,} replicas wanted"
+        f"{counted(len(cluster.nodes), 'node')}, {alive:,} alive · "
+        f"{counted(len(cluster.partitions), 'partition')} · {counted(wanted, 'replica')} wanted"
     )
 
 

@@ -614,7 +614,8 @@ def _proven_short(outcome: Outcome, summary: ViolationSummary, within: str) -> O
     """Return the outcome with the message that the rest is proven to fit nowhere."""
     if not summary.missing:
         return outcome
-    text = f"the last {summary.missing:,} of the replicas find no node."
+    last = f"the last {summary.missing:,} of the replicas find"
+    text = f"{'the last replica finds' if summary.missing == 1 else last} no node."
     text = f"Proven: whatever is moved{within}, {text}"
     return replace(outcome, message=outcome.message or text)
 
