@@ -1,4 +1,4 @@
-"""A numba that is not known costs compile time only: kernels do without its inner parts."""
+"""A numba whose inner parts differ costs compile time only: kernels do without them."""
 
 import os
 import subprocess
@@ -37,9 +37,18 @@ print(answer(np.array([0.1, 0.7, 0.3])).hex(), backend.__name__.rpartition(".")[
 print(sum(answer.stats.cache_hits.values()))
 """
 
+NEWER = "import numba; numba.__version__ = '99.1.0rc1'"
+
+DIFFERS = """
+import llvmlite.binding as b
+given = b.parse_assembly
+b.parse_assembly = lambda text, *rest: 1 / 0 if text[:2] == '@"' else given(text, *rest)
+"""
+"""What numba gives to LLVM is as before; what its inner parts are given otherwise is an error."""
+
 UNKNOWN = {
-    "newer": "import numba; numba.__version__ = '99.1.0rc1'",
-    "older": "import numba; numba.__version__ = '0.59.0'",
+    "newer": NEWER + DIFFERS,
+    "older": "import numba; numba.__version__ = '0.61.2'",
     "a class is gone": "import numba.core.codegen as c; del c.JITCodeLibrary",
 }
 
@@ -69,6 +78,11 @@ ANSWER = (2.0 * (0.1 + (0.7 - 0.3))).hex()
 
 def test_the_version_that_is_installed_is_known(toys):
     assert call(toys)[:2] == [ANSWER, "numba_internals"]
+
+
+def test_a_newer_version_that_works_is_used_like_a_known_one(toys):
+    assert call(toys, NEWER) == [ANSWER, "numba_internals", "0"]
+    assert call(toys, NEWER) == [ANSWER, "numba_internals", "1"]
 
 
 @pytest.mark.parametrize("change", UNKNOWN)

@@ -231,7 +231,9 @@ class _Watching(event.Listener):
     def on_start(self, told: Any) -> None:
         compiled = told.data["dispatcher"]
         if hasattr(compiled, "of_kernels"):
-            before_compiling(f"{compiled.py_func.__module__}.{compiled.py_func.__name__}")
+            function = compiled.py_func
+            named = f"{function.__module__}.{function.__name__}"
+            before_compiling(named, backend.FIRST_SOLVE)
 
     def on_end(self, told: Any) -> None:
         """Nothing to do."""

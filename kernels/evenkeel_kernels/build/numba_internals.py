@@ -1,8 +1,9 @@
 """All that reaches beneath numba's public names; where it cannot, `numba_public` takes its place.
 
 numba documents neither how it keeps compiled functions nor the classes that compile them, and
-changes both. What is here was run with the versions from `OLDEST` up to, and without, `BEYOND`.
-Importing it with another version, or one that lacks a name used here, is an `ImportError`.
+changes both. What is here was run with the versions from `OLDEST` to `NEWEST`. Importing it with an
+older version is an `ImportError`, and so is a newer one that lacks a name used here, or with which
+a kernel does not compile or answers wrongly.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 from numba.core import event
@@ -41,9 +42,12 @@ from evenkeel_kernels.build.tuple_pointers import by_reference as by_reference
 from evenkeel_kernels.build.tuple_pointers import tuple_type as tuple_type
 from evenkeel_kernels.build.warning import warn_once
 
-OLDEST, BEYOND = (0, 68), (0, 69)
+OLDEST, NEWEST = (0, 62), (0, 68)
 
 F = TypeVar("F", bound=Callable[..., object])
+
+FIRST_SOLVE = "15 to 60 s"
+"""How long the kernels of a first solve take to compile."""
 
 SHARED = LOCKING
 """Whether processes that compile at the same time share the work."""
@@ -60,7 +64,8 @@ INLINED: dict[str, Any] = {"forceinline": True}
 """Options that numba takes and does not document."""
 
 
-if not OLDEST <= tuple(int(part) for part in numba.__version__.split(".")[:2]) < BEYOND:
+VERSION = tuple(int(part) for part in numba.__version__.split(".")[:2])
+if VERSION < OLDEST:
     raise ImportError(f"numba {numba.__version__} is not known")
 
 
@@ -393,3 +398,33 @@ def processor() -> str:
 def _target() -> tuple[str, ...]:
     target: tuple[str, ...] = cpu_target.target_context.codegen().magic_tuple()
     return target
+
+
+class _Tried(NamedTuple):
+    """What the kernel takes that is tried with a version that is not known."""
+
+    replicas: int
+    limit: float
+
+
+def _part(tried: Any) -> Any:
+    return tried.replicas + tried.limit
+
+
+def _whole(tried: Any) -> Any:
+    return 2.0 * _part_within(tried)
+
+
+if VERSION > NEWEST and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    try:
+        _lean = {"nogil": True, "error_model": "numpy", **NO_C_WRAPPER, **NO_COUNTING}
+        by_reference(_Tried)
+        _part_within = within_kernels(_part, **_lean)
+        _kernel: Any = numba.njit(**_lean)(_whole)
+        with contextlib.suppress(RuntimeError):  # no folder can be written
+            keep(_kernel, _whole)
+        _answer = _kernel(_Tried(1, 0.5))
+    except Exception as error:
+        raise ImportError(f"numba {numba.__version__} differs") from error
+    if _answer != 3.0:
+        raise ImportError(f"numba {numba.__version__} gives another answer")

@@ -27,6 +27,9 @@ LOADING = "evenkeel:load"
 """An event that never comes here: numba alone loads its kernels."""
 
 
+FIRST_SOLVE = "some minutes"
+"""How long the kernels of a first solve take to compile."""
+
 SHARED = False
 """Processes do not know of each other: each would compile all."""
 

@@ -136,24 +136,24 @@ def why_compiled() -> str:
     return reason() or "no compiled kernel here has these sources and types of arguments"
 
 
-def before_compiling(kernel: str) -> None:
+def before_compiling(kernel: str, takes: str) -> None:
     """Log, once in a process, why kernels are compiled; raise where that is forbidden."""
     because = why_compiled()
     if os.environ.get(COMPILING) == "never":
         raise KernelNotCompiled(
             f"{kernel} would have to be compiled, for {because}, and {COMPILING}=never forbids it"
         )
-    _log(kernel, because)
+    _log(kernel, because, takes)
 
 
 _logged = threading.Event()
 
 
-def _log(kernel: str, because: str) -> None:
+def _log(kernel: str, because: str, takes: str) -> None:
     if not _logged.is_set():
         _logged.set()
         logger.log(
             logging.WARNING if any(FOLDER.glob("*.kernels")) else logging.INFO,
-            "compiling: %s; a first solve takes 15 to 60 s, later ones load what is kept", because,
+            "compiling: %s; a first solve takes %s, later ones load what is kept", because, takes,
             extra={"evenkeel": {"event": "compiling", "reason": because, "kernel": kernel}},
         )  # fmt: skip
