@@ -22,7 +22,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement
-from evenkeel.model.runtime.printable import some_of
+from evenkeel.model.runtime.printable import counted, some_of
 
 Status = Literal["optimal", "feasible", "missed", "partial", "infeasible"]
 
@@ -109,26 +109,36 @@ def verdict(
 def verdict_on_disks(nodes: Verdict, disks: DiskReport) -> Verdict:
     """Return the verdict on a result after that on its nodes: what disks break, or miss."""
     whole = nodes.status in ("optimal", "feasible")
-    broken = {
-        "disks above their capacity": len(disks.over_capacity),
-        "replicas on disks that failed or are to be emptied": len(disks.to_empty),
-        "replicas without a disk that has room": len(disks.adrift),
-    }
     if disks.broken:
-        text = ", ".join(f"{count:,} {what}" for what, count in broken.items() if count)
         status: Status = "partial" if whole or nodes.status == "missed" else nodes.status
-        text = f"Disks inside nodes: {text}." + ("" if whole else f" {nodes.message}")
+        text = f"Inside nodes, {broken_disks(disks)}." + ("" if whole else f" {nodes.message}")
         return Verdict(status, text, "exhausted" if whole else nodes.stop_reason)
-    missed = 0 if disks.goal is None else len(disks.over_target)
-    if missed:
-        text = f"{missed:,} disks are above their share of the node by more than {disks.goal:.4g}."
-        text += "" if whole else f" {nodes.message}"
+    if missed := missed_disks(disks):
+        text = f"The goal of disks is missed: {missed}." + ("" if whole else f" {nodes.message}")
         status = "missed" if whole else nodes.status
         return Verdict(status, text, "exhausted" if whole else nodes.stop_reason)
     if nodes.status == "optimal" and disks.moves > disks.moves_at_least:
         text = f"{GOALS_MET} Between disks of a node, {disks.moves_at_least:,} moves are proven."
         return Verdict("feasible", text, nodes.stop_reason)
     return nodes
+
+
+def broken_disks(disks: DiskReport) -> str:
+    """Return how many disks and replicas break what disks ask."""
+    broken = {
+        "disks above their capacity": len(disks.over_capacity),
+        "replicas on disks that failed or are to be emptied": len(disks.to_empty),
+        "replicas without a disk that has room": len(disks.adrift),
+    }
+    return ", ".join(f"{what}: {count:,}" for what, count in broken.items() if count)
+
+
+def missed_disks(disks: DiskReport) -> str:
+    """Return how many disks are above their target; empty where none is, or none is asked."""
+    if disks.goal is None or not len(disks.over_target):
+        return ""
+    count = counted(len(disks.over_target), "disk")
+    return f"{count} above the share of the node by more than {100 * disks.goal:.4g}%"
 
 
 def still_broken(

@@ -18,7 +18,15 @@ import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel_kernels.build.shipped import COMPILING
 from tests.conformance.__main__ import known_schemas, replay_all
-from tests.corpus.inputs import Input, dumps, expansions, grouped, small_clusters, whole_clusters
+from tests.corpus.inputs import (
+    Input,
+    dumps,
+    expansions,
+    grouped,
+    on_disks,
+    small_clusters,
+    whole_clusters,
+)
 from tests.support import places
 
 Answer = tuple[str, str]
@@ -67,6 +75,8 @@ def answers() -> Iterator[Answer]:
         for method in ("balance", "leaders"):
             answer = _solved(cluster, method, goals=goals, limits=limits)
             yield f"{name} {method}", answer
+    for name, cluster, goals, limits in on_disks():
+        yield f"{name} balance", _solved(cluster, "balance", goals=goals, limits=limits)
     for one in whole_clusters():
         yield from _of_waged(one)
     yield from _of_dumps()
@@ -107,6 +117,7 @@ def _of_result(found: ek.Result) -> str:
         placed.node, placed.role, placed.leader, found.status, str(found.stop_reason),
         len(found.moves), len(found.leader_changes), len(found.unplaced), len(found.violations),
         None if bounds is None else (bounds.forced, bounds.moves_feasible, bounds.moves_level),
+        *([] if placed.disk is None else [placed.disk]),
     )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import evenkeel as ek
 from tests.judge.case import Case, build
 from tests.judge.clusters import FAMILIES, draw
@@ -65,6 +67,22 @@ def expansions() -> Iterator[Input]:
     for partitions, nodes, zones in LARGER:
         cluster = as_cluster(generate(partitions, nodes, zones, seed=3))
         yield f"expanded-{partitions}", cluster, ek.Goals(level=0.04, leaders=0.1), ek.Limits()
+
+
+def on_disks() -> Iterator[Input]:
+    """Yield the smallest of them with disks in each node, the first of which is to be emptied."""
+    cluster = as_cluster(generate(*LARGER[0], seed=3))
+    nodes, disks = len(cluster.nodes.names), 4
+    most = cluster.nodes.capacity[:, 0] / disks
+    for name, first in (("", 0), (" emptied", 1)):
+        state = [first] + [0] * (nodes * disks - 1)
+        held = ek.Disks(np.repeat(np.arange(nodes), disks), np.repeat(most, disks), state)
+        node = cluster.placement.node
+        disk = np.where(node >= 0, disks * node + np.arange(len(node)) % 2, -1)
+        placement = replace(cluster.placement, disk=disk.astype(np.int32))
+        goals = ek.Goals(level=0.1, disks=0.2)
+        moved = cluster.replace(bytes=cluster.dimensions[0], disks=held, placement=placement)
+        yield f"disks{name}", moved, goals, ek.Limits()
 
 
 def grouped() -> Iterator[Input]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.cli import main
 from evenkeel_kernels.core.disks import level_disks
 from tests.naive.core.disks import fewest_moves
 
@@ -110,6 +111,18 @@ def test_a_new_disk_fills_up_to_its_share():
     assert result.comparison.moves == 0
     assert result.disks.loads.max() <= 82.0
     assert result.disks.moves == result.disks.moves_at_least == 54
+
+
+def test_check_names_disks_above_their_goal_and_what_they_break(tmp_path, capsys):
+    cases = (([0, 0, 0, 0], "2 disks above"), ([1, 0, 0, 0], "that failed or are to be emptied: 4"))
+    for state, text in cases:
+        held = cluster(2, 2, [1.0] * 8, [[0]] * 4 + [[1]] * 4, [[0]] * 4 + [[2]] * 4, state=state)
+        file, placed = str(tmp_path / "held.npz"), str(tmp_path / "placed.npz")
+        ek.write(held, file, overwrite=True)
+        assert main(["check", file, "--disks", "10%"]) == 1
+        assert text in capsys.readouterr().out
+        assert main(["solve", file, "--disks", "10%", "-o", placed, "--force"]) == 0
+        assert main(["check", placed, "--disks", "10%"]) == 0
 
 
 @pytest.mark.parametrize("state", [ek.DiskState.EMPTYING, ek.DiskState.FAILED])

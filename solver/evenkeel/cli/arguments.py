@@ -251,7 +251,7 @@ def list_methods() -> str:
 INDENT = " " * 6
 
 
-OTHER_GOALS = ("leaders", "groups", "group_leaders", "min_leaders", "floor")
+OTHER_GOALS = ("leaders", "groups", "group_leaders", "min_leaders", "floor", "disks")
 """Goals beside the level that solve and check take."""
 
 
@@ -283,6 +283,10 @@ def add_goals(goals: "argparse._ArgumentGroup") -> None:
     goals.add_argument(
         "--floor", type=level_of, metavar="X|NAME=X,...",
         help="how far a node that accepts replicas may be below the mean",
+    )  # fmt: skip
+    goals.add_argument(
+        "--disks", type=tolerance_of, metavar="X",
+        help="how far a disk may be above its share of what its node holds",
     )  # fmt: skip
 
 

@@ -116,12 +116,14 @@ def report_state(
     level: Levelness,
     *,
     goals: Mapping[str, Any] | None = None,
+    disks: str = "",
     width: int = WIDTH,
     styled: bool = False,
 ) -> str:
     """Report how a placement is as it stands: what it breaks, how level it is, and goals missed.
 
-    Of ``goals``, if any were asked, ``met``, what is ``missed`` and ``moves_at_least``.
+    Of ``goals``, if any were asked, ``met``, what is ``missed`` and ``moves_at_least``. ``disks``
+    says what those inside nodes break.
     """
     caption = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     waiting = waiting_replicas(cluster, cluster.placement)
@@ -130,6 +132,7 @@ def report_state(
     sign = "✓" if audited.ok and not waiting else "✗"
     parts: list[Line | Table] = [
         Line(f"{sign} {caption}", "bold"),
+        *([Line(f"✗ {disks}")] if disks else []),
         Line(_size(cluster, level), "dim"),
         *(
             Line(f"! {message}")

@@ -135,12 +135,13 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     """Count what the placement of a cluster breaks."""
     from evenkeel.measure.audit import audit
     from evenkeel.measure.bounds import bounds, goals_met
+    from evenkeel.measure.disks import disk_report
     from evenkeel.measure.group_goals import group_excesses
     from evenkeel.measure.levelness import levelness
     from evenkeel.model.goals import check_goals
     from evenkeel.model.intake.stranded import stranded_names
     from evenkeel.result_rows import down_nodes, waiting_replicas
-    from evenkeel.verdict import excesses
+    from evenkeel.verdict import broken_disks, excesses, missed_disks
     from evenkeel.view.results import report_state
 
     waiting.doing("checking")
@@ -168,6 +169,13 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
         audited.hard
     )
     verdicts += [f"replicas that wait on nodes that are down: {held:,}"] * bool(held)
+    broken = ""
+    if cluster.disks is not None:
+        disks = disk_report(cluster, cluster.placement, None if goals is None else goals.disks)
+        broken = f"inside nodes, {broken_disks(disks)}" if disks.broken else ""
+        verdicts += [broken] * bool(broken)
+        if goals is not None and (above := missed_disks(disks)):
+            asked |= {"met": False, "missed": [*asked["missed"], above]}
     verdicts += [f"goal missed: {one}" for one in asked.get("missed", ())]
 
     groups, more = by_group(arguments, cluster, cluster.placement)
@@ -186,11 +194,14 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
             "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
             "leader_level": level.leader_ratio,
             **({"goals": asked} if asked else {}),
+            **({"broken_disks": disks.broken} if cluster.disks is not None else {}),
             **more,
         }
 
     return emit(
         arguments, BROKEN if verdicts else DONE, figures=figures,
-        text=lambda: report_state(cluster, audited, level, goals=asked, **page()) + groups,
+        text=lambda: report_state(
+            cluster, audited, level, goals=asked, disks=broken, **page()
+        ) + groups,
         verdict="; ".join(verdicts),
     )  # fmt: skip
