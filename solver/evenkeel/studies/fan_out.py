@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
 Common = TypeVar("Common")
 Item = TypeVar("Item")
@@ -147,13 +148,17 @@ def _unsealed(data: bytes) -> _Sealed[Any]:
 
 
 class _Halt:
-    """Tells tasks in other threads to stop; other processes get a copy that never does."""
+    """Tells tasks in other threads to stop; other processes get a copy that never does.
 
-    def __init__(self) -> None:
-        self.event = Event()
+    Its name tells the tasks of one call from equal ones of another: Dask takes tasks with equal
+    arguments for the same, and one that was cancelled a moment ago would not run.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.event, self.name = Event(), name or uuid4().hex
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Halt, ()
+        return _Halt, (self.name,)
 
 
 def fan_out(
