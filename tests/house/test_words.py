@@ -48,6 +48,7 @@ PLAIN = {
 READ = ("solver", "docs", "notebooks", "bench", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 LEFT = {
     # names that kernels define
+    "solver/evenkeel/methods/levelling/group_leaders.py": {"seat", "seats"},
     "solver/evenkeel/methods/levelling/losses.py": {"told"},
     "solver/evenkeel/methods/levelling/rule_repair.py": {"mend", "mending", "seat", "seats"},
     "solver/evenkeel/methods/levelling/run.py": {"mend"},
