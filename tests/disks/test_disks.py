@@ -125,6 +125,27 @@ def test_check_names_disks_above_their_goal_and_what_they_break(tmp_path, capsys
         assert main(["check", placed, "--disks", "10%"]) == 0
 
 
+def test_what_finds_no_room_stays_and_takes_no_room_from_what_was_there():
+    """What leaves a failed disk goes to another as far as that has room, and the rest is named."""
+    held = ek.Cluster.from_arrays(
+        capacity=[[14.0]], load=[[4.0], [4.0], [1.0]], dimensions=["disk"], bytes="disk",
+        placement=[[0]] * 3, disks=ek.Disks([0, 0], [6.0, 8.0], [0, 2]), disk=[[1], [0], [1]],
+    )  # fmt: skip
+    result = ek.solve(held, goals=ek.Goals(level=None))
+    assert result.placement.disk.tolist() == [1, 0, 0]
+    assert result.disks.to_empty.tolist() == [0]
+    assert result.disks.over_capacity.tolist() == []
+
+
+@pytest.mark.parametrize(("state", "pinned"), [(None, False), (None, True), ([2, 0, 0, 0], False)])
+def test_nothing_moves_inside_a_node_that_is_down(state, pinned):
+    held = cluster(2, 2, [1.0] * 4, [[0, 1]] * 4, [[0, 2]] * 2 + [[0, 3]] * 2, state=state).down(0)
+    held = held.pin(*range(4)) if pinned else held
+    result = ek.solve(held, goals=ek.Goals(level=None, disks=0.0))
+    assert (result.disks.moves, result.disks.moves_at_least, result.disks.broken) == (0, 0, 0)
+    assert "disks" not in result.message
+
+
 @pytest.mark.parametrize("state", [ek.DiskState.EMPTYING, ek.DiskState.FAILED])
 def test_a_disk_that_goes_is_emptied_within_its_node(state):
     """Source: Strimzi proposal 106 (remove_disks)."""

@@ -68,7 +68,38 @@ def level_disks(
             taken += used
             if found or (lost == 0 and over == 0.0):
                 break
+        _restore(begin, end, size, home, usable, capacity, where, load)
     return taken
+
+
+@no_alloc
+def _restore(
+    begin: int,
+    end: int,
+    size: NDArray[np.float64],
+    home: NDArray[np.int32],
+    usable: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
+    where: NDArray[np.int32],
+    load: NDArray[np.float64],
+) -> None:
+    """Put what lies nowhere back where it was; what came there leaves as far as room lacks."""
+    restored = True
+    while restored:
+        restored = False
+        for i in range(begin, end):
+            d = home[i]
+            if where[i] >= 0 or d < 0 or not usable[d]:
+                continue
+            for j in range(begin, end):
+                if _fits(load[d], size[i], capacity[d]):
+                    break
+                if where[j] == d and home[j] != d:
+                    where[j] = -1
+                    load[d] -= size[j]
+            where[i] = d
+            load[d] += size[i]
+            restored = True
 
 
 @inline_only

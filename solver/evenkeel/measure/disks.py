@@ -114,7 +114,7 @@ def node_contents(cluster: Cluster, after: Placement) -> NodeContents:
     """
     return memoize(
         after, "contents of nodes", lambda: _contents(cluster, after),
-        cluster.disks, cluster.partitions, cluster.placement,
+        cluster.disks, cluster.nodes, cluster.partitions, cluster.placement,
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def with_disk(cluster: Cluster, after: Placement, disk: NDArray[np.int32]) -> Pl
     placed, contents = replace(after, disk=read_only(disk)), node_contents(cluster, after)
     memoize(
         placed, "contents of nodes", lambda: contents,
-        cluster.disks, cluster.partitions, cluster.placement,
+        cluster.disks, cluster.nodes, cluster.partitions, cluster.placement,
     )  # fmt: skip
     return placed
 
@@ -145,13 +145,17 @@ def _contents(cluster: Cluster, after: Placement) -> NodeContents:
     home = homes(cluster, before, after)[replica]
     pinned = (before.flags[replica] & Flag.PINNED) != 0
     failed = np.append(disks.state == DiskState.FAILED, False)[home]
-    return NodeContents(replica, first, size[order], home, pinned & (home >= 0) & ~failed)
+    # nothing moves inside a node that is down
+    fixed = (home >= 0) & ((pinned & ~failed) | ~cluster.nodes.alive[after.node[replica]])
+    return NodeContents(replica, first, size[order], home, fixed)
 
 
 def disk_targets(
     cluster: Cluster, contents: NodeContents, tolerance: float | None
 ) -> NDArray[np.float64]:
     """Return what each disk may hold, (M,): no more than its capacity, 0 where it takes nothing.
+
+    Any amount on a node that is down.
 
     The share of a disk is that of its capacity in those of the node's usable disks; they have
     equal shares where a capacity is unlimited. No target is below what whole replicas force: of
@@ -161,8 +165,9 @@ def disk_targets(
     assert disks is not None, "asked of a cluster without disks"
     usable, of = disks.usable, disks.node
     most = np.where(usable, disks.capacity, 0.0)
+    up = cluster.nodes.alive[of]
     if tolerance is None:
-        return most
+        return np.where(up, most, np.inf)
     endless = np.bincount(of, usable & np.isinf(disks.capacity), nodes) > 0
     weight = np.where(endless[of], usable.astype(float), most)
     weights = np.bincount(of, weight, nodes)
@@ -179,8 +184,7 @@ def disk_targets(
     np.maximum.at(forced, node[at], least)
     forced = np.divide(forced, widest, out=np.zeros(nodes), where=widest > 0.0)
     share = np.maximum((1.0 + tolerance) * mean, forced)[of]
-    targets: NDArray[np.float64] = np.minimum(share * weight, most)
-    return targets
+    return np.where(up, np.minimum(share * weight, most), np.inf)
 
 
 def fewest_disk_moves(
@@ -220,7 +224,8 @@ def disk_report(cluster: Cluster, after: Placement, tolerance: float | None) -> 
     loads = np.bincount(disk[lies], contents.size[lies], len(disks))
     above = loads > targets * (1.0 + ROUNDING)
     full = loads > disks.capacity * (1.0 + ROUNDING)
-    closed = ~np.append(disks.usable, True)[disk]
+    up = cluster.nodes.alive[after.node[contents.replica]]
+    closed = ~np.append(disks.usable, True)[disk] & up
     return DiskReport(
         moves=int(np.count_nonzero(moved)),
         bytes_moved=float(contents.size[moved].sum()),
@@ -228,8 +233,10 @@ def disk_report(cluster: Cluster, after: Placement, tolerance: float | None) -> 
         loads=read_only(loads),
         targets=read_only(targets),
         over_target=np.flatnonzero(above & disks.usable).astype(np.int32),
-        over_capacity=np.flatnonzero(full & disks.usable).astype(np.int32),
+        over_capacity=np.flatnonzero(full & disks.usable & cluster.nodes.alive[disks.node]).astype(
+            np.int32
+        ),
         to_empty=np.sort(contents.replica[closed]),
-        adrift=np.sort(contents.replica[~lies]),
+        adrift=np.sort(contents.replica[~lies & up]),
         goal=tolerance,
     )
