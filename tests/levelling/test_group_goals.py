@@ -311,3 +311,25 @@ def test_who_levels_by_load_refuses_them():
     by_load = ek.options.Leaders(by="load")
     with pytest.raises(ek.InvalidInput, match="by number"):
         ek.solve(uneven(), "leaders", goals=ek.Goals(group_leaders=0.1), options=by_load)
+
+
+@pytest.mark.parametrize("method", ["balance", "leaders", "exact"])
+def test_cordoned_nodes_take_no_share_of_too_few_leaders(method):
+    held = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 3, load=[[1.0]] * 3, group=["orders"] * 3,
+        placement=[[0], [0], [2]], accepts=[True, False, True],
+    )  # fmt: skip
+    result = ek.solve(held, method, goals=ek.Goals(level=None, min_leaders={"orders": 2}))
+    assert result.success, result.message
+    assert result.comparison.moves == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("goals", [{"group_leaders": 0.2}, {"min_leaders": {"orders": 1}}])
+def test_where_nobody_may_lead_no_target_is_written(goals):
+    held = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 2, load=[[1.0]] * 2, group=["orders"] * 2,
+        placement=[[0], [1]], leads=[False, False],
+    )  # fmt: skip
+    result = ek.solve(held, goals=ek.Goals(level=None, **goals))
+    assert "-" not in "".join(result.targets)

@@ -115,12 +115,14 @@ class LeadGoals:
 
         Any number on nodes that may not lead: the leaders leave them anyway.
         """
-        weight = np.where(self.weight > 0.0, self.weight, np.inf)[node]
+        leads = self.weight[node] > 0.0
+        weight = np.where(leads, self.weight[node], 1.0)
         most = np.maximum(
             np.floor(self.above[group] * weight * (1.0 + ROUNDING)),
             np.ceil(self.share[group] * weight * (1.0 - ROUNDING)),
         )
-        most = np.minimum(np.maximum(most, self.fewest[group]), self.count.max(initial=0))
+        most = np.where(leads, np.maximum(most, self.fewest[group]), np.inf)
+        most = np.minimum(most, self.count.max(initial=0))
         whole: NDArray[np.int64] = most.astype(np.int64)
         return whole
 
@@ -175,6 +177,8 @@ def lead_goals(cluster: Cluster, goals: Goals | Cost) -> LeadGoals | None:
     share = np.maximum(share, count / (float(weight.sum()) or np.inf))
     fewest = np.minimum(asked, count // np.maximum(takers.sum(1), 1)) if len(takers) else asked
     above, is_scarce = share * (1.0 + (goals.group_leaders or 0.0)), fewest < asked
+    if len(takers):
+        share = np.where(is_scarce, np.maximum(share, count / np.maximum(takers.sum(1), 1)), share)
     if goals.group_leaders is None:
         share = np.where(is_scarce, share, np.inf)
     above = np.where(is_scarce, 0.0, above)
