@@ -45,6 +45,20 @@ def test_a_demoted_node_keeps_its_replicas_and_leads_nothing(file, option, word)
     assert held(found) == held(before)
 
 
+def test_a_dead_replica_is_replaced_where_the_only_live_one_may_not_lead(tmp_path, capsys):
+    rows = (
+        "Partition: 0\tLeader: 2\tReplicas: 1,2\tIsr: 2",
+        "Partition: 1\tLeader: 4\tReplicas: 4,5\tIsr: 4,5",
+    )
+    head = "Topic: orders\tTopicId: x\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: \n"
+    text = head + "".join(f"\tTopic: orders\t{row}\n" for row in rows)
+    (tmp_path / "described.txt").write_text(text)
+    file, out = str(tmp_path / "described.txt"), tmp_path / "out.json"
+    assert main(["solve", file, "--level", "none", "--no-lead", "2", "-o", str(out)]) == 0
+    assert sorted(json.loads(out.read_text())["partitions"][0]["replicas"])[0] == 2
+    assert "stay and are led" not in capsys.readouterr().err
+
+
 def test_a_sole_replica_on_a_demoted_node_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ek.write(
