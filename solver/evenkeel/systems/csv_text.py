@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+import string
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,8 +78,6 @@ SPECIAL = re.compile(r'[",;\t\r\n]')
 
 POINTS = re.compile(r"^[1-9]\d{0,2}\.\d{3}(?:\s*[A-Za-z]+)?$", re.MULTILINE)
 """A cell with a point that may stand between thousands."""
-
-UNIT = re.compile(r"\s*[A-Za-z]*\s*\Z")
 
 BYTES, ANYTHING = "bytes", ""
 """Units of a column: bytes with any of their units, or an unknown unit. Any other name is a unit of
@@ -189,7 +188,7 @@ class Table:
                 message = f"must be a number from 0 on, of {unit}; no other unit may stand here"
 
             def instead(cell: str) -> str:
-                number = UNIT.sub("", cell)
+                number = _without_unit(cell)
                 if len(decimal_marks(number)) > 1 and not number.isdecimal():
                     return two_readings(number)
                 return milli_or_mega(cell) if unit == ANYTHING else ""
@@ -236,15 +235,20 @@ def numbered(cells: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     return [*place], np.fromiter(map(place.__getitem__, cells), np.int64, len(cells))
 
 
+def _without_unit(cell: str) -> str:
+    """Return a cell without the letters at its end, in time that grows with its length alone."""
+    return cell.rstrip().rstrip(string.ascii_letters).rstrip()
+
+
 def _sure_marks(cells: Iterable[str]) -> set[str]:
     """Return the decimal marks of numbers that can have no other."""
-    marks = (decimal_marks(UNIT.sub("", cell)) for cell in set(cells) if cell)
+    marks = (decimal_marks(_without_unit(cell)) for cell in set(cells) if cell)
     return {one for one in marks if len(one) == 1}
 
 
 def _amount(cell: str, unit: str, mark: str | None) -> float:
     """Return an amount; NaN for what is none, and for what has two readings."""
-    number = UNIT.sub("", cell)
+    number = _without_unit(cell)
     if mark == "" and POINTS.match(number):
         return math.nan
     if mark and (known := read_number(number, mark)) is not None:
