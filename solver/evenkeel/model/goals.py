@@ -62,11 +62,6 @@ class Goals:
         Tolerance within each group: no node holds more than (1 + tolerance) x the share of a node
         in the replicas of a group, or what rules force where that is more; in whole replicas. It is
         a soft rule: it yields to placing and to hard rules, and with ``soft_yield`` to ``level``.
-    disks : float or str, optional
-        Tolerance inside each node that has ``Disks``: no disk holds more than (1 + tolerance) x its
-        share of the node, or what whole replicas force where that is more. Its share is that of its
-        capacity. None: replicas change their disk only where it failed, is being emptied or too
-        full, and what arrives is placed evenly.
     move_cost : mapping of str to float, optional
         Moves that one move of some partitions counts for, by name, pattern or group, 1 or more; 1
         for all others. These move last, without being pinned: what they cost is compared with
@@ -79,6 +74,11 @@ class Goals:
         Least leaders that every node which accepts replicas and may lead has of the partitions of
         some groups, by name or pattern; where a group has too few partitions, as many as each can
         have.
+    disks : float or str, optional
+        Tolerance inside each node that has ``Disks``: no disk holds more than (1 + tolerance) x its
+        share of the node, or what whole replicas force where that is more. Its share is that of its
+        capacity. None: replicas change their disk only where it failed, is being emptied or too
+        full, and what arrives is placed evenly.
 
     Raises
     ------

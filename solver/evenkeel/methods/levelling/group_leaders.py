@@ -25,6 +25,7 @@ from evenkeel.methods.shared.replica_counts import leading_slots
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.methods.shared.stopping import Clock, OutOfTime
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import writable
 from evenkeel.model.runtime.printable import counted
 from evenkeel_kernels.core.by_node import scattered_by_node
 from evenkeel_kernels.core.node_scan import new_scan
@@ -166,7 +167,7 @@ def _levelled_by_leads(
         return found.which[: len(node)], now, found.least, found.most
 
     targets = new_targets(problem, request.bounds.leader_target, 1.0)
-    came = cluster.placement.leader
+    came = writable(cluster.placement.leader)
     for work in transport_leaders(problem, state, targets, came, cells=cells):
         clock.ask("leaders", work)
     movable, leader, done = problem.partitions.movable.copy(), state.leader, np.ones(2, np.int64)
