@@ -115,6 +115,7 @@ def node_contents(cluster: Cluster, after: Placement) -> NodeContents:
     return memoize(
         after, "contents of nodes", lambda: _contents(cluster, after),
         cluster.disks, cluster.nodes, cluster.partitions, cluster.placement,
+        cluster.bytes_dimension,
     )  # fmt: skip
 
 
@@ -124,6 +125,7 @@ def with_disk(cluster: Cluster, after: Placement, disk: NDArray[np.int32]) -> Pl
     memoize(
         placed, "contents of nodes", lambda: contents,
         cluster.disks, cluster.nodes, cluster.partitions, cluster.placement,
+        cluster.bytes_dimension,
     )  # fmt: skip
     return placed
 
@@ -213,7 +215,15 @@ def fewest_disk_moves(
 
 
 def disk_report(cluster: Cluster, after: Placement, tolerance: float | None) -> DiskReport:
-    """Count what changes its disk under a placement, and what disks break under it."""
+    """Count what changes its disk under a placement, and what disks break under it, once."""
+    return memoize(
+        after, f"disks within {tolerance}", lambda: _report(cluster, after, tolerance),
+        cluster.disks, cluster.nodes, cluster.partitions, cluster.placement,
+        cluster.bytes_dimension,
+    )  # fmt: skip
+
+
+def _report(cluster: Cluster, after: Placement, tolerance: float | None) -> DiskReport:
     disks = cluster.disks
     assert disks is not None, "asked of a cluster without disks"
     contents = node_contents(cluster, after)
