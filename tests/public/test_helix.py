@@ -179,6 +179,25 @@ def test_a_resource_without_leaders_beside_one_that_has_some(public):
     assert -1 not in {leads for name, leads in leaders if name == "DB_"}
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["solve", "--leaders", "10%"], ["check", "--leaders", "10%"], ["solve", "--method", "leaders"]],
+)
+def test_leaders_of_all_resources_are_not_levelled_where_some_have_none(public, words):
+    case = public("helix/led-and-unled-resources")
+    command, *more = words
+    answer = case.run(command, str(case.path("dump")), *more)
+    assert answer.code == 2 and "--group-leaders" in answer.text
+
+
+def test_leaders_of_the_resource_that_has_some_are_levelled(public):
+    case = public("helix/led-and-unled-resources")
+    _, written = solved(case, "--group-leaders", "10%")
+    lists = written["DB"]["listFields"].values()
+    led = sorted(sum(row[0] == f"h{n}_1" for row in lists) for n in range(4))
+    assert max(led) <= -(-len(lists) // 4)
+
+
 @pytest.mark.parametrize("server", ["Server_s0_8098", "Server_s3_8098"])
 def test_a_segment_that_stopped_being_consumed_stays_offline(public, server):
     case = public("helix/pinot-segment-stopped-consuming")

@@ -38,6 +38,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import (
     Cost,
     Goals,
+    check_all_led,
     check_cost,
     check_goals,
     leads_in_groups,
@@ -495,7 +496,9 @@ def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goa
 def _check_leaders(
     faults: FaultList, chosen: Method, cluster: Cluster, goals: Goals | Cost
 ) -> None:
-    """Note goals and methods for leaders, where only the system elects them."""
+    """Note goals and methods for leaders, where only the system elects them, or some have none."""
+    if chosen.name == "leaders":
+        check_all_led(faults, cluster, "method", chosen.name)
     if not marked(cluster.placement, Flag.ELECTED).any():
         return
     message = "cannot be kept: only the system elects leaders (primaries), no order moves one"

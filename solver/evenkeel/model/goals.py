@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable, check_tables
 from evenkeel.model.errors import FaultList
+from evenkeel.model.placement import Flag
 from evenkeel.model.reading.arrays import MOST_IN_ALL
 from evenkeel.model.reading.containers import entries_of, items_of
 from evenkeel.model.reading.keywords import known_arguments, known_fields
@@ -238,10 +239,22 @@ def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
                 faults.add(f"goals.{path}", name, f"unknown dimension; known: {known}")
     move_costs(faults, cluster, goals)
     least_leaders(faults, cluster, goals)
+    if goals.leaders is not None:
+        check_all_led(faults, cluster, "goals.leaders", goals.leaders)
     if goals.disks is not None and cluster.disks is None:
         faults.add("goals.disks", goals.disks, "needs a cluster whose nodes have disks")
     if goals.worth.get("byte") and cluster.bytes_dimension < 0:
         faults.add("goals.worth", goals.worth, "needs a cluster with a bytes dimension")
+
+
+def check_all_led(faults: FaultList, cluster: Cluster, path: str, given: object) -> None:
+    """Note what levels leaders over all partitions where some have none."""
+    if (cluster.placement.flags & Flag.STAND_IN).any():
+        message = (
+            "would count first replicas of partitions without leaders: group_leaders "
+            "(--group-leaders 20%) levels the leaders of each group"
+        )
+        faults.add(path, given, message)
 
 
 @known_fields

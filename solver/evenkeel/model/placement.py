@@ -31,6 +31,8 @@ class Flag(IntFlag):
     """Properties of a replica besides its node and role.
 
     ``ELECTED``: it leads, and only its system elects leaders: no order makes another one lead.
+    ``STAND_IN``: its partition has no leader, and the first replica counts as one, as in a cluster
+    all partitions have leaders or none has.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Flag(IntFlag):
     PREFERRED = 512
     LEFT_ALONE = 1024
     ELECTED = 2048
+    STAND_IN = 4096
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Count as an entry of ``flags``, so that ``flags |= Flag.PINNED`` stays uint16."""

@@ -595,7 +595,16 @@ def _writer_for(cluster: Cluster, path: str) -> Format:
     longest = max(ends.values())
     if longest:
         fitting = [one for one, length in ends.items() if length == longest]
-        return own if own in fitting else fitting[0]
+        if own in fitting:
+            return own
+        if own is not None and own.carrier and fitting[0].carrier:
+            others = " and ".join(one.name for one in fitting)
+            message = (
+                f"ends as files of {others} do: for {own.name}, end it in "
+                f"{' or '.join(own.suffixes)}, or name another format (format=, --to)"
+            )
+            raise InvalidInput([Fault("path", path, message)])
+        return fitting[0]
     if own in ends and own is not None and not (Path(path).suffix and own.suffixes):
         return own
     endings = sorted({suffix for one in ends for suffix in one.suffixes})

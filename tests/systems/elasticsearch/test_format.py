@@ -248,6 +248,13 @@ class TestText:
             assert list(cluster.nodes.names) == ["57be2b", "9a1b2c"]
             assert cluster.placement.nodes.tolist() == [[0, 1]]
 
+    def test_commas_of_a_locale(self):
+        row = "movies 0 p STARTED 5000 {} 10.0.0.1 n1\n"
+        cluster = registry.read(row.format("10,5mb").encode())
+        assert cluster.partitions.load.voter[0, cluster.dimensions.index("disk")] == 10.5 * 2**20
+        disks = b"5 2,1gb 10,5gb 20gb 30,5gb 33 10.0.0.1 10.0.0.1 n1\n"
+        assert list(registry.read([row.format("10,5mb").encode(), disks]).nodes.names) == ["n1"]
+
     def test_it_says_what_json_says(self):
         rows = registry.read(SHARDS.encode()).native["shards"]
         again = registry.read(text(rows))
@@ -389,6 +396,15 @@ class TestBadInput:
             ("[5].node", None),
             ("[6].store", "9xb"),
         ]
+
+    @pytest.mark.parametrize("store", ["1.000", "1,000", "1.5", "1,000mb"])
+    def test_bytes_are_whole(self, store):
+        assert faults_of(text([shard(store=store)])) == [("[0].store", store)]
+
+    @pytest.mark.parametrize("store", ["1.000.000", "1000000.0", "1000000"])
+    def test_a_number_of_bytes(self, store):
+        cluster = registry.read([text([shard(store=store)])], format="elasticsearch")
+        assert cluster.partitions.load.voter[0, cluster.dimensions.index("disk")] == 1e6
 
     def test_names_that_come_twice(self):
         double = json.loads(nodes_of("a", "b"))

@@ -115,7 +115,7 @@ class TestReading:
         ]  # fmt: skip
         # Logs has no leaders, in a cluster that has some
         assert cluster.placement.leader.tolist() == [0, 0, 0, 0, 0, 1, 0]
-        assert cluster.placement.flags[4] == Flag.ERROR
+        assert cluster.placement.flags[4] == Flag.ERROR | Flag.STAND_IN
         assert cluster.partitions.min_active.tolist() == [0, 0, 0, 2, 2, 2, 2]
 
     def test_rules_and_what_is_disabled(self):

@@ -446,6 +446,9 @@ class TestWriting:
         assert [file.name for file in files] == ["plan", "plan.rollback.json", "plan.election.json"]
         with pytest.raises(InvalidInput, match=r"ends like no known format.*c\.txt"):
             registry.write(full_cluster(), tmp_path / "c.txt")
+        for name in ("x.sh", "x.ring.gz", "x.sql", "x.zip"):
+            with pytest.raises(InvalidInput, match=r"for kafka, end it in \.json"):
+                registry.write(kafka, tmp_path / name)
         for name in ("out.pdf", "x.xyz"):
             with pytest.raises(InvalidInput, match=r"ends like no known format: it takes one of"):
                 registry.write(kafka, tmp_path / name)

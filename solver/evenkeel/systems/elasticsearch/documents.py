@@ -19,7 +19,7 @@ from evenkeel.systems.yaml_text import load_yaml
 
 Row = dict[str, str | None]
 
-SIZE = r"[0-9]+(?:\.[0-9]+)?[kmgtp]?b?"
+SIZE = r"[0-9]+(?:[.,][0-9]+)?[kmgtp]?b?"
 STATES = "STARTED|RELOCATING|INITIALIZING|UNASSIGNED"
 
 LOOKS: Mapping[str, re.Pattern[str]] = {
@@ -106,11 +106,11 @@ SHARD = re.compile(
     rf"(?: +(?P<ip>{ADDRESS}) +(?P<node>\S.*))?"
 )
 ALLOCATION = re.compile(
-    r"(?P<counts>(?:[0-9.]+[kmgtp]?b? +){1,5}?)"
+    rf"(?P<counts>(?:{SIZE} +){{1,5}}?)"
     rf"(?:(?P<indices>{SIZE}) +(?P<used>{SIZE}) +(?P<avail>{SIZE}) +(?P<total>{SIZE}) +[0-9]+%? +)?"
     rf"(?P<host>(?!{SIZE} )\S+) +(?P<ip>{ADDRESS}) +(?P<node>\S.*)"
 )
-NOWHERE = re.compile(r"[0-9]+(?: +[0-9.]+[kmgtp]?b?)* +UNASSIGNED(?: +\S+)?")
+NOWHERE = re.compile(rf"[0-9]+(?: +{SIZE})* +UNASSIGNED(?: +\S+)?")
 ROLE = re.compile(r" +[a-z-]+$")
 """The letters of roles after the name of a node."""
 
@@ -727,12 +727,14 @@ def amount(faults: FaultList, at: str, text: str | None) -> float:
         return 0.0
     known = AMOUNT.fullmatch(text.strip())
     value = read_number(known[1]) if known else None
-    number = (
-        value * 2.0 ** UNITS[(known[2] or "b").lower()] if known and value is not None else MOST
-    )
-    if number >= MOST:
+    unit = (known[2] or "b").lower() if known else "b"
+    number = MOST if value is None else value * 2.0 ** UNITS[unit]
+    marks = decimal_marks(known[1]) if known else ""
+    two = known is not None and marks == ".," and not known[1].isdecimal()
+    # bytes are whole; a number of a larger unit is small, so that its point is decimal
+    if number >= MOST or (unit == "b" and (two or not number.is_integer())):
         message = "must be a number of bytes, such as 31100000 or 29.6mb"
-        if known and decimal_marks(known[1]) == ".,":
+        if known and two:
             message = two_readings(known[1])
         faults.add(at, quoted(text), message)
         return 0.0

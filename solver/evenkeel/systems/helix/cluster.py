@@ -215,9 +215,11 @@ def _placement(
     leader = np.full(len(rows), -1)
     leader[owner[at]] = at - first[owner[at]]  # of several the first one is written last
     leader[(width == 0) & (top > 0) & (replicas > 0)] = 0  # it is led once it is placed
+    flags = (state == number["ERROR"]) * int(Flag.ERROR) + held * int(Flag.PINNED)
     if (top > 0).any() and (top == 0).any():
         # a cluster has leaders or has none: the first replica stands for one that is not there
         leader[(top == 0) & ((width > 0) | (replicas > 0))] = 0
+        flags[top[owner] == 0] |= int(Flag.STAND_IN)
         for one in found:
             if not one.model.leads:
                 records.notes.add(UNLED, one.name)
@@ -225,7 +227,7 @@ def _placement(
         "placement": node,
         "first": first,
         "leader": leader,
-        "flags": (state == number["ERROR"]) * int(Flag.ERROR) + held * int(Flag.PINNED),
+        "flags": flags,
         "replicas": replicas,
         "min_active": np.minimum(
             np.repeat(np.array([one.min_active for one in found], np.int64), counts), replicas

@@ -48,6 +48,7 @@ FlagName = Literal[
     "preferred",
     "left_alone",
     "elected",
+    "stand_in",
 ]
 RoleName = Literal["voter", "non_voter", "learner"]
 
