@@ -159,3 +159,37 @@ def test_columns_of_nodes_say_how_racks_are_given(public, case, file, says):
     (opened.folder / "nodes.txt").write_text(columns)
     answer = opened.run("check", file, str(opened.path("nodes.txt")))
     assert answer.code == 2 and says in answer.text
+
+
+class TestSessions:
+    def test_all_statements_on_ranges_are_read(self, public):
+        case = public("cockroach/session-of-several-statements")
+        cluster = ek.read(case.path("ranges.txt"))
+        assert [*cluster.partitions.names] == ["38", "85"]
+        assert cluster.placement.nodes.tolist() == [[0, 1, 2], [0, 1, 3]]
+        wanted = ek.read([case.path("ranges.txt"), case.path("zones.txt")]).partitions.replicas
+        assert wanted.tolist() == [5, 5]
+
+    def test_a_table_of_another_kind_needs_a_file_of_its_own(self, public):
+        answer = public("cockroach/session-of-several-statements").run("check", "both.txt")
+        assert answer.code == 2
+        assert "both.txt:6: begins another table, of node status" in answer.text
+
+    @pytest.mark.parametrize(
+        ("file", "says"),
+        [
+            ("health-below.txt", "health-below.txt:7: begins another answer"),
+            ("cut.txt", "cut.txt:3: has no column node"),
+            ("indices.txt", "_cat/indices lists no node: give _cat/shards"),
+        ],
+    )
+    def test_what_is_missing_is_named(self, public, file, says):
+        answer = public("elasticsearch/answers-of-one-session").run("check", file)
+        assert answer.code == 2 and says in answer.text
+
+    def test_disks_of_an_early_release(self, public):
+        case = public("elasticsearch/answers-of-one-session")
+        answer = case.run("check", "shards.txt", "allocation.txt")
+        assert answer.code == 1
+        for says in ("no disk and no shard of Hoder", "Sphinxor (2 of 5)", "unassigned 2"):
+            assert says in answer.text

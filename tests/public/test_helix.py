@@ -181,7 +181,11 @@ def test_a_resource_without_leaders_beside_one_that_has_some(public):
 
 @pytest.mark.parametrize(
     "words",
-    [["solve", "--leaders", "10%"], ["check", "--leaders", "10%"], ["solve", "--method", "leaders"]],
+    [
+        ["solve", "--leaders", "10%"],
+        ["check", "--leaders", "10%"],
+        ["solve", "--method", "leaders"],
+    ],
 )
 def test_leaders_of_all_resources_are_not_levelled_where_some_have_none(public, words):
     case = public("helix/led-and-unled-resources")

@@ -7,7 +7,7 @@ such as a statement of several lines, fills only that cell.
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -42,8 +42,8 @@ def shell_names(document: Document) -> frozenset[str]:
     if RECORD.search(text):
         first = RECORD.split(text)[1].splitlines()
         return frozenset(line.partition("|")[0].strip().lower() for line in first if "|" in line)
-    above = _names_above(text)
-    return frozenset(name.lower() for name in _cells(above)) if above else frozenset()
+    headers = _headers(text)
+    return _names(text, headers[_first_known(text, headers)]) if headers else frozenset()
 
 
 def shell_hint(document: Document) -> str:
@@ -64,47 +64,90 @@ def shell_hint(document: Document) -> str:
 
 
 def read_shell_table(faults: FaultList, document: Document) -> Table:
-    """Read such a table; what stands before it and after it is passed over."""
+    """Read such a table, and those with the same columns below it; other text is passed over.
+
+    Of tables with the state of nodes the last counts. A table of another kind that is read needs a
+    file of its own.
+    """
     text = document.text(faults).translate(LINES)
     if RECORD.search(text):
         return _from_records(document, text)
-    above = _names_above(text)
-    titles = _cells(above)
+    headers = _headers(text)
+    headers = headers[_first_known(text, headers) :]
+    titles = _cells(_line(text, headers[0]))
     rows: list[list[str]] = []
     lines: list[int] = []
     ragged = 0
-    for number, line in _body(text, above):
-        cells = _cells(line, above, len(titles))
-        if len(cells) != len(titles):
-            ragged += 1
-            if ragged <= LISTED_FAULTS:
-                message = f"has {len(cells)} cells, the header {len(titles)}"
-                faults.add(f"{document.name}:{number}", quoted(line.strip()), message)
+    alike = [header for header in headers if _cells(_line(text, header)) == titles]
+    # the status of nodes that is printed again is that of a later time
+    state = _kind_of_names(_names(text, headers[0])) in ("node status", "store status")
+    for header in headers:
+        above = _line(text, header)
+        if state and header in alike[:-1]:
             continue
-        filled = [i for i, cell in enumerate(cells) if cell]
-        if rows and not cells[0] and len(filled) == 1 and len(titles) > 1:
-            rows[-1][filled[0]] += f"\n{cells[filled[0]]}"
-        elif filled:
-            rows.append(cells)
-            lines.append(number)
+        if _cells(above) != titles:
+            if kind := _kind_of_names(_names(text, header)):
+                number = text.count("\n", 0, header.start) + 1
+                message = f"begins another table, of {kind}: each needs a file of its own"
+                faults.add(f"{document.name}:{number}", quoted(above.strip()[:80]), message)
+            continue
+        begun = len(rows)
+        for number, line in _body(text, header):
+            cells = _cells(line, above, len(titles))
+            if len(cells) != len(titles):
+                ragged += 1
+                if ragged <= LISTED_FAULTS:
+                    message = f"has {len(cells)} cells, the header {len(titles)}"
+                    faults.add(f"{document.name}:{number}", quoted(line.strip()), message)
+                continue
+            filled = [i for i, cell in enumerate(cells) if cell]
+            if len(rows) > begun and not cells[0] and len(filled) == 1 and len(titles) > 1:
+                rows[-1][filled[0]] += f"\n{cells[filled[0]]}"
+            elif filled:
+                rows.append(cells)
+                lines.append(number)
     return _table(document, titles, rows, lines)
 
 
-def _names_above(text: str) -> str:
-    """Return the line of names, which stands above a line of dashes; "" if none does."""
-    for found in RULE.finditer(text):
-        above = text[: found.start()].rstrip("\r\n").rpartition("\n")[2]
-        if "|" in above and ("+" in found[0] or "|" in found[0]) and not RULE.match(above):
-            return above.rstrip("\r")
-    return ""
+class Header(NamedTuple):
+    """Where a line of names stands, and where the line of dashes below it ends."""
+
+    start: int
+    end: int
+    below: int
 
 
-def _body(text: str, above: str) -> Iterator[tuple[int, str]]:
+def _headers(text: str) -> list[Header]:
+    """Return the lines of names, which stand above lines of dashes."""
+    found = []
+    for rule in RULE.finditer(text):
+        end = len(text[: rule.start()].rstrip("\r\n"))
+        start = text.rfind("\n", 0, end) + 1
+        above = text[start:end]
+        if "|" in above and ("+" in rule[0] or "|" in rule[0]) and not RULE.match(above):
+            found.append(Header(start, end, rule.end()))
+    return found
+
+
+def _line(text: str, header: Header) -> str:
+    return text[header.start : header.end]
+
+
+def _names(text: str, header: Header) -> frozenset[str]:
+    """Return the names of the columns, in lower case."""
+    return frozenset(name.lower() for name in _cells(_line(text, header)))
+
+
+def _first_known(text: str, headers: Sequence[Header]) -> int:
+    """Return the place of the first table that is read; 0 if none is."""
+    known = (i for i, header in enumerate(headers) if _kind_of_names(_names(text, header)))
+    return next(known, 0)
+
+
+def _body(text: str, header: Header) -> Iterator[tuple[int, str]]:
     """Yield the lines below the names, each with its number, up to the end of the table."""
-    before = text.index(above)
-    rest = text[before:].splitlines()[2:]
-    first = text.count("\n", 0, before) + 3
-    for number, line in enumerate(rest, first):
+    first = text.count("\n", 0, header.below) + 2
+    for number, line in enumerate(text[header.below :].splitlines()[1:], first):
         if RULE.match(line) or not line.strip():
             continue
         if TAIL.match(line.strip()) or "|" not in line:
@@ -196,6 +239,11 @@ def kind_of(document: Document) -> Kind:
         names = shell_names(document) or header_of(document)
         if ZONE_SQL.search(head) and not names & ZONES:
             return "zone SQL"
+    return _kind_of_names(names) or ("zone YAML" if ZONE_YAML.search(head) else "")
+
+
+def _kind_of_names(names: frozenset[str]) -> Kind:
+    """Return what a table is by the names of its columns."""
     if names & ZONES:
         return "zone table"
     if "range_id" in names and names & {"replicas", "voting_replicas"}:
@@ -205,7 +253,7 @@ def kind_of(document: Document) -> Kind:
     state_columns = {"is_live", "membership", "is_decommissioning", "decommissioning", "locality"}
     if names & {"id", "node_id"} and (names & state_columns or names >= {"address", "build"}):
         return "node status"
-    return "zone YAML" if ZONE_YAML.search(head) else ""
+    return ""
 
 
 def table_of(faults: FaultList, document: Document) -> Table:

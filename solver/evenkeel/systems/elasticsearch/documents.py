@@ -107,7 +107,8 @@ SHARD = re.compile(
 )
 ALLOCATION = re.compile(
     rf"(?P<counts>(?:{SIZE} +){{1,5}}?)"
-    rf"(?:(?P<indices>{SIZE}) +(?P<used>{SIZE}) +(?P<avail>{SIZE}) +(?P<total>{SIZE}) +[0-9]+%? +)?"
+    rf"(?:(?:(?P<indices>{SIZE}) +)?(?P<used>{SIZE}) +(?P<avail>{SIZE}) +(?P<total>{SIZE}) +"
+    rf"[0-9]+%? +)?"
     rf"(?P<host>(?!{SIZE} )\S+) +(?P<ip>{ADDRESS}) +(?P<node>\S.*)"
 )
 NOWHERE = re.compile(rf"[0-9]+(?: +{SIZE})* +UNASSIGNED(?: +\S+)?")
@@ -172,6 +173,11 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
     """Return the rows of a table, and report lines that are not rows."""
     lines = [line.rstrip("\r") for line in document.text(faults).split("\n")]
     filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    for number, line in filled:
+        if REQUEST.match(line):
+            message = "begins another answer: each answer needs a file of its own"
+            faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
+            return Rows([], [])
     titles = _titles(kind, filled[0][1]) if filled else []
     usual: Callable[[str], Row | None] = _shard if kind == "shards" else _allocation
     known = usual
@@ -269,9 +275,13 @@ Kind = Literal[
 
 PASTED = re.compile(
     rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|\$ |GET |curl |/?_cat/|"
-    rb"```|HTTP/|[\w-]+: |% Total |Dload |\d+ .*--:--:--)[^\n]*\n|[ \t]*\r?\n)+"
+    rb"```|HTTP/|[\w-]+: |Enter host password |% Total |Dload |\d+ .*--:--:--)[^\n]*\n|"
+    rb"[ \t]*\r?\n)+"
 )
 """First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
+
+REQUEST = re.compile(r"\s*(?:[^\s]*[$#>] ?)?(?:GET +/?_|curl +[^|]*_)")
+"""A line that asks for an answer."""
 
 LAST = re.compile(rb"\s*(?:```|[^\s]*@[^\n]*[$#]|\$)\s*\Z")
 """Last lines that are none: a prompt, the end of a quotation."""
@@ -521,7 +531,7 @@ OTHERS = {
 
 def hint(document: Document) -> str:
     """Return which answers to give instead of another one; "" for other documents."""
-    head = document.data[:4096]
+    head = _answer(document).data.lstrip()[:4096]
     for looks, reason in OTHERS.items():
         if re.match(looks, head, re.DOTALL):
             return (
