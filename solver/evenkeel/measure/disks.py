@@ -27,7 +27,8 @@ class DiskReport:
     bytes_moved : float
         What they weigh.
     moves_at_least : int
-        Fewest such moves, proven for the nodes that the replicas are on.
+        Fewest such moves, proven for the nodes that the replicas are on. Of an answer that misses
+        its targets no more than it moves.
     loads, targets : ndarray of float64, shape (M,)
         What each disk holds, and what the goal allows it: its share of the node times (1 +
         tolerance), or the least that its whole replicas allow.
@@ -36,7 +37,7 @@ class DiskReport:
     to_empty : ndarray of int64
         Replicas on disks that failed or are being emptied.
     adrift : ndarray of int64
-        Replicas on nodes with disks that lie on none of them.
+        Replicas of an answer that no disk of their node has room for.
     goal : float or None
         Tolerance that the targets allow.
 
@@ -236,10 +237,13 @@ def _report(cluster: Cluster, after: Placement, tolerance: float | None) -> Disk
     full = loads > disks.capacity * (1.0 + ROUNDING)
     up = cluster.nodes.alive[after.node[contents.replica]]
     closed = ~np.append(disks.usable, True)[disk] & up
+    moves, fewest = int(np.count_nonzero(moved)), fewest_disk_moves(cluster, contents, targets)
+    given = after is cluster.placement  # what lies on no disk is not known there
+    missed = (above & disks.usable).any() or closed.any() or not lies.all()
     return DiskReport(
-        moves=int(np.count_nonzero(moved)),
+        moves=moves,
         bytes_moved=float(contents.size[moved].sum()),
-        moves_at_least=fewest_disk_moves(cluster, contents, targets),
+        moves_at_least=min(fewest, moves) if missed and not given else fewest,
         loads=read_only(loads),
         targets=read_only(targets),
         over_target=np.flatnonzero(above & disks.usable).astype(np.int32),
@@ -247,6 +251,6 @@ def _report(cluster: Cluster, after: Placement, tolerance: float | None) -> Disk
             np.int32
         ),
         to_empty=np.sort(contents.replica[closed]),
-        adrift=np.sort(contents.replica[~lies & up]),
+        adrift=np.sort(contents.replica[~lies & up & (not given)]),
         goal=tolerance,
     )

@@ -122,8 +122,8 @@ def report_state(
 ) -> str:
     """Report how a placement is as it stands: what it breaks, how level it is, and goals missed.
 
-    Of ``goals``, if any were asked, ``met``, what is ``missed`` and ``moves_at_least``. ``disks``
-    says what those inside nodes break.
+    Of ``goals``, if any were asked, ``met``, what is ``missed``, ``moves_at_least`` and
+    ``disk_moves_at_least``. ``disks`` says what those inside nodes break.
     """
     caption = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
     waiting = waiting_replicas(cluster, cluster.placement)
@@ -150,6 +150,8 @@ def report_state(
     ]
     if goals:
         least = counted(goals["moves_at_least"], "move")
+        if inside := goals.get("disk_moves_at_least"):
+            least += f" between nodes, and {inside:,} inside nodes"
         parts[1:1] = (
             [Line("✓ all goals are met")] if goals["met"]
             else [Line(f"✗ goal missed: {one}") for one in goals["missed"]]

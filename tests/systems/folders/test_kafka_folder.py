@@ -314,10 +314,14 @@ class TestLeftOut:
         unsized = "no size of 1 of 5 partitions"
         # broker 4 stands only in the file of racks
         silent = "no sign of life of brokers 4, which hold nothing"
+        folders = "no capacities of log directories on brokers 1"
+        moving = "a move between log directories under way of 1 replica"
         assert self.told(*files) == [
-            returns, dead, silent, unsized, "no capacities of replicas and disk",
+            returns, dead, silent, folders, moving, unsized, "no capacities of replicas and disk",
         ]  # fmt: skip
-        assert self.told(*files, "kafka_capacity.json") == [returns, dead, silent, unsized]
+        assert self.told(*files, "kafka_capacity.json") == [
+            returns, dead, silent, moving, unsized,
+        ]  # fmt: skip
 
     def test_it_is_noted_on_the_way_and_in_the_folder(self, tmp_path, capsys):
         described = str(DUMPS / "kafka_describe.txt")

@@ -176,6 +176,8 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
         verdicts += [broken] * bool(broken)
         if goals is not None and (above := missed_disks(disks)):
             asked |= {"met": False, "missed": [*asked["missed"], above]}
+        if asked:
+            asked["disk_moves_at_least"] = disks.moves_at_least
     verdicts += [f"goal missed: {one}" for one in asked.get("missed", ())]
 
     groups, more = by_group(arguments, cluster, cluster.placement)

@@ -22,12 +22,12 @@ from evenkeel.systems.kafka.documents import (
     read_document,
     regular_rows,
 )
-from evenkeel.systems.kafka.findings import Findings
+from evenkeel.systems.kafka.disks import disks_of, room_of_brokers
+from evenkeel.systems.kafka.findings import Findings, any_failed
 from evenkeel.systems.kafka.log_dirs import Held, held
 from evenkeel.systems.kafka.missing import (
     NAMED,
     Missing,
-    any_failed,
     as_native,
     expected_in_sync,
     is_filtered,
@@ -87,7 +87,10 @@ def read(
     note_reassigned(missing, state, rows, names, up)
     given |= _placement(state, node, given["alive"], _without_source(rows, up))
     given["min_active"] = _least_in_sync(rows, given["replicas"], missing)
+    room_of_brokers(found)
     given |= _amounts(found, state.rows, names, replicas, brokers, missing)
+    given |= disks_of(found, state.rows, replicas, brokers, missing)
+    missing.moving = len(found.moving)
     note_topics(missing, found)
     note_stated(missing, found, given["dimensions"])
     given |= tier_of_racks(found, brokers, given["alive"], given["replicas"], spread)

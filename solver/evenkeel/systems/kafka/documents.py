@@ -373,14 +373,20 @@ def _read_capacity(findings: Findings, document: Document) -> None:
         for name, given in row.capacity.items():
             if name in RESOURCES:
                 dimension, unit = RESOURCES[name]
-                amounts[dimension] = unit * _amounts(findings, f"{at}.capacity.{name}", given)
+                path = f"{at}.capacity.{name}"
+                if name == "DISK" and isinstance(given, dict):
+                    findings.dir_capacity[broker] = {
+                        folder: unit * _amount(findings, f"{path}.{quoted(folder)}", one)
+                        for folder, one in given.items()
+                    }
+                    amounts[dimension] = sum(findings.dir_capacity[broker].values())
+                    continue
+                amounts[dimension] = unit * _amounts(findings, path, given)
         findings.add_capacity(at, broker, amounts)
 
 
 def _amounts(findings: Findings, at: str, given: Any) -> float:
-    """Return an amount, or the sum of one per log directory."""
-    if isinstance(given, dict) and at.endswith(".DISK"):
-        return sum(_amount(findings, f"{at}.{quoted(k)}", part) for k, part in given.items())
+    """Return an amount, which may be one of cores."""
     if isinstance(given, dict) and at.endswith(".CPU") and [*given] == [CORES]:
         return PERCENT_OF_A_CORE * _amount(findings, f"{at}.{CORES}", given[CORES])
     return _amount(findings, at, given)

@@ -1,5 +1,6 @@
 """The contents of all files of a Kafka cluster, gathered before the cluster is built."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import isclose
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +26,15 @@ def whole(text: str) -> int | None:
     """Return a number from 0 to ``MOST``, or None."""
     plain = text.isascii() and text.isdecimal() and len(text) <= 10
     return int(text) if plain and int(text) <= MOST else None
+
+
+FAILURES = ("storage", "logdir", "log_dir", "disk", "ioexception")
+"""Words in the error of a failed log directory, in lower case."""
+
+
+def any_failed(errors: Mapping[str, str]) -> bool:
+    """Return whether any error is that of a failed log directory."""
+    return any(word in one.lower() for one in errors.values() for word in FAILURES)
 
 
 class TopicPartition(NamedTuple):
@@ -61,6 +71,15 @@ class Replicas:
     """Confluent's observers, which copy and never join the ISR."""
 
 
+class FoundDir(NamedTuple):
+    """What is known of a log directory; its room is what Kafka may hold there, in bytes."""
+
+    held: float = 0.0
+    room: float | None = None
+    failed: bool = False
+    cordoned: bool = False
+
+
 @dataclass
 class Findings:
     """Everything read so far with its place in the files, and all problems."""
@@ -94,6 +113,15 @@ class Findings:
     unreadable: dict[int, dict[str, str]] = field(default_factory=dict)
     """Unreadable log directories and their errors, by broker."""
 
+    log_dirs: dict[int, dict[str, FoundDir]] = field(default_factory=dict)
+    """Log directories by broker, and by their path."""
+
+    moving: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Log directory to which a replica is being moved, by partition and broker."""
+
+    dir_capacity: dict[int, dict[str, float]] = field(default_factory=dict)
+    """Capacities of log directories in bytes, by broker; -1 for the others."""
+
     demoted: set[int] = field(default_factory=set)
     """Brokers that Cruise Control has demoted."""
 
@@ -105,6 +133,9 @@ class Findings:
 
     elsewhere: dict[int, float] = field(default_factory=dict)
     """Bytes in log directories, by broker, of topics that no file describes."""
+
+    elsewhere_by_dir: dict[tuple[int, str], float] = field(default_factory=dict)
+    """The same by broker and log directory."""
 
     topics_elsewhere: set[str] = field(default_factory=set)
     """Those topics."""

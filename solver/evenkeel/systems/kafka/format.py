@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -37,6 +38,8 @@ from evenkeel.systems.folders.carrier import (
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.kafka.cluster import ANY, COUNT, observe, read, room_for_all
+from evenkeel.systems.kafka.disks import folders_in, moved_inside
+from evenkeel.systems.kafka.disks import notes as notes_on_disks
 from evenkeel.systems.kafka.documents import AssignedPartition, hint, kind_of, recognises
 from evenkeel.systems.kafka.missing import NAMED, Missing, remembered
 from evenkeel.systems.one_way import left_disabled, one_way
@@ -67,13 +70,15 @@ def encode(
     waits = lists_lost(cluster, target) | lost | _left_alone(cluster.placement, target)
     for p in np.flatnonzero(waits).tolist():
         then[p] = now[p]
-    chosen = [p for p in range(len(topics)) if everything or now[p] != then[p]]
+    inside = moved_inside(cluster, target) & ~waits
+    chosen = [p for p in range(len(topics)) if everything or now[p] != then[p] or inside[p]]
     for p in chosen:
         if now[p] and not then[p]:
             faults.add(cluster.partitions.names[p], [], "would be left without replicas")
     faults.raise_if_any()
     entries = partial(rows, topics, brokers, cluster)
-    files = {path: document(entries({p: then[p] for p in chosen}), VERSION)}
+    lies = folders_in(cluster, target, [p for p in chosen if not waits[p]])
+    files = {path: document(entries({p: then[p] for p in chosen}, lies), VERSION)}
     if placement is not None:
         leads, led = target.leader_node, cluster.placement.leader_node
         elected = [
@@ -204,14 +209,21 @@ def rows(
     brokers: Sequence[int],
     cluster: Cluster,
     nodes: Mapping[int, list[int]],
+    lies: Mapping[int, Mapping[int, str]] = MappingProxyType({}),
 ) -> Iterator[AssignedPartition]:
-    """Yield one entry per partition; a replica that stays keeps its known log directory."""
+    """Yield one entry per partition.
+
+    Replicas are in the log directories in which they are to ``lie``, by partition and node; others
+    that stay keep the known one.
+    """
     native = cluster.native if isinstance(cluster.native, dict) else {}
     known, names = native.get("log_dirs", {}), [*cluster.partitions.names]
     texts = [*map(str, brokers)]
     for p, own in nodes.items():
-        folders = known.get(names[p]) if known else None
-        dirs = None if folders is None else [folders.get(texts[n], ANY) for n in own]
+        folders, asked = known.get(names[p]), lies.get(p, {})
+        dirs = None
+        if folders or asked:
+            dirs = [asked.get(n) or (folders or {}).get(texts[n], ANY) for n in own]
         yield AssignedPartition(*topics[p], [brokers[n] for n in own], dirs)
 
 
@@ -459,6 +471,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
     yield from _of_leads(cluster)
     yield from _of_brokers(cluster, missing)
     yield from _of_log_dirs(missing)
+    yield from notes_on_disks(missing)
     if "disk" not in cluster.dimensions:
         yield (
             "no sizes: every replica counts the same, and bytes are not known; add what "

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evenkeel.systems.documents import quoted
 from evenkeel.systems.json_text import Int32, Int64
-from evenkeel.systems.kafka.findings import Findings, whole
+from evenkeel.systems.kafka.findings import Findings, FoundDir, any_failed, whole
 from evenkeel.systems.kafka.rows import keys_of
 
 NAMES = re.compile(r"(?:[^\n]+-[0-9]{1,9}\n)*+")
@@ -36,11 +36,14 @@ class HeldReplica(msgspec.Struct, gc=False):
 
 
 class LogDir(msgspec.Struct):
-    """One log directory; ``error`` is set if it cannot be read."""
+    """One log directory; ``error`` is set if it cannot be read. Admin clients give its bytes."""
 
     logDir: str  # noqa: N815
     partitions: list[HeldReplica] = []
     error: str | None = None
+    totalBytes: Int64 | None = None  # noqa: N815
+    usableBytes: Int64 | None = None  # noqa: N815
+    isCordoned: bool = False  # noqa: N815
 
 
 class BrokerDirs(msgspec.Struct):
@@ -89,12 +92,19 @@ def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> 
     names = [one.partition for one in replicas]
     size = np.array([one.size for one in replicas], np.int64)
     future = True in [one.isFuture for one in replicas]
+    if future:
+        for i, one in enumerate(replicas):
+            if one.isFuture:
+                *_, broker, folder = folders[int(np.searchsorted(ends, i, "right"))]
+                found.moving[one.partition, broker] = folder.logDir
+    of = np.repeat(np.arange(len(folders)), counts)
+    _note_dirs(found, folders, np.bincount(of, size, len(folders)))
     if not future and size.min(initial=0) >= 0 and NAMES.fullmatch("\n".join([*names, ""])):
         kept = np.arange(len(names))
     else:
         kept = np.array(_counted(found, replicas, path), np.intp)
         names = [names[i] for i in kept.tolist()]
-    where = np.repeat(np.arange(len(folders)), counts)[kept]
+    where = of[kept]
     return Listed(
         names,
         np.array([broker for *_, broker, _ in folders], np.int32)[where],
@@ -102,6 +112,25 @@ def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> 
         np.array([folder.logDir for *_, folder in folders], object)[where],
         lambda i: path(int(kept[i])),
     )
+
+
+def _note_dirs(
+    found: Findings,
+    folders: Sequence[tuple[int, int, int, LogDir]],
+    held: NDArray[np.float64],
+) -> None:
+    """Record what each log directory holds, and has room for: what is free, and Kafka's own."""
+    unread = {
+        broker for *_, broker, one in folders
+        if one.error is not None and not any_failed({"": one.error})
+    }  # fmt: skip
+    for (*_, broker, one), amount in zip(folders, held.tolist(), strict=True):
+        if broker in unread:
+            continue
+        usable, failed = one.usableBytes, one.error is not None
+        room = amount + usable if usable is not None and usable >= 0 else None
+        own = found.log_dirs.setdefault(broker, {})
+        own[one.logDir] = FoundDir(amount, room, failed, one.isCordoned)
 
 
 def _counted(
@@ -146,6 +175,9 @@ def held(found: Findings, names: Sequence[str]) -> Held:
         for i in np.flatnonzero(p < 0).tolist() if len(names) else ():
             broker = int(one.broker[i])
             found.elsewhere[broker] = found.elsewhere.get(broker, 0.0) + float(one.size[i])
+            where = broker, one.folder[i]
+            before = found.elsewhere_by_dir.get(where, 0.0)
+            found.elsewhere_by_dir[where] = before + float(one.size[i])
             found.topics_elsewhere.add(one.partition[i].rpartition("-")[0])
         columns.append(Held(p, one.broker, one.size, one.folder))
     whole = Held(*map(np.concatenate, zip(*columns, strict=True)))
@@ -158,6 +190,8 @@ def held(found: Findings, names: Sequence[str]) -> Held:
     last = np.sort(len(back) - 1 - np.unique(back, return_index=True)[1])
     last = last[whole.partition[last] >= 0]
     order = last[np.argsort(whole.partition[last], kind="stable")]
-    return Held(
-        whole.partition[order], whole.broker[order], whole.size[order], whole.folder[order]
-    )  # fmt: skip
+    folder = whole.folder[order]
+    if found.moving:  # what is being moved counts where it goes
+        for i, of in enumerate(zip(whole.partition[order].tolist(), whole.broker[order].tolist())):
+            folder[i] = found.moving.get((names[of[0]], of[1]), folder[i])
+    return Held(whole.partition[order], whole.broker[order], whole.size[order], folder)

@@ -99,6 +99,18 @@ class Missing(msgspec.Struct, omit_defaults=True):
     controllers: list[str] = []
     """Nodes that are no brokers."""
 
+    roomless: dict[str, int] = {}
+    """Number of log directories without a capacity, by broker with several."""
+
+    unlisted: dict[str, list[str]] = {}
+    """Log directories with a capacity that a broker does not list, by broker."""
+
+    cordoned: list[str] = []
+    """Log directories that take nothing more."""
+
+    moving: int = 0
+    """Number of replicas that are being moved between log directories of a broker."""
+
 
 def expected_in_sync(rows: Rows) -> NDArray[np.bool_]:
     """Return the replicas that a healthy cluster has in sync, (K,): none that join or observe."""
@@ -158,15 +170,6 @@ def note_reassigned(
     missing.endless = [names[p] for p in waits[:NAMED].tolist()]
     missing.longer = [names[p] for p in longer[:NAMED].tolist()]
     missing.longer_count = len(longer)
-
-
-FAILURES = ("storage", "logdir", "log_dir", "disk", "ioexception")
-"""Words in the error of a failed log directory, in lower case."""
-
-
-def any_failed(errors: Mapping[str, str]) -> bool:
-    """Return whether any error is that of a failed log directory."""
-    return any(word in one.lower() for one in errors.values() for word in FAILURES)
 
 
 def note_unreadable(missing: Missing, found: Findings, failed: Collection[int]) -> None:

@@ -1,0 +1,177 @@
+"""Log directories as the disks of brokers: their room, their state, and where replicas lie."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.disks import homes
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import Disks, DiskState
+from evenkeel.model.placement import Placement
+from evenkeel.systems.kafka.findings import Findings, FoundDir
+from evenkeel.systems.kafka.log_dirs import Held
+from evenkeel.systems.kafka.missing import Missing
+from evenkeel.systems.kafka.rows import Rows, keys_of
+
+SEVERAL = 2
+"""Log directories of a broker from which on they are disks that can be levelled."""
+
+
+def folder_of(name: str) -> str:
+    """Return the log directory of a disk, which is named ``1:/data/kafka``.
+
+    >>> folder_of("1:/data/kafka")
+    '/data/kafka'
+    """
+    return name.partition(":")[2]
+
+
+def disks_of(
+    found: Findings,
+    rows: Rows,
+    replicas: Held,
+    brokers: NDArray[np.int32],
+    missing: Missing,
+) -> dict[str, Any]:
+    """Return disks, and the disk of each replica; nothing without sizes or several on a broker.
+
+    A broker of which a directory could not be read, for want of a right, has no disks.
+    """
+    listed = [
+        (n, found.log_dirs[broker]) for n, broker in enumerate(brokers.tolist())
+        if found.log_dirs.get(broker)
+    ]  # fmt: skip
+    if not len(replicas.size) or all(len(dirs) < SEVERAL for _, dirs in listed):
+        return {}
+    nodes: list[int] = []
+    names: list[str] = []
+    capacity: list[float] = []
+    states: list[int] = []
+    for n, dirs in listed:
+        broker = int(brokers[n])
+        rooms = _rooms(found, broker, dirs, missing)
+        for folder in sorted(dirs):
+            nodes.append(n)
+            names.append(f"{broker}:{folder}")
+            capacity.append(rooms[folder])
+            states.append(int(DiskState.FAILED if dirs[folder].failed else DiskState.FINE))
+    place = {name: d for d, name in enumerate(names)}
+    lies = np.fromiter(
+        (
+            place.get(f"{broker}:{folder}", -1)
+            for broker, folder in zip(
+                replicas.broker.tolist(), replicas.folder.tolist(), strict=True
+            )
+        ),
+        np.int32, len(replicas.folder),
+    )  # fmt: skip
+    keys = keys_of(replicas.partition, replicas.broker)
+    order = np.argsort(keys, kind="stable")
+    asked = keys_of(rows.owner, rows.broker)
+    disk = np.full(len(asked), -1, np.int32)
+    if len(keys):
+        at = np.minimum(np.searchsorted(keys[order], asked), len(keys) - 1)
+        disk = np.where(keys[order][at] == asked, lies[order][at], np.int32(-1))
+    return {"disks": Disks(nodes, capacity, states, names), "disk": disk}
+
+
+def _rooms(
+    found: Findings, broker: int, dirs: Mapping[str, FoundDir], missing: Missing
+) -> dict[str, float]:
+    """Return what each directory of a broker holds at most; ``inf`` where that is not known.
+
+    A file of capacities precedes what the broker reports. What is not described stays, and a
+    cordoned directory takes nothing more than it holds.
+    """
+    limits = found.dir_capacity.get(broker) or found.dir_capacity.get(-1, {})
+    rooms = {}
+    for folder, one in dirs.items():
+        most = limits.get(folder, one.room)
+        if one.cordoned:
+            most = one.held
+            missing.cordoned.append(f"{folder} on broker {broker}")
+        others = found.elsewhere_by_dir.get((broker, folder), 0.0)
+        rooms[folder] = np.inf if most is None else max(most - others, 0.0)
+        if most is None and not one.failed and len(dirs) >= SEVERAL:
+            missing.roomless[str(broker)] = missing.roomless.get(str(broker), 0) + 1
+    alone = sorted({*limits} - {*dirs})
+    if alone and found.dir_capacity.get(broker):
+        missing.unlisted[str(broker)] = alone
+    return rooms
+
+
+def room_of_brokers(found: Findings) -> None:
+    """Give brokers without a capacity of disk that of their directories, where all report it."""
+    default = found.capacity.get(-1, {})
+    for broker, dirs in found.log_dirs.items():
+        rooms = [one.room for one in dirs.values() if not one.failed]
+        own = found.capacity.get(broker, {})
+        if rooms and None not in rooms and "disk" not in default and "disk" not in own:
+            total = sum(room for room in rooms if room is not None)
+            found.capacity.setdefault(broker, {})["disk"] = total
+
+
+def moved_inside(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
+    """Return the partitions of which a replica changes its log directory on its broker, (P,)."""
+    moves = np.zeros(len(cluster.partitions), np.bool_)
+    if cluster.disks is None or target.disk is None:
+        return moves
+    home = homes(cluster, cluster.placement, target)
+    moves[target.owner[(home >= 0) & (target.disk >= 0) & (home != target.disk)]] = True
+    return moves
+
+
+def folders_in(
+    cluster: Cluster, placement: Placement, partitions: Sequence[int]
+) -> dict[int, dict[int, str]]:
+    """Return the log directories of replicas, by partition and node.
+
+    Only of live brokers that list several: Kafka has no choice elsewhere, and asks a broker that is
+    named. What stays where its directory is not known is left out.
+    """
+    disks = cluster.disks
+    if disks is None or placement.disk is None:
+        return {}
+    several = np.bincount(disks.node, minlength=len(cluster.nodes)) >= SEVERAL
+    several &= cluster.nodes.alive
+    names, found = [folder_of(name) for name in disks.names], {}
+    start, home = cluster.placement, homes(cluster, cluster.placement, placement)
+    for p in partitions:
+        row = slice(int(placement.first[p]), int(placement.first[p + 1]))
+        was = {*start.node[start.first[p] : start.first[p + 1]].tolist()}
+        columns = (one[row].tolist() for one in (placement.node, placement.disk, home))
+        found[p] = {
+            n: names[d] for n, d, known in zip(*columns, strict=True)
+            if n >= 0 and d >= 0 and several[n] and (known >= 0 or n not in was)
+        }  # fmt: skip
+    return found
+
+
+def notes(missing: Missing) -> Iterator[str]:
+    """Yield notes on capacities of log directories, and on moves between them."""
+    if missing.roomless:
+        which = ", ".join(sorted(missing.roomless, key=int)[:NAMED])
+        more = len(missing.roomless) - NAMED
+        yield (
+            f"no capacities of log directories on brokers {which}"
+            f"{f' and {more:,} more' if more > 0 else ''}: those of a broker count as equally "
+            "large; add a file of capacities, with a size for each"
+        )
+    for broker, folders in missing.unlisted.items():
+        yield (
+            f"no listing of {', '.join(folders)} on broker {broker}, for which there is a "
+            "capacity: nothing is placed there"
+        )
+    if missing.cordoned:
+        yield f"a cordon on {', '.join(missing.cordoned)}: what is there stays, and nothing comes"
+    if missing.moving:
+        yield (
+            f"a move between log directories under way of {missing.moving:,} "
+            f"replica{'s' * (missing.moving > 1)}: each counts where it goes"
+        )
+
+
+NAMED = 8
+"""Most brokers that a note names."""
