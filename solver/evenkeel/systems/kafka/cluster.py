@@ -14,6 +14,7 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.carrier import Observed, Standing
+from evenkeel.systems.kafka.disks import disks_of, room_of_brokers
 from evenkeel.systems.kafka.documents import (
     DEFAULT_BROKER,
     PROPOSED,
@@ -22,7 +23,6 @@ from evenkeel.systems.kafka.documents import (
     read_document,
     regular_rows,
 )
-from evenkeel.systems.kafka.disks import disks_of, room_of_brokers
 from evenkeel.systems.kafka.findings import Findings, any_failed
 from evenkeel.systems.kafka.log_dirs import Held, held
 from evenkeel.systems.kafka.missing import (

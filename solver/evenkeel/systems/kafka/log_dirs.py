@@ -98,7 +98,9 @@ def listed_in(found: Findings, document: str, brokers: Sequence[BrokerDirs]) -> 
                 *_, broker, folder = folders[int(np.searchsorted(ends, i, "right"))]
                 found.moving[one.partition, broker] = folder.logDir
     of = np.repeat(np.arange(len(folders)), counts)
-    _note_dirs(found, folders, np.bincount(of, size, len(folders)))
+    held = np.zeros(len(folders))
+    np.add.at(held, of, size)
+    _note_dirs(found, folders, held)
     if not future and size.min(initial=0) >= 0 and NAMES.fullmatch("\n".join([*names, ""])):
         kept = np.arange(len(names))
     else:
@@ -192,6 +194,7 @@ def held(found: Findings, names: Sequence[str]) -> Held:
     order = last[np.argsort(whole.partition[last], kind="stable")]
     folder = whole.folder[order]
     if found.moving:  # what is being moved counts where it goes
-        for i, of in enumerate(zip(whole.partition[order].tolist(), whole.broker[order].tolist())):
-            folder[i] = found.moving.get((names[of[0]], of[1]), folder[i])
+        pairs = zip(whole.partition[order].tolist(), whole.broker[order].tolist(), strict=True)
+        for i, (p, broker) in enumerate(pairs):
+            folder[i] = found.moving.get((names[p], broker), folder[i])
     return Held(whole.partition[order], whole.broker[order], whole.size[order], folder)

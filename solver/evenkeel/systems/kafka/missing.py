@@ -1,6 +1,6 @@
 """Missing input of a Kafka cluster and the assumptions in its place, kept with the cluster."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
