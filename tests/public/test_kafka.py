@@ -401,6 +401,14 @@ def log_dirs(error):
     return json.dumps({"version": 1, "brokers": brokers})
 
 
+def two_dirs(of_second=None, **more):
+    """The log directories of broker 1: the first has the replica, the second what is given."""
+    held = {"logDir": "/d", "partitions": [{"partition": "a-0", "size": 5}], **more}
+    other = {"logDir": "/e", "partitions": of_second or []}
+    return json.dumps({"version": 1, "brokers": [{"broker": 1, "logDirs": [held, other]}]})
+
+
+DIRS = '{"brokerCapacities": [{"brokerId": "1", "capacity": {"DISK": {"/d": "9", "/x": "9"}}}]}'
 CPU = '{"brokerCapacities": [{"brokerId": "-1", "capacity": {"CPU": {"num.cores": "4"}}}]}'
 OF_NINE = (
     '{"brokerCapacities": [{"brokerId": "-1", "capacity": {"CPU": "100"}}, '
@@ -465,6 +473,19 @@ SHOWN = {
     'another `"error"` of a log directory': (
         [ONE, log_dirs("x.ClusterAuthorizationException")],
         "no list of log directory /e (ClusterAuthorizationException) on broker 2",
+    ),
+    "`isFuture`": (
+        [ONE, two_dirs([{"partition": "a-0", "size": 1, "isFuture": True}])],
+        lambda cluster: cluster.disks.names[cluster.placement.disk[0]] == "1:/e",
+    ),
+    "log directories without a capacity": (
+        [ONE, two_dirs()], "no capacities of log directories on brokers 1",
+    ),
+    "`usableBytes`": (
+        [ONE, two_dirs(usableBytes=7)], lambda cluster: cluster.disks.capacity[0] == 12.0,
+    ),
+    "a capacity for a log directory": (
+        [ONE, two_dirs(), DIRS], "no listing of /x on broker 1",
     ),
     "no lines of topics": ([SILENT], "the listing is filtered"),
     "a broker in the file of racks only": (
