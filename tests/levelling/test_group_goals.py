@@ -15,7 +15,10 @@ GOALS = ek.Goals(level=None, groups=0.2)
 
 
 def drawn(seed):
-    """Draw a cluster whose groups lie unevenly; in half of them a replica per zone."""
+    """Draw a cluster whose groups lie unevenly; in half of them a replica per zone.
+
+    In every other pair of seeds some groups have no partitions.
+    """
     rng = np.random.default_rng(seed)
     nodes, groups, replicas = int(rng.integers(4, 8)), int(rng.integers(1, 4)), 1 + seed % 3
     count = int(rng.integers(4, 10)) * groups
@@ -32,7 +35,8 @@ def drawn(seed):
         rows.append(row)
     return ek.Cluster.from_arrays(
         capacity=[[float(count * replicas)]] * nodes, load=np.ones((count, 1)), placement=rows,
-        group=group, domains={"zone": zone}, spread={"zone": 1} if seed % 2 else {},
+        group=group * (1 + seed // 2 % 2), domains={"zone": zone},
+        spread={"zone": 1} if seed % 2 else {},
     )  # fmt: skip
 
 

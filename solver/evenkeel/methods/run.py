@@ -578,8 +578,8 @@ def with_group_limits(request: Request) -> Request:
     known = dict[tuple[int, int], int]()
     for g, most in enumerate(target.tolist()):
         own = Rule() if bound[g] < 0 else rules[bound[g]]
-        if NODE_TIER in own.spread:
-            continue  # what binds a node already stays as it is
+        if NODE_TIER in own.spread or most == 0:
+            continue  # what binds a node stays as it is; a group without partitions needs no rule
         if (key := (int(bound[g]), most)) not in known:
             known[key] = len(rules)
             rules.append(replace(own, spread={**own.spread, NODE_TIER: (most, "soft")}))
