@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.judge.broken import everything, is_hard
 from tests.judge.cpsat import Model, Sum, Undecided
+from tests.judge.even import group_goals
 from tests.judge.verdict import Finding, exceeded, way
 from tests.judge.world import COUNTS, Standing, World
 
@@ -115,8 +116,12 @@ def _is_mendable(world: World, after: Standing) -> bool:
 def _levelling(beside: Beside, world: World, after: Standing, result: Any) -> None:
     if not _is_valid(world, after) or _is_cut_short(result):
         return
+    asked = group_goals(world)
+    if asked is None:
+        return
     level = _within_budgets(world, after)
     level.within(result.bounds)
+    level.within_groups(asked)
     level.cp.add(level.wishes <= _wishes(world, after))
     level.hold_voters(after)
     for _, of_model, of_result in _dangers(world)[:-1]:  # moved at any cost

@@ -575,6 +575,28 @@ def excluded_below(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def within_groups(rng: np.random.Generator) -> Drawn:
+    """Goals for the replicas and leaders of each group, some of which have no partitions."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=0.3)
+    d.rows(d.whole(1, min(3, d.nodes)))
+    if d.chance(0.3):
+        d.zones(d.whole(2, 4))
+        d.given["spread"] = {"zone": d.pick([1, 2])}
+    d.capacities(0.2, 0.8)
+    d.states(0.15 if d.chance(0.3) else 0.0)
+    d.leaders(0.2)
+    step = d.pick([1, 2])
+    d.given["group"] = [step * d.whole(0, 4) for _ in range(d.partitions)]
+    d.ask(0.2)
+    asked = {
+        "groups": d.pick([0.0, 0.1, 0.2, 0.5]), "group_leaders": d.pick([0.0, 0.2, 0.5]),
+        "min_leaders": {"*": d.pick([1, 1, 2])},
+    }  # fmt: skip
+    d.goals |= {name: goal for name, goal in asked.items() if d.chance(0.6)}
+    return d.drawn()
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
@@ -583,7 +605,7 @@ FAMILIES: dict[str, Family] = {
         expanded_short_leaders, role_weights_tight,
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
-        holders, exclusions, excluded_below, all_drain,
+        holders, exclusions, excluded_below, all_drain, within_groups,
     )
 }  # fmt: skip
 """Families by name."""

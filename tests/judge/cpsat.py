@@ -12,6 +12,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from tests.judge.broken import SLACK
+from tests.judge.even import GroupGoal
 from tests.judge.world import COUNTS, REQUIREMENTS, VOTER, Bound, Standing, World
 
 SCALE = 1_000_000
@@ -288,6 +289,17 @@ class Model:
                     self.cp.add(self.load[n][d] <= most(load, self.scale[d]))
             if isfinite(leaders[n]):
                 self.cp.add(sum(at[n] for at in self.leads if n in at) <= floor(leaders[n]))
+
+    def within_groups(self, goals: list[GroupGoal]) -> None:
+        """Hold replicas and leaders of each group to the goals within groups."""
+        for goal in goals:
+            for n in range(self.world.nodes):
+                led = sum(self.leads[p].get(n, 0) for p in goal.members)
+                self.cp.add(led >= goal.least)
+                if isfinite(goal.led):
+                    self.cp.add(led <= int(goal.led))
+                if isfinite(goal.held):
+                    self.cp.add(sum(self.on(p, n) for p in goal.members) <= int(goal.held))
 
     def hold_voters(self, standing: Standing) -> None:
         """Let no partition have fewer of the voters that it wants than it has in a standing."""

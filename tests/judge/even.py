@@ -10,8 +10,10 @@ of domains or nodes: that is the mean of all that accept replicas or hold some.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator
 from math import ceil, floor, inf
+from typing import NamedTuple
 
 import evenkeel as ek
 from tests.judge.world import NODE, Standing, World
@@ -96,6 +98,59 @@ def too_empty(world: World, after: Standing, result: ek.Result) -> Iterator[str]
             least = min(least, float(targets[n][d]))
             if loads[n][d] < least * (1.0 - 1e-8):
                 yield f"{name} of node {n}: {loads[n][d]:g}, at least {least:g} is asked"
+
+
+class GroupGoal(NamedTuple):
+    """Replicas and leaders of some partitions that each node may have, and should lead."""
+
+    members: list[int]
+    held: float
+    led: float
+    least: int
+
+
+def group_goals(world: World) -> list[GroupGoal] | None:
+    """Return what goals within groups ask; None where rules or states of nodes may force more."""
+    goals = world.case.goals
+    groups, leaders = goals.get("groups"), goals.get("group_leaders")
+    asked = max(goals.get("min_leaders", {"": 0}).values())
+    if groups is None and leaders is None and not asked:
+        return []
+    plain = not any(bound.tier != NODE for bounds in world.bounds for bound in bounds)
+    weights = {world.lead_weight[n] for n in range(world.nodes)}
+    if not (plain and all(world.may_receive) and all(world.may_lead) and len(weights) == 1):
+        return None
+    found = []
+    for members in filter(None, world.members):
+        wanted = [world.wanted[p] for p in members]
+        leads = sum(want > 0 for want in wanted) if world.has_leaders else 0
+        least, led = min(asked, leads // world.nodes), leaders
+        if least < asked and led is None:
+            led = 0.0  # too few for all: none has two more than another
+        most_held = inf if groups is None else _most(sum(wanted), world.nodes, groups)
+        most_led = inf if led is None else max(least, _most(leads, world.nodes, led))
+        found.append(GroupGoal(members, most_held, most_led if leads else inf, least))
+    return found
+
+
+def groups_met(world: World, after: Standing) -> bool | None:
+    """Whether goals within groups are met; None where that is not known."""
+    asked = group_goals(world)
+    if asked is None:
+        return None
+    for goal in asked:
+        held = Counter(n for p in goal.members for n in after.rows[p])
+        led = Counter(after.leader_node(p) for p in goal.members)
+        for n in range(world.nodes):
+            if held[n] > goal.held or not goal.least <= led[n] <= goal.led:
+                return False
+    return True
+
+
+def _most(count: int, nodes: int, tolerance: float) -> int:
+    """Return the whole replicas within a tolerance above the mean, or the mean rounded up."""
+    mean = count / nodes
+    return max(floor((1.0 + tolerance) * mean * (1.0 + NEARLY)), ceil(mean - NEARLY))
 
 
 def _is_ruled(world: World) -> bool:

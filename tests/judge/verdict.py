@@ -32,7 +32,7 @@ from tests.judge.broken import (
     of_nodes,
     of_partition,
 )  # fmt: skip
-from tests.judge.even import too_empty, too_full
+from tests.judge.even import groups_met, too_empty, too_full
 from tests.judge.world import COUNTS, Standing, World
 
 AT_LEAST = frozenset({"min_domains", "skew", *COUNTS})
@@ -489,7 +489,8 @@ def goals_reached(world: World, after: Standing, result: ek.Result) -> bool | No
     for n, led in enumerate(_led(world, after)):
         if led > float(result.bounds.leader_target[n]):
             return False
-    return None if close else True
+    within = groups_met(world, after)
+    return None if close and within else within
 
 
 def _led(world: World, after: Standing) -> list[int]:
@@ -524,7 +525,10 @@ def _false_bounds(
     if proven.moves_feasible > moves:
         yield Finding("bound on mending moves too high", f"{when}: "
                       f"{proven.moves_feasible} > {moves}")  # fmt: skip
-    filled = _within(world, proven.floor.tolist(), [[(1 + 1e-9) * x for x in row] for row in loads])
+    met = groups_met(world, standing)
+    filled = met and _within(
+        world, proven.floor.tolist(), [[(1 + 1e-9) * x for x in row] for row in loads]
+    )
     if proven.moves_level > moves and filled and _within(world, loads, proven.target.tolist()):
         yield Finding("bound on moves too high", f"{when}: {proven.moves_level} > {moves}")
 

@@ -120,8 +120,11 @@ def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
     answer = replace(outcome, node=node, leader=leader)
     if outcome.stop_reason != "tolerance":
         answer = replace(answer, stop_reason="tolerance", message="")
-    answer = well_led(request, answer)
-    return answer if _is_worth_more(request, answer, outcome) else outcome
+    # what leads better by loads may be further from goals within groups
+    for one in (well_led(request, answer), answer):
+        if _is_worth_more(request, one, outcome):
+            return one
+    return outcome
 
 
 def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.compare import compare
-from evenkeel.measure.group_goals import LeadGoals, lead_goals
+from evenkeel.measure.group_goals import LeadGoals, crowding, group_targets, lead_goals
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.spending import exceeded
 from evenkeel.methods.contract import Outcome, Request
@@ -60,14 +60,14 @@ def led_within_groups(request: Request, outcome: Outcome) -> Outcome:
         text = f"Passing leads does not meet the goals within groups: {counted(moved, 'replica')}"
         best = replace(best, warnings=(*best.warnings, f"{text} moved for them."))
     small = size_of(request.cluster) <= SMALL  # which CP-SAT looks at
-    if small and best.stop_reason == "tolerance" and undone(best)[2]:
+    if small and best.stop_reason == "tolerance" and any(undone(best)[2:4]):
         best = replace(best, stop_reason="exhausted")
     return best
 
 
 Undone = tuple[int, bool, int, bool, float, int, int]
-"""Hard violations, budgets exceeded, leaders elsewhere, other goals missed, and by how much the
-fullest node is above its target, moves and changes."""
+"""Hard violations, budgets exceeded, leaders and replicas beyond goals within groups, other goals
+missed, and by how much the fullest node is above its target, moves and changes."""
 
 
 def _undone(request: Request, asked: LeadGoals, outcome: Outcome) -> Undone:
@@ -75,6 +75,9 @@ def _undone(request: Request, asked: LeadGoals, outcome: Outcome) -> Undone:
     cluster, before = request.cluster, request.cluster.placement
     placement = before.replaced(outcome.node, outcome.leader)
     off = int(np.abs(asked.cells_of(cluster, placement).off).sum())
+    if (most := group_targets(cluster, request.goals)) is not None:
+        there = placement.node >= 0
+        off += int(crowding(cluster, most, placement.owner[there], placement.node[there]).sum())
     level, bounds = levelness(cluster, placement), request.bounds
     above = np.where(bounds.target > 0.0, level.loads / np.maximum(bounds.target, 1e-300), 1.0)
     made = compare(cluster, before, placement)
