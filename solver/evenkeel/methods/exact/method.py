@@ -721,7 +721,7 @@ def lacking_nodes(cluster: Cluster) -> NDArray[np.int64]:
 
 logger = logging.getLogger("evenkeel.exact")
 
-OUTDONE = "What CP-SAT found would be worse than what the search before it did, which stands."
+OUTDONE = "What CP-SAT found would be worse than what the search without it did, which stands."
 
 
 def exact(request: Request) -> Outcome:
@@ -747,6 +747,10 @@ def exact(request: Request) -> Outcome:
     )  # fmt: skip
     if found.node is None or found.leader is None:
         return replace(begun, native=found.proof, message=_proof_text(request, begun, found.proof))
+
+    def outdone(outcome: Outcome) -> Outcome:
+        return replace(outcome, native=found.proof, message=OUTDONE)
+
     node = kept(cluster, found.node)
     answer = Outcome(
         node=node,
@@ -760,11 +764,19 @@ def exact(request: Request) -> Outcome:
     answer = well_led(request, with_last_steps(request, answer))
     answer = replace(answer, message=_proof_text(request, answer, found.proof))
     own, other = objective_tuple(request, answer), objective_tuple(request, begun)
-    # its model keeps rules that came broken, beside which the search may have placed more
-    proven = found.proof.status == "optimal" and own[:2] <= other[:2]
-    if (proven or own <= other) and not regresses(request, answer):
+    is_proven = found.proof.status == "optimal"
+    if is_proven and not found.proof.stages[0].bound and own[:2] <= other[:2]:
+        return answer if not regresses(request, answer) else outdone(begun)
+    # its model keeps rules that came broken, beside which a search may place and level more
+    if own > other or regresses(request, answer):
+        answer, own = outdone(begun), other
+    if request.watch.reason is not None:
         return answer
-    return replace(begun, native=found.proof, message=OUTDONE)
+    alone = replace(request, options=None)  # what balance does with a small cluster
+    search_alone = with_fewest_moves(alone, rescued(alone, levelled(alone), levelled))
+    if objective_tuple(request, search_alone) < own and not regresses(request, search_alone):
+        return outdone(search_alone)
+    return answer
 
 
 def _cut_short(search: Search) -> StopReason:
