@@ -193,3 +193,22 @@ class TestSessions:
         assert answer.code == 1
         for says in ("no disk and no shard of Hoder", "Sphinxor (2 of 5)", "unassigned 2"):
             assert says in answer.text
+
+
+@pytest.mark.parametrize("file", ["pods.txt", "rancher.json", "zones.txt"])
+def test_rows_of_kubectl_ask_for_json(public, file):
+    answer = public("kubernetes/rows-and-other-answers").run("check", file)
+    assert answer.code == 2 and "-o json" in answer.text
+
+
+@pytest.mark.parametrize("file", ["table-and-yaml.txt", "snipped.txt"])
+def test_excerpts_of_resources_ask_for_all(public, file):
+    answer = public("longhorn/excerpts").run("check", file)
+    assert answer.code == 2 and "get -o json nodes.longhorn.io,volumes.longhorn.io" in answer.text
+
+
+def test_replicas_that_run_without_a_time_count_as_healthy(public):
+    case = public("longhorn/excerpts")
+    answer = case.run("solve", "longhorn.json", "--method", "longhorn", "--level", "none", "--json")
+    assert "replicas that run without it count as healthy" in answer.err
+    assert (answer.code, answer.json["moves"]) == (0, 1)

@@ -176,8 +176,8 @@ def hint(document: Document) -> str:
         )
     if NODES.match(head):
         return (
-            "lists nodes of Kubernetes: for its volumes ask it for -o json; racks of brokers are "
-            "read as lines `1 zone-a`, by the number of each broker"
+            "lists nodes of Kubernetes: for its pods and volumes ask it for -o json; racks of "
+            "brokers are read as lines `1 zone-a`, by the number of each broker"
         )
     meant = head.lstrip().startswith((b"{", b"[")) and b"rack" in document.name.encode() + head
     return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""

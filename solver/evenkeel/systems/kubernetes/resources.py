@@ -313,10 +313,12 @@ IN_YAML = re.compile(
 )
 TABLE = re.compile(
     rb"^(NAMESPACE +)?NAME +(READY +(UP-TO-DATE|STATUS|AGE)|STATUS +ROLES|MIN +AVAILABLE|CAPACITY|"
-    rb"VOLUME|STATUS +VOLUME|DESIRED)|^Name: +\S+\r?\n(Namespace|Roles|Labels|Priority): ",
+    rb"VOLUME|STATUS +VOLUME|DESIRED)|^Name: +\S+\r?\n(Namespace|Roles|Labels|Priority): |"
+    rb"^(\S+ +)?\S+ +[0-9]+/[0-9]+ +(Running|Pending|Completed|Terminating|Error|Init:|\w+BackOff)|"
+    rb'"allocatable"\s*:\s*\{',
     re.MULTILINE,
 )
-"""How tables for people begin, and what kubectl describes."""
+"""Tables for people and their rows, what kubectl describes, and nodes as other APIs answer."""
 
 VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
 

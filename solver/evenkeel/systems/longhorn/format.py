@@ -91,6 +91,7 @@ CORDONED = "KubernetesNodeCordoned"
 
 NO_NODE = "no node {}: its replicas count as lost"
 NO_DISK = "no disk {}: its replicas count as lost"
+NO_HEALTH = "no healthyAt of {}: replicas that run without it count as healthy"
 NO_VOLUME = "no volume of the replicas {}: they count for nothing"
 MIGRATING = "that volumes are being migrated: {}: they are left alone until they have arrived"
 NO_UUID = "no diskUUID of {}: it counts as not ready"
@@ -277,18 +278,21 @@ class _Reader:
     def _replica(self, found: Found[ReplicaResource], disk: str) -> Replica:
         one = found.value
         spec = one.spec
-        built = bool(spec.healthyAt or spec.lastHealthyAt)
         failed = bool(spec.failedAt)
+        runs = spec.healthyAt is None and one.status.currentState == "running" and not failed
+        if runs:
+            self.objects.notes.add(NO_HEALTH, one.metadata.name)
+        built = bool(spec.healthyAt or spec.lastHealthyAt)
         return Replica(
             name=one.metadata.name,
             host=spec.nodeID,
             disk=disk,
-            healthy=bool(spec.healthyAt) and not failed,
+            healthy=runs or (bool(spec.healthyAt) and not failed),
             failed=failed,
             active=spec.active,
             eviction_requested=spec.evictionRequested or one.status.evictionRequested,
             reusable=failed and built and spec.rebuildRetryCount < MOST_RETRIES,
-            healthy_at=self._time(found.at("spec.healthyAt"), spec.healthyAt),
+            healthy_at=self._time(found.at("spec.healthyAt"), spec.healthyAt or ""),
             failed_at=self._time(found.at("spec.failedAt"), spec.failedAt),
         )
 

@@ -34,7 +34,11 @@ AutoBalance = Literal[
     "ignored", "disabled", "least-effort", "best-effort", "least_effort", "best_effort", ""
 ]
 
-TABLE = re.compile(rb"\s*NAME .*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b")
+TABLE = re.compile(
+    rb"(?:NAMESPACE +)?NAME .*\b(?:ROBUSTNESS|ALLOWSCHEDULING|INSTANCEMANAGER)\b|"
+    rb"\b(?:nodes|volumes|replicas|settings)\.longhorn\.io\b|^[- ]*apiVersion: longhorn\.io/",
+    re.MULTILINE,
+)
 API = re.compile(rb'^\s*\{.*"resourceType"\s*:\s*"(?:volume|node|replica)"', re.DOTALL)
 """What kubectl prints for people, and what Longhorn's own API answers."""
 
@@ -110,7 +114,8 @@ class ReplicaSpec(msgspec.Struct):
     engineName: str = ""
     image: str = ""
     active: bool = True
-    healthyAt: str = ""
+    # None in an excerpt that leaves it out
+    healthyAt: str | None = None
     failedAt: str = ""
     lastHealthyAt: str = ""
     evictionRequested: bool = False
@@ -263,7 +268,7 @@ def recognises(document: Document) -> str:
 
 def hint(document: Document) -> str:
     """Return how to print resources, for tables of them and answers of Longhorn's API."""
-    if not TABLE.match(document.data[:HEAD]) and not API.search(document.data[:HEAD]):
+    if not TABLE.search(document.data[:HEAD]) and not API.search(document.data[:HEAD]):
         return ""
     return (
         "seems to be of Longhorn: print its resources by kubectl -n longhorn-system get -o json "
