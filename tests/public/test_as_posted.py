@@ -181,6 +181,7 @@ class TestSessions:
             ("health-below.txt", "health-below.txt:7: begins another answer"),
             ("cut.txt", "cut.txt:3: has no column node"),
             ("indices.txt", "_cat/indices lists no node: give _cat/shards"),
+            ("cat-nodes.txt", "_cat/nodes lists no shard and no attribute"),
         ],
     )
     def test_what_is_missing_is_named(self, public, file, says):

@@ -706,3 +706,17 @@ def test_ranges_of_a_database_with_tables(public):
     read = ek.read(public("cockroach/database-with-tables").path("ranges.txt"))
     assert (len(read.nodes), len(read.partitions)) == (6, 2)
     assert [*read.topology.tiers][:2] == ["region", "az"]
+
+
+def test_partitions_by_the_values_that_statements_list(public):
+    case = public("cockroach/partitions-by-list")
+    files = ["ranges.csv", "status.csv", "zones.sql"]
+    answer = case.run("check", *files)
+    assert answer.code == 1 and "partition of 1 range (50)" in answer.text
+    assert "52 · node 4 · asked region=eu-west-2" in answer.text
+    assert case.run("solve", *files, "--level", "none", "-o", "moves.sql").code == 0
+    moves = [line for line in case.written("moves.sql").splitlines() if " VOTERS " in line]
+    assert sorted(moves) == [
+        "ALTER RANGE 52 RELOCATE VOTERS FROM 4 TO 3;",
+        "ALTER RANGE 54 RELOCATE VOTERS FROM 1 TO 9;",
+    ]

@@ -257,3 +257,12 @@ def test_other_answers_are_refused_with_the_way_to_records(public, name, word):
     answer = public("helix/answers-and-logs").run("check", name)
     assert answer.code == 2
     assert word in answer.text
+
+
+def test_records_that_are_not_there_are_noted(public):
+    case = public("helix/led-and-unled-resources")
+    ideal = str(case.path("dump") / "IDEALSTATES")
+    answer = case.run("check", ideal)
+    for kind in ("LIVEINSTANCES", "EXTERNALVIEW", "CONFIGS/PARTICIPANT"):
+        assert f"add {kind}" in answer.text
+    assert "add " not in case.run("check", str(case.path("dump"))).text

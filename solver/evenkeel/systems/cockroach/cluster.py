@@ -196,7 +196,10 @@ def _configured(
     for t, row in enumerate(names):
         partitions = zones.partitions_of(*row)
         for p in np.flatnonzero(tables.of == t).tolist() if partitions else ():
-            own = partitions.get(first_value(keys[p]), []) if keys is not None else []
+            value = first_value(keys[p]) if keys is not None else ""
+            name = zones.partition_of(row[0], row[1], row[2], value)
+            # a partition without a zone of its own has that of its table
+            own = partitions.get(value, []) if name is None else partitions.get(name, [{}])
             unknown[p] = not own or any(one != own[0] for one in own)
             if keys is not None:
                 starts[p] = keys[p]

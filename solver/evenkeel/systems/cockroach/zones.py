@@ -45,6 +45,17 @@ STATEMENT = re.compile(
     rf"\s*ALTER\s+{TARGET}\s+CONFIGURE\s+ZONE\s+(?P<what>USING|DISCARD)\b(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
+LISTED = re.compile(
+    rf"\s*ALTER\s+TABLE\s+(?P<name>{NAME}(?:\.{NAME}){{0,2}})\s+PARTITION\s+BY\s+LIST\s*"
+    r"\(\s*(?:\"[^\"]+\"|[^\s\",()]+)\s*\)\s*\((?P<parts>.*)\)\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A table that is divided by the values of one column."""
+
+LISTED_PART = re.compile(
+    rf"PARTITION\s+(?P<name>{NAME})\s+VALUES\s+IN\s*\((?P<values>(?:'(?:[^']|'')*'|[^')])*)\)",
+    re.IGNORECASE,
+)
 SETTING = re.compile(
     r"\s*(?P<name>[\w.]+)\s*=\s*(?:e?'(?P<text>(?:[^']|'')*)'|(?P<word>[^\s,;']+)"
     r"|COPY\s+FROM\s+PARENT)\s*(?P<end>,|;?\s*$)",
@@ -61,6 +72,9 @@ class Zones:
 
     of: dict[Key, dict[str, Any]] = field(default_factory=dict)
     at: dict[Key, str] = field(default_factory=dict)
+    lists: dict[Target, dict[str, str]] = field(default_factory=dict)
+    """The partition of each value of a table that is divided by the values of a column."""
+
     unread: set[Key] = field(default_factory=set)
     """What is configured in a way that could not be read."""
 
@@ -152,6 +166,13 @@ class Zones:
                     others.setdefault(name, []).append(config)
         return own or others
 
+    def partition_of(self, database: str, schema: str, table: str, value: str) -> str | None:
+        """Return the partition of a value of the first column; None where no list is known."""
+        for kind, target in _keys(database, schema, table, "") if value else ():
+            if kind == "TABLE" and target in self.lists:
+                return self.lists[target].get(value, "default")
+        return None
+
 
 DEFAULT: Key = ("RANGE", ("default",))
 
@@ -187,6 +208,12 @@ def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
     """Read ``ALTER ... CONFIGURE ZONE`` statements."""
     for statement, offset in _statements(document.text(faults)):
         at = f"{document.name}:{document.line_at(offset)}"
+        if listed := LISTED.fullmatch(statement):
+            zones.lists[_target(listed["name"])] = {
+                value.replace("''", "'"): _target(part["name"])[0]
+                for part in LISTED_PART.finditer(listed["parts"])
+                for value in re.findall(r"'((?:[^']|'')*)'", part["values"])
+            }
         if not re.search(r"\bCONFIGURE\s+ZONE\b", statement, re.IGNORECASE):
             continue
         found = STATEMENT.fullmatch(statement)

@@ -517,7 +517,8 @@ OTHERS = {
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
     "explain is about one shard",
     rb'.{0,4000}"relocating_shards"': "_cluster/health lists no shard",
-    rb".{0,400}(heap\.percent|node\.role)": "_cat/nodes lists no shard and no attribute",
+    rb".{0,400}(heap\.percent|node\.role)|[^\n]*[0-9.]+ +[a-z]+ +[*-] +\S": "_cat/nodes lists no "
+    "shard and no attribute",
     rb"node +host +ip +attr +value": "_cat/nodeattrs lists no role",
     rb'\s*\{\s*"error"\s*:.{0,4000}"status"\s*:\s*(?:4|5)\d\d': "the cluster answered "
     "with an error",

@@ -48,6 +48,11 @@ MIRRORED = (
 STALE_DISABLED = "no ideal state of {}, for which instances are disabled: that changes nothing"
 NOT_WAGED = "no {} of all instances and partitions, and no resource uses WAGED: the key is left out"
 NO_KEY = "no capacity of {} of any instance: the key is left out, and WAGED places nothing"
+NO_LIVE = "no live instances: all count as alive; add LIVEINSTANCES"
+NO_VIEW = "no external view: replicas count as where ideal states have them; add EXTERNALVIEW"
+NO_CONFIG = (
+    "no configuration of instances: no zones, no tags, none disabled; add CONFIGS/PARTICIPANT"
+)
 UNLED = "no state of a leader for {}: its first replicas count as leaders, and that is not written"
 NO_CAPACITY = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
 NO_WEIGHTS = "no weights by all keys of {}: it stays as it is, and WAGED places nothing"
@@ -71,6 +76,8 @@ def read(
     elif not (records.ideal or records.view or faults):
         names = [document.name for document in documents]
         faults.add("source", names, "holds no ideal state and no external view")
+    if records.ideal or records.view:
+        _note_missing(records)
     if len(records.cluster) > 1:
         for second in [*records.cluster.values()][1:]:
             faults.add(
@@ -98,6 +105,16 @@ def read(
     place = f"{source.name}: simpleFields.REPLICAS"
     check_slots(faults, place, given["replicas"], len(given["replicas"]), source)
     return build(faults, given, lambda path: f"{source.name}: {path}")
+
+
+def _note_missing(records: Records) -> None:
+    """Note the kinds of records that were not given, and what is assumed instead."""
+    if not (records.live or records.listings):
+        records.notes.add(NO_LIVE)
+    if not records.view:
+        records.notes.add(NO_VIEW)
+    if not records.instance:
+        records.notes.add(NO_CONFIG)
 
 
 def _leave_out_mirrored(

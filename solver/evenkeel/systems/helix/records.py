@@ -42,7 +42,8 @@ ANSWERED = {
 
 ANSWER = re.compile(rb'"(idealState|externalView|resourceConfig|config|liveInstance)"\s*:\s*\{')
 PINOT = re.compile(
-    rb'\s*\{\s*"(?:OFFLINE|REALTIME|instanceName)"\s*:|\s*\{.*"segmentAssignment"\s*:', re.DOTALL
+    rb'\s*\{\s*"(?:OFFLINE|REALTIME|instanceName|_segmentToConsumingInfoMap)"\s*:|\s*\{.*"segmentAssignment"\s*:',
+    re.DOTALL,
 )
 """What answers of Pinot's controller on a table, an instance or a rebalance begin with."""
 
