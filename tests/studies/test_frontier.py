@@ -76,3 +76,22 @@ def test_no_point_is_beaten_by_another_in_moves_level_and_leader_changes(seed):
         for other in points:
             beats = all(a <= b for a, b in zip(other, one, strict=True))
             assert other is one or not beats
+
+
+def test_points_meet_all_other_goals():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 4, load=[[1.0]] * 12, placement=[[0]] * 6 + [[1]] * 6,
+        group=[0, 1] * 6,
+    )  # fmt: skip
+    goals = ek.Goals(level=0.0, groups=0.0, act_above=1.0, worth="50%")
+    for point in ek.frontier(cluster, points=3, goals=goals).results:
+        held = [np.bincount(point.placement.node[g::2], minlength=4) for g in (0, 1)]
+        assert max(map(max, held)) == 2
+
+
+def test_a_load_where_there_is_no_capacity_has_points():
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[0.0], [9.0], [9.0]], load=[[1.0]] * 4, placement=[[0], [1], [1], [1]],
+        flags=[[1], [0], [0], [0]],
+    )  # fmt: skip
+    assert [point.audit.hard for point in ek.frontier(cluster, points=3).results] == [1]

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,8 @@ def frontier(
         How many plans to try, at least 2.
     goals : Goals, optional
         Its ``level`` is the tolerance of the most level point, a single number; 0.001 by default.
+        All points meet its other tolerances as well. ``act_above`` and ``worth`` are left out,
+        since the points show what acting costs.
     time_limit : float, optional
         Seconds for each point.
     seed : int, optional
@@ -188,6 +190,8 @@ def frontier(
     )
     repaired = _solved(cluster, goals, None, options)
     widest = _level(repaired) - 1.0
+    if not np.isfinite(widest):  # a node without capacity holds a load
+        widest = 1.0
     finest = max(float(goals.level), 1e-9)
     found = [repaired]
     for i in range(1, points):
@@ -207,7 +211,8 @@ def _solved(
     cluster: Cluster, goals: Goals, tolerance: float | None, options: dict[str, Any]
 ) -> Result:
     level = None if tolerance is None else Percent(tolerance)
-    return solve(cluster, goals=Goals(level=level, leaders=goals.leaders), **options)
+    asked = replace(goals, level=level, act_above=None, worth={})
+    return solve(cluster, goals=asked, **options)
 
 
 def _level(result: Result) -> float:

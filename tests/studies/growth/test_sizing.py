@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from tests.judge.case import build
+from tests.judge.clusters import draw
 from tests.studies.growth.oracle import drawn, least_price
 from tests.support.effort import mostly_long
 
@@ -293,3 +295,11 @@ def test_new_nodes_stand_where_rules_count_them():
     with pytest.raises(ek.InvalidInput, match="must name a domain of rack") as error:
         ek.size(cluster, 1.5, [nowhere])
     assert [one.path for one in error.value.faults] == ["node_types[0].places"]
+
+
+@pytest.mark.parametrize("more", [{"floor": 0.5}, {"move_cost": {"*": 2.0}}, {"worth": "1%"}])
+@pytest.mark.parametrize("seed", [6, 8])
+def test_goals_that_the_exact_method_lacks_are_no_error(more, seed):
+    cluster, *_ = build(draw("plain", seed))
+    found = ek.size(cluster, goals=ek.Goals(level=0.05, **more), shrink=True)
+    assert 0.0 <= found.price_at_least <= found.price

@@ -89,6 +89,8 @@ def read_terms(
         faults.add("goals", goals, "must be Goals")
     elif goals is not None:
         check_goals(faults, cluster, goals)
+        # these say when and what to move, not what fits
+        goals = replace(goals, act_above=None, worth={}, move_cost={})
     if limits is not None and not isinstance(limits, Limits):
         faults.add("limits", limits, "must be Limits")
     elif limits is not None:
@@ -160,11 +162,13 @@ def fitted(cluster: Cluster, terms: Terms) -> Fit:
             return fit
         best = fit if best is None or best.losses is None else best
     assert best is not None
-    if not small or terms.limits is not None:
+    asked = ANY if terms.goals is None else terms.goals
+    proves = asked.floor is None and asked.disks is None and not asked.soft_yield
+    if not small or not proves or terms.limits is not None:
         return best
     result = best.result
     if best.losses is None:
-        result, impossible = _decided(filled, terms, ANY if terms.goals is None else terms.goals)
+        result, impossible = _decided(filled, terms, asked)
         if missed := _what_is_missed(result, terms):
             return Fit(result, None, "impossible" if impossible else "search", missed)
     return _bearing(cluster, result, terms, ANY, "exact" if terms.recover else "balance")
