@@ -471,3 +471,12 @@ class TestMoreReports:
         given = [name for name in FILES if case.path(name).exists()]
         answer = case.run("solve", *given, "--replicas", "sys=3", "-o", "other.json")
         assert answer.code == 2 and "index.auto_expand_replicas" in answer.text
+
+
+def test_two_of_three_nodes_are_decommissioned(public):
+    case = public("elasticsearch/decommission-of-two")
+    answer, commands = ordered(case, files=("shards.txt", "settings.json"))
+    assert answer.code == 4 and "to leave their nodes (5)" in answer.text
+    assert [(of["shard"], of["to_node"]) for _, of in commands] == [(3, "node-6")]
+    refused = case.run("check", "rows-without-prirep.json")
+    assert refused.code == 2 and "[0].prirep: must be p, r or s" in refused.text

@@ -213,3 +213,10 @@ def test_pending_pods_get_a_place_that_the_spread_allows(public, name, code, pla
         assert sorted(found) in (["z1", "z1", "z2", "z2", "z3"], ["z1", "z1", "z2", "z3", "z3"])
     else:
         assert sorted(found) == places
+
+
+@pytest.mark.parametrize(("name", "noted"), [("all.json", True), ("always.json", False)])
+def test_a_budget_that_allows_nothing_now_is_noted(public, name, noted):
+    case = public("kubernetes/crash-loop-behind-a-budget")
+    answer = case.run("check", name, "--drain", "old")
+    assert ("budgets default/web (0 of 2) allow no disruption now" in answer.text) == noted

@@ -274,8 +274,8 @@ Kind = Literal[
 ]  # fmt: skip
 
 PASTED = re.compile(
-    rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|\$ |GET |curl |/?_cat/|"
-    rb"```|HTTP/|[\w-]+: |Enter host password |% Total |Dload |\d+ .*--:--:--)[^\n]*\n|"
+    rb"\A(?:[ \t]*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:curl|kubectl|docker) |#|//|\$ |GET |curl |"
+    rb"/?_cat/|```|HTTP/|[\w-]+: |Enter host password |% Total |Dload |\d+ .*--:--:--)[^\n]*\n|"
     rb"[ \t]*\r?\n)+"
 )
 """First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
@@ -458,7 +458,7 @@ def recognises(document: Document) -> Kind:
     """Return the answer that a document is; "" for other documents."""
     head = _answer(document).data[:HEAD].lstrip()
     if head.startswith(b"["):
-        if b'"prirep"' in head:
+        if b'"prirep"' in head or all(name in head for name in SHARD_ROWS):
             return "shards"
         return "allocation" if b'"disk.' in head and b'"node"' in head else ""
     if not head.startswith(b"{"):
@@ -479,6 +479,9 @@ def recognises(document: Document) -> Kind:
         return "cluster settings"
     return "index settings" if re.match(rb'\{\s*"[^"]+"\s*:\s*\{\s*"settings"', head) else ""
 
+
+SHARD_ROWS = (b'"index"', b'"shard"', b'"state"', b'"node"')
+"""What rows of shards have, of whatever columns."""
 
 STATS = rb'"fs"\s*:\s*\{|"indices"\s*:\s*\{\s*"(?:docs|shard_stats)"'
 """What ``_nodes/stats`` has and ``_nodes`` has not."""

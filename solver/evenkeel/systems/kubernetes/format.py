@@ -361,7 +361,7 @@ def _least(
     staying: dict[str, list[Pod]] = {}
     for _, pod, _ in stay:
         staying.setdefault(pod.metadata.namespace, []).append(pod)
-    fixed, bound = [], set[int]()
+    fixed, awaited, bound = [], list[str](), set[int]()
     for at, budget in objects.budgets.values():
         spec, space = budget.spec, budget.metadata.namespace
         chosen = [p for p in spaces.get(space, ()) if selects(spec.selector, workloads[p].labels)]
@@ -378,8 +378,12 @@ def _least(
         else:
             given = spec.maxUnavailable or 0
             away = share_of(objects.faults, f"{at}: spec.maxUnavailable", given, count)
+        status, always = budget.status, spec.unhealthyPodEvictionPolicy == "AlwaysAllow"
         if away <= 0:
             fixed.append(f"{space}/{budget.metadata.name}")
+        elif status.disruptionsAllowed == 0 and not always:
+            healthy = f"{status.currentHealthy} of {status.desiredHealthy}"
+            awaited.append(f"{space}/{budget.metadata.name} ({healthy})")
         for p in chosen:
             pods = len(workloads[p].pods)
             if p in bound:
@@ -392,6 +396,11 @@ def _least(
         objects.notes.add(
             f"that budgets {some_of(fixed, printable, MOST_NAMED)} allow no disruption: evictions "
             "would be refused, and these pods stay"
+        )
+    if awaited:
+        objects.notes.add(
+            f"that budgets {some_of(awaited, printable, MOST_NAMED)} allow no disruption now, as "
+            "too few of their pods are ready: evictions are refused until more are"
         )
     return least
 

@@ -254,6 +254,15 @@ class BudgetSpec(msgspec.Struct, gc=False):
     selector: Selector | None = None
     minAvailable: Count | str | None = None
     maxUnavailable: Count | str | None = None
+    unhealthyPodEvictionPolicy: str | None = None
+
+
+class BudgetStatus(msgspec.Struct, gc=False):
+    """How many pods are ready, have to be, and may be away now."""
+
+    currentHealthy: int = 0
+    desiredHealthy: int = 0
+    disruptionsAllowed: int | None = None
 
 
 class Budget(msgspec.Struct, gc=False):
@@ -261,6 +270,7 @@ class Budget(msgspec.Struct, gc=False):
 
     metadata: Metadata
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)
+    status: BudgetStatus = msgspec.field(default_factory=BudgetStatus)
 
 
 class VolumeAffinity(msgspec.Struct, gc=False):
