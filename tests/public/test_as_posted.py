@@ -213,3 +213,17 @@ def test_replicas_that_run_without_a_time_count_as_healthy(public):
     answer = case.run("solve", "longhorn.json", "--method", "longhorn", "--level", "none", "--json")
     assert "replicas that run without it count as healthy" in answer.err
     assert (answer.code, answer.json["moves"]) == (0, 1)
+
+
+class TestYamlBehindAPrompt:
+    def test_pods_are_read(self, public):
+        pytest.importorskip("yaml")
+        case = public("kubernetes/yaml-behind-a-prompt")
+        answer = case.run("check", "nodes.json", "pods.yaml")
+        assert answer.code == 0 and "3 replicas wanted" in answer.text
+        assert "a spread of other pods by topology.kubernetes.io/zone" in answer.text
+
+    def test_a_node_of_longhorn_is_read(self, public):
+        pytest.importorskip("yaml")
+        path = public("kubernetes/yaml-behind-a-prompt").path("longhorn-node.yaml")
+        assert [*ek.read(path).nodes.names] == ["kubernetes-node-1/default-disk"]

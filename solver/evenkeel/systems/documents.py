@@ -165,7 +165,7 @@ AROUND = re.compile(
     rb"(?:HTTP/[0-9.]+ [0-9]{3}[^\n]*\n(?:[\w-]+:[^\n]*\n)*"  # curl -i
     rb"|[ ]*% Total +% Received[^\n]*\n[^\n]*Dload +Upload[^\n]*\n"  # curl without -s
     rb"|[ ]*[0-9]+ [^\n]*--:--:--[^\n]*\n"
-    rb"|[^\n{\[]{0,200}[$>#] ?(?:sudo )?(?:kubectl|oc|curl|rabbitmq\w+|docker|ceph) [^\n]*\n"
+    rb"|[^\n{\[]{0,200}[$>#] ?(?:sudo )?(?:kubectl|k|oc|curl|rabbitmq\w+|docker|ceph) [^\n]*\n"
     rb"|\[[^]\n]*\][$#][^\n]*(?:\n|\Z)"  # prompts
     rb"|(?:[^\s\"]*@[^\n\"{}]*[$#]|\$)[ \t\r]*(?:\n|\Z)"
     rb"|[WIE][0-9]{4} [0-9:.]+ [^\n]*\n"  # kubectl's own log
@@ -175,6 +175,11 @@ AROUND = re.compile(
     rb"|[ \t\r]*\n|[ \t]+\Z)*+"
 )
 """What a terminal or a tool puts around JSON, by lines."""
+
+OBJECTS = (b"apiVersion:", b"- apiVersion:", b"items:", b"---\n")
+"""How YAML of Kubernetes begins."""
+
+PROMPT_LAST = re.compile(rb"\n(?:\[[^]\n]*\][$#]|[^\s\"]*@[^\n\"{}]*[$#]|\$)\s*\Z")
 
 MOST_INDENT = 256
 """Blanks before the first bracket."""
@@ -215,10 +220,15 @@ def values_in(data: bytes) -> list[tuple[int, int]]:
 
 
 def bare(data: bytes) -> bytes:
-    """Return JSON without what a terminal or tool has around it; any other text as it is."""
+    """Return JSON, or YAML of Kubernetes, without what a terminal or tool has around it."""
     first = AROUND.match(data)
     assert first is not None  # it may be empty
-    if not data[first.end() : first.end() + MOST_INDENT].lstrip().startswith((b"{", b"[")):
+    beginning = data[first.end() : first.end() + MOST_INDENT].lstrip()
+    if first[0].strip() and beginning.startswith(OBJECTS):
+        last = PROMPT_LAST.search(data, max(first.end(), len(data) - MOST_INDENT))
+        whole = data[first.end() : last.start() + 1 if last else len(data)]
+        return b"\n" * data.count(b"\n", 0, first.end()) + whole
+    if not beginning.startswith((b"{", b"[")):
         return data
     if b"\n==== START logs for " in data:
         data = LOGS.sub(b"", data)
