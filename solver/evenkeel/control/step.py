@@ -9,6 +9,7 @@ from evenkeel.control.engines.engine import CalculationFailed
 from evenkeel.measure.compare import joined
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import lying
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
@@ -186,6 +187,7 @@ def _widened(start: Placement, width: NDArray[np.integer]) -> Placement:
     role = np.full(len(node), Role.VOTER, np.uint8)
     flags = np.zeros(len(node), np.uint16)
     node[at], role[at], flags[at] = start.node, start.role, start.flags
-    return Placement(
+    found = Placement(
         read_only(first), read_only(node), read_only(role), read_only(flags), start.leader
     )
+    return replace(found, disk=lying(found, start))

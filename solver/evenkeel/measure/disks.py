@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.disks import DiskState, disk_of
+from evenkeel.model.disks import DiskState, disk_of, lying
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.memoize import memoize
@@ -95,17 +95,9 @@ def sizes(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
 def homes(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.int32]:
     """Return the disk on which each replica of ``after`` lay on its node before, (K,); -1: none."""
     assert cluster.disks is not None, "asked of a cluster without disks"
-    disk = disk_of(cluster.disks, before)
-    home = np.where(before.node == after.node, disk, np.int32(-1))
-    came = np.flatnonzero((before.node != after.node) & (after.node >= 0))
-    p = after.owner[came]
-    for slot in range(int(np.diff(before.first)[p].max(initial=0))):  # some only changed their slot
-        at = np.minimum(before.first[p] + slot, len(disk) - 1)
-        same = (before.node[at] == after.node[came]) & (
-            before.first[p] + slot < before.first[p + 1]
-        )
-        home[came[same]] = disk[at[same]]
-    return home
+    found = lying(after, replace(before, disk=disk_of(cluster.disks, before)))
+    assert found is not None, "each has a disk, or none"
+    return found
 
 
 def node_contents(cluster: Cluster, after: Placement) -> NodeContents:

@@ -46,6 +46,7 @@ def rows_alone(placement: Placement, partitions: NDArray[np.integer]) -> Placeme
         role=read_only(placement.role.take(replicas)),
         flags=read_only(placement.flags.take(replicas)),
         leader=read_only(placement.leader.take(partitions)),
+        disk=None if placement.disk is None else read_only(placement.disk.take(replicas)),
     )
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.compare import compare
-from evenkeel.measure.disks import disk_report
 from evenkeel.measure.group_goals import group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.regressions import baselines_of, regressions
@@ -219,10 +218,7 @@ def run_checked(chosen: Method, request: Request) -> Run:
     if found.request.cluster is not cluster:  # what is proven of it holds of less room
         outcome = replace(_unproven(found.outcome), fewest=0)
         found = replace(found, request=request, outcome=outcome, audit=None)
-    moved = disk_report(cluster, placement, tolerance).moves
-    text = f"{counted(moved, 'replica')} change disks inside nodes; plans leave these moves out."
-    outcome = _with_warnings(found.outcome, [text] * (moved > 0))
-    return replace(found, outcome=outcome, placement=placement)
+    return replace(found, placement=placement)
 
 
 def _run_worth(chosen: Method, request: Request) -> Run:

@@ -104,6 +104,30 @@ class Disks:
         return np.where(np.bincount(self.node, minlength=nodes) > 0, total, np.inf)
 
 
+def lying(after: Placement, before: Placement) -> NDArray[np.int32] | None:
+    """Return the disk on which each replica of ``after`` lies on the same node in ``before``, (K,).
+
+    -1 where there is none; None where ``before`` names no disks.
+    """
+    disk = before.disk
+    if disk is None:
+        return None
+    here = np.zeros(len(after.node), np.bool_)
+    found = np.full(len(here), -1, np.int32)
+    if before.first is after.first or np.array_equal(before.first, after.first):
+        here = before.node == after.node
+        found[here] = disk[here]
+    came = np.flatnonzero((after.node >= 0) & ~here)
+    p = after.owner[came]
+    for slot in range(int(np.diff(before.first)[p].max(initial=0))):  # some only changed their slot
+        at = np.minimum(before.first[p] + slot, len(disk) - 1)
+        same = (before.node[at] == after.node[came]) & (
+            before.first[p] + slot < before.first[p + 1]
+        )
+        found[came[same]] = disk[at[same]]
+    return found
+
+
 def disk_of(disks: Disks, placement: Placement) -> NDArray[np.int32]:
     """Return the disk of each replica, (K,); -1 where none of its node is known."""
     if placement.disk is None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import reassigned
 from evenkeel.model.placement import Flag, Placement, Role
@@ -165,9 +166,10 @@ def _placed_anew(
             leader[p] = row.index(led)
         else:  # the leader is being replaced, in the slot that it had
             leader[p] = before.index(led) if led in before else -1
-    return Placement(
+    found = Placement(
         start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
     )
+    return replace(found, disk=lying(found, now))
 
 
 def _furthest(way: list[int], place: Mapping[int, int], coming: set[int], before: list[int]) -> int:
@@ -354,7 +356,8 @@ def serving(start: Placement, steps: Steps, now: Placement) -> Placement:
     node, flags = now.node.copy(), now.flags.copy()
     node[coming] = _homes(start, steps, coming, now.node)[coming]
     flags[coming] &= ~np.uint16(Flag.INCOMING)
-    return Placement(now.first, read_only(node), now.role, read_only(flags), now.leader)
+    found = Placement(now.first, read_only(node), now.role, read_only(flags), now.leader)
+    return replace(found, disk=lying(found, now))
 
 
 def settled(

@@ -15,6 +15,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
+from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.frames import (
     Backend,
     Frame,
@@ -26,6 +27,7 @@ from evenkeel.model.runtime.figures import data, data_of, quantity
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
+from evenkeel.planning.disk_moves import DiskMoves, disk_moves
 from evenkeel.planning.explain import (
     MakespanBound,
     PlanRow,
@@ -38,6 +40,7 @@ from evenkeel.planning.explain import (
 )
 from evenkeel.planning.observed import Arrived, Cancelled, Flights, in_slots
 from evenkeel.planning.replay import Certificate, replay
+from evenkeel.planning.replay.disks import check_disks
 from evenkeel.planning.steps import Blocked, StepKind, Steps, outcome, roles_of
 from evenkeel.planning.throttle import Protocol, Throttle
 
@@ -453,9 +456,11 @@ class Plan(Reported, Shown):
     def complete(self) -> bool:
         """Whether it leads to the target; else ``blocked`` lists the rest, if the planner knows.
 
+        Moves between disks that have no room are those of ``disk_moves.blocked``.
+
         A plan from a file may lack steps, and then nothing is blocked.
         """
-        return not self.blocked and not self.astray
+        return not self.blocked and not self.astray and not len(self.disk_moves.blocked)
 
     @cached_property
     def astray(self) -> int:
@@ -505,9 +510,24 @@ class Plan(Reported, Shown):
         return tuple(np.split(order, cuts))
 
     @cached_property
+    def disk_moves(self) -> DiskMoves:
+        """What changes its disk on its node, in waves before and after the steps."""
+        end = outcome(self.cluster.placement, self.steps, self.target)
+        return disk_moves(
+            self.cluster, end, self.target, self.throttle.disk_moves,
+            names_all=self.protocol.names_all,
+        )  # fmt: skip
+
+    @cached_property
     def end(self) -> Placement:
         """Where the plan ends: the target, but for what is blocked."""
-        return outcome(self.cluster.placement, self.steps, self.target)
+        end = outcome(self.cluster.placement, self.steps, self.target)
+        moves = self.disk_moves
+        if end.disk is None or not len(moves):
+            return end
+        disk = end.disk.copy()
+        disk[moves.replica[moves.done]] = moves.target[moves.done]
+        return replace(end, disk=read_only(disk))
 
     @cached_property
     def regressions(self) -> Mapping[str, int]:
@@ -564,11 +584,14 @@ class Plan(Reported, Shown):
             What is broken first, if anything is, and the tightest points of every kind.
         """
         target = None if self.undeclared else self.target
-        return replay(
+        found = replay(
             self.cluster, self.steps, target=target, towards=self.towards,
             throttle=self.throttle, joint=self.protocol.joint, quorum=self.protocol.quorum,
             in_flight=self.in_flight,
         )  # fmt: skip
+        given = self.cluster, self.end, self.disk_moves, self.throttle.disk_moves
+        inside = tuple(check_disks(*given, self.makespan))
+        return replace(found, breaches=found.breaches + inside) if inside else found
 
     def curve(self) -> Curve:
         """Return how level the cluster is against the bytes copied, change by change.
@@ -806,7 +829,7 @@ class Plan(Reported, Shown):
 
     def __str__(self) -> str:
         if len(self) == 0 and self.complete:
-            return "Nothing is to be done."
+            return self.inside or "Nothing is to be done."
         sized = self.cluster.bytes_dimension
         amount = f", {data_of(self.bytes, self.cluster.dimensions[sized])}" if sized >= 0 else ""
         waves, steps = counted(len(self.waves), "wave"), counted(len(self), "step")
@@ -823,7 +846,23 @@ class Plan(Reported, Shown):
         if self.blocked:
             shown = "; ".join(str(one) for one in self.blocked[:3])
             text += f" {counted(len(self.blocked), 'move')} blocked: {shown}."
-        return text + losses_in_words(self)
+        inside = f" {self.inside}" if self.inside else ""
+        return text + inside + losses_in_words(self)
+
+    @property
+    def inside(self) -> str:
+        """What is moved between disks of nodes, as a sentence; empty for nothing."""
+        moves = self.disk_moves
+        if not len(moves):
+            return ""
+        amount = data_of(float(moves.size.sum()), self.cluster.dimensions[
+            self.cluster.bytes_dimension
+        ])  # fmt: skip
+        waves = counted(moves.waves, "wave")
+        text = f"Inside nodes {counted(len(moves), 'move')}, {amount}, in {waves}"
+        text += f", {moves.early:,} before the copies" if moves.early else ""
+        held = len(moves.blocked)
+        return text + (f"; {held:,} are left out, without room for them." if held else ".")
 
 
 def _check_count(path: str, count: int, most: int) -> None:

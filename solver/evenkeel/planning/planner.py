@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Flag, Placed, Placement, Role, placement_of
@@ -124,6 +125,7 @@ def plan(
     unplaced = getattr(target, "unplaced_replicas", np.zeros(0, np.int64))
     wanted, listed = still_listed(cluster, wanted, unplaced)
     found = _planned(cluster, _aim(cluster, wanted, protocol), pace, protocol)
+    found = _with_disks(found, wanted)
     blocked = found.blocked + _listed(cluster, listed)
     goals = getattr(target, "goals", None)
     goals = goals if isinstance(goals, Goals | Cost) else found.goals
@@ -198,7 +200,28 @@ def planned(
     bound = in_bounds(cluster, asked, full)
     transitions, none = TransitionTable.of(start, within), np.zeros_like(lost)
     aim = _Aim(full, lost, waits, none, transitions, free=False, bound=bound)
-    return _planned(cluster, aim, throttle, protocol)
+    return _with_disks(_planned(cluster, aim, throttle, protocol), asked)
+
+
+def _with_disks(plan: Plan, wanted: Placement) -> Plan:
+    """Return a plan with the disks of a target, or else those on which replicas lie."""
+    start, target = plan.cluster.placement, plan.target
+    disk, home = lying(target, wanted), lying(target, start)
+    if plan.cluster.disks is None or (disk is None and home is None):
+        return plan
+    if disk is None or home is None:
+        disk = home if disk is None else disk
+    else:
+        disk = np.where(disk < 0, home, disk)
+    return replace(plan, target=replace(target, disk=disk))
+
+
+def _as_planned(now: Placement, start: Placement, target: Placement) -> Placement:
+    """Return a placement with the disks of a plan's beginning, and of its target for what came."""
+    before, after = lying(now, start), lying(now, target)
+    if before is None or after is None:
+        return replace(now, disk=after if before is None else before)
+    return replace(now, disk=np.where(before < 0, after, before))
 
 
 def _planned(
@@ -651,6 +674,8 @@ def resumed_plan(
     check_target(faults, plan.cluster, target)
     faults.raise_if_any()
     now = in_slots(plan.cluster, plan.target, plan.steps, observed)
+    if now.disk is None and plan.cluster.disks is not None:  # seen without disks: as planned
+        now = _as_planned(now, plan.cluster.placement, plan.target)
     cluster = replace(as_described(plan.cluster, observed), placement=now)
     flights = Flights.of(cluster, now, arrived)
 
@@ -660,6 +685,7 @@ def resumed_plan(
             begin = replace(cluster, placement=state.begin)
             aim = _aim(begin, target, plan.protocol, towards)
             found = _planned(begin, aim, plan.throttle, plan.protocol, state.flights)
+            found = _with_disks(found, target)
             left = state.without(state.forgotten(found.steps), cluster)
             if left is state:
                 return replace(found, cancelled=state.cancelled)

@@ -161,8 +161,14 @@ def outcome(
     served = np.flatnonzero((kind == StepKind.PROMOTE) | (kind == StepKind.SWAP))
     coming[replica[served[to[served] == node[replica[served]]]]] = False
     flags[coming] |= np.uint16(Flag.INCOMING)
+    disk = None
+    if start.disk is not None or target.disk is not None:
+        nowhere = np.full(len(node), -1, np.int32)
+        was, then = (nowhere if one.disk is None else one.disk for one in (start, target))
+        disk = np.where(node == target.node, then, nowhere)
+        disk = read_only(np.where(node == start.node, was, disk))
     return Placement(
-        start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
+        start.first, read_only(node), read_only(role), read_only(flags), read_only(leader), disk
     )
 
 

@@ -124,7 +124,7 @@ def _read_spans(spans: object) -> tuple[tuple[tuple[float, float], ...], list[Fa
     return tuple(found), faults
 
 
-COUNTS = ("node_in", "node_out", "copies")
+COUNTS = ("node_in", "node_out", "copies", "disk_moves")
 """Throttles that are one whole number each, 1 or more."""
 
 BY_TIER = ("domain_in", "domain_out")
@@ -147,6 +147,8 @@ class Throttle:
         within a domain neither enters nor leaves it.
     copies : int, optional
         Most copies in flight at once.
+    disk_moves : int, optional
+        Most moves between the disks of a node at once.
     node_bandwidth : float or str, optional
         Most bytes per second that a node receives, and that it sends, in the unit of the cluster's
         ``bytes`` dimension; a text such as ``"100MB"`` is for clusters whose unit is the byte.
@@ -177,6 +179,7 @@ class Throttle:
     domain_in: Mapping[str, int] = field(hash=False)
     domain_out: Mapping[str, int] = field(hash=False)
     copies: int | None
+    disk_moves: int | None
     node_bandwidth: float | None
     priority: Mapping[str, float] = field(hash=False)
     windows: Windows | None
@@ -194,10 +197,11 @@ class Throttle:
         priority: Mapping[str, float] | None = None,
         windows: Windows | None = None,
         recovery_first: bool = False,
+        disk_moves: int | None = None,
     ) -> None:
         given = {
             "node_in": node_in, "node_out": node_out, "copies": copies,
-            "domain_in": domain_in, "domain_out": domain_out,
+            "disk_moves": disk_moves, "domain_in": domain_in, "domain_out": domain_out,
             "node_bandwidth": node_bandwidth,
         }  # fmt: skip
         faults = FaultList()
@@ -238,7 +242,8 @@ class Throttle:
     @property
     def limits_copies(self) -> bool:
         """Whether anything limits copies, so that their order decides how long they take."""
-        return replace(self, priority={}, windows=None, recovery_first=False) != Throttle()
+        free = replace(self, priority={}, windows=None, recovery_first=False, disk_moves=None)
+        return free != Throttle()
 
 
 def check_throttle(faults: FaultList, cluster: Cluster, throttle: Throttle) -> None:

@@ -68,7 +68,8 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--throttle", action="append", default=[], type=throttle_of, metavar="NAME=VALUE",
-        help="node-in, node-out, copies: most copies at once; domain-in, domain-out: TIER=N; "
+        help="node-in, node-out, copies: most copies at once; disk-moves: most moves between "
+        "disks of a node at once; domain-in, domain-out: TIER=N; "
         "node-bandwidth: bytes per second, such as 100MB; priority: GROUP=X; "
         "window: BEGIN-END in which copies run, counted from the plan's beginning and not from "
         "midnight, such as 0-8h, with every: after which windows come again, such as 24h; "

@@ -29,6 +29,7 @@ from evenkeel.methods.contract import Outcome, Progress, Watch
 from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import TOP, Assignment
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
@@ -250,7 +251,8 @@ def _start(
         led[led] = current.state[current.first[:-1][led]] == TOP
         leader[(led | (held == 0)) & (width > 0)] = 0
     flags = np.zeros(len(node), np.uint16)
-    return Placement(*(read_only(array) for array in (first, node, role, flags, leader)))
+    found = Placement(*(read_only(array) for array in (first, node, role, flags, leader)))
+    return replace(found, disk=lying(found, cluster.placement))
 
 
 def _fixed(

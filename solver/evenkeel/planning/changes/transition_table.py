@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.reading.arrays import read_only
@@ -209,7 +210,8 @@ def in_place(
     leader[transitions.partition] = named
     proposed[transitions.partition] = np.where(named < 0, leads, -1)
     node, role, leader = read_only(node), read_only(role), read_only(leader)
-    return Placement(start.first, node, role, target.flags, leader), proposed
+    found = Placement(start.first, node, role, target.flags, leader)
+    return replace(found, disk=lying(found, target)), proposed
 
 
 def _unpermuted(

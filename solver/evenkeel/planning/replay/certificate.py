@@ -51,6 +51,8 @@ BREACHES = {
     "domain_out": "copies out of a domain at a time",
     "copies": "copies in all at a time",
     "recovery": "copies that begin while partitions still lack live replicas that they get later",
+    "disk_capacity": "load beyond the capacity of a disk",
+    "disk_moves": "moves between disks of a node at a time",
     "window": "steps that begin or end outside the windows of time",
     "bytes_in": "bytes per second into a node",
     "bytes_out": "bytes per second out of a node",

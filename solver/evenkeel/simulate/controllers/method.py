@@ -223,6 +223,7 @@ def with_roles_exchanged(cluster: Cluster) -> Placement:
         read_only(role.reshape(-1)),
         placement.flags,
         placement.leader,
+        placement.disk,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -97,6 +98,9 @@ class Change(NamedTuple):
 
     joins: Sequence[int]
     """The nodes that are new, in the order of their slots; all files of a folder ask for them."""
+
+    lies: Mapping[int, int] = MappingProxyType({})
+    """The disk of each node of it afterwards, where these are known; what stays keeps its own."""
 
     @property
     def leaves(self) -> list[int]:
@@ -201,6 +205,11 @@ def nothing_before(plan: "Plan") -> Orders:
     return Orders()
 
 
+def nothing_inside(plan: "Plan") -> tuple[Orders, Orders]:
+    """Return no commands: the system has no disks that commands name."""
+    return Orders(), Orders()
+
+
 @dataclass(frozen=True, eq=False)
 class Carrier:
     """How a system carries out a plan."""
@@ -231,6 +240,8 @@ class Carrier:
     stages: Callable[[Cluster, Sequence[Wave]], "Sequence[Wave]"] = as_waves
     # ``first(plan)``: what is run once, before anything is looked at
     first: "Callable[[Plan], Orders]" = nothing_before
+    # ``inside(plan)``: moves inside nodes, those before the first wave and those after the last
+    inside: "Callable[[Plan], tuple[Orders, Orders]]" = nothing_inside
     # whether the commands hold copies to all the bytes per second that the plan allows
     keeps_pace: bool = False
     # where they do not: what does, in a sentence

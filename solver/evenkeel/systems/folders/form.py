@@ -172,12 +172,20 @@ class Form(msgspec.Struct, forbid_unknown_fields=True):
     """Run before the first wave that a run orders."""
 
     waves: list[WaveForm]
+    before: list[Command] = []
+    """Run once, as the first wave is ready and nothing of it has begun."""
+
+    after: list[Command] = []
+    """Run once all waves are done, from the beginning where that was interrupted."""
 
 
 def encoded(form: Form) -> bytes:
     """Return the file, a wave per line."""
-    head = msgspec.json.encode(msgspec.structs.replace(form, waves=[]))[:-3]
-    return head + b"[\n" + b",\n".join(map(msgspec.json.encode, form.waves)) + b"\n]}\n"
+    head, mark, tail = msgspec.json.encode(msgspec.structs.replace(form, waves=[])).rpartition(
+        b'"waves":['
+    )
+    waves = b",\n".join(map(msgspec.json.encode, form.waves))
+    return head + mark + b"\n" + waves + b"\n" + tail + b"\n"
 
 
 def read_form(faults: FaultList, document: Document) -> Form | None:

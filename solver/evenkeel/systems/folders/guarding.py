@@ -294,6 +294,9 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     begun: bool = False
     """Whether what is run once, before anything else, has been run."""
 
+    inside: Literal["", "before", "after"] = ""
+    """The last of the moves inside nodes that have been run: before the waves, or after them."""
+
 
 def encoded_state(state: State) -> bytes:
     """Return the file."""

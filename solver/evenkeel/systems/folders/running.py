@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -104,7 +105,7 @@ class Run:
         self.release(first=True)
         self._begin()
         waves, left = len(self._form.waves), self._form.left
-        if not waves and left and not self._form.first:
+        if not waves and left and not self._form.first and not self._form.after:
             self.release()
             raise Stopped(f"there is nothing to run: {left}")
         ordered, idle, began, reported = 0, 0, 0.0, 0.0
@@ -118,6 +119,8 @@ class Run:
                 for note in verdict.notes:
                     self._say("note", note)
                 self._say("progress", text)
+                if verdict.wave == 1 and verdict.word == "ready":
+                    self._inside("before", self._form.before)
                 self._order(self._form.waves[verdict.wave - 1], again=verdict.word != "ready")
                 ordered, idle, began = verdict.wave, 0, time.monotonic()
                 reported = began
@@ -134,6 +137,8 @@ class Run:
                 reported = time.monotonic()
                 self._say("waiting", text)
             time.sleep(self._pause)
+        if verdict.word == "finished":
+            self._inside("after", self._form.after)
         self.release()
         if verdict.word != "finished":
             self._say("progress", f"paused: wave {until} of {waves} is done")
@@ -159,9 +164,13 @@ class Run:
         lines = [*lines_of(parts)]
         if verdict.word != "finished":
             lines += lines_of(self._form.hold)
+            if self._form.before and verdict.wave == 1 and not self._state().inside:
+                lines += ["# inside nodes", *lines_of(self._form.before)]
             for number in range(verdict.wave, min(until or count, count) + 1):
                 wave = self._form.waves[number - 1]
                 lines += [f"# wave {numbered(number, count)}", *lines_of(wave.commands + wave.ends)]
+        if self._form.after and until is None and self._state().inside != "after":
+            lines += ["# inside nodes", *lines_of(self._form.after)]
         return verdict, lines
 
     def release(self, *, first: bool | None = None) -> None:
@@ -188,6 +197,13 @@ class Run:
             for command in self._form.first:
                 self._do(command)
             record(self._folder, msgspec.structs.replace(state, begun=True))
+
+    def _inside(self, when: Literal["before", "after"], commands: Sequence[Command]) -> None:
+        state = self._state()
+        if commands and state.inside not in (when, "after"):
+            for command in commands:
+                self._do(command)
+            record(self._folder, msgspec.structs.replace(self._state(), inside=when))
 
     def _state(self) -> State:
         faults = FaultList()

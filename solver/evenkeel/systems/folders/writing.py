@@ -70,6 +70,8 @@ def left_of_plan(plan: Plan) -> str:
         names = some_of(held, lambda p: shown(plan.cluster.partitions.names[p]))
         whose = counted(len(held), "partition")
         sentences.append(f"no live replica surely has all the data of {whose}: {names}")
+    if count := len(plan.disk_moves.blocked):
+        sentences.append(f"{counted(count, 'move')} between disks of a node have no room")
     return "; ".join(sentences)
 
 
@@ -353,10 +355,11 @@ def _hand(form: Form) -> str:
         "Once in a shell": [*preparing(form)],
         "Before anything": [*lines_of(form.first)],
         "To look, into `dump/`": [*lines_of(form.look)],
-        "Before the first wave": [*lines_of(form.hold)],
+        "Before the first wave": [*lines_of(form.hold + form.before)],
     }
     for number, wave in enumerate(form.waves, start=1):
         parts[f"Wave {number}"] = [*lines_of(wave.commands + wave.ends)]
+    parts["After the last wave"] = [*lines_of(form.after)]
     blocks = [
         f"{title}:\n\n~~~sh\n" + "\n".join(lines) + "\n~~~\n"
         for title, lines in parts.items()
@@ -388,7 +391,7 @@ def _what(plan: Plan, carrier: Carrier) -> str:
         names = some_of(plan.cancelled, lambda one: f"{shown(one.partition)} to {shown(one.node)}")
         text += f" Copies on their way that lead nowhere any more, to be dropped first: {names}."
         text += f" {carrier.drops}" if carrier.drops else ""
-    return text
+    return f"{text} {plan.inside}".rstrip()
 
 
 def _asked(goals: Goals | Cost | None) -> str:
@@ -614,11 +617,22 @@ def waves_of(plan: Plan, original: Placement) -> list[list[Change]]:
                 p = int(touched[r])
                 restored = row[0] == first[r][0] and row[1] in (first[r][1], -1)
                 joins = comers(was[0], row[0])
-                changes.append(Change(p, names[p], was[0], row[0], was[1], row[1], restored, joins))
+                lies = _disks_of(target, r) if target.disk is not None else {}
+                changes.append(
+                    Change(p, names[p], was[0], row[0], was[1], row[1], restored, joins, lies)
+                )
                 at[r] = row
         if changes:
             waves.append(changes)
     return waves
+
+
+def _disks_of(placement: Placement, p: int) -> dict[int, int]:
+    """Return the disk of a partition on each of its nodes, where it is known."""
+    assert placement.disk is not None, "asked of a placement without disks"
+    row = slice(int(placement.first[p]), int(placement.first[p + 1]))
+    pairs = zip(placement.node[row].tolist(), placement.disk[row].tolist(), strict=True)
+    return {n: d for n, d in pairs if n >= 0 and d >= 0}
 
 
 def listed(placement: Placement) -> list[Row]:
@@ -811,7 +825,7 @@ def _files(
 ) -> tuple[dict[Path, bytes], Form]:
     """Return the files of one way, by their paths in its folder; ``whole`` is that of both."""
     cluster = plan.cluster
-    first = carrier.first(plan)
+    first, (before, after) = carrier.first(plan), carrier.inside(plan)
     orders = carrier.orders(cluster, waves)
     form = Form(
         version=VERSION,
@@ -834,13 +848,16 @@ def _files(
             WaveForm([*_expected(wave, carrier)], [*one.commands], [*one.ends])
             for wave, one in zip(waves, orders, strict=True)
         ],
+        before=[*before.commands],
+        after=[*after.commands],
     )  # fmt: skip
     files = {
         Path("run.sh"): RUN,
         Path(FILE): encoded(form),
         Path(STATE): encoded_state(State(len(waves))),
     }
-    files |= {Path(name): data for one in (first, *orders) for name, data in one.files.items()}
+    whole_orders = (first, before, *orders, after)
+    files |= {Path(name): data for one in whole_orders for name, data in one.files.items()}
     return files, form
 
 

@@ -14,7 +14,7 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.carrier import Observed, Standing
-from evenkeel.systems.kafka.disks import disks_of, room_of_brokers
+from evenkeel.systems.kafka.disks import ANY, disks_of, room_of_brokers
 from evenkeel.systems.kafka.documents import (
     DEFAULT_BROKER,
     PROPOSED,
@@ -46,9 +46,6 @@ from evenkeel.systems.native.arguments import build
 from evenkeel.systems.node_states import NODE_STATES, columns_of
 
 NAME = "kafka"
-ANY = "any"
-"""The log directory that the broker chooses."""
-
 COUNT = "replicas"
 """The dimension that counts replicas; sizes are ``disk``, in bytes."""
 

@@ -1,7 +1,7 @@
 """Log directories as the disks of brokers: their room, their state, and where replicas lie."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,12 @@ from evenkeel.systems.kafka.findings import Findings, FoundDir
 from evenkeel.systems.kafka.log_dirs import Held
 from evenkeel.systems.kafka.missing import Missing
 from evenkeel.systems.kafka.rows import Rows, keys_of
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
+ANY = "any"
+"""The log directory that the broker chooses."""
 
 SEVERAL = 2
 """Log directories of a broker from which on they are disks that can be levelled."""
@@ -123,6 +129,33 @@ def moved_inside(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
     return moves
 
 
+def folders_of_disks(cluster: Cluster) -> list[str]:
+    """Return the log directory of each disk; ``any`` where its broker has no other, or is down."""
+    disks = cluster.disks
+    if disks is None:
+        return []
+    free = np.bincount(disks.node, minlength=len(cluster.nodes)) >= SEVERAL
+    free &= cluster.nodes.alive
+    names = zip(disks.names, free[disks.node].tolist(), strict=True)
+    return [folder_of(name) if one else ANY for name, one in names]
+
+
+def inside_waves(plan: "Plan", *, early: bool) -> Iterator[tuple[int, dict[int, dict[int, str]]]]:
+    """Yield the number of each wave of moves inside brokers, and directories by partition and node.
+
+    ``early`` waves go before the copies between brokers, the others after them.
+    """
+    moves, cluster = plan.disk_moves, plan.cluster
+    placement, folders = cluster.placement, folders_of_disks(cluster)
+    for number in range(*((0, moves.early) if early else (moves.early, moves.waves))):
+        lies: dict[int, dict[int, str]] = {}
+        for i in np.flatnonzero(moves.wave == number).tolist():
+            k = moves.replica[i]
+            own = lies.setdefault(int(placement.owner[k]), {})
+            own[int(placement.node[k])] = folders[moves.target[i]]
+        yield number, lies
+
+
 def folders_in(
     cluster: Cluster, placement: Placement, partitions: Sequence[int]
 ) -> dict[int, dict[int, str]]:
@@ -134,9 +167,7 @@ def folders_in(
     disks = cluster.disks
     if disks is None or placement.disk is None:
         return {}
-    several = np.bincount(disks.node, minlength=len(cluster.nodes)) >= SEVERAL
-    several &= cluster.nodes.alive
-    names, found = [folder_of(name) for name in disks.names], {}
+    names, found = folders_of_disks(cluster), {}
     start, home = cluster.placement, homes(cluster, cluster.placement, placement)
     for p in partitions:
         row = slice(int(placement.first[p]), int(placement.first[p + 1]))
@@ -144,7 +175,7 @@ def folders_in(
         columns = (one[row].tolist() for one in (placement.node, placement.disk, home))
         found[p] = {
             n: names[d] for n, d, known in zip(*columns, strict=True)
-            if n >= 0 and d >= 0 and several[n] and (known >= 0 or n not in was)
+            if n >= 0 and d >= 0 and names[d] != ANY and (known >= 0 or n not in was)
         }  # fmt: skip
     return found
 

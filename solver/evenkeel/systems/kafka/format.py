@@ -37,8 +37,14 @@ from evenkeel.systems.folders.carrier import (
     stem,
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting
-from evenkeel.systems.kafka.cluster import ANY, COUNT, observe, read, room_for_all
-from evenkeel.systems.kafka.disks import folders_in, moved_inside
+from evenkeel.systems.kafka.cluster import COUNT, observe, read, room_for_all
+from evenkeel.systems.kafka.disks import (
+    ANY,
+    folders_in,
+    folders_of_disks,
+    inside_waves,
+    moved_inside,
+)
 from evenkeel.systems.kafka.disks import notes as notes_on_disks
 from evenkeel.systems.kafka.documents import AssignedPartition, hint, kind_of, recognises
 from evenkeel.systems.kafka.missing import NAMED, Missing, remembered
@@ -249,6 +255,8 @@ UNREACHED = (
 )
 GOES_ON = "Kafka copies (--cancel in the place of --verify takes that back)"
 
+GOES_ON_INSIDE = "brokers copy from one log directory to the other"
+
 THROTTLED = "waves/throttled.json"
 """The file of all that a folder moves: its ``--verify`` takes the throttle of all that away."""
 
@@ -256,6 +264,11 @@ SETTINGS = (
     Setting("BOOTSTRAP", "localhost:9092", "brokers to ask first", unless="ZOOKEEPER"),
     Setting("PROPERTIES", "", "file of client properties, of a cluster that asks who one is"),
     Setting("THROTTLE", "", "bytes per second that a broker may spend on copies; any where empty"),
+    Setting(
+        "DISK_THROTTLE",
+        "",
+        "bytes per second that a broker may move between its log directories; any where empty",
+    ),
     Setting("ZOOKEEPER", "", "address of ZooKeeper, for releases before 2.5 in place of brokers"),
 )
 
@@ -285,7 +298,7 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
             if not lists[one.partition]:
                 faults.add(one.name, [], "would be left without replicas")
     faults.raise_if_any()
-    returns = handed_back(cluster.placement)
+    returns, folders = handed_back(cluster.placement), folders_of_disks(cluster)
     dead = {*np.flatnonzero(~cluster.nodes.alive).tolist()}
     # without replicas: --verify asks those that it names for their throttle, and one may be down
     moved = dict.fromkeys(p for lists in lists_of_waves for p in lists)
@@ -301,7 +314,8 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
         name = stem(number, len(waves))
         if lists:
             file = f"{name}reassignment.json"
-            own.files[file] = document(rows(topics, brokers, cluster, lists), VERSION)
+            lies = {one.partition: _joining(one, folders) for one in wave} if folders else {}
+            own.files[file] = document(rows(topics, brokers, cluster, lists, lies), VERSION)
             own.files[THROTTLED] = throttled
             execute = _reassign(file, "--execute", ["--throttle", "${THROTTLE}"])
             execute.hold = Hold("throttle", [_reassign(THROTTLED, "--verify", check="reassigned")])
@@ -320,6 +334,52 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
             own.ends.append(_election(file))
         found.append(own)
     return found
+
+
+def _joining(one: Change, folders: Sequence[str]) -> dict[int, str]:
+    """Return the log directory of each replica that joins, by node; others stay where they are."""
+    return {
+        n: folders[one.lies[n]] if n in one.joins and n in one.lies else ANY for n in one.after
+    }  # fmt: skip
+
+
+def _inside(plan: "Plan", *, early: bool) -> Orders:
+    """Return the moves between log directories of a broker, wave by wave.
+
+    Kafka takes a list of replicas with them, which is that before or after all copies.
+    """
+    found, faults, cluster = Orders(), FaultList(), plan.cluster
+    waves = [*inside_waves(plan, early=early)]
+    if not waves:
+        return found
+    touched = dict.fromkeys(p for _, lies in waves for p in lies)
+    topics, brokers = topics_of(faults, cluster, touched), broker_ids(faults, cluster)
+    faults.raise_if_any()
+    start, end = cluster.placement, plan.end
+    lists = [_slots(start, p) for p in range(len(start))]
+    if not early:
+        lists = _preferring(lists, start, end)
+    bare = (AssignedPartition(*topics[p], []) for p in touched)
+    name = f"waves/inside-{'before' if early else 'after'}.json"
+    found.files[name] = document(bare, VERSION)
+    held = Hold("throttle inside brokers", [_reassign(name, "--verify", check="reassigned")])
+    for number, lies in waves:
+        file = f"waves/inside-{number + 1}.reassignment.json"
+        anywhere = {p: dict.fromkeys(lists[p], ANY) | own for p, own in lies.items()}
+        own = {p: lists[p] for p in lies}
+        found.files[file] = document(rows(topics, brokers, cluster, own, anywhere), VERSION)
+        execute = _reassign(
+            file, "--execute", ["--replica-alter-log-dirs-throttle", "${DISK_THROTTLE}"]
+        )
+        execute.hold = held
+        verify = _reassign(file, "--verify", about=GOES_ON_INSIDE, check="reassigned", waits=True)
+        found.commands.extend([execute, verify])
+    return found
+
+
+def inside(plan: "Plan") -> tuple[Orders, Orders]:
+    """Return the moves inside brokers, those that make room for copies and those after them."""
+    return _inside(plan, early=True), _inside(plan, early=False)
 
 
 def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
@@ -380,12 +440,18 @@ def look(plan: "Plan") -> list[Command]:
     ]
 
 
+NOT_MOVED = ("is not being moved from log dir", "in any live log dir")
+"""What ``--verify`` prints of a replica that is not in its log directory and does not go there."""
+
+
 def reassigned(output: str) -> Answer:
     """Return whether ``--verify`` says of no partition that it is in progress."""
-    going = sum("in progress" in line for line in output.splitlines())
-    return Answer(
-        not going, f"--verify says of {going} partitions that they are in progress" if going else ""
-    )
+    lines = output.splitlines()
+    going = sum("in progress" in line or "is being moved to log dir" in line for line in lines)
+    if going:
+        return Answer(False, f"--verify says of {going} partitions that they are in progress")
+    left = sum(any(words in line for words in NOT_MOVED) for line in lines)
+    return Answer(True, f"--verify says of {left} replicas that no move goes on" if left else "")
 
 
 def preferred(change: Change, *, stays: bool = False) -> list[int]:
@@ -441,7 +507,7 @@ def lists_brokers(documents: Sequence[Document]) -> bool:
 
 CARRIER = Carrier(
     orders, look, {"reassigned": reassigned}, SETTINGS, NOTES, leader=leader, observe=observe,
-    lists_nodes=lists_brokers, given=given, first=first, keeps_pace=True,
+    lists_nodes=lists_brokers, given=given, first=first, inside=inside, keeps_pace=True,
     stages=stages, still="brokers and topics are left with the throttle on copies",
     drops="A run cancels these reassignments before anything else, `kafka-reassign-partitions.sh "
     "--cancel` with `cancel.json`; Kafka executes no others while they wait. It can since 2.6.",

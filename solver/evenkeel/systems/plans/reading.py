@@ -87,6 +87,7 @@ class TargetDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     leader: Int32
     roles: list[RoleName] | None = None
     flags: list[list[FlagName]] | None = None
+    disks: list[str | None] | None = None
 
 
 class FlightDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -116,6 +117,7 @@ class ThrottleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     priority: dict[str, float] = {}
     windows: WindowsDocument | None = None
     recovery_first: bool = False
+    disk_moves: Int32 | None = None
 
 
 class ProtocolDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -411,6 +413,7 @@ def _placement(
     start = cluster.placement
     node, role, flags = start.node.copy(), start.role.copy(), start.flags.copy()
     leader = start.leader.copy()
+    disk, disks = None if start.disk is None else start.disk.copy(), _numbers_of_disks(cluster)
     places: dict[str | None, int] = {None: -1}
     places |= {one: n for n, one in enumerate(cluster.nodes.names)}
     numbers = {one: p for p, one in enumerate(cluster.partitions.names)} if rows else {}
@@ -428,7 +431,10 @@ def _placement(
         for n, node_name in enumerate(row.nodes):
             if node_name not in places:
                 faults.add(f"{at}.nodes[{n}]", quoted(node_name), "is not a node of the cluster")
-        for part in ("nodes", "roles", "flags"):
+        for n, disk_name in enumerate(row.disks or ()):
+            if disk_name not in disks:
+                faults.add(f"{at}.disks[{n}]", quoted(disk_name), "is not a disk of the cluster")
+        for part in ("nodes", "roles", "flags", "disks"):
             values = getattr(row, part)
             if values is not None and len(values) != count:
                 faults.add(f"{at}.{part}", len(values), f"needs the {count} slots of the partition")
@@ -442,14 +448,26 @@ def _placement(
             role[slots] = [Role[one.upper()] for one in row.roles]
         if row.flags is not None:
             flags[slots] = [sum(Flag[one.upper()] for one in {*each}) for each in row.flags]
+        if row.disks is not None:
+            disk = np.full(len(node), -1, np.int32) if disk is None else disk
+            disk[slots] = [disks[one] for one in row.disks]
+        elif disk is not None:
+            disk[slots] = np.where(node[slots] == start.node[slots], disk[slots], np.int32(-1))
     target = Placement(
-        start.first, read_only(node), read_only(role), read_only(flags), read_only(leader)
-    )
+        start.first, read_only(node), read_only(role), read_only(flags), read_only(leader),
+        None if disk is None else read_only(disk),
+    )  # fmt: skip
     if not faults:
         misfits = FaultList()
         check_target(misfits, cluster, target, path=key)
         _moved(faults, name, misfits)
     return target
+
+
+def _numbers_of_disks(cluster: Cluster) -> dict[str | None, int]:
+    """Return the number of each disk by its name, and -1 for none."""
+    names = () if cluster.disks is None else cluster.disks.names
+    return {None: -1} | {name: d for d, name in enumerate(names)}
 
 
 JOINS = ("copy", "promote", "lead")

@@ -225,7 +225,9 @@ def _rows(plan: Plan, start: Placement, target: Placement) -> Iterator[TargetDoc
     kinds: list[Any] = [role.name.lower() for role in Role]
     other_roles = _differ(start, start.role, target.role)
     other_flags = _differ(start, start.flags, target.flags)
-    changed = _changed(start, target)
+    other_disks = _other_disks(start, target)
+    disks = [*plan.cluster.disks.names, None] if plan.cluster.disks is not None else [None]
+    changed = np.flatnonzero(_changed(start, target) | other_disks)
     own = rows_alone(target, changed)
     first, node, role = own.first.tolist(), own.node.tolist(), own.role.tolist()
     for i, (p, leader) in enumerate(zip(changed.tolist(), own.leader.tolist(), strict=True)):
@@ -237,14 +239,24 @@ def _rows(plan: Plan, start: Placement, target: Placement) -> Iterator[TargetDoc
             leader,
             [kinds[r] for r in role[slots]] if other_roles[p] else None,
             flags,
-        )
+            [disks[d] for d in own.disk[slots].tolist()]
+            if own.disk is not None and other_disks[p] else None,
+        )  # fmt: skip
 
 
-def _changed(start: Placement, target: Placement) -> NDArray[np.intp]:
-    """Return the partitions that differ between two placements, ascending."""
+def _other_disks(start: Placement, target: Placement) -> NDArray[np.bool_]:
+    """Return the partitions of which some replica is to lie on another disk, (P,) bool."""
+    if target.disk is None:
+        return np.zeros(len(start), np.bool_)
+    before = np.full_like(target.disk, -1) if start.disk is None else start.disk
+    return _differ(start, before, target.disk)
+
+
+def _changed(start: Placement, target: Placement) -> NDArray[np.bool_]:
+    """Return the partitions that differ between two placements, but for their disks, (P,) bool."""
     found = (start.leader != target.leader) | _differ(start, start.node, target.node)
-    found |= _differ(start, start.role, target.role) | _differ(start, start.flags, target.flags)
-    return np.flatnonzero(found)
+    found |= _differ(start, start.role, target.role)
+    return np.asarray(found | _differ(start, start.flags, target.flags))
 
 
 def _differ(
