@@ -239,6 +239,36 @@ def test_levelled_under_load_undone_and_levelled_again(kafka, operator):
     operator.is_settled()
 
 
+def lies(cluster: ek.Cluster, placement: ek.Placement | None = None) -> dict[str, str]:
+    """The log directory of each replica, by partition and broker."""
+    one = cluster.placement if placement is None else placement
+    names, brokers = cluster.partitions.names, cluster.nodes.names
+    return {
+        f"{names[p]} on {brokers[n]}": cluster.disks.names[d].rpartition("/")[2]
+        for p, n, d in zip(one.owner.tolist(), one.node.tolist(), one.disk.tolist(), strict=True)
+    }
+
+
+def test_log_directories_are_levelled_with_brokers_and_the_way_back_restores_them(kafka, operator):
+    before = lies(operator.seen())
+    levelled = operator.plan("--level", "0.1", "--disks", "0.1", "--throttle", "disk-moves=2")
+    plan = ek.read_plan(levelled / "plan.json")
+    say(f"{plan}")
+    assert len(plan.disk_moves)
+    operator.run(levelled)
+    now = operator.seen()
+    there, wanted = lies(now), lies(plan.cluster, plan.end)
+    assert {name: there[name] for name in wanted if there[name] != wanted[name]} == {}
+    result = ek.solve(now, goals=ek.Goals(level=0.1, disks=0.1))
+    say(f"{result.disks}")
+    assert (len(result.moves), result.disks.moves) == (0, 0)
+    assert kafka.throttles() == "" and "io.max.bytes" not in kafka.tool(
+        "configs", "--describe", "--entity-type", "brokers"
+    )
+    operator.run(levelled / "undo")
+    assert lies(operator.seen()) == before
+
+
 def test_grown_by_a_run_that_is_killed_and_run_again(kafka, operator):
     kafka.start(NEW, NEW)
     folder = operator.plan(*LEVEL)

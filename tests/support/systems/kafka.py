@@ -27,6 +27,18 @@ def asked():
     return {f"{row['topic']}-{row['partition']}": row["replicas"] for row in rows}
 
 
+def asked_dirs():
+    """The log directory that is asked for of each replica, by partition and broker."""
+    with open(value("--reassignment-json-file")) as opened:
+        rows = json.load(opened)["partitions"]
+    return [
+        (f"{row['topic']}-{row['partition']}", str(broker), folder)
+        for row in rows
+        for broker, folder in zip(row["replicas"], row.get("log_dirs", ()), strict=False)
+        if folder != "any"
+    ]
+
+
 def alive(broker):
     return str(broker) in brokers and brokers[str(broker)]["alive"]
 
@@ -59,6 +71,8 @@ def finish(one):
     one["replicas"] = one.pop("to")
     one.pop("adding")
     one.pop("was")
+    if "dirs" in one:
+        one["dirs"] = {b: one["dirs"].get(b, "/d1") for b in map(str, one["replicas"])}
     if one["leader"] not in one["replicas"]:
         one["leader"] = in_sync(one)[0]
 
@@ -87,6 +101,14 @@ elif TOOL == "kafka-reassign-partitions.sh" and "--execute" in ARGUMENTS:
                 "was": one["replicas"]}  # fmt: skip
         one["replicas"] = nodes + [b for b in one["replicas"] if b not in nodes]
         one["looks"] = state["pace"]
+    for name, broker, folder in asked_dirs():
+        if not alive(broker):
+            print("Timed out before log directory moves could be started", file=sys.stderr)
+            changed(1)
+        partitions[name]["dirs"][broker] = folder
+        state["sent"] = [*state.get("sent", []), [name, broker, folder]]
+    if "--replica-alter-log-dirs-throttle" in ARGUMENTS:
+        state["throttle"] = value("--replica-alter-log-dirs-throttle")
     if "dies" in state:
         brokers[state["dies"]]["alive"] = False
     changed()
@@ -110,6 +132,19 @@ elif TOOL == "kafka-reassign-partitions.sh":
     if not any("to" in partitions[name] for name in asked()):
         state.pop("throttle", None)
     save()
+elif TOOL == "kafka-log-dirs.sh":
+    rows = []
+    for broker, one in brokers.items():
+        dirs = [
+            {"logDir": folder, "error": None, "partitions": [
+                {"partition": name, "size": held["size"], "isFuture": False}
+                for name, held in partitions.items() if held["dirs"].get(broker) == folder
+            ]}
+            for folder in ("/d1", "/d2")
+        ]  # fmt: skip
+        if one["alive"]:
+            rows.append({"broker": int(broker), "logDirs": dirs})
+    print(json.dumps({"version": 1, "brokers": rows}))
 elif TOOL == "kafka-leader-election.sh":
     with open(value("--path-to-json-file")) as opened:
         for row in json.load(opened)["partitions"]:

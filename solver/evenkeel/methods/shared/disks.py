@@ -7,7 +7,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.disks import disk_targets, node_contents, sizes, with_disk
+from evenkeel.measure.disks import (
+    ROUNDING,
+    NodeContents,
+    disk_targets,
+    node_contents,
+    sizes,
+    with_disk,
+)
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only, writable
@@ -48,7 +55,25 @@ def on_disks(cluster: Cluster, placement: Placement, tolerance: float | None) ->
     disk = np.full(len(placement.node), -1, np.int32)
     # what has no room stays on its disk, as it came
     disk[contents.replica] = np.where(where < 0, contents.home, where)
-    return OnDisks(with_disk(cluster, placement, disk), contents.replica[where < 0])
+    left = np.concatenate([contents.replica[where < 0], _too_many(cluster, contents, where, load)])
+    return OnDisks(with_disk(cluster, placement, disk), left)
+
+
+def _too_many(
+    cluster: Cluster, contents: NodeContents, where: NDArray[np.int32], load: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return a replica of each disk that holds more than it can: the smallest that is enough."""
+    disks = cluster.disks
+    assert disks is not None, "asked of a cluster without disks"
+    excess = load - disks.capacity * (1.0 + ROUNDING)
+    full = np.flatnonzero((excess > 0.0) & disks.usable & cluster.nodes.alive[disks.node])
+    found = []
+    for d in full.tolist():
+        own = np.flatnonzero((where == d) & ~contents.fixed & (contents.size > 0.0))
+        enough = own[contents.size[own] >= excess[d]]
+        if len(own):  # the largest come first
+            found.append(int(contents.replica[enough[-1] if len(enough) else own[0]]))
+    return np.array(found, np.int64)
 
 
 def with_room_on_disks(cluster: Cluster) -> Cluster:

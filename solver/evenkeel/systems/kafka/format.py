@@ -363,6 +363,8 @@ def _inside(plan: "Plan", *, early: bool) -> Orders:
     name = f"waves/inside-{'before' if early else 'after'}.json"
     found.files[name] = document(bare, VERSION)
     held = Hold("throttle inside brokers", [_reassign(name, "--verify", check="reassigned")])
+    # what a run before has ordered ends first
+    found.commands.append(_reassign(name, "--verify", check="reassigned", waits=True))
     for number, lies in waves:
         file = f"waves/inside-{number + 1}.reassignment.json"
         anywhere = {p: dict.fromkeys(lists[p], ANY) | own for p, own in lies.items()}
