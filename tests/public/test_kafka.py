@@ -629,7 +629,9 @@ CHECKED = [
     ("kafka/kcat-text", ["kcat.txt"], 1, ["not alive: 6", "lost-0 (on 6)"]),
     ("kafka/kcat-json", ["kcat.json"], 0, ["3 nodes, 3 alive"]),
     ("kafka/admin-client-of-python", ["topics.json"], 1, ["not alive: 3", "audit-0 (on 3)"]),
-    ("kafka/generated-assignments", ["generated.txt"], 0, ["4 nodes", "--target"]),
+    ("kafka/generated-assignments", ["generated.txt"], 0, ["6 nodes, 6 alive", "--target"]),
+    ("kafka/verified-after-generate", ["session.txt"], 0,
+     ["4 nodes, 4 alive", "reassignment of 5 partitions (streaming_ma30_sdc-0"]),
     ("kafka/lower-case-of-kafka-08", ["listed.txt"], 1, ["not alive: 1"]),
     ("kafka/utf-16-of-powershell", ["described.txt"], 0, ["3 nodes, 3 alive · 3 partitions"]),
     ("kafka/rpk-table", ["described.txt"], 2, ["kafka-topics.sh --describe"]),
@@ -659,6 +661,7 @@ SOLVED = [
     ("kafka/missing-broker-of-three", ["described.txt"], 4, {"test2-1": [1002, 1001]}),
     ("kafka/kcat-text", ["kcat.txt"], 3, {"lost-1": [2, 1]}),
     ("kafka/racks-of-api-versions", ["described.txt", "api.txt"], 0, {"t-0": [1, 4, 3]}),
+    ("kafka/execute-output", ["executed.txt", "--drain", "1"], 4, {}),
     (
         "kafka/drained-without-room",
         ["described.txt", "logdirs.json", "capacity.json", "--drain", "1"],

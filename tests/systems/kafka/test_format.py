@@ -320,7 +320,7 @@ class TestReassignment:
 
     def test_generate_prints_what_is_before_what_is_proposed(self):
         cluster = read("kafka_generate.txt")
-        assert list(cluster.nodes.names) == ["1", "2"]
+        assert list(cluster.nodes.names) == ["1", "2", "3"]
         assert cluster.placement.nodes.tolist() == [[0, 1], [1, 0]]
 
     def test_two_files_that_agree_complete_each_other(self, tmp_path):

@@ -17,7 +17,6 @@ from evenkeel.systems.folders.carrier import Observed, Standing
 from evenkeel.systems.kafka.disks import ANY, disks_of, room_of_brokers
 from evenkeel.systems.kafka.documents import (
     DEFAULT_BROKER,
-    PROPOSED,
     kind_of,
     read_beside,
     read_document,
@@ -171,9 +170,7 @@ def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
         if rows is None or document is not placing[0]:
             read_document(found, document)
         kind = kind_of(document)
-        if kind == "assignment" and PROPOSED.search(document.data):
-            found.proposals.append(document.name)
-        elif kind == "description":
+        if kind in ("assignment", "description"):
             read_beside(found, document)
     for broker in found.bad_disks - found.unreadable.keys():
         found.unreadable[broker] = {"": "KafkaStorageException"}
@@ -187,6 +184,7 @@ def _brokers(found: Findings, rows: Rows, offline: Collection[int] | None) -> ND
     """Return all brokers by number; a file of capacities alone adds none."""
     placed = {*np.unique(rows.broker).tolist()}
     named = {*placed, *found.racks, *found.reporting, *found.states, *found.answers}
+    named |= found.proposed
     named -= found.controllers - placed
     for broker in sorted(set(offline or ()) - named):
         found.faults.add("offline", broker, "unknown broker")
@@ -292,14 +290,15 @@ def _placement(
 ) -> dict[str, Any]:
     """Return replicas in Kafka's order, with their flags and leaders.
 
-    Partitions under reassignment are pinned at its target, ``lost (P,)`` ones where they are.
+    Partitions under reassignment stay at its target, and with their leader; ``lost (P,)`` ones
+    where they are.
     """
     rows, node = state.rows, node[state.stays]
     flags = np.zeros(len(rows.broker), np.uint16)
     for flag, marked in (
         (Flag.CAUGHT_UP, rows.in_sync),
         (Flag.INCOMING, rows.adding),
-        (Flag.PINNED, state.under_way[rows.owner]),
+        (Flag.PINNED | Flag.LEFT_ALONE, state.under_way[rows.owner]),
     ):
         flags[marked] |= np.uint16(flag)
     first = rows.first[:-1][np.diff(rows.first) > 0]

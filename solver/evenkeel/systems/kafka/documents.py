@@ -29,7 +29,11 @@ from evenkeel.systems.kafka.cruise_control import (
 from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import BrokerDirs, LogDirs, listed_in
 from evenkeel.systems.kafka.metadata import is_metadata, read_metadata
-from evenkeel.systems.kafka.ongoing import is_list_of_reassigned, read_reassigned
+from evenkeel.systems.kafka.ongoing import (
+    is_list_of_reassigned,
+    read_reassigned,
+    read_started,
+)
 from evenkeel.systems.kafka.racks import (
     is_answers,
     is_rack_json,
@@ -202,7 +206,7 @@ def kind_of(document: Document) -> Kind | None:
         return "log-dirs"
     if any(map(_is_topic, head.split(b"\n"))):
         return "description"
-    if is_list_of_reassigned(head):
+    if is_list_of_reassigned(head) and not (CURRENT.search(head) and ASSIGNED.search(head)):
         return "reassigned"
     if b'"partitions"' in head and ASSIGNED.search(head):
         return "assignment"
@@ -218,12 +222,29 @@ def kind_of(document: Document) -> Kind | None:
 
 
 def read_beside(findings: Findings, document: Document) -> None:
-    """Read what else is in the file of a description: a session has the output of many commands."""
+    """Read what else is in the file of a placement: a session has the output of many commands."""
     data = document.data
     if b"partition reassignment" in data or b"Reassignment of partition" in data:
         read_reassigned(findings, document)
-    if b'"partitions"' in data and ASSIGNED.search(data):
+    described = kind_of(document) == "description"
+    if described and b'"partitions"' in data and ASSIGNED.search(data):
         findings.proposals.append(document.name)
+    elif not described:
+        _read_proposal(findings, document)
+
+
+def _read_proposal(findings: Findings, document: Document) -> None:
+    """Read what ``--generate`` and ``--execute`` print behind the current assignment.
+
+    ``--generate`` proposes brokers that are up.
+    """
+    read_started(findings, document)
+    if other := PROPOSED.search(document.data):
+        findings.proposals.append(document.name)
+        rest = document.part(other.end(), len(document.data))
+        decoded = decode_json(FaultList(), next(_json_parts(rest)), Assignment)
+        for row in decoded.partitions if decoded else ():
+            findings.proposed.update(row.replicas)
 
 
 def _is_topic(line: bytes) -> bool:

@@ -101,6 +101,9 @@ class Findings:
     proposals: list[str] = field(default_factory=list)
     """Files with a proposed assignment beside the current one."""
 
+    proposed: set[int] = field(default_factory=set)
+    """Brokers that ``--generate`` proposes."""
+
     reassigned: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     """Joining and leaving brokers, by the name of a partition under reassignment."""
 

@@ -635,7 +635,8 @@ def _of_reassignments(missing: Missing) -> Iterator[str]:
         yield (
             f"a running reassignment of {counted(missing.reassigned_count, 'partition')} "
             f"({_some(missing.reassigned, missing.reassigned_count)}): each counts as at "
-            "its target, and no file written here changes it; until it has ended, "
+            "its target, where a file has it, and no file written here changes it; until it has "
+            "ended, "
             "kafka-reassign-partitions.sh --execute refuses another one without --additional, and "
             "--list shows its progress"
         )
@@ -663,7 +664,8 @@ def _of_orders(missing: Missing) -> Iterator[str]:
     if missing.proposals:
         yield (
             f"a proposed assignment beside the current one ({_some(missing.proposals)}): the "
-            "current one is read; save the other as a file of its own, and give it as --target"
+            "current one is read, and brokers of the other count as up; save the other as a file "
+            "of its own, and give it as --target"
         )
     if missing.unheld:
         yield f"brokers in sync that hold no replica ({_some(missing.unheld)}): they count as none"

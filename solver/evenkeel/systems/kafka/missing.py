@@ -195,7 +195,7 @@ def note_stated(missing: Missing, found: Findings, dimensions: Sequence[str]) ->
 
 
 def signs_of_life(found: Findings, rows: Rows) -> set[int]:
-    """Return the brokers that lead, are in sync with a leader, or listed their log directories.
+    """Return the brokers that lead, are in sync with a leader, are proposed, or listed directories.
 
     The last in-sync replica of a partition without a leader is no sign of life: Kafka keeps it in
     the ISR when its broker dies.
@@ -203,7 +203,13 @@ def signs_of_life(found: Findings, rows: Rows) -> set[int]:
     led = rows.described & (rows.leader >= 0)
     synced = np.unique(rows.broker[rows.in_sync & led[rows.owner]])
     leading = np.unique(rows.leader[led])
-    return {*leading.tolist(), *synced.tolist(), *found.reporting, *found.observing}
+    return {
+        *leading.tolist(),
+        *synced.tolist(),
+        *found.reporting,
+        *found.observing,
+        *found.proposed,
+    }
 
 
 def remembered(cluster: Cluster) -> Missing:

@@ -3,8 +3,9 @@
 ``kafka-topics --describe`` lists joining and leaving brokers beside all replicas. So does
 ``kafka-reassign-partitions``: ``--list`` prints a line per partition,
 ``orders-0: replicas: 4,1,2. adding: 4. removing: 2.``; ``--verify`` prints ``Reassignment of
-partition orders-0 is still in progress``, in old releases ``[orders,0]``. Releases before 2.6 only
-list more replicas than the replication factor of the topic.
+partition orders-0 is still in progress``, in old releases ``[orders,0]``; ``--execute`` prints the
+partitions that it began to move. Releases before 2.6 only list more replicas than the replication
+factor of the topic.
 """
 
 import re
@@ -25,6 +26,10 @@ LISTED = re.compile(
 IN_PROGRESS = re.compile(
     rb"Reassignment of partition (?:\[(\S+),\s*([0-9]{1,9})\]|(\S+-[0-9]{1,9})) is still in "
     rb"progress"
+)
+STARTED = re.compile(rb"Successfully started partition reassignments? for (\S+)")
+COMPLETE = re.compile(
+    rb"Reassignment of partition (?:\[(\S+),\s*([0-9]{1,9})\]|(\S+-[0-9]{1,9})) (?:is )?complete"
 )
 TITLES = (
     b"Current partition reassignments:", b"No partition reassignments found.",
@@ -47,9 +52,25 @@ def read_reassigned(findings: Findings, document: Document) -> None:
             for text in found.groups()[1:]
         )
         findings.reassigned[found[1].decode("utf-8", "replace")] = (adding, removing)
-    for found in IN_PROGRESS.finditer(document.data):
-        name = found[3] or found[1] + b"-" + found[2]
-        findings.reassigned.setdefault(name.decode("utf-8", "replace"), ((), ()))
+    for name in _named(IN_PROGRESS, document.data):
+        findings.reassigned.setdefault(name, ((), ()))
+
+
+def read_started(findings: Findings, document: Document) -> None:
+    """Read the partitions that ``--execute`` began to move and no ``--verify`` has complete."""
+    names = {
+        name.decode("utf-8", "replace")
+        for found in STARTED.finditer(document.data)
+        for name in found[1].split(b",")
+    }
+    for name in sorted(names.difference(_named(COMPLETE, document.data))):
+        findings.reassigned.setdefault(name, ((), ()))
+
+
+def _named(pattern: re.Pattern[bytes], data: bytes) -> list[str]:
+    """Return the partitions of the lines of a pattern."""
+    names = (found[3] or found[1] + b"-" + found[2] for found in pattern.finditer(data))
+    return [name.decode("utf-8", "replace") for name in names]
 
 
 class Settled(NamedTuple):
