@@ -129,6 +129,13 @@ def test_output_for_people_is_refused_with_a_hint(public):
     assert "add --formatter json" in answer.text
 
 
+def test_a_listing_without_members_is_refused_with_the_whole_command(public):
+    answer = public("rabbitmq/listing-of-messages").run("check", "queues.txt")
+    assert answer.code == 2
+    assert "without members" in answer.text
+    assert "rabbitmqctl list_queues name type leader members online" in answer.text
+
+
 def test_a_queue_that_tells_nothing_is_named_and_the_others_are_read(public):
     case = public("rabbitmq/queue-that-tells-nothing")
     answer = case.run("check", "queues.json", "status.json")

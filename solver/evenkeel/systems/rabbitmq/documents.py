@@ -67,6 +67,8 @@ OTHERS = {
 }
 """Other documents about queues, by their pattern."""
 
+LISTED = "list all with rabbitmqctl list_queues name type leader members online --formatter json"
+
 MOST_NAMED = 5
 """Queues that a note names; the rest is counted."""
 
@@ -182,12 +184,11 @@ def hint(document: Document) -> str:
         if re.search(looks, head, re.MULTILINE):
             if "zones" in reason:
                 return reason
-            return (
-                f"{reason}: list all with rabbitmqctl list_queues name type leader members online "
-                "--formatter json"
-            )
+            return f"{reason}: {LISTED}"
     if not FOR_PEOPLE.search(head):
         return ""
+    if re.search(rb"^(?:vhost\s+)?name\s(?!.*\b(?:members|leader|\w+_pids)\b)", head, re.M):
+        return f"is what the tools of RabbitMQ print for people, without members: {LISTED}"
     return "is what the tools of RabbitMQ print for people: add --formatter json"
 
 
