@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from tests.support.clusters import assert_same
 from tests.support.crush_judge import NONE, judge_files
 
 FILES = ("osd_dump.json", "crush.json", "pg_dump.json")
@@ -218,6 +219,19 @@ def test_text_is_read_as_json_is(public):
     assert cluster.native.items == {2: {3: [(5, 1)]}}
     result = ek.solve(cluster, goals=ek.Goals(level=0.05))
     assert result.moves and not result.audit.hard
+
+
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_text_behind_a_prompt_is_read_as_text_is(public, tmp_path, indent):
+    folder = public("ceph/plain-text").source
+    plain = [folder / name for name in ("osd_dump.txt", "pg_dump.txt")]
+    for file, command in zip(plain, ("osd dump", "pg dump"), strict=True):
+        lines = ["[root@rook-ceph-tools-7bb5797c8-584k5 /]# ceph " + command]
+        lines += file.read_text().splitlines()
+        (tmp_path / file.name).write_text("".join(f"{indent}{line}\n" for line in lines))
+    rest = str(folder / "crush.json")
+    pasted = ek.read(*[str(tmp_path / file.name) for file in plain], rest)
+    assert_same(pasted, ek.read(*map(str, plain), rest))
 
 
 @BY_EITHER

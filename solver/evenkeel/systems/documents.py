@@ -8,6 +8,7 @@ import io
 import os
 import re
 import tarfile
+import textwrap
 import zipfile
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
@@ -124,6 +125,11 @@ class Document:
         zipped = self.data.startswith(ZIP_MAGIC) and b".npy" not in self.data[:HEAD_OF_ZIP]
         return zipped or self.data[TAR] == b"ustar"
 
+    @property
+    def is_json(self) -> bool:
+        """Whether this begins as JSON does, and not as ``[root@node ~]#`` before text."""
+        return JSON_BEGINS.match(self.data) is not None
+
     def line_at(self, offset: int) -> int:
         """Return the line, counted from 1, on which a byte stands."""
         return self.data.count(b"\n", 0, offset) + 1
@@ -188,11 +194,14 @@ LOGS = re.compile(rb"^==== START logs for .*?^==== END logs for [^\n]*(?:\n|\Z)"
 """Logs of pods among the objects of ``kubectl cluster-info dump``."""
 
 
+JSON_BEGINS = re.compile(rb'\s*(?:\{|\[\s*[\[{"\]])')
+
+
 def _as_utf8(data: bytes) -> bytes:
     """Return text in UTF-8, without marks, colours, and what a terminal has around JSON.
 
-    PowerShell's ``>`` writes UTF-16. JSON values that follow one another, as ``jq`` prints them,
-    become an array.
+    PowerShell's ``>`` writes UTF-16. What pages indent as a whole is not indented. JSON values that
+    follow one another, as ``jq`` prints them, become an array.
     """
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         data = data.decode("utf-16", "replace").encode()
@@ -202,6 +211,8 @@ def _as_utf8(data: bytes) -> bytes:
         return data
     if b"\x1b[" in head:
         data = COLOURS.sub(b"", data)
+    if data.startswith((b" ", b"\t")):
+        data = textwrap.dedent(data.decode("latin-1")).encode("latin-1")
     return bare(data)
 
 

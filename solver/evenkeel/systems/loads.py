@@ -180,8 +180,8 @@ def _entries(
     faults: FaultList, document: Document, dimension: str, given: Mapping[str, str], take: str
 ) -> Iterator[tuple[str, Entries]]:
     """Yield the entries of each dimension of a file."""
-    if (begins := document.data.lstrip()[:1]) in (b"{", b"["):
-        if begins == b"[":  # as promtool query --format=json prints it
+    if document.is_json:
+        if document.data.lstrip().startswith(b"["):  # as promtool query --format=json prints it
             series = decode_json(faults, document, list[Series])
         else:
             answer = decode_json(faults, document, Answer)

@@ -87,7 +87,7 @@ def _add_group(found: dict[str, Any], what: str, pgid: str, rest: str) -> None:
 def pg_dump_as_json(document: Document) -> Document:
     """Return the placement groups of a pg dump as JSON; JSON stays as it is."""
     head = PG_DUMP.search(document.data)
-    if head is None or document.data.lstrip()[:1] in (b"{", b"["):
+    if head is None or document.is_json:
         return document
     lines = document.data[head.start() :].decode("utf-8", "replace").splitlines()
     names = [name.upper().rstrip("*") for name in next(filter(str.strip, lines)).split()]
@@ -114,7 +114,7 @@ def devices_as_json(document: Document) -> Document:
     b'{"nodes":[{"id":3,"type":"osd","kb":1073741824,"kb_used":28672}]}'
     """
     head = DEVICES.search(document.data)
-    if head is None or document.data.lstrip()[:1] in (b"{", b"["):
+    if head is None or document.is_json:
         return document
     titles, *lines = document.data[head.start() :].decode("utf-8", "replace").splitlines()
     nodes: list[dict[str, Any]] = []
@@ -437,7 +437,7 @@ def kind_of(document: Document) -> Kind:
     'osd tree'
     """
     head = document.data[:HEAD]
-    if head.lstrip()[:1] in (b"{", b"["):
+    if document.is_json:
         return _kind_of_json(head)
     if re.search(rb"^(# begin crush map|tunable \w+ \d|device \d+ osd\.)", head, re.MULTILINE):
         return "crush text"

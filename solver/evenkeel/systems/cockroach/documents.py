@@ -233,7 +233,7 @@ def kind_of(document: Document) -> Kind:
     'ranges'
     """
     head = document.data[:HEAD]
-    if head.lstrip()[:1] in (b"{", b"["):
+    if document.is_json:
         names = frozenset(name.decode() for name in KEY.findall(head))
     else:
         names = shell_names(document) or header_of(document)
