@@ -46,6 +46,11 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
     ):
         group.add_argument(f"--{name}", action="append", metavar="NODE", help=meaning)
     group.add_argument(
+        "--empty-disk", action="append", metavar="DISK",
+        help="disks that all replicas have to leave, such as 1:/data/d2, or *:/data/d2 of all "
+        "nodes; may be given several times",
+    )  # fmt: skip
+    group.add_argument(
         "--no-lead", "--demote", action="append", metavar="NODE",
         help=f"nodes that lead nothing where another replica can lead; replicas stay, {NODES}",
     )  # fmt: skip
@@ -96,6 +101,8 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
     ):
         if which:
             changes.append((option, lambda one, c=change, w=which: getattr(one, c)(w)))  # type: ignore[misc]
+    if arguments.empty_disk:
+        changes.append(("--empty-disk", lambda one: _with_empty(one, arguments.empty_disk)))
     if arguments.no_lead:
         changes.append(("--no-lead", lambda one: _not_leading(one, arguments.no_lead)))
     for option, make in changes:
@@ -109,6 +116,16 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         for message in too_few_domains(cluster):
             complain(f"note: {message}")
     return cluster
+
+
+def _with_empty(cluster: "Cluster", names: list[str]) -> "Cluster":
+    """Return the cluster with disks that are to be emptied."""
+    from evenkeel.model.disks import DiskState
+    from evenkeel.model.errors import Fault
+
+    if cluster.disks is None:
+        raise InvalidInput([Fault("disks", names, "the nodes of these files have no disks")])
+    return cluster.replace(disks=cluster.disks.marked(names, DiskState.EMPTYING))
 
 
 def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":

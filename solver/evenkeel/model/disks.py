@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from fnmatch import fnmatchcase
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +98,41 @@ class Disks:
     def usable(self) -> NDArray[np.bool_]:
         """Whether a disk takes replicas, (M,)."""
         return read_only(self.state == DiskState.FINE)
+
+    def marked(self, which: str | Sequence[str], state: DiskState) -> "Disks":
+        """Return these disks with some in another state: to be emptied, failed, or fine again.
+
+        Parameters
+        ----------
+        which : str or sequence of str
+            Names of disks, or patterns such as ``"*:/data/d2"``.
+        state : DiskState
+            Their state.
+
+        Returns
+        -------
+        Disks
+            For ``Cluster.replace(disks=)``.
+
+        Raises
+        ------
+        InvalidInput
+            If a name or pattern is that of no disk.
+
+        Examples
+        --------
+        >>> disks = Disks([0, 0, 1], names=["a:/d1", "a:/d2", "b:/d1"])
+        >>> disks.marked("*:/d1", DiskState.EMPTYING).usable.tolist()
+        [False, True, False]
+        """
+        faults, states = FaultList(), self.state.copy()
+        for one in [which] if isinstance(which, str) else which:
+            found = [d for d, name in enumerate(self.names) if fnmatchcase(name, one)]
+            if not found:
+                faults.add("disks", one, f"is no disk, as {self.names[0]!r} is")
+            states[found] = state
+        faults.raise_if_any()
+        return Disks(self.node, self.capacity, states, self.names)
 
     def per_node(self, nodes: int) -> NDArray[np.float64]:
         """Return what the usable disks of each node hold in all, (N,); ``inf`` without disks."""

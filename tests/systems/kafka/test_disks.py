@@ -205,3 +205,34 @@ def test_a_capacity_that_is_no_number_is_refused_with_its_place(disk):
     with pytest.raises(ek.InvalidInput) as error:
         ek.read(*ONE_SIDED, capacities(b1=disk))
     assert "capacity.DISK./d1" in error.value.faults[0].path
+
+
+def test_a_directory_is_emptied_within_its_broker_as_far_as_others_have_room(tmp_path, capsys):
+    """Source: the review of Strimzi proposal 106: the others have 1 GiB each, a partition 1.5."""
+    from evenkeel.cli import main
+
+    dirs = [folder("/d1", (0, 90)), folder("/d2", (1, 90)), folder("/d3", (2, 15), (3, 5))]
+    files = {
+        "described.txt": described(*[[1]] * 4),
+        "logdirs.json": listing(b1=dirs, b2=[folder("/d1")]),
+        "brokers.csv": b"broker,disk\n2,100\n",
+    }
+    reported = json.loads(files["logdirs.json"])
+    for one in (*reported["brokers"][0]["logDirs"], *reported["brokers"][1]["logDirs"]):
+        one["usableBytes"] = 100 - sum(held["size"] for held in one["partitions"])
+    files["logdirs.json"] = json.dumps(reported).encode()
+    paths = []
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        paths.append(str(tmp_path / name))
+    out = tmp_path / "p.json"
+    words = ["--level", "none", "--leaders", "none", "--empty-disk", "1:/d3", "-o", str(out)]
+    assert main(["solve", *paths, *words]) == 0
+    there = {row["partition"]: row for row in json.loads(out.read_bytes())["partitions"]}
+    assert there.keys() == {2, 3}
+    assert there[2]["replicas"] == [2]
+    assert (there[3]["replicas"], there[3]["log_dirs"][0][:2]) == ([1], "/d")
+    assert there[3]["log_dirs"] != ["/d3"]
+    capsys.readouterr()
+    assert main(["solve", *paths, *words[:-3], "9:/d1"]) == 2
+    assert "is no disk" in capsys.readouterr().err
