@@ -632,6 +632,7 @@ CHECKED = [
     ("kafka/generated-assignments", ["generated.txt"], 0, ["6 nodes, 6 alive", "--target"]),
     ("kafka/verified-after-generate", ["session.txt"], 0,
      ["4 nodes, 4 alive", "reassignment of 5 partitions (streaming_ma30_sdc-0"]),
+    ("kafka/execute-output", ["kafka2.txt"], 0, ["a running reassignment of 2 partitions"]),
     ("kafka/lower-case-of-kafka-08", ["listed.txt"], 1, ["not alive: 1"]),
     ("kafka/utf-16-of-powershell", ["described.txt"], 0, ["3 nodes, 3 alive · 3 partitions"]),
     ("kafka/rpk-table", ["described.txt"], 2, ["kafka-topics.sh --describe"]),

@@ -17,6 +17,7 @@ from evenkeel.systems.folders.carrier import Observed, Standing
 from evenkeel.systems.kafka.disks import ANY, disks_of, room_of_brokers
 from evenkeel.systems.kafka.documents import (
     DEFAULT_BROKER,
+    DESCRIBE,
     kind_of,
     read_beside,
     read_document,
@@ -176,7 +177,9 @@ def _gathered(documents: Sequence[Document]) -> tuple[Findings, Rows]:
         found.unreadable[broker] = {"": "KafkaStorageException"}
     if not placing and not found.faults:
         names = [document.name for document in documents]
-        found.faults.add("source", names, "needs a reassignment or a topic description")
+        found.faults.add(
+            "source", names, f"needs a reassignment or a topic description: {DESCRIBE}"
+        )
     return found, rows or rows_of(found.partitions, found.min_in_sync, found.factor)
 
 

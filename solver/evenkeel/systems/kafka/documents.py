@@ -95,6 +95,10 @@ CURRENT, PROPOSED = (
 """Titles of the two assignments that ``--generate`` prints."""
 
 
+BEGUN = b"Successfully started reassignment of partitions"
+"""What ``--execute`` prints before Kafka 2.6, which moves all of the current assignment."""
+
+
 class AssignedPartition(msgspec.Struct, omit_defaults=True, gc=False):
     """One entry of a reassignment."""
 
@@ -183,7 +187,7 @@ def hint(document: Document) -> str:
             "lists nodes of Kubernetes: for its pods and volumes ask it for -o json; racks of "
             "brokers are read as lines `1 zone-a`, by the number of each broker"
         )
-    meant = head.lstrip().startswith((b"{", b"[")) and b"rack" in document.name.encode() + head
+    meant = document.is_json and b"rack" in document.name.encode() + head
     return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""
 
 
@@ -239,6 +243,10 @@ def _read_proposal(findings: Findings, document: Document) -> None:
     ``--generate`` proposes brokers that are up.
     """
     read_started(findings, document)
+    if BEGUN in document.data:
+        current = decode_json(FaultList(), _assignment_part(document), Assignment)
+        for row in current.partitions if current else ():
+            findings.reassigned.setdefault(f"{row.topic}-{row.partition}", ((), ()))
     if other := PROPOSED.search(document.data):
         findings.proposals.append(document.name)
         rest = document.part(other.end(), len(document.data))
