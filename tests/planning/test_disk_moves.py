@@ -1,0 +1,52 @@
+"""Plans of clusters with disks: they end on the disks of the answer, safely, and lead back."""
+
+import numpy as np
+import pytest
+
+import evenkeel as ek
+from evenkeel.measure.disks import disk_report
+
+
+def drawn(seed):
+    """A cluster with replicas on random disks, of which some are to be emptied."""
+    rng = np.random.default_rng(seed)
+    nodes, disks, partitions = (int(rng.integers(*ends)) for ends in ((2, 6), (1, 4), (5, 40)))
+    slots = int(rng.integers(1, min(3, nodes) + 1))
+    load = rng.uniform(1.0, 9.0, partitions)
+    placement = [rng.permutation(nodes)[:slots].tolist() for _ in range(partitions)]
+    disk = [[disks * n + int(rng.integers(0, disks)) for n in row] for row in placement]
+    count = nodes * disks
+    capacity = 1.6 * load.sum() * slots / count + 9.0
+    state = (rng.random(count) < 0.1).astype(int)
+    return ek.Cluster.from_arrays(
+        capacity=[[1e9]] * nodes, load=load[:, None], dimensions=["disk"], bytes="disk",
+        placement=placement, disk=disk,
+        disks=ek.Disks(np.repeat(range(nodes), disks), [capacity] * count, state),
+    )  # fmt: skip
+
+
+def lies(placement):
+    """Where each replica lies, in no order of slots."""
+    columns = (placement.owner, placement.node, placement.disk)
+    return sorted(zip(*(one.tolist() for one in columns), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_plan_ends_where_the_answer_is_and_leads_back(seed, tmp_path):
+    cluster = drawn(seed)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.1, disks=0.2))
+    throttle = ek.Throttle(node_in=2, disk_moves=1 + seed % 3)
+    plan = result.plan(protocol=["plain", "kafka"][seed % 2], throttle=throttle)
+    assert plan.check().ok
+    assert not len(plan.disk_moves.blocked)
+    assert lies(plan.end) == lies(result.placement)
+    moves = plan.disk_moves
+    for wave in range(moves.waves):
+        own = moves.source[moves.wave == wave]
+        assert np.bincount(cluster.disks.node[own]).max() <= throttle.disk_moves
+    back, held = plan.undo(), disk_report(cluster, cluster.placement, None)
+    if not len(held.over_capacity):  # nothing goes back where it had no room
+        assert lies(back.end) == lies(cluster.placement)
+    again = ek.read_plan(ek.write_plan(plan, tmp_path / "plan.json"))
+    assert lies(again.end) == lies(plan.end)
+    assert again.disk_moves.wave.tolist() == moves.wave.tolist()
