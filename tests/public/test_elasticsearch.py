@@ -480,3 +480,12 @@ def test_two_of_three_nodes_are_decommissioned(public):
     assert [(of["shard"], of["to_node"]) for _, of in commands] == [(3, "node-6")]
     refused = case.run("check", "rows-without-prirep.json")
     assert refused.code == 2 and "[0].prirep: must be p, r or s" in refused.text
+
+
+@pytest.mark.parametrize("disks", ["allocation.json", "allocation.yaml"])
+def test_answers_as_yaml_say_what_json_says(public, disks):
+    pytest.importorskip("yaml")
+    case = public("elasticsearch/settings-as-yaml")
+    case.run("solve", "shards.json", disks, "settings.yaml", "--level", "none", "-o", "plan.json")
+    [command] = json.loads(case.written("plan.json"))["commands"]
+    assert (command["move"]["from_node"], command["move"]["to_node"]) == ("n1", "n2")

@@ -462,8 +462,8 @@ def recognises(document: Document) -> Kind:
             return "shards"
         return "allocation" if b'"disk.' in head and b'"node"' in head else ""
     if not head.startswith(b"{"):
-        if IN_YAML.match(head):
-            return "shards" if b"\n  prirep:" in head else ""
+        if found := IN_YAML.match(head):
+            return KINDS_IN_YAML[found[1]]
         return kind_of_text(head.decode("utf-8", "replace"))
     if b'"prirep"' in head and re.search(rb'"shards"\s*:\s*\[', head):
         return "shards"
@@ -489,8 +489,13 @@ STATS = rb'"fs"\s*:\s*\{|"indices"\s*:\s*\{\s*"(?:docs|shard_stats)"'
 STATE = rb'\{\s*"cluster_name"\s*:[^{]{0,400}"(?:state_uuid|master_node)"\s*:'
 """How ``_cluster/state`` begins."""
 
-IN_YAML = re.compile(rb"(?:---\s*\n)?- index:")
-"""How ``_cat/shards`` begins with ``format=yaml``."""
+IN_YAML = re.compile(rb"(?:---\s*\n)?(- index|- shards|persistent|transient|defaults):")
+"""How answers begin with ``format=yaml``."""
+
+KINDS_IN_YAML: Mapping[bytes, Kind] = {
+    b"- index": "shards", b"- shards": "allocation", b"persistent": "cluster settings",
+    b"transient": "cluster settings", b"defaults": "cluster settings",
+}  # fmt: skip
 
 REROUTED = rb'\{\s*"acknowledged"\s*:\s*\w+\s*,\s*"state"\s*:'
 """How the answer of ``_cluster/reroute`` begins."""
@@ -549,8 +554,11 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     """Read all documents."""
     found = Findings(faults)
-    for document in map(_answer, documents):
-        kind = recognises(document)
+    for given in map(_answer, documents):
+        kind, document = recognises(given), given
+        if IN_YAML.match(given.data[:HEAD].lstrip()):
+            loaded = load_yaml(faults, given, "ask for format=json")
+            document = Document(given.name, msgspec.json.encode(loaded), given.path)
         found.kinds.add(kind)
         if kind == "shards" or kind == "allocation":
             _take_table(found, document, kind)
@@ -586,10 +594,6 @@ def _take_table(found: Findings, document: Document, kind: Literal["shards", "al
         page = decode_json(found.faults, document, Page)
         rows = page.shards if page else []
         _note_pages(found, page.next_token if page else None)
-    elif IN_YAML.match(head):
-        loaded = load_yaml(found.faults, document, "ask for format=json")
-        text = Document(name, msgspec.json.encode(loaded), document.path)
-        rows = decode_json(found.faults, text, list[Row]) or []
     else:
         if token := TOKEN.search(document.data, max(len(document.data) - 400, 0)):
             _note_pages(found, token[1].decode("utf-8", "replace"))
