@@ -196,7 +196,9 @@ class TestSessions:
             assert says in answer.text
 
 
-@pytest.mark.parametrize("file", ["pods.txt", "rancher.json", "zones.txt"])
+@pytest.mark.parametrize(
+    "file", ["pods.txt", "rancher.json", "zones.txt", "events.txt", "top.txt", "deploy.json"]
+)
 def test_rows_of_kubectl_ask_for_json(public, file):
     answer = public("kubernetes/rows-and-other-answers").run("check", file)
     assert answer.code == 2 and "-o json" in answer.text

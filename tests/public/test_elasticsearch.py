@@ -489,3 +489,13 @@ def test_answers_as_yaml_say_what_json_says(public, disks):
     case.run("solve", "shards.json", disks, "settings.yaml", "--level", "none", "-o", "plan.json")
     [command] = json.loads(case.written("plan.json"))["commands"]
     assert (command["move"]["from_node"], command["move"]["to_node"]) == ("n1", "n2")
+
+
+def test_answers_that_were_asked_for_in_part(public):
+    case = public("elasticsearch/answers-in-part")
+    answer = case.run("solve", "shards.txt", "nodes.json", "index.json", "-o", "plan.json")
+    assert "add _nodes" not in answer.text and "settings of indices" not in answer.text
+    assert answer.code == 0 and "n2" not in case.written("plan.json")
+    cluster = ek.read([case.path(name) for name in ("shards.txt", "nodes.json", "index.json")])
+    reach = cluster.rules[int(cluster.partitions.rule[0])].require
+    assert any("_tier_preference" in one for one in reach)

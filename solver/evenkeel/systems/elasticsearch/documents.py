@@ -473,11 +473,18 @@ def recognises(document: Document) -> Kind:
         return "state"
     if b'"nodes"' in head and re.search(STATS, head):
         return "stats"
-    if b'"nodes"' in head and b'"transport_address"' in head:
+    if b'"nodes"' in head and (b'"transport_address"' in head or re.search(FILTERED, head)):
         return "nodes"
     if re.match(rb'\{\s*(?:"(persistent|transient|defaults)"\s*:|\}\s*$)', head):
         return "cluster settings"
-    return "index settings" if re.match(rb'\{\s*"[^"]+"\s*:\s*\{\s*"settings"', head) else ""
+    return "index settings" if re.match(INDEX, head, re.DOTALL) else ""
+
+
+FILTERED = rb'"nodes"\s*:\s*\{\s*"[^"]+"\s*:\s*\{\s*"(?:name|roles|attributes|version|ip|host)"\s*:'
+"""How ``_nodes`` begins where ``filter_path`` left out addresses."""
+
+INDEX = rb'\{\s*"[^"]+"\s*:\s*\{\s*"(?:settings"|aliases"\s*:\s*\{.*"(?:mappings|settings)"\s*:)'
+"""How ``_settings`` begins, or an index with its mappings."""
 
 
 SHARD_ROWS = (b'"index"', b'"shard"', b'"state"', b'"node"')

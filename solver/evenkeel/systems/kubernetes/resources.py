@@ -325,10 +325,16 @@ TABLE = re.compile(
     rb"^(NAMESPACE +)?NAME +(READY +(UP-TO-DATE|STATUS|AGE)|STATUS +ROLES|MIN +AVAILABLE|CAPACITY|"
     rb"VOLUME|STATUS +VOLUME|DESIRED)|^Name: +\S+\r?\n(Namespace|Roles|Labels|Priority): |"
     rb"^(\S+ +)?\S+ +[0-9]+/[0-9]+ +(Running|Pending|Completed|Terminating|Error|Init:|\w+BackOff)|"
+    rb"^Events:\s+Type +Reason|^NAME +CPU\(cores\)|"
     rb'"allocatable"\s*:\s*\{',
     re.MULTILINE,
 )
 """Tables for people and their rows, what kubectl describes, and nodes as other APIs answer."""
+
+OTHER_KINDS = re.compile(
+    rb"\bkind\"?\s*:\s*\"?(?:Deployment|StatefulSet|DaemonSet|ReplicaSet|Event|Service)(?:List)?\b"
+)
+"""Objects that tell no place of a pod."""
 
 VERSIONS = {"v1", "policy/v1", "policy/v1beta1"}
 
@@ -372,6 +378,8 @@ def recognises(document: Document) -> str:
 
 def hint(document: Document) -> str:
     """Return how to print objects, for tables of them; "" for other documents."""
+    if OTHER_KINDS.search(document.data[:HEAD]) and b"Pod" not in document.data[:HEAD]:
+        return "lists no node and no pod: give kubectl get nodes,pods,pdb -A -o json"
     if TABLE.search(document.data[:HEAD]):
         return "what kubectl prints is read as JSON or YAML: ask it for -o json"
     return ""
