@@ -144,6 +144,7 @@ HERE = {
 }  # fmt: skip
 ELSEWHERE = {
     "kafka": "kafka/test_format.py", "helix": "helix/test_format.py",
+    "qdrant": "qdrant/test_format.py",
     "tables": "tables/test_format.py",
     "native-npz": "native/test_format.py", "native-rows": "native/test_format.py",
 }  # fmt: skip

@@ -49,6 +49,7 @@ ROOMS = {
     "elasticsearch": "evenkeel.systems.elasticsearch.format",
     "rabbitmq": "evenkeel.systems.rabbitmq.format",
     "nats": "evenkeel.systems.nats.format",
+    "qdrant": "evenkeel.systems.qdrant.format",
     "kubernetes": "evenkeel.systems.kubernetes.format",
     "swift": "evenkeel.systems.swift.format",
     "roadef": "evenkeel.systems.roadef.format",

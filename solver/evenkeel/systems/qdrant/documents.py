@@ -1,0 +1,206 @@
+"""Read what Qdrant's peers answer on the cluster, on collections, and on their shards."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Literal
+from urllib.parse import unquote
+
+import msgspec
+
+from evenkeel.model.errors import FaultList
+from evenkeel.systems.documents import Document
+from evenkeel.systems.json_text import Int32, decode_json
+from evenkeel.systems.notes import Notes
+
+Kind = Literal["shards of a collection", "peers", "collection", ""]
+HEAD = 65536
+KINDS: dict[Kind, tuple[bytes, ...]] = {
+    "shards of a collection": (b'"local_shards"', b'"remote_shards"'),
+    "peers": (b'"peers"', b'"raft_info"'),
+    "collection": (b'"optimizer_status"', b'"shard_number"'),
+}
+"""Texts that all stand at the beginning of a kind of document."""
+
+
+class Shard(msgspec.Struct, gc=False):
+    """A replica of a shard: of the peer that answers, or of another one."""
+
+    shard_id: Int32
+    peer_id: int = -1
+    state: str = "Active"
+    shard_key: str | int | None = None
+    points_count: int = -1
+
+
+class Transfer(msgspec.Struct, gc=False):
+    """A copy of a shard that is under way."""
+
+    shard_id: Int32
+    to: int
+    to_shard_id: Int32 | None = None
+
+
+class Peer(msgspec.Struct, gc=False):
+    """The address of a peer for other peers."""
+
+    uri: str = ""
+
+
+class Params(msgspec.Struct, gc=False):
+    """The parameters of a collection."""
+
+    replication_factor: Int32 = 1
+
+
+class Config(msgspec.Struct, gc=False):
+    """The configuration of a collection."""
+
+    params: Params
+
+
+class Result(msgspec.Struct):
+    """A result of any of the three: no field has two meanings in them."""
+
+    peer_id: int = -1
+    local_shards: list[Shard] | None = None
+    remote_shards: list[Shard] = []
+    shard_transfers: list[Transfer] = []
+    resharding_operations: list[Shard] | None = None
+    peers: dict[str, Peer] | None = None
+    message_send_failures: dict[str, Any] = {}
+    config: Config | None = None
+
+
+class Answer(msgspec.Struct):
+    """An answer; ``collection`` is none of Qdrant's: it names what the answer does not."""
+
+    result: Result
+    collection: str = ""
+
+
+Key = tuple[str, int]
+"""A collection and the number of a shard."""
+
+
+@dataclass
+class Replica:
+    """A replica of a shard, from all answers on it."""
+
+    states: set[str] = field(default_factory=set)
+    points: int = -1
+    """The number of points, which a peer knows of its own replicas alone."""
+
+
+@dataclass
+class Findings:
+    """Everything that was read."""
+
+    faults: FaultList
+    collection: str
+    shards: dict[Key, dict[int, Replica]] = field(default_factory=dict)
+    keys: dict[Key, str] = field(default_factory=dict)
+    """The shard key of each shard that has one."""
+
+    targets: dict[Key, set[int]] = field(default_factory=dict)
+    """The peers that copies of a shard are going to."""
+
+    resharding: set[tuple[str, str]] = field(default_factory=set)
+    """Collections, with their shard key, whose number of shards is being changed."""
+
+    factors: dict[str, int] = field(default_factory=dict)
+    listed: dict[int, str] | None = None
+    """The peers of the cluster with their addresses; None where no answer lists them."""
+
+    answered: set[int] = field(default_factory=set)
+    unreached: set[str] = field(default_factory=set)
+    """Addresses to which a peer has failed to send its last message."""
+
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
+    _seen: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def take(self, document: Document) -> None:
+        """Take every answer in a document."""
+        stem = PurePath(document.name).stem
+        named = unquote(stem.rpartition("@")[0] or stem)
+        if document.name.startswith("<"):  # bytes, or standard input
+            named = self.collection
+        for at, answer, plain in _each(self.faults, document):
+            name, result = answer.collection or named, answer.result
+            self.answers.append({"collection": name, **plain})
+            if result.config is not None:
+                self.factors[name] = result.config.params.replication_factor
+            elif result.local_shards is not None:
+                self._take_shards(at, name, result)
+            elif result.peers is not None:
+                self._take_peers(at, result)
+            else:
+                message = "is no answer of GET /cluster or GET /collections/NAME[/cluster]"
+                self.faults.add(at, None, message)
+
+    def _take_peers(self, at: str, result: Result) -> None:
+        self.answered.add(result.peer_id)
+        self.unreached.update(uri.rstrip("/") for uri in result.message_send_failures)
+        self.listed = self.listed or {}
+        for text, one in (result.peers or {}).items():
+            if text.isascii() and text.isdecimal():
+                self.listed[int(text)] = one.uri
+            else:
+                self.faults.add(f"{at}.result.peers", text, "is not the number of a peer")
+
+    def _take_shards(self, at: str, name: str, result: Result) -> None:
+        own = result.peer_id
+        if own < 0:
+            message = "is missing: the answer is of an old release, or cut"
+            self.faults.add(f"{at}.result.peer_id", None, message)
+        elif (before := self._seen.setdefault((name, own), at)) != at:
+            message = (
+                f"has answered on {name} at {before} already: give one answer of each peer, "
+                "and name each file after its collection"
+            )
+            self.faults.add(f"{at}.result.peer_id", own, message)
+        self.answered.add(own)
+        for shard in result.local_shards or ():
+            self._take_shard(at, name, shard, own)
+        for shard in result.remote_shards:
+            self._take_shard(at, name, shard, shard.peer_id)
+        for one in result.shard_transfers:
+            own_number = one.shard_id if one.to_shard_id is None else one.to_shard_id
+            for number in {one.shard_id, own_number}:
+                self.targets.setdefault((name, number), set()).add(one.to)
+        for other in result.resharding_operations or ():
+            self.resharding.add((name, as_text(other.shard_key)))
+
+    def _take_shard(self, at: str, name: str, shard: Shard, peer: int) -> None:
+        key = (name, shard.shard_id)
+        replica = self.shards.setdefault(key, {}).setdefault(peer, Replica())
+        replica.states.add(shard.state)
+        replica.points = max(replica.points, shard.points_count)
+        if shard.shard_key is not None:
+            self.keys[key] = as_text(shard.shard_key)
+
+
+def as_text(key: str | int | None) -> str:
+    """Return a shard key as text; a number has its own form, since ``7`` is not ``"7"``."""
+    return "" if key is None else key if isinstance(key, str) else f"#{key}"
+
+
+def _each(faults: FaultList, document: Document) -> Iterator[tuple[str, Answer, dict[str, Any]]]:
+    """Yield the answers in a document, alone or in a list, each with its place and as it was."""
+    many = document.data.lstrip().startswith(b"[")
+    shape: Any = list[Answer] if many else Answer
+    found: Any = decode_json(faults, document, shape)
+    if found is not None:
+        plain = msgspec.json.decode(document.data)
+        for i, one in enumerate(found if many else [found]):
+            at = f"{document.name}: [{i}]" if many else f"{document.name}: "
+            yield at, one, plain[i] if many else plain
+
+
+def recognises(document: Document) -> Kind:
+    """Return the kind of a document; "" if it is none of Qdrant."""
+    head = document.data[:HEAD].lstrip()
+    if not head.startswith((b"{", b"[")) or b'"result"' not in head:
+        return ""
+    return next((kind for kind, needed in KINDS.items() if all(x in head for x in needed)), "")

@@ -1,0 +1,129 @@
+"""Qdrant: answers of peers are read, and shards are moved by folders of requests."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import evenkeel as ek
+from evenkeel.model.placement import Flag
+from evenkeel.systems import registry
+from tests.support.clusters import assert_same
+from tests.support.systems.bench import System
+
+
+def answers(shards, peers, states=None, transfers=(), **more):
+    """What each of some peers answers on shards, given as their peers by number."""
+    found = []
+    for own in peers:
+        rows = [{"shard_id": s, "peer_id": p, "state": (states or {}).get((s, p), "Active"),
+                 "points_count": 100 + s} for s, held in shards.items() for p in held]  # fmt: skip
+        result = {"peer_id": own, "local_shards": [r for r in rows if r["peer_id"] == own],
+                  "remote_shards": [r for r in rows if r["peer_id"] != own],
+                  "shard_transfers": [*transfers]}  # fmt: skip
+        found.append({"result": result | more})
+    return found
+
+
+def cluster_of(peers):
+    listed = {str(p): {"uri": f"http://h{p}:6335/"} for p in peers}
+    return {"result": {"peer_id": peers[0], "peers": listed, "raft_info": {}}}
+
+
+def read(*rows):
+    return ek.read("\n".join(map(json.dumps, rows)).encode())
+
+
+def left_alone(cluster):
+    return bool(cluster.placement.flags[0] & Flag.PINNED)
+
+
+@pytest.mark.parametrize(
+    ("states", "transfers", "more", "kept"),
+    [
+        ({}, (), {}, False),
+        ({(0, 1): "Initializing"}, (), {}, True),
+        ({(0, 1): "Dead"}, (), {}, True),
+        ({}, ({"shard_id": 0, "from": 1, "to": 3},), {}, True),
+        ({}, (), {"resharding_operations": [{"shard_id": 5}]}, True),
+    ],
+)
+def test_what_qdrant_changes_itself_is_left_alone(states, transfers, more, kept):
+    rows = answers({0: [1, 2]}, [1, 2], states, transfers, **more)
+    assert left_alone(read(cluster_of([1, 2, 3]), *rows)) is kept
+
+
+def test_a_file_names_its_collection(tmp_path):
+    file = tmp_path / "a%20b@peer1.json"
+    file.write_text(json.dumps(answers({7: [1]}, [1])[0]))
+    assert [*ek.read(file).partitions.names] == ["a b/7"]
+    rows = answers({7: [1]}, [1])
+    with pytest.raises(ek.InvalidInput, match="already"):
+        read(*rows, *rows)
+
+
+def test_points_that_no_peer_gives_count_as_the_mean():
+    cluster = read(*answers({0: [1], 1: [1]}, [1]), {"collection": "other", **answers({}, [1])[0]})
+    assert cluster.partitions.load.voter[:, 0].tolist() == [100.0, 101.0]
+    rows = answers({0: [1], 1: [2]}, [1])
+    rows[0]["result"]["remote_shards"][0].pop("points_count")
+    assert read(*rows).partitions.load.voter[:, 0].tolist() == [100.0, 100.0]
+
+
+@given(st.dictionaries(st.integers(0, 9), st.sets(st.integers(1, 4), min_size=1), min_size=1))
+def test_round_trip(shards):
+    rows = answers({s: sorted(held) for s, held in shards.items()}, [1, 2])
+    cluster = read(cluster_of([1, 2, 3, 4]), *rows)
+    (written,) = registry.find("qdrant").encode(cluster, None, "x").values()
+    assert_same(cluster, ek.read(written))
+
+
+@pytest.fixture
+def system(tmp_path):
+    shards = [{"collection": name, "shard": s, "peers": [1, 2 + s % 2], "copies": []}
+              for name in ("wiki", "n%3F") for s in range(6)]  # fmt: skip
+    state = {"shards": shards, "peers": [1, 2, 3, 4], "pace": 2}
+    return System(tmp_path / "qdrant", "qdrant", ["curl"], state)
+
+
+def planned(system):
+    down = system.state.get("down", [])
+    rows = []
+    for name in ("wiki", "n?"):
+        own = [one for one in system.state["shards"] if one["collection"] in (name, "n%3F")]
+        own = [one for one in own if (one["collection"] == "wiki") == (name == "wiki")]
+        states = {(one["shard"], p): "Dead" for one in own for p in one["peers"] if p in down}
+        given_ = answers({one["shard"]: one["peers"] for one in own}, [1], states)[0]
+        rows.append({"collection": name, **given_})
+    cluster = read(cluster_of([1, 2, 3, 4]), *rows)
+    result = ek.solve(cluster, goals=ek.Goals(level=0.05))
+    return ek.plan(cluster, result, throttle=ek.Throttle(node_in=2))
+
+
+def held(system):
+    return [sorted(one["peers"]) for one in system.state["shards"]]
+
+
+def test_a_folder_is_carried_out_and_undone(system):
+    before, plan = held(system), planned(system)
+    folder = ek.write_plan_folder(plan, system.folder / "move")
+    system.state = system.state | {"breaks": 2}
+    assert system.run(folder, QDRANT="http://q").returncode == 1
+    done = system.run(folder, QDRANT="http://q")
+    assert done.returncode == 0, done.stderr
+    counts = np.bincount(np.concatenate(held(system)), minlength=5)[1:]
+    assert counts.tolist() == [6, 6, 6, 6]
+    back = system.run(folder / "undo", QDRANT="http://q")
+    assert back.returncode == 0, back.stderr
+    assert held(system) == before
+
+
+def test_replicas_on_a_peer_that_is_down_are_made_anew(system):
+    system.state = system.state | {"down": [2]}
+    folder = ek.write_plan_folder(planned(system), system.folder / "move")
+    done = system.run(folder, QDRANT="http://q")
+    assert done.returncode == 0, done.stderr
+    assert all(2 not in one and len(one) == 2 for one in held(system))
+    assert any("drop_replica" in one for one in system.calls)
