@@ -12,6 +12,7 @@ of domains or nodes: that is the mean of all that accept replicas or hold some.
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from math import ceil, floor, inf
 from typing import NamedTuple
 
@@ -113,15 +114,16 @@ def group_goals(world: World) -> list[GroupGoal] | None:
     """Return what goals within groups ask; None where rules or states of nodes may force more."""
     goals = world.case.goals
     groups, leaders = goals.get("groups"), goals.get("group_leaders")
-    asked = max(goals.get("min_leaders", {"": 0}).values())
-    if groups is None and leaders is None and not asked:
+    chosen = goals.get("min_leaders", {})
+    if groups is None and leaders is None and not chosen:
         return []
     plain = not any(bound.tier != NODE for bounds in world.bounds for bound in bounds)
     weights = {world.lead_weight[n] for n in range(world.nodes)}
     if not (plain and all(world.may_receive) and all(world.may_lead) and len(weights) == 1):
         return None
     found = []
-    for members in filter(None, world.members):
+    for g, members in enumerate(world.members):
+        asked = max((k for name, k in chosen.items() if fnmatchcase(f"g{g}", name)), default=0)
         wanted = [world.wanted[p] for p in members]
         leads = sum(want > 0 for want in wanted) if world.has_leaders else 0
         least, led = min(asked, leads // world.nodes), leaders

@@ -9,6 +9,8 @@ from ortools.sat.python import cp_model
 import evenkeel as ek
 from evenkeel.cli import main
 from evenkeel.measure.group_goals import group_moves, group_targets
+from tests.judge.clusters import draw
+from tests.judge.trial import try_one
 from tests.support.effort import mostly_long
 
 GOALS = ek.Goals(level=None, groups=0.2)
@@ -337,3 +339,12 @@ def test_where_nobody_may_lead_no_target_is_written(goals):
     )  # fmt: skip
     result = ek.solve(held, goals=ek.Goals(level=None, **goals))
     assert "-" not in "".join(result.targets)
+
+
+def test_passing_leads_within_groups_breaks_no_capacity_further():
+    """Leading weighs, and the nodes hold less than all needs."""
+    case = draw("overfull", 23, times=(4, 20))
+    given = case.cluster | {"group": [p % 4 for p in range(140)]}
+    case = replace(case, cluster=given, goals={"level": 0.1, "group_leaders": 0.0}, limits={})
+    found = try_one(case)
+    assert found.after is not None and not found.findings and not found.strikes

@@ -1,9 +1,13 @@
 """Soft rules against goals: they bind, unless told to yield, and then no more than need be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import evenkeel as ek
+from tests.judge.clusters import draw
+from tests.judge.trial import try_one
 
 SIXTEEN = {"zone": (1, "soft")}
 
@@ -82,3 +86,11 @@ def test_solved_again_nothing_moves_for_a_soft_rule(seed: int) -> None:
     again = ek.solve(cluster.with_placement(once.placement), goals=goals)
     assert again.comparison.moves == 0
     assert again.audit.soft == once.audit.soft
+
+
+def test_they_yield_to_placing_beside_limits_that_came_broken():
+    case = draw("lost_zone", 38, times=(1, 3))
+    given = case.cluster | {"group": [p % 3 for p in range(54)]}
+    case = replace(case, cluster=given, goals={"level": None, "groups": 0.0})
+    found = try_one(case)
+    assert found.after is not None and not found.findings

@@ -16,6 +16,7 @@ from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.compare import compare
 from evenkeel.measure.group_goals import LeadGoals, crowding, group_targets, lead_goals
 from evenkeel.measure.levelness import levelness
+from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.leaders.flow import Arcs, Places, arcs_of, flow_within, led_over
@@ -65,9 +66,10 @@ def led_within_groups(request: Request, outcome: Outcome) -> Outcome:
     return best
 
 
-Undone = tuple[int, bool, int, bool, float, int, int]
-"""Hard violations, budgets exceeded, leaders and replicas beyond goals within groups, other goals
-missed, and by how much the fullest node is above its target, moves and changes."""
+Undone = tuple[bool, int, int, bool, float, int, int]
+"""Budgets exceeded or rules broken further than they came, hard violations, leaders and replicas
+beyond goals within groups, other goals missed, and by how much the fullest node is above its
+target, moves and changes."""
 
 
 def _undone(request: Request, asked: LeadGoals, outcome: Outcome) -> Undone:
@@ -80,9 +82,11 @@ def _undone(request: Request, asked: LeadGoals, outcome: Outcome) -> Undone:
         off += int(crowding(cluster, most, placement.owner[there], placement.node[there]).sum())
     level, bounds = levelness(cluster, placement), request.bounds
     above = np.where(bounds.target > 0.0, level.loads / np.maximum(bounds.target, 1e-300), 1.0)
-    made = compare(cluster, before, placement)
+    made, audited = compare(cluster, before, placement), audit(cluster, placement)
+    is_worse = bool(exceeded(cluster, placement, request.limits))
+    is_worse = is_worse or bool(regressions(cluster, placement, audited))
     return (
-        audit(cluster, placement).hard, bool(exceeded(cluster, placement, request.limits)), off,
+        is_worse, audited.hard, off,
         not goals_met(level, bounds), round(max(1.0, float(above.max(initial=0.0))), 9),
         made.moves, made.leader_changes,
     )  # fmt: skip

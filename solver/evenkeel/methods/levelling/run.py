@@ -236,6 +236,10 @@ def complete(run: Run) -> None:
     lead_by_survivors(run.problem, run.state, run.targets, floor)
     spare_some(run, floor)
     look_once_more(run)
+    if run.stop is None and run.waiting.any() and (weights := soft_weights(run)):
+        ignore_soft_rules(run, weights[-1])
+        look_once_more(run)
+        ignore_soft_rules(run, 0.0)
     if run.stop is None and run.ratio <= 1.0 and floors_met(run):
         send_home(run.problem, run.state, run.targets, run.forced, floor)
 
