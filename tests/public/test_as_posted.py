@@ -16,6 +16,13 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("kafka/broker-listed-three-times", "reassign.json", "partitions[0].replicas: names a bro"),
         ("ceph/mapping-of-a-pool", "groups.txt", "ceph osd dump"),
         ("ceph/commands-without-a-map", "c.txt", "ceph osd dump` and a CRUSH map"),
+        ("ceph/shell-of-root-around-tables", "osd_df.txt", "ceph osd dump` and a CRUSH map"),
+        ("ceph/state-alone", "status.txt", "give ceph osd dump"),
+        ("ceph/state-alone", "health.txt", "give ceph osd dump"),
+        ("ceph/state-alone", "pools.txt", "give ceph osd dump"),
+        ("kafka/list-of-reassignments-alone", "list.txt", "kafka-topics.sh --describe"),
+        ("rabbitmq/row-without-a-header", "row.txt", "--formatter json"),
+        ("tables/stores-of-pd-ctl", "stores.json", "what pd-ctl prints of stores"),
         ("helix/commas-at-the-end", "relay_ideal_state.json", "state.json:12: is not JSON"),
         ("helix/view-of-the-first-release", "view.json", "as records"),
         ("nats/report-with-boxes", "report.txt", "nats server request jetstream --all"),
@@ -26,6 +33,21 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
 def test_what_is_not_read_is_refused_with_a_way_out(public, case, file, says):
     answer = public(case).run("check", file)
     assert answer.code == 2 and says in answer.text
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("metrics.txt", "what one exporter serves"),
+        ("promtool.txt", "what promtool prints for people"),
+        ("grafana.csv", "as Grafana exports them"),
+        ("error.json", "unexpected identifier"),
+    ],
+)
+def test_what_is_no_answer_of_prometheus_is_named(public, file, says):
+    case = public("tables/loads-of-an-exporter")
+    answer = case.run("check", "topics.txt", "--loads", f"disk={case.path(file)}")
+    assert answer.code == 2 and says in answer.text and "query" in answer.text
 
 
 @pytest.mark.parametrize(

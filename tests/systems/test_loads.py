@@ -162,7 +162,7 @@ def test_labels_of_other_names():
         (answer((of("others", 0), "1")), {"dimension": "qps"}, "of no partition"),
         (answer(*FOUR), {}, "qps=FILE"),
         (answer(), {"dimension": "qps"}, "no series"),
-        (b'{"status": "error", "error": "boom"}', {"dimension": "qps"}, "status"),
+        (b'{"status": "error", "error": "boom"}', {"dimension": "qps"}, "boom"),
         (answer(*FOUR)[:-9], {"dimension": "qps"}, "truncated"),
         (answer(*FOUR), {"dimension": "qps", "take": "p200"}, "percentile"),
         (answer(*FOUR), {"dimension": "qps", "labels": {"topik": "topic"}}, "topic"),

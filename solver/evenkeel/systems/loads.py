@@ -5,6 +5,7 @@ value is shared out among its partitions, and perhaps the node that it was measu
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -43,8 +44,17 @@ DIMENSIONS = {
 }  # fmt: skip
 """Dimension of a metric that is known by name; any other metric is a dimension of its own name."""
 
+OTHERS = {
+    rb"^# (?:HELP|TYPE) \w|^\w+\{[^\n]*\} [-+.\dNI]\S*\s*$": "what one exporter serves",
+    rb"^\w*\{[^\n]*\} => \S+ @\[": "what promtool prints for people",
+    rb'^"?Time"?,[^\n]*\{[^\n]*=': "a panel's columns as Grafana exports them",
+}
+"""What people have in place of an answer, by its pattern."""
+
 LEADER = "leader_"
 """Prefix of a dimension whose values only leaders carry."""
+
+HEAD = 65536
 
 MOST_NAMED = 5
 
@@ -67,8 +77,9 @@ class Data(msgspec.Struct):
 class Answer(msgspec.Struct):
     """What ``/api/v1/query`` and ``/api/v1/query_range`` return."""
 
-    status: Literal["success"]
-    data: Data
+    status: Literal["success", "error"]
+    data: Data | None = None
+    error: str = ""
 
 
 class Entries(NamedTuple):
@@ -180,12 +191,20 @@ def _entries(
     faults: FaultList, document: Document, dimension: str, given: Mapping[str, str], take: str
 ) -> Iterator[tuple[str, Entries]]:
     """Yield the entries of each dimension of a file."""
+    for looks, what in OTHERS.items():
+        if re.search(looks, document.data[:HEAD], re.MULTILINE):
+            message = f"is {what}: save the answer of Prometheus to /api/v1/query?query=METRIC"
+            faults.add(document.name, quoted(document.data), message)
+            return
     if document.is_json:
         if document.data.lstrip().startswith(b"["):  # as promtool query --format=json prints it
             series = decode_json(faults, document, list[Series])
         else:
             answer = decode_json(faults, document, Answer)
-            series = None if answer is None else answer.data.result
+            series = None if answer is None or answer.data is None else answer.data.result
+            if answer is not None and series is None:
+                message = "is an answer without data: ask again with a query that Prometheus takes"
+                faults.add(document.name, answer.error or answer.status, message)
         if series is None:
             return
         names = {one.metric.get("__name__", "") for one in series}

@@ -146,20 +146,27 @@ def parts_of(document: Document) -> list[Document]:
     ]
 
 
-PAIRS = re.compile(
-    rb"^(?:pg ?)?(?:id )?[0-9]+\.[0-9a-f]+[ \t]+\S*[ \t]*\[[0-9]+(?:,[0-9]+)+\]", re.M
-)
-"""A group and its devices, as people paste them."""
+OTHERS = {
+    rb"^(?:pg ?)?(?:id )?[0-9]+\.[0-9a-f]+[ \t]+\S*[ \t]*\[[0-9]+(?:,[0-9]+)+\]": (
+        "to list groups and devices of Ceph"
+    ),
+    rb"^\s*health: HEALTH_|^HEALTH_(?:OK|WARN|ERR)\b|^--- RAW STORAGE ---|^\s+pgs:  ": (
+        "to tell the state of Ceph, without its groups"
+    ),
+    rb"^pool \d+ '.*' (?:replicated|erasure) ": "to list pools of Ceph",
+}
+"""What people paste in place of maps, by its pattern."""
 
 
 def hint(document: Document) -> str:
     """Return how to print what a document seems to be as JSON or text; "" for others."""
     head = document.data[:HEAD].lstrip()
-    if PAIRS.search(head):
-        return (
-            "it seems to list groups and devices of Ceph: give ceph osd dump, ceph osd crush dump "
-            "and ceph pg dump, each with -f json"
-        )
+    for looks, what in OTHERS.items():
+        if re.search(looks, head, re.MULTILINE):
+            return (
+                f"it seems {what}: give ceph osd dump, ceph osd crush dump and ceph pg dump, each "
+                "with -f json"
+            )
     if re.match(rb"(?:<\?xml[^>]*>\s*)?<(?:osdmap|crush_map|pg_map|pg_stats|nodes)\b", head):
         return "it seems to be XML of Ceph: print it with -f json"
     if document.data.startswith((b"\0\0\1\0", b"\b\a")):

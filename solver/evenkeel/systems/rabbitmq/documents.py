@@ -64,6 +64,7 @@ OTHERS = {
         'lists nodes of Kubernetes; zones are read as {"rabbit@a": "zone-1"}'
     ),
     rb'^"name",.*"(?:members|leader)"': "is a table for people",
+    rb"^\S+[ \t]+(?:quorum|stream)[ \t]+\S+@\S+[ \t]+\[": "is a table for people",
 }
 """Other documents about queues, by their pattern."""
 

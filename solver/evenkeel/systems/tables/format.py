@@ -290,6 +290,8 @@ OTHERS = {
     ),
     rb'"live_nodes"\s*:|<lst name="(?:cluster|collections)">': "Solr's CLUSTERSTATUS",
     rb"^Configured Capacity: |^Live datanodes |\bblk_\d+_\d+ len=": "what HDFS's tools print",
+    rb'"stores"\s*:\s*\[\s*\{\s*"store"\s*:': "what pd-ctl prints of stores",
+    rb'"regions"\s*:\s*\[\s*\{\s*"id"\s*:\s*\d+,\s*"start_key"': "what pd-ctl prints of regions",
     rb"^--- Sharding Status|^shardingVersion\s*$": "what sh.status() of MongoDB prints",
 }
 """What systems without a reader print, by its pattern."""
