@@ -74,6 +74,11 @@ def test_a_broker_in_sync_without_a_replica_is_noted(public):
     assert answer.code == 0 and "orders-1 (4)" in answer.text
 
 
+def test_assignments_over_several_lines_are_told_apart(public):
+    answer = public("kafka/generated-over-several-lines").run("check", "generated.txt")
+    assert answer.code == 0 and "4 nodes, 4 alive" in answer.text and "proposed" in answer.text
+
+
 def test_servers_that_count_streams_and_list_none_are_noted(public):
     answer = public("nats/answer-of-the-first-releases").run("check", "jetstream.json")
     assert answer.code == 0 and "list none (nats02): ask with --streams" in answer.text

@@ -94,6 +94,9 @@ CURRENT, PROPOSED = (
 )
 """Titles of the two assignments that ``--generate`` prints."""
 
+BEHIND = re.compile(rb"^\s*(?:Proposed partition|Save this to use|Successfully started)", re.M)
+"""What comes after the current assignment, which may be of several lines."""
+
 
 BEGUN = b"Successfully started reassignment of partitions"
 """What ``--execute`` prints before Kafka 2.6, which moves all of the current assignment."""
@@ -320,7 +323,11 @@ def _is_array(document: Document) -> bool:
 def _assignment_part(document: Document) -> Document:
     """Return the reassignment of a document; of ``--generate`` output, the current one."""
     now = CURRENT.search(document.data)
-    return next(_json_parts(document.part(now.end(), len(document.data)) if now else document))
+    if not now:
+        return next(_json_parts(document))
+    behind = BEHIND.search(document.data, now.end())
+    end = behind.start() if behind else len(document.data)
+    return next(_json_parts(document.part(now.end(), end)))
 
 
 def regular_rows(document: Document) -> Rows | None:
