@@ -259,3 +259,55 @@ def test_faults_of_disks_and_of_the_goal():
     plain = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
     with pytest.raises(ek.InvalidInput, match="disks"):
         ek.solve(plain, goals=ek.Goals(disks=0.1))
+
+
+def with_folders():
+    """Three nodes with two disks each, one replica on each disk."""
+    names = [f"n{n}:/d{d}" for n in range(3) for d in (1, 2)]
+    return ek.Cluster.from_arrays(
+        capacity=[[8.0]] * 3, load=[[1.0]] * 6, dimensions=["disk"], bytes="disk",
+        placement=[[0], [0], [1], [1], [2], [2]], disk=[[d] for d in range(6)],
+        disks=ek.Disks([0, 0, 1, 1, 2, 2], [4.0] * 6, names=names),
+    )  # fmt: skip
+
+
+def test_disks_are_emptied_and_fail_by_name_pattern_and_number():
+    c = with_folders()
+    changed = c.apply(ek.Changes(empty_disks="*:/d1", fail_disks=[0, "n2:/d2"], down="n1"))
+    assert changed.disks.state.tolist() == [2, 0, 1, 0, 1, 2]
+    assert changed.nodes.capacity[:, 0].tolist() == [4.0, 4.0, 0.0]
+    assert changed.nodes.alive.tolist() == [True, False, True]
+    assert c.empty_disks("n0:/d1", "n1:/*").disks.state.tolist() == [1, 0, 1, 1, 0, 0]
+    assert changed.empty_disks("*").disks.state.tolist() == [2, 1, 1, 1, 1, 2]
+    odd = cluster(1, 2, [], [], None).replace(disks=ek.Disks([0, 0], names=["[a]", "a"]))
+    assert odd.fail_disks("[a]").disks.state.tolist() == [2, 2]
+
+
+def test_changes_of_disks_name_every_problem():
+    wrong = ek.Changes(empty_disks=["n0:/d1", "n9:*"], fail_disks=[6, -1, True], down="n7")
+    with pytest.raises(ek.InvalidInput) as caught:
+        with_folders().apply(wrong)
+    assert [one.path for one in caught.value.faults] == [
+        "down[0]", "empty_disks[1]", "fail_disks[0]", "fail_disks[1]", "fail_disks[2]",
+    ]  # fmt: skip
+    with pytest.raises(ek.InvalidInput, match="the nodes have no disks"):
+        with_folders().replace(disks=None, disk=None).fail_disks("n0:/d1")
+
+
+@pytest.mark.parametrize("after", [{"fail_disks": "n0:/*"}, {"empty_disks": ["*:/d1"]}])
+def test_sessions_and_sweeps_change_disks(after):
+    c, goals = with_folders(), ek.Goals(level=None)
+    session = ek.Session(c)
+    session.solve(goals=goals)
+    session.apply(ek.Changes(**after))
+    ours, fresh = session.solve(goals=goals), ek.solve(c.apply(ek.Changes(**after)), goals=goals)
+    assert ours.placement.node.tolist() == fresh.placement.node.tolist()
+    assert ours.placement.disk.tolist() == fresh.placement.disk.tolist()
+    usable = session.cluster.disks.usable
+    assert usable[ours.placement.disk].all() and not ours.disks.broken
+    swept = ek.sweep(c, [ek.Changes(**after)], goals=goals).result(0)
+    assert swept.placement.disk.tolist() == fresh.placement.disk.tolist()
+    session.apply(ek.Changes(down="n2"))
+    lost, anew = session.solve(goals=goals), ek.solve(session.cluster, goals=goals)
+    assert lost.placement.disk.tolist() == anew.placement.disk.tolist()
+    assert (lost.status, lost.disks.broken) == (anew.status, anew.disks.broken)

@@ -266,6 +266,7 @@ def test_nodes_that_join_may_be_like_others():
         ({"load_factor": [1.0, 2.0]}, "load of each partition"),
         ({"load_factor": {"cpu": 1.5, "group=x": {"cpu": 2.0}}}, "cpu x 1.5; load of group=x"),
         ({"leader_load": [[1.0]], "remove_nodes": 3}, "remove nodes #3; new leader load"),
+        ({"fail_disks": "*:/d_1", "drain": "a_b"}, "drain a_b; fail disks *:/d_1"),
     ],
 )  # fmt: skip
 def test_changes_describe_themselves(given, text):

@@ -98,11 +98,10 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         ("--drain", arguments.drain, "drain"),
         ("--exclude", arguments.exclude, "cordon"),
         ("--pin", arguments.pin, "pin"),
+        ("--empty-disk", arguments.empty_disk, "empty_disks"),
     ):
         if which:
             changes.append((option, lambda one, c=change, w=which: getattr(one, c)(w)))  # type: ignore[misc]
-    if arguments.empty_disk:
-        changes.append(("--empty-disk", lambda one: _with_empty(one, arguments.empty_disk)))
     if arguments.no_lead:
         changes.append(("--no-lead", lambda one: _not_leading(one, arguments.no_lead)))
     for option, make in changes:
@@ -116,16 +115,6 @@ def changed(cluster: "Cluster", arguments: argparse.Namespace) -> "Cluster":
         for message in too_few_domains(cluster):
             complain(f"note: {message}")
     return cluster
-
-
-def _with_empty(cluster: "Cluster", names: list[str]) -> "Cluster":
-    """Return the cluster with disks that are to be emptied."""
-    from evenkeel.model.disks import DiskState
-    from evenkeel.model.errors import Fault
-
-    if cluster.disks is None:
-        raise InvalidInput([Fault("disks", names, "the nodes of these files have no disks")])
-    return cluster.replace(disks=cluster.disks.marked(names, DiskState.EMPTYING))
 
 
 def _with_replicas(cluster: "Cluster", asked: list[str]) -> "Cluster":

@@ -12,7 +12,7 @@ from typing import Any, Self, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenkeel.model.disks import Disks
+from evenkeel.model.disks import Disks, DiskState, find_disks
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.intake.arguments import Labels, Node
 from evenkeel.model.intake.consistency import vouch_for
@@ -52,8 +52,11 @@ STATES: Mapping[str, Mapping[str, bool]] = {
 """Flags of a node in each state; other flags stay as they were."""
 
 
-CHOICES = (*STATES, "pin", "unpin", "remove_nodes", "drop")
-"""Changes that choose nodes or partitions."""
+DISK_STATES = {"empty_disks": DiskState.EMPTYING, "fail_disks": DiskState.FAILED}
+"""State of disks after each change that chooses some."""
+
+CHOICES = (*STATES, *DISK_STATES, "pin", "unpin", "remove_nodes", "drop")
+"""Changes that choose nodes, disks or partitions."""
 
 LOADS = {"load": "voter", "leader_load": "leader", "non_voter_load": "non_voter"}
 """Loads that may be given for single partitions, each with its role."""
@@ -146,6 +149,9 @@ class Changes:
         replicas have to leave; that keep what they have and are given nothing more.
     gone : str, int, or sequence of them
         Nodes that are dead and will not come back; replicas are missing from them.
+    empty_disks, fail_disks : str, int, or sequence of them
+        Disks, by name or a pattern such as ``"*:/data/d2"``, that all replicas have to leave; that
+        have failed with all they hold. Nodes hold no more than their other disks from then on.
     pin, unpin : str, int, or sequence of them
         Partitions whose replicas stay where they are (``Flag.PINNED``); that may move again.
     remove_nodes : str, int, or sequence of them
@@ -194,6 +200,8 @@ class Changes:
     drain: Which = ()
     cordon: Which = ()
     gone: Which = ()
+    empty_disks: Which = ()
+    fail_disks: Which = ()
     pin: Which = ()
     unpin: Which = ()
     remove_nodes: Which = ()
@@ -232,7 +240,10 @@ class Changes:
         if self.name:
             return self.name
         named, factor = self.named, cast("Any", self.load_factor)
-        stated = [f"{verb} {_names_of(getattr(self, verb))}" for verb in CHOICES if verb in named]
+        stated = [
+            f"{verb.replace('_', ' ')} {_names_of(getattr(self, verb))}"
+            for verb in CHOICES if verb in named
+        ]  # fmt: skip
         if isinstance(factor, Mapping):
             stated += [
                 f"{what} x {value:g}" if is_real(value) else f"load of {what}"
@@ -240,8 +251,9 @@ class Changes:
             ]
         elif factor is not None:
             stated.append(f"load x {factor:g}" if is_real(factor) else "load of each partition")
-        stated += [f"new {name}" for name in MAY_CHANGE[len(CHOICES) + 1 :] if name in named]
-        return "; ".join(stated).replace("_", " ") or "as it is"
+        given = [name for name in MAY_CHANGE[len(CHOICES) + 1 :] if name in named]
+        stated += [f"new {name.replace('_', ' ')}" for name in given]
+        return "; ".join(stated) or "as it is"
 
 
 def _names_of(which: Which) -> str:
@@ -327,6 +339,14 @@ class Changeable:
     def gone(self, *which: Which) -> Self:
         """Return a cluster in which nodes are dead and will not come back."""
         return self.apply(Changes(gone=_chosen_nodes(self, "gone", which)))
+
+    def empty_disks(self, *which: Which) -> Self:
+        """Return a cluster in which all replicas have to leave disks, by name or pattern."""
+        return self.apply(Changes(empty_disks=_together("empty_disks", which)))
+
+    def fail_disks(self, *which: Which) -> Self:
+        """Return a cluster in which disks, by name or pattern, have failed."""
+        return self.apply(Changes(fail_disks=_together("fail_disks", which)))
 
     def remove_nodes(self, *which: Which) -> Self:
         """Return a cluster without some nodes, and nothing on them."""
@@ -437,6 +457,11 @@ def _arguments(path: str, which: Sequence[Which]) -> Iterator[tuple[str, Any]]:
         yield from ((f"{path}[{i}]", listed(one)) for i, one in enumerate(which))
 
 
+def _together(path: str, which: Sequence[Which]) -> list[Any]:
+    """Return all that arguments name in one list."""
+    return [one for _, some in _arguments(path, which) for one in some]
+
+
 def _chosen_nodes(cluster: Changeable, path: str, which: Sequence[Which]) -> NDArray[np.int32]:
     """Return the nodes that arguments choose, each once."""
     faults = FaultList()
@@ -482,6 +507,7 @@ def changed_parts(faults: FaultList, parts: Parts, changes: Changes) -> dict[str
             for name in ARGUMENTS
             if name in named
         }
+        given |= _disk_states(faults, parts["disks"], changes, named)
     elif "rules" in named:
         given["rules"] = changes.rules
     wanted = parts["partitions"].replicas
@@ -709,6 +735,24 @@ def _states(
         for name, value in values.items():
             flags.setdefault(name, getattr(nodes, name).copy())[which] = value
     return flags
+
+
+def _disk_states(
+    faults: FaultList, disks: Disks | None, changes: Changes, named: frozenset[str]
+) -> dict[str, Any]:
+    """Return the disks after some of them went into another state."""
+    for change, state in DISK_STATES.items():
+        if change not in named:
+            continue
+        which = listed(getattr(changes, change))
+        if disks is None:
+            faults.add(change, which, "the nodes have no disks")
+            return {}
+        found = find_disks(faults, change, disks, which)
+        states = disks.state.copy()
+        states[found] = np.maximum(states[found], state)
+        disks = Disks(disks.node, disks.capacity, states, disks.names)
+    return {"disks": disks} if named & DISK_STATES.keys() else {}
 
 
 COUNTED_BY = ("load", "leader_load", "non_voter_load", "names", "placement", "replicas")

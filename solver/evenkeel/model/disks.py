@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,8 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import as_array, check_amounts, check_range, read_only
+from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.quantities import is_whole
 
 
 class DiskState(IntEnum):
@@ -105,7 +108,7 @@ class Disks:
         Parameters
         ----------
         which : str or sequence of str
-            Names of disks, or patterns such as ``"*:/data/d2"``.
+            Names of disks, or patterns such as ``"*:/data/d2"``; or a sequence of numbers.
         state : DiskState
             Their state.
 
@@ -126,11 +129,7 @@ class Disks:
         [False, True, False]
         """
         faults, states = FaultList(), self.state.copy()
-        for one in [which] if isinstance(which, str) else which:
-            found = [d for d, name in enumerate(self.names) if fnmatchcase(name, one)]
-            if not found:
-                faults.add("disks", one, f"is no disk, as {self.names[0]!r} is")
-            states[found] = state
+        states[find_disks(faults, "disks", self, which)] = state
         faults.raise_if_any()
         return Disks(self.node, self.capacity, states, self.names)
 
@@ -138,6 +137,21 @@ class Disks:
         """Return what the usable disks of each node hold in all, (N,); ``inf`` without disks."""
         total = np.bincount(self.node, np.where(self.usable, self.capacity, 0.0), nodes)
         return np.where(np.bincount(self.node, minlength=nodes) > 0, total, np.inf)
+
+
+def find_disks(faults: FaultList, path: str, disks: Disks, which: Any) -> NDArray[np.int64]:
+    """Return the disks of names, patterns or numbers; note what is none."""
+    found: list[int] = []
+    for i, one in enumerate([which] if isinstance(which, str) else items_of(faults, path, which)):
+        if isinstance(one, str):
+            own = [d for d, name in enumerate(disks.names) if name == one or fnmatchcase(name, one)]
+        else:
+            own = [int(one)] if is_whole(one) and 0 <= one < len(disks) else []
+        if not own:
+            usual = f", as {disks.names[0]!r} is" if len(disks) else ": there are none"
+            faults.add(f"{path}[{i}]", one, f"is no disk{usual}")
+        found += own
+    return np.unique(np.array(found, np.int64))
 
 
 def lying(after: Placement, before: Placement) -> NDArray[np.int32] | None:

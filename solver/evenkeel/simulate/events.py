@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.changes import (
+    DISK_STATES,
     STATES,
     Changes,
     Factor,
@@ -180,7 +181,9 @@ TURNS: dict[str, tuple[Collection[Health], Health, str]] = {
 }
 """For each state of ``Changes``: states of the nodes that it concerns, their next one, a verb."""
 
-REFUSED = ("pin", "unpin", "remove_nodes", "drop", "partitions", "rules", "placement")
+REFUSED = (
+    "pin", "unpin", "remove_nodes", "drop", "partitions", "rules", "placement", *DISK_STATES,
+)  # fmt: skip
 """Changes that do not happen in a simulation."""
 
 
