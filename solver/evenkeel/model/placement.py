@@ -33,6 +33,8 @@ class Flag(IntFlag):
     ``ELECTED``: it leads, and only its system elects leaders: no order makes another one lead.
     ``STAND_IN``: its partition has no leader, and the first replica counts as one, as in a cluster
     all partitions have leaders or none has.
+    ``BLOCKS``: it is on a dead node, and its system refuses a list of replicas that names one, so
+    that no order makes another replica lead while this one is listed.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Flag(IntFlag):
     LEFT_ALONE = 1024
     ELECTED = 2048
     STAND_IN = 4096
+    BLOCKS = 8192
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Count as an entry of ``flags``, so that ``flags |= Flag.PINNED`` stays uint16."""

@@ -1,7 +1,9 @@
 """What Kafka's files leave open: who did not answer, who only joins, what is measured in part."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
@@ -238,3 +240,55 @@ class TestRackLines:
         for mark in dividers:
             racks = f"1{mark}ra\n2{mark}rb\n3{mark}{line}\n".encode()
             assert ("<bytes>:3", line) in faults_of(IN_SYNC, racks)
+
+
+class TestLeadersBesideADeadBroker:
+    """Kafka refuses a list that names a dead broker, and elects only the first of a list."""
+
+    HEAD = "Topic: a\tPartitionCount: {}\tReplicationFactor: 3\tConfigs: \n"
+    ROW = "\tTopic: a\tPartition: {}\tLeader: {}\tReplicas: {}\tIsr: 2,3\n"
+
+    def described(self, *rows, brokers=()):
+        lines = (self.ROW.format(p, *row) for p, row in enumerate(rows))
+        found = read("".join([self.HEAD.format(len(rows)), *lines]).encode(), *brokers)
+        assert "1" not in up(found)
+        return found
+
+    def changes(self, cluster, result):
+        """Return what is counted, and the partitions of the lists and elections written."""
+        files = registry.find("kafka").encode(cluster, result.placement, Path("r.json"))
+        lists, _, elections = (json.loads(one)["partitions"] for one in files.values())
+        numbers = [[one["partition"] for one in rows] for rows in (lists, elections)]
+        return len(result.leader_changes), *numbers
+
+    @pytest.mark.parametrize("method", ["balance", "leaders"])
+    def test_no_change_is_counted_that_no_list_can_make(self, method):
+        cluster = self.described(*[(2, one) for one in ("1,2,3", "2,3,1", "1,2,3", "2,3,1")])
+        goals = {} if method == "leaders" else {"goals": ek.Goals(leaders=0.1)}
+        result = ek.solve(cluster, method=method, **goals)
+        assert self.changes(cluster, result) == (0, [], [])
+        assert "cannot be led by another replica" in " ".join(result.warnings)
+
+    def test_a_broker_that_is_to_lead_nothing_leads_on(self):
+        cluster = self.described((2, "1,2,3"), (2, "2,3,1"))
+        nodes = cluster.nodes
+        leads = nodes.leads & np.array([one != "2" for one in nodes.names])
+        result = ek.solve(cluster.replace(leads=leads), goals=ek.Goals(leaders=0.1))
+        assert self.changes(cluster, result) == (0, [], [])
+        assert not result.success
+
+    def test_the_preferred_leader_is_elected_within_the_list(self):
+        cluster = self.described((2, "2,3,1"), (2, "3,2,1"))
+        result = ek.solve(cluster, goals=ek.Goals(leaders=0.1))
+        assert self.changes(cluster, result) == (1, [], [1])
+        assert not any("cannot be led" in one for one in result.warnings)
+        plan = ek.plan(cluster, result, protocol="kafka")
+        assert (plan.end.leader_node[1], len(plan.blocked)) == (2, 0)
+
+    def test_leaders_change_where_the_dead_broker_is_replaced(self):
+        brokers = answers(b1="silent", b2="up", b3="up", b4="up").replace(b"rack: rack", b"rack: n")
+        cluster = self.described(*[(2, "2,3,1")] * 4, brokers=[brokers])
+        result = ek.solve(cluster, goals=ek.Goals(leaders=0.1))
+        counted, lists, elections = self.changes(cluster, result)
+        assert counted == len(elections) > 0
+        assert lists == [0, 1, 2, 3]

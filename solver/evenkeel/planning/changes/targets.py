@@ -13,7 +13,7 @@ from evenkeel.measure.rows import earlier_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import stranded
-from evenkeel.model.placement import Placement, Role
+from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.planning.changes.safety import Safety
 from evenkeel.planning.changes.transition_table import TransitionTable
@@ -74,7 +74,8 @@ def unlisted(
 
     Where a change lists all replicas of a partition, a partition that keeps a replica on a dead
     node waits until that is replaced; so does the leader ``asked`` for, since the list names it.
-    A replica that is only to join a dead node does not block the others.
+    A replica that is only to join a dead node does not block the others, and the lead goes back to
+    the preferred leader by an election alone.
     """
     start = cluster.placement
     if cluster.nodes.serves.all():
@@ -85,7 +86,9 @@ def unlisted(
     changes = (target.node != start.node) | (target.role != start.role)
     leads = waits & (target.leader == asked.leader) & (target.leader != start.leader)
     leads &= target.leader_node >= 0
-    changes[target.leader_replica[leads]] = True
+    preferred = ((start.flags & Flag.PREFERRED) != 0) & (target.node == start.node)
+    returns = np.append(preferred, False)[target.leader_replica]
+    changes[target.leader_replica[leads & ~returns]] = True
     leader = np.where(waits & ~leads, start.leader, target.leader)
     return replace(target, leader=read_only(leader)), waits[start.owner] & changes
 

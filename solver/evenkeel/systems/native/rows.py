@@ -49,6 +49,7 @@ FlagName = Literal[
     "left_alone",
     "elected",
     "stand_in",
+    "blocks",
 ]
 RoleName = Literal["voter", "non_voter", "learner"]
 
