@@ -384,7 +384,7 @@ class TestNoHole:
             ("placement", {"node": np.full(8, 3, np.int32)}, "placement[0]"),
             ("placement", {"leader": np.full(4, 2, np.int16)}, "leader[0]"),
             ("placement", {"first": np.zeros(5, np.int64)}, "first"),
-            ("placement", {"flags": np.full(8, 4096, np.uint16)}, "flags[0]"),
+            ("placement", {"flags": np.full(8, 2**15, np.uint16)}, "flags[0]"),
             ("placement", {"role": np.full(8, 3, np.uint8)}, "role[0]"),
         ],
     )  # fmt: skip

@@ -211,7 +211,7 @@ class TestFaults:
     @pytest.mark.parametrize(
         ("changes", "path", "value"),
         [
-            ({"flags": [[0, 1 | 4096]] + [[0, 0]] * 3}, "flags[0][1]", 4097),
+            ({"flags": [[0, 1 | 2**15]] + [[0, 0]] * 3}, "flags[0][1]", 2**15 + 1),
             ({"since": [np.nan, np.inf, 0.0]}, "since[1]", np.inf),
             ({"since": [np.nan, 1.0, -1.0]}, "since[2]", -1.0),
             ({"max_replicas": [-1, -2, 0]}, "max_replicas[1]", -2),
