@@ -292,3 +292,15 @@ class TestLeadersBesideADeadBroker:
         counted, lists, elections = self.changes(cluster, result)
         assert counted == len(elections) > 0
         assert lists == [0, 1, 2, 3]
+
+
+def test_partitions_under_reassignment_that_no_file_describes_are_noted():
+    verified = (
+        b"Status of partition reassignment:\n"
+        b"Reassignment of partition a-0 is still in progress.\n"
+        b"Reassignment of partition b-3 is still in progress.\n"
+    )
+    found = noted(read(IN_SYNC, verified), "1 partition under reassignment (b-3)")
+    assert found.endswith("that no file describes: what they add to their brokers is not counted")
+    ended = verified.replace(b"b-3", b"a-1")
+    assert not any("no file describes" in one for one in notes(read(IN_SYNC, ended)))

@@ -88,7 +88,7 @@ def read(
     given |= _amounts(found, state.rows, names, replicas, brokers, missing)
     given |= disks_of(found, state.rows, replicas, brokers, missing)
     missing.moving = len(found.moving)
-    note_topics(missing, found)
+    note_topics(missing, found, names if found.reassigned else ())
     note_stated(missing, found, given["dimensions"])
     given |= tier_of_racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)

@@ -640,6 +640,12 @@ def _of_reassignments(missing: Missing) -> Iterator[str]:
             "kafka-reassign-partitions.sh --execute refuses another one without --additional, and "
             "--list shows its progress"
         )
+    if missing.undescribed:
+        yield (
+            f"{counted(missing.undescribed_count, 'partition')} under reassignment "
+            f"({_some(missing.undescribed, missing.undescribed_count)}) that no file describes: "
+            "what they add to their brokers is not counted"
+        )
     if missing.endless:
         yield (
             f"no end of the reassignment of {_some(missing.endless)} while a joining broker is "

@@ -1,6 +1,6 @@
 """Missing input of a Kafka cluster and the assumptions in its place, kept with the cluster."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -58,6 +58,10 @@ class Missing(msgspec.Struct, omit_defaults=True):
     """The first partitions under reassignment."""
 
     reassigned_count: int = 0
+    undescribed: list[str] = []
+    """The first partitions under reassignment that no file describes."""
+
+    undescribed_count: int = 0
     endless: list[str] = []
     """The first of them with a joining broker that is down."""
 
@@ -178,9 +182,11 @@ def note_unreadable(missing: Missing, found: Findings, failed: Collection[int]) 
         (missing.failed if broker in failed else missing.unread)[str(broker)] = dict(errors)
 
 
-def note_topics(missing: Missing, found: Findings) -> None:
-    """Record the topics of other files that no file describes."""
+def note_topics(missing: Missing, found: Findings, names: Iterable[str]) -> None:
+    """Record the topics, and partitions under reassignment, that no file describes."""
     topics, loads = found.topics_elsewhere, found.idle_loads
+    others = sorted(found.reassigned.keys() - {*names})
+    missing.undescribed, missing.undescribed_count = others[:NAMED], len(others)
     missing.topics, missing.topic_count = sorted(topics)[:NAMED], len(topics)
     missing.loads, missing.load_count = sorted(loads)[:NAMED], len(loads)
 
