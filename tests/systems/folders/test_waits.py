@@ -28,6 +28,13 @@ def first_of(folder):
     return [(f"{one['topic']}-{one['partition']}", one["replicas"]) for one in wave["partitions"]]
 
 
+def verify_fails(kafka, commands):
+    """Let the tool run some commands of a shell before it verifies."""
+    tool = kafka.bin / "kafka-reassign-partitions.sh"
+    first = f'case "$*" in *--verify*) {commands} ;; esac\nexec'
+    tool.write_text(tool.read_text().replace("exec", first, 1))
+
+
 def test_kafka_says_what_it_waits_for_and_what_to_do(kafka):
     _, folder = folder_of(kafka)
     done = kafka.run(folder, **IMPATIENT)
@@ -53,13 +60,32 @@ def test_a_broker_that_dies_meanwhile_ends_the_wait_by_its_name(kafka):
 
 def test_what_verify_says_is_told_where_it_fails(kafka):
     _, folder = folder_of(kafka)
-    tool = kafka.bin / "kafka-reassign-partitions.sh"
-    tool.write_text(tool.read_text().replace(
-        "exec", 'case "$*" in *--verify*) echo "no such cluster"; exit 1 ;; esac\nexec', 1
-    ))  # fmt: skip
+    verify_fails(kafka, 'echo "no such cluster"; exit 1')
     done = kafka.run(folder)
     assert done.returncode == 1
     assert "no such cluster" in done.stderr
+
+
+def test_a_verify_that_fails_once_is_tried_again(kafka):
+    _, folder = folder_of(kafka)
+    mark = kafka.folder / "failed"
+    verify_fails(kafka, f"[ -e {mark} ] || {{ touch {mark}; exit 1; }}")
+    kafka.state = kafka.state | {"pace": 1}
+    done = kafka.run(folder)
+    assert mark.exists()
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_broker_that_dies_as_verify_fails_is_named(kafka):
+    _, folder = folder_of(kafka)
+    before = kafka.state["partitions"]
+    name, nodes = first_of(folder)[0]
+    dies = next(str(b) for b in nodes if b not in before[name]["replicas"])
+    verify_fails(kafka, "exit 1")
+    kafka.state = kafka.state | {"dies": dies}
+    done = kafka.run(folder)
+    assert done.returncode == 3
+    assert f"{dies}: is dead, and the plan needs it" in done.stderr
 
 
 def test_rabbitmq_names_queue_and_member(system, plan):

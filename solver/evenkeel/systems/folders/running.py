@@ -308,9 +308,17 @@ class Run:
     def _checked(self, command: Command, words: Sequence[str]) -> bytes:
         """Return what a command prints once its check is met, and wait for that where it does."""
         began = reported = time.monotonic()
-        check = self._checks[command.check] if command.check else None
+        check, failed = self._checks[command.check] if command.check else None, 0
         while True:
-            output = self._called(words)
+            try:
+                output = self._called(words)
+            except Stopped:
+                failed += 1
+                if not command.waits or failed >= self._tries:
+                    raise
+                self._looked()  # a node that has died meanwhile is named
+                time.sleep(self._pause)
+                continue
             if check is None:
                 return output
             answer = check(output.decode("utf-8", "replace"))
