@@ -11,10 +11,32 @@ import threading
 import time
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
 SETTLE = 20.0
 """Seconds that the consumer has to catch up."""
+
+
+def stored(bootstrap: str, topic: str, mark: bytes) -> set[int]:
+    """Return the numbers of all records that a topic holds."""
+    reader = Consumer({
+        "bootstrap.servers": bootstrap, "group.id": "afterwards", "enable.partition.eof": True,
+        "enable.auto.commit": False,
+    })  # fmt: skip
+    partitions = reader.list_topics(topic).topics[topic].partitions
+    reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+    found, ended, until = set[int](), set[int](), time.monotonic() + 60.0
+    while len(ended) < len(partitions) and time.monotonic() < until:
+        message = reader.poll(1.0)
+        if message is None:
+            continue
+        if message.error():
+            if message.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+        elif (key := message.key()) and key.startswith(mark):
+            found.add(int(key[len(mark) :]))
+    reader.close()
+    return found
 
 
 def main(bootstrap: str, topic: str, rate: float, size: int, out: str) -> None:
@@ -72,10 +94,16 @@ def main(bootstrap: str, topic: str, rate: float, size: int, out: str) -> None:
     producer.flush(60)
     reader.join()
     consumer.close()
+    late = kept - read
+    if late:  # what the group did not hand out may be there
+        read |= stored(bootstrap, topic, mark)
     with Path(out).open("w") as file:
         for row in rows:
             print(json.dumps(row), file=file)
-        last = {"sent": number, "kept": len(kept), "lost": len(kept - read), "faults": faults}
+        last = {
+            "sent": number, "kept": len(kept), "lost": len(kept - read), "late": len(late),
+            "faults": faults,
+        }  # fmt: skip
         print(json.dumps(last), file=file)
 
 
