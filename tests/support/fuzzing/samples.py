@@ -261,6 +261,7 @@ def readers() -> list[Reader]:
         ),
         Reader("rabbitmq", joined("rabbitmq"), damage_text, from_bytes("rabbitmq")),
         Reader("nats", joined("nats"), damage_text, from_bytes("nats")),
+        Reader("qdrant", joined("qdrant"), damage_text, from_bytes("qdrant")),
         Reader("kubernetes", joined("kubernetes"), damage_text, from_bytes("kubernetes")),
         Reader("swift", ((ring,), (gzip.compress(ring),)), damage_ring, from_bytes("swift")),
         Reader("roadef", ((model, assignment), packed), damage_text, from_folder),

@@ -10,11 +10,14 @@ import msgspec
 
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
-from evenkeel.systems.json_text import Int32, decode_json
+from evenkeel.systems.json_text import Int32, Int64, decode_json
 from evenkeel.systems.notes import Notes
 
 Kind = Literal["shards of a collection", "peers", "collection", ""]
 HEAD = 65536
+DIGITS = 20
+"""Digits of the largest number of a peer."""
+
 KINDS: dict[Kind, tuple[bytes, ...]] = {
     "shards of a collection": (b'"local_shards"', b'"remote_shards"'),
     "peers": (b'"peers"', b'"raft_info"'),
@@ -30,7 +33,7 @@ class Shard(msgspec.Struct, gc=False):
     peer_id: int = -1
     state: str = "Active"
     shard_key: str | int | None = None
-    points_count: int = -1
+    points_count: Int64 = -1
 
 
 class Transfer(msgspec.Struct, gc=False):
@@ -144,7 +147,7 @@ class Findings:
         self.unreached.update(uri.rstrip("/") for uri in result.message_send_failures)
         self.listed = self.listed or {}
         for text, one in (result.peers or {}).items():
-            if text.isascii() and text.isdecimal():
+            if text.isascii() and text.isdecimal() and len(text) <= DIGITS:
                 self.listed[int(text)] = one.uri
             else:
                 self.faults.add(f"{at}.result.peers", text, "is not the number of a peer")
@@ -191,8 +194,8 @@ def _each(faults: FaultList, document: Document) -> Iterator[tuple[str, Answer, 
     many = document.data.lstrip().startswith(b"[")
     shape: Any = list[Answer] if many else Answer
     found: Any = decode_json(faults, document, shape)
-    if found is not None:
-        plain = msgspec.json.decode(document.data)
+    plain: Any = None if found is None else decode_json(faults, document, Any)
+    if plain is not None:
         for i, one in enumerate(found if many else [found]):
             at = f"{document.name}: [{i}]" if many else f"{document.name}: "
             yield at, one, plain[i] if many else plain
