@@ -11,6 +11,9 @@ is missing the first replica leads), ``pinned``, ``flags``, ``size_NAME`` or ``l
 ``leader_load_NAME``, ``non_voter_load_NAME``, ``replicas``, ``voters``, ``min_active`` and
 ``rule``, which are the partition's and the same in each of its rows.
 
+Disks, one per row: ``node``, ``disk`` (or ``log_dir``, ``volume``), ``capacity`` and perhaps
+``state`` (fine, emptying, failed); replicas name theirs in a column of the same title.
+
 Rules: ``[[rule]]`` with the fields of ``evenkeel.Rule``, and ``groups`` or ``name``; one with
 neither binds all partitions that no other binds. ``bytes`` and ``transient`` name dimensions,
 and so does ``uncapped`` those with unknown capacities: those of the table are assumed.
@@ -33,6 +36,7 @@ from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, arguments_of
 from evenkeel.systems.node_states import NODE_STATES, NodeState, names_of
 from evenkeel.systems.registry import Format, uncapped_in
+from evenkeel.systems.tables.disks import columns_of, disk_cells, lying_cells
 from evenkeel.systems.tables.reading import (
     COUNTS,
     HEADINGS,
@@ -55,6 +59,7 @@ KEPT = {
     "max_replicas", "alive", "accepts", "keeps", "leads", "load", "leader_load", "non_voter_load",
     "partition_names", "group", "group_names", "rules", "rule", "placement", "first", "leader",
     "role", "flags", "replicas", "voters", "min_active", "transient", "bytes", "native_format",
+    "disks", "disk",
 }  # fmt: skip
 """What tables can hold of the arguments that build a cluster."""
 
@@ -62,7 +67,7 @@ NUMBERED = re.compile(r"(0|[1-9][0-9]{0,17})")
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return a table of replicas, one of nodes beside it, and rules if there are any."""
+    """Return a table of replicas, one of nodes beside it, and disks and rules if there are any."""
     faults = FaultList()
     given = arguments_of(cluster)
     for name in sorted(given.keys() - KEPT - {"native"}):
@@ -79,13 +84,23 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         names = [f"r{r}" for r in range(len(cluster.rules))]
         bound = [names[r] if r >= 0 else "" for r in cluster.partitions.rule.tolist()]
         replicas["rule"] = [bound[p] for p in cluster.placement.owner.tolist()]
+    tables = {"nodes": titled(nodes, headings.nodes)}
+    if (disks := cluster.disks) is not None:
+        own, title = list(cluster.nodes.names), headings.disks.get("disk", "")
+        _check_cells(faults, "disks.names", disks.names)
+        title, cells = disk_cells(disks, own, title)
+        _check_cells(faults, "disks.names", cells)
+        of_disks = {**(headings.disks or {"node": "node"}), "disk": title}
+        tables["disks"] = titled(columns_of(disks, cells, own, headings.disks), of_disks)
+        if placed.disk is not None or "disk" in headings.replicas:
+            replicas["disk"] = lying_cells(disks, cells, placed)
     faults.raise_if_any()
     mark = "\t" if path.suffix == TABS else ","
-    files = {
-        path: encode_table(titled(replicas, headings.replicas), mark),
-        path.with_suffix(f".nodes{path.suffix if path.suffix == TABS else '.csv'}"): encode_table(
-            titled(nodes, headings.nodes), mark
-        ),
+    suffix = path.suffix if path.suffix == TABS else ".csv"
+    files = {path: encode_table(titled(replicas, headings.replicas), mark)}
+    files |= {
+        path.with_suffix(f".{name}{suffix}"): encode_table(columns, mark)
+        for name, columns in tables.items()
     }
     rules = _rules(cluster, given, groups or {})
     if rules:
@@ -317,7 +332,7 @@ def hint(document: Document) -> str:
 
 FORMAT = Format(
     name=NAME,
-    summary="tables of nodes and of replicas (CSV, JSON rows), and rules (TOML)",
+    summary="tables of nodes, replicas and disks (CSV, JSON rows), and rules (TOML)",
     suffixes=(".csv", TABS),
     recognises=kind_of,
     read=read,

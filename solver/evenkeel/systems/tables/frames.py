@@ -145,7 +145,7 @@ def read_frames(
     entries = list(_entries(faults, rules, by_name="rule" in names))
     stated = Rules(entries, bytes, list(transient or ()), list(tiers or ()))
     found.rules = ("arguments", stated)
-    return with_headings(cluster_of(found), found.nodes[0], found.replicas[0])
+    return with_headings(cluster_of(found), found, found.nodes[0])
 
 
 def _entries(

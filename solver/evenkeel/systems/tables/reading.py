@@ -9,7 +9,6 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -30,9 +29,10 @@ from evenkeel.systems.json_text import note_misfits
 from evenkeel.systems.native.arguments import Arguments, RuleDocument, build, check_slots
 from evenkeel.systems.node_states import NodeState, columns_of, read_states
 from evenkeel.systems.registry import awaited_by
+from evenkeel.systems.tables.disks import TITLES, disk_column, is_of_disks, read_disks, read_lying
 
 NAME = "tables"
-Kind = Literal["nodes", "replicas", "rules", ""]
+Kind = Literal["nodes", "replicas", "disks", "rules", ""]
 
 NODE = ("node", "id", "name")
 OF_NODES = {*NODE, "state", "tags", "weight", "max_replicas"}
@@ -103,13 +103,16 @@ class Found:
     faults: FaultList = field(default_factory=FaultList)
     nodes: list[Table] = field(default_factory=list)
     replicas: list[Table] = field(default_factory=list)
+    disks: list[Table] = field(default_factory=list)
+    undisked: list[str] = field(default_factory=list)
+    """Nodes without disks of which replicas name some."""
     rules: tuple[str, Rules] | None = None
     nulls: dict[str, int] = field(default_factory=dict)
     """Numbers of cells without a value that are read as empty, or as a default, by column."""
 
 
 def kind_of(document: Document) -> Kind:
-    r"""Tell which of the three files this is.
+    r"""Tell which of the four files this is.
 
     >>> kind_of(Document("n.csv", b"node,zone,cap_cpu\na,z1,8\n"))
     'nodes'
@@ -119,6 +122,8 @@ def kind_of(document: Document) -> Kind:
         return "nodes"
     if "node" in names and (names >= {"group", "index"} or "partition" in names):
         return "replicas"
+    if is_of_disks(names):
+        return "disks"
     if RULE.search(document.data[:65536]):
         return "rules"
     return ""
@@ -135,10 +140,13 @@ def tables_in(documents: Sequence[Document]) -> Found:
         elif kind == "replicas":
             table = read_table(found.faults, document)
             found.replicas.append(_without_nulls(found, table, {"group", "index", "partition"}))
+        elif kind == "disks":
+            table = read_table(found.faults, document)
+            found.disks.append(_without_nulls(found, table, {"node", disk_column(table.columns)}))
         elif kind == "rules":
             _read_rules(found, document)
         else:
-            message = "is neither a table of nodes or replicas nor rules in TOML"
+            message = "is neither a table of nodes, replicas or disks nor rules in TOML"
             found.faults.add(document.name, document.data[:40], message)
     faults = found.faults
     for what, tables in (("nodes", found.nodes), ("replicas", found.replicas)):
@@ -147,6 +155,8 @@ def tables_in(documents: Sequence[Document]) -> Found:
             wanted = HEADINGS[what]
             message = f"needs one table of {what}, with {wanted}; there are {len(tables)}"
             faults.add("source", names, message)
+    if len(found.disks) > 1:
+        faults.add("source", [one.name for one in found.disks], "are several tables of disks")
     faults.raise_if_any()
     return found
 
@@ -209,6 +219,7 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     given |= node_columns(faults, nodes, dimensions, tiers, of_bytes)
     partitions = _partitions(replicas)
     given |= _replicas(found, partitions, dimensions, given["node_names"], of_bytes)
+    given |= _disks(found, partitions, given["node_names"])
     given |= _bound(faults, found, partitions, given)
     faults.raise_if_any()
     if "replicas" in given and packed is not None:
@@ -217,7 +228,24 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
     return build(faults, given, lambda path: f"{_file_of(path, found)}: {path}")
 
 
+def _disks(found: Found, partitions: Partitions, nodes: Sequence[str]) -> Arguments:
+    """Return the disks of nodes, and on which of them replicas lie."""
+    if not found.disks:
+        return {}
+    table, replicas = found.disks[0], found.replicas[0]
+    disks = read_disks(found.faults, table, nodes)
+    if disks is None:
+        return {}
+    if count := int(table.empty("capacity").sum()):
+        found.nulls.setdefault(table.titles["capacity"], count)
+    lying, found.undisked = read_lying(found.faults, replicas, disks, nodes)
+    order = np.argsort(partitions.owner, kind="stable")
+    return {"disks": disks} | ({} if lying is None else {"disk": lying[order]})
+
+
 def _file_of(path: str, found: Found) -> str:
+    if found.disks and path.startswith("disk"):
+        return found.disks[0].name
     if found.rules is not None and path.startswith(("rule", "bytes", "transient")):
         return found.rules[0]
     of_nodes = ("capacity", "node", "domains", "watermark", "weight", "tags", "max_", "alive")
@@ -267,7 +295,12 @@ def _check_titles(faults: FaultList, found: Found, dimensions: Sequence[str]) ->
     loads = tuple(prefix for each in LOADS.values() for prefix in each)
     of_loads = {f"{prefix}{one.lower()}" for prefix in loads for one in dimensions}
     unlike = {name for name in replicas.columns if name.startswith(loads)} - of_loads
-    replicas.check_columns(faults, {*OF_REPLICAS, *of_loads, *unlike})
+    column = disk_column(replicas.columns)
+    replicas.check_columns(faults, {*OF_REPLICAS, *of_loads, *unlike, column})
+    if column and not found.disks:
+        message = f"needs a table of disks: node, {column}, capacity and perhaps state"
+        title = quoted(replicas.titles[column])
+        faults.add(f"{replicas.name}: {title}", title, message)
     tiers = [] if found.rules is None else found.rules[1].tiers
     if tiers:
         unlike = {name for name in nodes.columns if name.startswith(WATERMARK)}
@@ -647,6 +680,9 @@ KEY, UNCAPPED, GONE = "headings", "uncapped", "gone"
 EMPTY = "empty"
 """Key of the numbers of empty cells, by capacity and load."""
 
+UNDISKED = "undisked"
+"""Key of nodes without disks of which replicas name some."""
+
 NULL_COUNTS = "nulls"
 """Key of the numbers of cells that had no value and were read as empty, or as usual."""
 
@@ -654,15 +690,16 @@ NAMED = 8
 """Nodes that are named one by one; the rest is counted."""
 
 
-class Both(NamedTuple):
-    """Headings of a table of nodes, and of one of replicas; empty where nothing is known."""
+class OfTables(NamedTuple):
+    """Headings of tables of nodes, replicas and disks; empty where nothing is known."""
 
     nodes: Headings
     replicas: Headings
+    disks: Headings
 
 
 def read(documents: Sequence[Document]) -> Cluster:
-    """Read a cluster from a table of nodes, one of replicas, and perhaps rules."""
+    """Read a cluster from tables of nodes and of replicas, and perhaps of disks, and rules."""
     found = tables_in(documents)
     nodes, gone = found.nodes[0], strangers_in(*found.nodes, *found.replicas)
     found.nodes = [with_rows(nodes, gone)]
@@ -679,40 +716,43 @@ def read(documents: Sequence[Document]) -> Cluster:
             getattr(cluster.nodes, one) & ~lost for one in NodeState._fields
         )
         cluster = cluster.replace(alive=alive, accepts=accepts, keeps=keeps, leads=leads)
-    return with_headings(cluster, nodes, found.replicas[0], unknown, gone, found.nulls)
+    return with_headings(cluster, found, nodes, unknown, gone)
 
 
 def with_headings(
     cluster: Cluster,
+    found: Found,
     nodes: Table,
-    replicas: Table,
     unknown: Sequence[str] = (),
     gone: Sequence[str] = (),
-    nulls: Mapping[str, int] = MappingProxyType({}),
 ) -> Cluster:
     """Return a cluster that remembers the headings of its tables, if they are not the usual ones.
 
     These are what is always written, in any case: what more there is depends on the cluster. So it
     does the dimensions with unknown capacities, of which the table has assumed ones.
     """
+    replicas = found.replicas[0]
     dimensions, tiers = cluster.dimensions, cluster.topology.tiers
-    found = Both(_of_nodes(nodes, dimensions), _of_replicas(replicas, dimensions))
+    of_disks = _of_disks(found.disks[0]) if found.disks else {}
+    titles = OfTables(_of_nodes(nodes, dimensions), _of_replicas(replicas, dimensions), of_disks)
     usual = {"node", *tiers, "state", *(f"{CAPACITY}{one}" for one in dimensions)}
     named = {"group", "node", "role", *(f"load_{one}" for one in dimensions)}
-    names = {"index", "partition"} & found.replicas.keys()
-    as_usual = all(title == name for one in found for name, title in one.items())
+    names = {"index", "partition"} & titles.replicas.keys()
+    as_usual = all(title == name for one in titles for name, title in one.items())
     if (
         as_usual
-        and usual <= found.nodes.keys()
-        and named <= found.replicas.keys()
-        and (len(names) == 1 and "pinned" not in found.replicas)
+        and usual <= titles.nodes.keys()
+        and named <= titles.replicas.keys()
+        and (len(names) == 1 and "pinned" not in titles.replicas)
+        and (not of_disks or "state" in of_disks)
     ):
         payload: dict[str, Any] = {}
     else:
-        payload = {KEY: {"nodes": dict(found.nodes), "replicas": dict(found.replicas)}}
+        payload = {KEY: {name: dict(one) for name, one in titles._asdict().items() if one}}
     payload |= {UNCAPPED: [*unknown]} if unknown else {}
     payload |= {GONE: [*gone]} if gone else {}
-    payload |= {NULL_COUNTS: dict(nulls)} if nulls else {}
+    payload |= {UNDISKED: found.undisked} if found.undisked else {}
+    payload |= {NULL_COUNTS: dict(found.nulls)} if found.nulls else {}
     payload |= _empty(nodes, replicas, dimensions)
     return cluster.replace(native=payload, native_format=NAME) if payload else cluster
 
@@ -750,6 +790,11 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             f"no node {some_of(gone, printable, NAMED)}, which replicas are on: it counts as down, "
             "and what it holds is placed anew"
         )
+    if bare := cluster.native.get(UNDISKED, ()) if _remembers(cluster) else ():
+        yield (
+            f"no disks of {some_of(bare, printable, NAMED)}, though replicas name some: theirs "
+            "count as not known"
+        )
     empty = cluster.native.get(EMPTY, {}) if _remembers(cluster) else {}
     for name, nodes in empty.get("capacities", {}).items():
         if name not in cluster.dimensions:
@@ -776,12 +821,12 @@ def _remembers(cluster: Cluster) -> bool:
     return cluster.native_format == NAME and isinstance(cluster.native, dict)
 
 
-def headings_of(cluster: Cluster) -> Both:
+def headings_of(cluster: Cluster) -> OfTables:
     """Return the headings that a cluster remembers."""
     if not _remembers(cluster):
-        return Both({}, {})
+        return OfTables({}, {}, {})
     known = cluster.native.get(KEY, {})
-    return Both(known.get("nodes", {}), known.get("replicas", {}))
+    return OfTables(*(known.get(name, {}) for name in OfTables._fields))
 
 
 def titled(columns: Mapping[str, Sequence[Any]], headings: Headings) -> dict[str, Sequence[Any]]:
@@ -809,4 +854,9 @@ def _of_replicas(table: Table, dimensions: Sequence[str]) -> dict[str, str]:
         for prefix in prefixes
         for one in dimensions
     }
-    return {loads.get(name, name): title for name, title in table.titles.items()}
+    known = loads | dict.fromkeys(TITLES, "disk")
+    return {known.get(name, name): title for name, title in table.titles.items()}
+
+
+def _of_disks(table: Table) -> dict[str, str]:
+    return {"disk" if name in TITLES else name: title for name, title in table.titles.items()}
