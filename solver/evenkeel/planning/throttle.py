@@ -147,8 +147,6 @@ class Throttle:
         within a domain neither enters nor leaves it.
     copies : int, optional
         Most copies in flight at once.
-    disk_moves : int, optional
-        Most moves between the disks of a node at once.
     node_bandwidth : float or str, optional
         Most bytes per second that a node receives, and that it sends, in the unit of the cluster's
         ``bytes`` dimension; a text such as ``"100MB"`` is for clusters whose unit is the byte.
@@ -162,6 +160,8 @@ class Throttle:
         those whose repair waits for room that others make, or finds none: nothing is blocked for
         it. By default they only go first among what may begin, and a few wait where the whole ends
         sooner for it.
+    disk_moves : int, optional
+        Most moves between the disks of a node at once.
 
     Raises
     ------
