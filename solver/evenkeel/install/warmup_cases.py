@@ -230,7 +230,21 @@ def _small() -> Iterator[Rehearsal]:
     yield Rehearsal(cluster, Goals(level=0.0))
     yield Rehearsal(_preferred(), Goals(level=0.0))
     yield Rehearsal(_led_unevenly(), Goals(level=0.05, leaders=0.1), limits=Limits(node_in=3))
+    yield Rehearsal(_beyond_repair(), Goals(level=0.05))
     yield from _every_kind()
+
+
+def _beyond_repair() -> Cluster:
+    """Groups of more replicas than their rule permits, which the search alone levels further."""
+    return Cluster.from_arrays(
+        capacity=np.full((6, 1), 40.0),
+        load=1.0 + (np.arange(12) * 7 % 11)[:, None] * 0.5,
+        domains={"zone": ["a", "b"] * 3},
+        placement=[[p % 2] for p in range(12)],
+        group=np.arange(12) % 3,
+        group_rule=[0] * 3,
+        rules=[Rule(spread={"zone": 1})],
+    )
 
 
 def _placed() -> Iterator[Rehearsal]:
