@@ -211,34 +211,6 @@ def percentile(rows: Sequence[dict], begin: float, end: float) -> float:
     return 1000.0 * own[int(0.99 * len(own))]
 
 
-def test_levelled_under_load_undone_and_levelled_again(kafka, operator):
-    load = Load(kafka, operator.folder / "load.jsonl")
-    time.sleep(5.0)  # its topic of offsets is made
-    begin = time.time()
-    time.sleep(CLIENT[3])
-    middle = time.time()
-    folder = operator.plan(*LEVEL)
-    first = time.time()
-    operator.run(folder)
-    end = time.time()
-    rows, last = load.ended()
-    before, under = percentile(rows, begin, middle), percentile(rows, first, end)
-    errors = [one["error"] for one in rows if "error" in one]
-    say(f"client: {last}; 99th percentile {before:.0f} ms before, {under:.0f} ms under throttle")
-    assert not errors and last["lost"] == 0 and not last["faults"]
-    assert last["kept"] == last["sent"]
-    assert not apart(where(operator.seen()), planned(folder))
-    operator.is_settled()
-    assert "finished" in operator.run(folder)
-
-    operator.run(folder / "undo")
-    assert not apart(where(operator.seen()), started(folder))
-    again = operator.plan(*LEVEL)
-    operator.run(again)
-    assert not apart(where(operator.seen()), planned(again))
-    operator.is_settled()
-
-
 def lies(cluster: ek.Cluster, placement: ek.Placement | None = None) -> dict[str, str]:
     """The log directory of each replica, by partition and broker."""
     one = cluster.placement if placement is None else placement
@@ -267,6 +239,34 @@ def test_log_directories_are_levelled_with_brokers_and_the_way_back_restores_the
     )
     operator.run(levelled / "undo")
     assert lies(operator.seen()) == before
+
+
+def test_levelled_under_load_undone_and_levelled_again(kafka, operator):
+    load = Load(kafka, operator.folder / "load.jsonl")
+    time.sleep(5.0)  # its topic of offsets is made
+    begin = time.time()
+    time.sleep(CLIENT[3])
+    middle = time.time()
+    folder = operator.plan(*LEVEL)
+    first = time.time()
+    operator.run(folder)
+    end = time.time()
+    rows, last = load.ended()
+    before, under = percentile(rows, begin, middle), percentile(rows, first, end)
+    errors = [one["error"] for one in rows if "error" in one]
+    say(f"client: {last}; 99th percentile {before:.0f} ms before, {under:.0f} ms under throttle")
+    assert not errors and last["lost"] == 0 and not last["faults"]
+    assert last["kept"] == last["sent"]
+    assert not apart(where(operator.seen()), planned(folder))
+    operator.is_settled()
+    assert "finished" in operator.run(folder)
+
+    operator.run(folder / "undo")
+    assert not apart(where(operator.seen()), started(folder))
+    again = operator.plan(*LEVEL)
+    operator.run(again)
+    assert not apart(where(operator.seen()), planned(again))
+    operator.is_settled()
 
 
 def test_grown_by_a_run_that_is_killed_and_run_again(kafka, operator):
