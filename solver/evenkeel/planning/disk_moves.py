@@ -71,6 +71,13 @@ class DiskMoves:
         return np.flatnonzero(self.wave >= 0)
 
 
+_NONE = read_only(np.zeros(0, np.int32))
+NO_MOVES = DiskMoves(
+    read_only(np.zeros(0, np.int64)), _NONE, _NONE, read_only(np.zeros(0)), _NONE
+)  # fmt: skip
+"""What plans without disks move between them."""
+
+
 def disk_moves(
     cluster: Cluster,
     end: Placement,
@@ -86,9 +93,8 @@ def disk_moves(
     lists a replica on a node that is down.
     """
     start, disks = cluster.placement, cluster.disks
-    nothing = np.zeros(0, np.int32)
     if disks is None or start.disk is None or target.disk is None or end.disk is None:
-        return DiskMoves(np.zeros(0, np.int64), nothing, nothing, np.zeros(0), nothing)
+        return NO_MOVES
     stays = (end.node == start.node) & (end.node == target.node) & (start.node >= 0)
     replica = np.flatnonzero(
         stays & (start.disk >= 0) & (target.disk >= 0) & (start.disk != target.disk)

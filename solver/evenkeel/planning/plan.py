@@ -27,7 +27,7 @@ from evenkeel.model.runtime.figures import data, data_of, quantity
 from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.model.runtime.table import Table
-from evenkeel.planning.disk_moves import DiskMoves, disk_moves
+from evenkeel.planning.disk_moves import NO_MOVES, DiskMoves, disk_moves
 from evenkeel.planning.explain import (
     MakespanBound,
     PlanRow,
@@ -512,17 +512,22 @@ class Plan(Reported, Shown):
     @cached_property
     def disk_moves(self) -> DiskMoves:
         """What changes its disk on its node, in waves before and after the steps."""
-        end = outcome(self.cluster.placement, self.steps, self.target)
+        if self.cluster.disks is None:
+            return NO_MOVES
         return disk_moves(
-            self.cluster, end, self.target, self.throttle.disk_moves,
+            self.cluster, self._copied, self.target, self.throttle.disk_moves,
             names_all=self.protocol.names_all,
         )  # fmt: skip
 
     @cached_property
+    def _copied(self) -> Placement:
+        """Where the steps lead, without the moves between disks."""
+        return outcome(self.cluster.placement, self.steps, self.target)
+
+    @cached_property
     def end(self) -> Placement:
         """Where the plan ends: the target, but for what is blocked."""
-        end = outcome(self.cluster.placement, self.steps, self.target)
-        moves = self.disk_moves
+        end, moves = self._copied, self.disk_moves
         if end.disk is None or not len(moves):
             return end
         disk = end.disk.copy()
@@ -589,6 +594,8 @@ class Plan(Reported, Shown):
             throttle=self.throttle, joint=self.protocol.joint, quorum=self.protocol.quorum,
             in_flight=self.in_flight,
         )  # fmt: skip
+        if self.cluster.disks is None:
+            return found
         given = self.cluster, self.end, self.disk_moves, self.throttle.disk_moves
         inside = tuple(check_disks(*given, self.makespan))
         return replace(found, breaches=found.breaches + inside) if inside else found
