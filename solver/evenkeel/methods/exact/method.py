@@ -764,13 +764,12 @@ def exact(request: Request) -> Outcome:
     answer = well_led(request, with_last_steps(request, answer))
     answer = replace(answer, message=_proof_text(request, answer, found.proof))
     own, other = objective_tuple(request, answer), objective_tuple(request, begun)
-    is_proven = found.proof.status == "optimal"
-    if is_proven and not found.proof.stages[0].bound and own[:2] <= other[:2]:
-        return answer if not regresses(request, answer) else outdone(begun)
+    proven = found.proof.status == "optimal" and not found.proof.stages[0].bound
+    proven = proven and own[:2] <= other[:2]
     # its model keeps rules that came broken, beside which a search may place and level more
-    if own > other or regresses(request, answer):
+    if regresses(request, answer) or not (proven or own <= other):
         answer, own = outdone(begun), other
-    if request.watch.reason is not None:
+    if proven or request.watch.reason is not None:
         return answer
     alone = replace(request, options=None)  # what balance does with a small cluster
     search_alone = with_fewest_moves(alone, rescued(alone, levelled(alone), levelled))

@@ -50,18 +50,18 @@ def led_within_groups(request: Request, outcome: Outcome) -> Outcome:
     if asked is None or outcome.stop_reason in ("time", "work", "interrupted"):
         return outcome
 
-    def undone(one: Outcome) -> Undone:
-        return _undone(request, asked, one)
-
     try:
-        best = min([outcome, *_answers(request, asked, outcome)], key=undone)
+        every = [outcome, *_answers(request, asked, outcome)]
+        undone = [_undone(request, asked, one) for one in every]
     except OutOfTime:
         return outcome
+    least = min(undone)
+    best = every[undone.index(least)]
     if moved := int((best.node != outcome.node).sum()):
         text = f"Passing leads does not meet the goals within groups: {counted(moved, 'replica')}"
         best = replace(best, warnings=(*best.warnings, f"{text} moved for them."))
     small = size_of(request.cluster) <= SMALL  # which CP-SAT looks at
-    if small and best.stop_reason == "tolerance" and any(undone(best)[2:4]):
+    if small and best.stop_reason == "tolerance" and any(least[2:4]):
         best = replace(best, stop_reason="exhausted")
     return best
 
