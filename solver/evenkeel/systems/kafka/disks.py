@@ -10,9 +10,10 @@ from evenkeel.measure.disks import homes
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import Disks, DiskState
 from evenkeel.model.placement import Placement
+from evenkeel.model.runtime.printable import some_of
 from evenkeel.systems.kafka.findings import Findings, FoundDir
 from evenkeel.systems.kafka.log_dirs import Held
-from evenkeel.systems.kafka.missing import Missing
+from evenkeel.systems.kafka.missing import NAMED, Missing
 from evenkeel.systems.kafka.rows import Rows, keys_of
 
 if TYPE_CHECKING:
@@ -183,12 +184,10 @@ def folders_in(
 def notes(missing: Missing) -> Iterator[str]:
     """Yield notes on capacities of log directories, and on moves between them."""
     if missing.roomless:
-        which = ", ".join(sorted(missing.roomless, key=int)[:NAMED])
-        more = len(missing.roomless) - NAMED
+        which = some_of(sorted(missing.roomless, key=int), str, NAMED)
         yield (
-            f"no capacities of log directories on brokers {which}"
-            f"{f' and {more:,} more' if more > 0 else ''}: those of a broker count as equally "
-            "large; add a file of capacities, with a size for each"
+            f"no capacities of log directories on brokers {which}: those of a broker count as "
+            "equally large; add a file of capacities, with a size for each"
         )
     for broker, folders in missing.unlisted.items():
         yield (
@@ -202,7 +201,3 @@ def notes(missing: Missing) -> Iterator[str]:
             f"a move between log directories under way of {missing.moving:,} "
             f"replica{'s' * (missing.moving > 1)}: each counts where it goes"
         )
-
-
-NAMED = 8
-"""Most brokers that a note names."""

@@ -97,7 +97,6 @@ CURRENT, PROPOSED = (
 BEHIND = re.compile(rb"^\s*(?:Proposed partition|Save this to use|Successfully started)", re.M)
 """What comes after the current assignment, which may be of several lines."""
 
-
 BEGUN = b"Successfully started reassignment of partitions"
 """What ``--execute`` prints before Kafka 2.6, which moves all of the current assignment."""
 
