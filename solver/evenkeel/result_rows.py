@@ -87,10 +87,7 @@ def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tup
 
 
 def removals_of(cluster: Cluster, after: Placement) -> tuple[Removal, ...]:
-    """List replicas that partitions have less than before, by their slots there.
-
-    They leave nodes from which none is copied; of several on one node the last are listed.
-    """
+    """List replicas that partitions have less than before, by their slots there."""
     before, names = cluster.placement, cluster.nodes.names
     had, has = (
         np.bincount(one.owner[one.node >= 0], minlength=len(one)) for one in (before, after)
@@ -326,11 +323,7 @@ class GroupRow(NamedTuple):
 
 
 def group_rows(cluster: Cluster, placement: Placement, most: int) -> list[GroupRow]:
-    """Return the groups that lie least evenly, the one furthest above its share first.
-
-    What counts is by how many whole replicas the fullest node is above the share, and the leading
-    one by how many leaders, added.
-    """
+    """Return the groups that lie least evenly, the one furthest above its share first."""
     nodes, groups = np.flatnonzero(cluster.nodes.may_receive), cluster.partitions.group_names
     if not len(nodes):
         return []

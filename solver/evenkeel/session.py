@@ -346,13 +346,7 @@ class ResultOfLoss(Result):
 
 
 def answered(chosen: Method, request: Request, loss: Loss, clock: Stopwatch) -> Result:
-    """Hand out where the replicas of lost nodes go.
-
-    The loss comes with its audit: rows that lost a replica and all nodes were judged anew, by rules
-    bound apart from the search, and rows that were not touched broke none before. What was found
-    sound breaks nothing but by what waits for a budget, and so the audit lists that; every node is
-    within its target, so the goals are met where nothing waits.
-    """
+    """Hand out where the replicas of lost nodes go."""
     cluster, goals, before = request.cluster, request.goals, request.cluster.placement
     assert isinstance(goals, Goals)
     lost = len(loss.replica) - loss.gave_way

@@ -30,11 +30,7 @@ Build = Callable[..., tuple[argparse.ArgumentParser, Commands]]
 
 
 def parsed(build: Build, given: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line on top of what the file says, or raise what is wrong with the file.
-
-    ``assumed`` of what is returned names the options whose values stand at the top of the file:
-    there they are for every command, so that one which has no use for them passes over them.
-    """
+    """Parse a command line on top of what the file says, or raise what is wrong with the file."""
     name = next((one for one in given if not one.startswith("-")), "")
     path = _path(given)
     parser, commands = build(name)

@@ -47,10 +47,7 @@ def emit(
     text: Callable[[], str],
     verdict: str = "",
 ) -> int:
-    """Tell what came of a command as its arguments ask, and return its exit code.
-
-    Where only an error is to be reported, it is the verdict, unless the code is 0.
-    """
+    """Tell what came of a command as its arguments ask, and return its exit code."""
     if getattr(arguments, "metrics", None) is not None:
         write_metrics(arguments, {**figures(), "exit_code": code})
     if arguments.json:

@@ -122,10 +122,7 @@ class Ledger:
         )
 
     def swapped(self, kind: Kind, cluster: Cluster) -> Record | None:
-        """Make the record that names who stays after a swap instead of who left.
-
-        Once it is kept, the node that left may be missing from a snapshot.
-        """
+        """Make the record that names who stays after a swap instead of who left."""
         record, successor = self._records[kind], successors(cluster.nodes)
         if record is None or successor is None:
             return None
@@ -253,10 +250,7 @@ class Background:
             return self._standing(view)
 
     def claim(self, view: View) -> Bound | None:
-        """Take the best possible for an emergency, if there is one.
-
-        From here on no partial rebalance that runs can be kept: the first to finish wins.
-        """
+        """Take the best possible for an emergency, if there is one."""
         with self._lock:
             best = self._ledger.bound(Kind.BEST_POSSIBLE, view.cluster)
             if not best.sits_outside(view.active) or self._stuck == self._inputs(view):
@@ -876,10 +870,7 @@ class Overwrites:
         known: NDArray[np.bool_],
         failures: list[CalculationFailed],
     ) -> Assignment | None:
-        """Let the engine fill up what is short in an assignment; None if it fails.
-
-        New partitions are left out: they would only be moved again once there is a baseline.
-        """
+        """Let the engine fill up what is short in an assignment; None if it fails."""
         task = Task(Scope.OVERWRITE, view.cluster, current, seed=self.seed, stop=self.stop)
         answer = self.calculator.calculate(task, failures)
         return None if answer is None else only(answer.assignment, known)

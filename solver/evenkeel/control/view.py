@@ -187,10 +187,7 @@ class Views:
 
 
 def _with_names_of(last: Cluster, cluster: Cluster) -> Cluster:
-    """A cluster with the very names of another one, where they are equal.
-
-    To compare names takes longer than all else; after this they are compared by identity.
-    """
+    """A cluster with the very names of another one, where they are equal."""
     nodes, partitions = cluster.nodes, cluster.partitions
     if nodes.names is not last.nodes.names and same_names(nodes.names, last.nodes.names):
         nodes = replace(nodes, names=last.nodes.names)

@@ -294,11 +294,7 @@ def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
 
 
 def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.float64]:
-    """Return the load that leaving replicas still put on their initial nodes.
-
-    A leader hands over before it leaves, so it weighs what a voter does. From a dead node nothing
-    is copied, and nothing comes to it: what it held waits there and weighs no more than before.
-    """
+    """Return the load that leaving replicas still put on their initial nodes."""
     load = cluster.partitions.load
     leaving = np.flatnonzero(joined(after, before))
     leaving = leaving[cluster.nodes.alive[before.node[leaving]]]
@@ -380,10 +376,7 @@ def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Viola
 def misplaced_in_rows(
     cluster: Cluster, placement: Placement, replicas: NDArray[np.int64]
 ) -> list[Violations]:
-    """Find the same, and leaderless partitions, if only ``replicas (n,)`` are on dead nodes.
-
-    Rows without them break nothing, and rows with them nothing else.
-    """
+    """Find the same, and leaderless partitions, if only ``replicas (n,)`` are on dead nodes."""
     serves = cluster.nodes.serves
     waits = np.sort(replicas)
     owner = placement.owner[waits]
@@ -402,10 +395,7 @@ def misplaced_in_rows(
 
 
 def misplaced_leaders(placed: PlacementCounts) -> list[Violations]:
-    """Find partitions without a leader, and leaders that may not lead.
-
-    A cluster in which no partition names a leading slot has no leaders, and is asked for none.
-    """
+    """Find partitions without a leader, and leaders that may not lead."""
     cluster, placement = placed.cluster, placed.placement
     found = []
     wanted = cluster.partitions.replicas > 0
@@ -550,10 +540,7 @@ DENSE = 16
 
 
 def broken_limits(placed: PlacementCounts) -> list[Violations]:
-    """Find every limit, hard or soft, of a partition or a group that a placement breaks.
-
-    Every replica that has a node counts in its domain, whether that node lives or not.
-    """
+    """Find every limit, hard or soft, of a partition or a group that a placement breaks."""
     cluster = placed.cluster
     # of the nodes' state only the skew depends: whether a domain has a node that may hold anything
     nodes = cluster.nodes if any(rule.skew for rule in cluster.rules) else None

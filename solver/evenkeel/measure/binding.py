@@ -137,10 +137,7 @@ def lead_ranks(cluster: Cluster, lead: Sequence[str]) -> NDArray[np.intp]:
 
 
 def eligible_domains(cluster: Cluster, scope: Scope, tier: int) -> NDArray[np.bool_]:
-    """Return the domains of a tier that a skew of each class counts, (Q, M).
-
-    They hold a node that is open to the class and may hold something.
-    """
+    """Return the domains of a tier that a skew of each class counts, (Q, M)."""
     domain = cluster.topology.domain_with_nodes[tier]
     usable = cluster.nodes.may_hold & (domain >= 0)
     eligible = np.zeros((len(scope.open), int(cluster.topology.domain_count[tier])), bool)

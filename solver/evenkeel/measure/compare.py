@@ -223,10 +223,7 @@ def sources(before: Placement, after: Placement) -> NDArray[np.int64]:
 
 
 def sources_with_surplus(before: Placement, after: Placement) -> NDArray[np.int64]:
-    """Return the same where a node that a partition was on twice is left by one replica, too.
-
-    The node is none of those that left the partition, which ``sources`` counts: it is still there.
-    """
+    """Return the same where a node that a partition was on twice is left by one replica, too."""
     found = sources(before, after)
     if not np.array_equal(before.first, after.first):
         return found

@@ -101,10 +101,7 @@ def homes(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.i
 
 
 def node_contents(cluster: Cluster, after: Placement) -> NodeContents:
-    """Return the replicas on nodes with disks, in order of node and of size.
-
-    They depend on the nodes of a placement, not on its disks.
-    """
+    """Return the replicas on nodes with disks, in order of node and of size."""
     return memoize(
         after, "contents of nodes", lambda: _contents(cluster, after),
         cluster.disks, cluster.nodes, cluster.partitions, cluster.placement,

@@ -57,10 +57,7 @@ def group_targets(cluster: Cluster, goals: Goals | Cost) -> NDArray[np.int64] | 
 
 
 def group_moves(cluster: Cluster, target: NDArray[np.int64]) -> int:
-    """Return how many replicas must at least leave nodes that hold too many of their group.
-
-    Those on nodes that live and keep nothing must as well.
-    """
+    """Return how many replicas must at least leave nodes that hold too many of their group."""
     partitions, placement, nodes = cluster.partitions, cluster.placement, cluster.nodes
     over = np.maximum(_table(cluster, placement.node) - target[:, None], 0)
     there = np.bincount(placement.owner[placement.node >= 0], minlength=len(partitions))
@@ -76,10 +73,7 @@ def group_moves(cluster: Cluster, target: NDArray[np.int64]) -> int:
 
 
 class LeadCells(NamedTuple):
-    """Pairs of a group and a node, and how many leaders there are, should and may be. C cells.
-
-    They are those of which some lead or should.
-    """
+    """Pairs of a group and a node, and how many leaders there are, should and may be. C cells."""
 
     group: NDArray[np.int64]
     node: NDArray[np.int64]
@@ -150,11 +144,7 @@ class LeadGoals:
 
 
 def lead_goals(cluster: Cluster, goals: Goals | Cost) -> LeadGoals | None:
-    """Return what goals ask of the leaders of groups; None where they ask nothing.
-
-    A group with too few leaders for the least of each node has none twice on a node before once on
-    all.
-    """
+    """Return what goals ask of the leaders of groups; None where they ask nothing."""
     if isinstance(goals, Cost) or not leads_in_groups(goals) or not has_leaders(cluster):
         return None
     partitions, nodes = cluster.partitions, cluster.nodes
@@ -186,11 +176,7 @@ def lead_goals(cluster: Cluster, goals: Goals | Cost) -> LeadGoals | None:
 
 
 def lead_joins(cluster: Cluster, asked: LeadGoals) -> int:
-    """Return how many replicas must at least join nodes for the leaders of groups to be met.
-
-    Where a node holds fewer partitions of a group than it should lead, or all nodes together can
-    lead too few of those that they hold, others have to come.
-    """
+    """Return how many replicas must at least join nodes for the leaders of groups to be met."""
     placement, partitions = cluster.placement, cluster.partitions
     there = np.append(asked.weight > 0.0, False)[placement.node]
     held = asked.cells(partitions.group[placement.owner[there]], placement.node[there])

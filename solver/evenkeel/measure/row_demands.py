@@ -33,11 +33,7 @@ class RowDemands(NamedTuple):
 
 
 def row_demands(cluster: Cluster) -> RowDemands | None:
-    """Return demands on single rows; None if rules need more than rows, or any is broken now.
-
-    Then no other row can break a rule, and no node but by what it carries, however some rows change
-    and whichever nodes are lost that no other row stands on.
-    """
+    """Return demands on single rows; None if rules need more than rows, or any is broken now."""
     partitions, nodes = cluster.partitions, cluster.nodes
     if len(cluster.depends) or cluster.topology.tier_capacity or cluster.transient.any():
         return None

@@ -43,11 +43,7 @@ def balance(request: Request) -> Outcome:
 
 
 def _searched_on(request: Request, outcome: Outcome) -> Outcome:
-    """Search on from what was found on a large cluster, for as long as that leaves less undone.
-
-    What no search finds is placed at last without levelling, which may have been in the way. Where
-    the nodes together lack the room for all, what was found stands.
-    """
+    """Search on from what was found on a large cluster, for as long as that leaves less undone."""
     cluster = request.cluster
     if size_of(cluster) <= SMALL or (request.bounds.level > 1.0).any():
         return outcome

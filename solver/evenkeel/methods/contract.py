@@ -42,10 +42,7 @@ class Request:
     def keep_pinned(
         self, node: NDArray[np.int32], leader: NDArray[np.int16]
     ) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
-        """Return an answer in which partitions with pinned replicas stay as they are.
-
-        A leader on a node that does not serve hands over to the first replica on one that does.
-        """
+        """Return an answer in which partitions with pinned replicas stay as they are."""
         cluster, was = self.cluster, self.cluster.placement
         pinned = np.unique(was.owner[(was.flags & Flag.PINNED) != 0])
         if not len(pinned):
@@ -224,10 +221,7 @@ class Decision:
 
 
 class Decider(Protocol):
-    """Decides partition by partition, as a system does whose nodes decide by themselves.
-
-    It applies no change: the caller reports the outcome.
-    """
+    """Decides partition by partition, as a system does whose nodes decide by themselves."""
 
     def place(
         self, partition: int, node: NDArray[np.int32], role: NDArray[np.uint8], leader: int

@@ -414,10 +414,7 @@ def minimise(
 
 
 def _searches(problem: Problem, state: State, seed: int, work_limit: int | None) -> list[Annealing]:
-    """Begin the state of each search; what none of them changes they share.
-
-    Of two the first may break rules of groups on its way.
-    """
+    """Begin the state of each search; what none of them changes they share."""
     count = SEARCHES if work_limit is None or work_limit >= ALONE else 1
     seeds = np.random.SeedSequence(seed % 2**64).generate_state(count, np.uint64) | np.uint64(1)
     first = begin_walk(problem, state, int(seeds[0]))
@@ -579,10 +576,7 @@ class Portfolio:
         searches: list[Annealing],
         pool: ThreadPoolExecutor | None,
     ) -> Iterator[list[Future[None]]]:
-        """Have something done with each of the searches, and wait for it in the end.
-
-        Without threads all is done at once. What interrupts the caller halts the searches.
-        """
+        """Have something done with each of the searches, and wait for it in the end."""
         if pool is None:
             for one in searches:
                 work(one)

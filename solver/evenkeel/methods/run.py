@@ -603,10 +603,7 @@ def with_group_limits(request: Request) -> Request:
 
 
 def in_ordinary_units(chosen: Method, request: Request) -> Request:
-    """Return a request in units in which loads are of ordinary size; the same one if they are.
-
-    What a system has in units of its own is left alone, where a method may read it.
-    """
+    """Return a request in units in which loads are of ordinary size; the same one if they are."""
     cluster = request.cluster
     if cluster.native is not None and not chosen.where.startswith("evenkeel.methods."):
         return request

@@ -628,10 +628,7 @@ def _no_more_active(parts: Parts, before: NDArray[np.int32]) -> dict[str, Any]:
 
 
 def _spread_evenly(parts: Parts, then: NDArray[np.int32]) -> dict[str, Any]:
-    """Return the parts whose even spreads of ``then (P,)`` replicas are even for those wanted.
-
-    A limit of one of three in each of three racks is one of at most two of four.
-    """
+    """Return the parts whose even spreads of ``then (P,)`` replicas are even for those wanted."""
     partitions, rules = parts["partitions"], [*parts["rules"]]
     now, rule = partitions.replicas, partitions.rule.copy()
     bound = (then != now) & (rule >= 0)

@@ -16,10 +16,7 @@ MOST = 1_000_000
 
 
 def more_alike(cluster: Cluster, count: int) -> Cluster:
-    """Return a cluster with more nodes, each like one that accepts, where domains have fewest.
-
-    A tier in which every node has a domain of its own, such as a host, gets one for each newcomer.
-    """
+    """Return a cluster with more nodes, each like one that accepts, where domains have fewest."""
     nodes, topology = cluster.nodes, cluster.topology
     accepting = np.flatnonzero(nodes.alive & nodes.accepts & ~nodes.gone)
     if not len(accepting) or not 0 < count <= MOST:

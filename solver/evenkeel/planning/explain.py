@@ -151,11 +151,7 @@ class _Copies:
 
     @classmethod
     def of(cls, cluster: Cluster, steps: Steps, throttle: Throttle) -> "_Copies":
-        """Gather the copies of some steps.
-
-        A copy is no faster than all the bandwidth of its nodes and of its way; without bandwidths
-        every copy lasts one second, or less where a part of it is there already.
-        """
+        """Gather the copies of some steps."""
         row = np.flatnonzero(steps.kind == StepKind.COPY)
         size, source, target = steps.size[row], steps.source[row], steps.target[row]
         everything = np.zeros(len(row), np.int64)
@@ -181,11 +177,7 @@ def makespan_bound(
     in_turn: bool,
     exchange: NDArray[np.int32] | None = None,
 ) -> MakespanBound:
-    """Return the least time from the placement that a cluster has, until all steps are done.
-
-    It is the greater of what copies take (``copying_bound``), and the longest chain of those that
-    wait for room (``last_arrival``).
-    """
+    """Return the least time from the placement that a cluster has, until all steps are done."""
     copies = _Copies.of(cluster, steps, throttle)
     copying = _copying(copies, steps, throttle, in_turn, exchange)
     if len(copies.row) == 0:
@@ -262,12 +254,7 @@ def _by_exchange(
     alone: NDArray[np.float64],
     nodes: list[Way],
 ) -> float:
-    """Return the least time for exchanges that hold nodes for themselves.
-
-    A node is held by a copy where it has one slot, or where more than half of its bandwidth is what
-    the copy takes at the rate that it has alone; an exchange holds it for as long as its shortest
-    copy lasts, since they all begin at once.
-    """
+    """Return the least time for exchanges that hold nodes for themselves."""
     number, piece = np.unique(exchange, return_inverse=True)
     if len(number) == len(exchange):
         return 0.0
@@ -796,11 +783,7 @@ def seconds_by_wave(plan: "Plan", waves: Sequence[NDArray[np.intp]] | None = Non
 
 
 def short_until(plan: "Plan") -> NDArray[np.float64]:
-    """Return when each partition has as many live replicas as are wanted, (P,); inf for never.
-
-    A replica that was nowhere, or on a node that has died, lives again when it serves on a live
-    node: as its promotion or its swap has finished.
-    """
+    """Return when each partition has as many live replicas as are wanted, (P,); inf for never."""
     cluster, steps = plan.cluster, plan.steps
     live = np.append(cluster.nodes.serves, False)
     start = cluster.placement

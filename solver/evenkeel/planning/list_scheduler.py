@@ -62,10 +62,7 @@ class Resources:
         self.give(resource, change, amount)
 
     def keep(self, change: NDArray[np.integer]) -> None:
-        """Let the change before each of some, which takes no time, hold what they will claim.
-
-        So no other change takes it meanwhile. What is not free at the beginning cannot be kept.
-        """
+        """Let the change before each of some, which takes no time, hold what they will claim."""
         kept = np.zeros(self.changes, bool)
         kept[change] = True
         free = np.concatenate([*self.free, np.zeros(0)])
@@ -77,10 +74,7 @@ class Resources:
     def rows(
         self, charges: list[Charges]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        """Return charges by change: where each one's begin, the resources, and the amounts.
-
-        A resource stands once in the row of a change, and those added last come last.
-        """
+        """Return charges by change: where each one's begin, the resources, and the amounts."""
         if not charges:
             return np.zeros(self.changes + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
         resource, change, amount = (np.concatenate(one) for one in zip(*charges, strict=True))

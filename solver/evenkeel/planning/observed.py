@@ -173,10 +173,7 @@ def _placed_anew(
 
 
 def _furthest(way: list[int], place: Mapping[int, int], coming: set[int], before: list[int]) -> int:
-    """Return the last node of a slot's way that is there, -1 for none.
-
-    It waits where another was only once it has left its own, or is reported to be in flight.
-    """
+    """Return the last node of a slot's way that is there, -1 for none."""
     was, *stops, wanted = way
     if wanted in place:
         return wanted
@@ -189,10 +186,7 @@ def _furthest(way: list[int], place: Mapping[int, int], coming: set[int], before
 def _left(
     row: list[int], ways: list[list[int]], place: Mapping[int, int], coming: set[int]
 ) -> list[int]:
-    """Return the node that each slot leaves and that is still there, -1 for none.
-
-    A node is left by one slot: by the slot reported in flight, or by the last one to wait there.
-    """
+    """Return the node that each slot leaves and that is still there, -1 for none."""
     homes = [next((was for was in reversed(_past(way, n)) if was in place), -1)
              for n, way in zip(row, ways, strict=True)]  # fmt: skip
     taken = {*row}

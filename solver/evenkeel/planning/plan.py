@@ -186,11 +186,7 @@ def progress_of(
     flights: Flights,
     alive: NDArray[np.bool_],
 ) -> Progress:
-    """Return which steps are done, judged by replicas, leaders and live nodes.
-
-    A replica has passed the copies that lead to its node. Of those flagged ``INCOMING`` the copy is
-    under way. Leadership goes with the rest of its change, or alone is judged by the leader.
-    """
+    """Return which steps are done, judged by replicas, leaders and live nodes."""
     steps, first = plan.steps, plan.cluster.placement.first
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
     hop = _hops(plan, copies)

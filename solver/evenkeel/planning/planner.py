@@ -333,10 +333,7 @@ def _scheduled(
 def _otherwise(
     schedule: Schedule, throttle: Throttle, protocol: Protocol, flights: Flights | None
 ) -> Schedule:
-    """Return a schedule that does without leaders and third nodes for which there was no room.
-
-    Other replicas lead in between, or none; detours use other nodes.
-    """
+    """Return a schedule that does without leaders and third nodes for which there was no room."""
     cluster, target, best = schedule.cluster, schedule.target, schedule
     unfit = np.zeros(len(target.node), bool)
     full: set[tuple[int, int]] = set()
@@ -440,11 +437,7 @@ def _searched(
 
 
 def _beginnings(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> list[Schedule]:
-    """Return schedules from which the orders of what is left are searched, the best first.
-
-    Where there are but a few changes nothing has been done but what is under way, if that can go on
-    at once; and as a last resort nothing at all. Else it is where the schedule got stuck.
-    """
+    """Return schedules from which the orders of what is left are searched, the best first."""
     count = len(schedule.previous)
     if count > FEW:
         return [schedule]
@@ -589,10 +582,7 @@ def interleaved(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> S
 
 
 def _free(schedule: Schedule) -> NDArray[np.int32]:
-    """Return the partitions of which several changes copy, and that may take another order.
-
-    Those of which a copy is under way, that repair first or make a detour keep theirs.
-    """
+    """Return the partitions of which several changes copy, and that may take another order."""
     actions, cluster = schedule.actions, schedule.cluster
     kept = (cluster.placement.flags[actions.replica] & Flag.INCOMING) != 0
     kept |= (

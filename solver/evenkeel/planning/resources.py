@@ -22,11 +22,7 @@ from evenkeel.planning.throttle import Throttle
 def charge_groups(
     resources: Resources, cluster: Cluster, target: Placement, actions: Actions
 ) -> None:
-    """Add what groups may have per domain, and lack on the nodes of an expression.
-
-    A replica that serves counts at both ends of its move where a group may have too many, and at
-    neither where it may have too few. What one end breaks is not held.
-    """
+    """Add what groups may have per domain, and lack on the nodes of an expression."""
     scope = group_scope(cluster)
     for q in np.unique(scope.rule).tolist():
         demands, bound = scope.demands[q], scope.rule == q
@@ -116,11 +112,7 @@ Counts = dict[int, dict[int, NDArray[np.int64]]]
 
 @dataclass(frozen=True, eq=False)
 class Tie:
-    """A rule of a group: of what domains of a tier it touches, or of the group that it needs.
-
-    Of domains those that are open count: to a skew those that may be used, to a need those in which
-    both ends meet it.
-    """
+    """A rule of a group: of what domains of a tier it touches, or of the group that it needs."""
 
     kind: str
     group: int
@@ -448,11 +440,7 @@ def _charge_domains(
     effects: Effects,
     split: NDArray[np.bool_],
 ) -> None:
-    """Charge the room that domains share; what stays inside is no load of them.
-
-    That goes for leads, too, which are not among the effects: they are handed over at one instant,
-    so a domain has one at a time.
-    """
+    """Charge the room that domains share; what stays inside is no load of them."""
     inside = domain[effects.node] >= 0
     key = effects.action[inside] * len(room.free) + domain[effects.node[inside]]
     distinct, index = np.unique(key, return_inverse=True)
@@ -507,10 +495,7 @@ def _holders(actions: Actions) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 
 
 def effects_of(cluster: Cluster, actions: Actions, *, leads: bool = True) -> Effects:
-    """Return what actions do to nodes: joined, left, stood on, and of who hands over.
-
-    The last weighs what others do unless leads count.
-    """
+    """Return what actions do to nodes: joined, left, stood on, and of who hands over."""
     nothing, role, in_place = np.zeros(len(actions), bool), actions.role, actions.stays
     plain = _weights(cluster, actions.partition, role, nothing)
     led = _weights(cluster, actions.partition, actions.was, actions.led)
@@ -660,10 +645,7 @@ def charge_throttle(
 
 
 def _sources(cluster: Cluster, transitions: TransitionTable, actions: Actions) -> NDArray[np.int32]:
-    """Return the node that each act copies from: its own where it lives, else that of another.
-
-    Others that stay are asked before those that go; which of them turns with the partition.
-    """
+    """Return the node that each act copies from: its own where it lives, else that of another."""
     live = np.append(cluster.nodes.serves, False)
     own = np.where(live[actions.source], actions.source, np.int32(-1))
     lost = np.flatnonzero(

@@ -46,10 +46,7 @@ def lacking(cluster: Cluster) -> NDArray[np.int64]:
 
 
 def repairs(cluster: Cluster, actions: Actions) -> NDArray[np.bool_]:
-    """Return the actions, (M,), by which partitions get what they lack, and those before them.
-
-    What a partition goes through once it lacks nothing any more is no repair.
-    """
+    """Return the actions, (M,), by which partitions get what they lack, and those before them."""
     live = np.append(cluster.nodes.serves, False)
     lack = lacking(cluster)
     comes = np.isin(actions.action, (Action.MOVE, Action.ADD)) & live[actions.target]
@@ -68,11 +65,7 @@ def repairs(cluster: Cluster, actions: Actions) -> NDArray[np.bool_]:
 def charge_recovery(
     resources: Resources, actions: Actions, free: NDArray[np.bool_], duration: NDArray[np.float64]
 ) -> None:
-    """Let no change begin before those that recover have finished, but for those ``free (C,)``.
-
-    The shortest of those is the last: it waits for them, and all others for it alone, so that there
-    are no more dependencies than changes.
-    """
+    """Let no change begin before those that recover have finished, but for those ``free (C,)``."""
     recovers = np.zeros(resources.changes, bool)
     repairing = np.flatnonzero(actions.recovers & ~actions.blocked)
     recovers[actions.change[repairing]] = True
@@ -304,10 +297,7 @@ def _relief(cluster: Cluster, actions: Actions) -> NDArray[np.float64]:
 def busiest(
     actions: Actions, copies: Copies, throttle: Throttle, changes: int
 ) -> NDArray[np.float64]:
-    """Return the seconds that the busier end of each change's copies takes for all of its own.
-
-    An end without slots or a bandwidth takes any number at once, and delays no copy.
-    """
+    """Return the seconds that the busier end of each change's copies takes for all of its own."""
     rows = np.flatnonzero(copies.moves)
     found = np.zeros(changes)
     for where, slots in ((actions.target, throttle.node_in), (copies.source, throttle.node_out)):
@@ -324,10 +314,7 @@ def busiest(
 def least_seconds(
     actions: Actions, copies: Copies, throttle: Throttle, lasts: NDArray[np.float64]
 ) -> float:
-    """Return what no order of changes that last so long (C,) takes less than.
-
-    That is what a node takes for its copies, a partition for its changes, and the cluster for all.
-    """
+    """Return what no order of changes that last so long (C,) takes less than."""
     first = np.flatnonzero(np.diff(actions.change, prepend=-1))
     found = [
         float(busiest(actions, copies, throttle, len(lasts)).max(initial=0.0)),

@@ -76,11 +76,7 @@ def circles(schedule: Schedule) -> NDArray[np.int64]:
 
 
 def staged(schedule: Schedule, throttle: Throttle, protocol: Protocol) -> Schedule:
-    """Return a schedule in which what can be let loose by way of a spare node is.
-
-    Of every circle the move of the fewest bytes that finds a spare node goes there first. What then
-    cannot go on from its spare node is not sent there.
-    """
+    """Return a schedule in which what can be let loose by way of a spare node is."""
     best = schedule
     safety = Safety(schedule.cluster, schedule.transitions, protocol)
     barred: set[int] = set()
@@ -223,10 +219,7 @@ class Room:
         return n
 
     def spare_nodes(self, action: int, most: int) -> list[int]:
-        """Return nodes that a replica may wait on once they have room, the roomiest first.
-
-        Those that others of its partition leave, or are to join, are none.
-        """
+        """Return nodes that a replica may wait on once they have room, the roomiest first."""
         p = int(self.schedule.actions.partition[action])
         nodes, _ = self._open_nodes(p, self._weight(p), self._held(p))
         found: list[int] = nodes[self._admitted(action, nodes)][:most].tolist()
@@ -331,10 +324,7 @@ class Transition:
 
 @dataclass(eq=False)
 class Stages:
-    """The stages of one partition: how much is left at each, and what then.
-
-    A replica that waits on a spare node makes a stage of its own.
-    """
+    """The stages of one partition: how much is left at each, and what then."""
 
     left: list[int] = field(default_factory=list)
     then: list[list[int]] = field(default_factory=list)
@@ -347,10 +337,7 @@ class Stages:
 
 
 class Ways:
-    """What each of some partitions may go through, as transitions between its stages.
-
-    It is the one of the schedule, and for those that are ``free`` any that the protocol allows.
-    """
+    """What each of some partitions may go through, as transitions between its stages."""
 
     def __init__(self, schedule: Schedule, chosen: list[int], protocol: Protocol) -> None:
         self.schedule = schedule
@@ -402,10 +389,7 @@ class Ways:
             self._note(waits, Transition(position, after, (0.0, 0), on, split))
 
     def explore(self, room: Room, position: int, *, trades: bool) -> bool:
-        """Add all that a partition may go through; False, and nothing, if that is too much.
-
-        A drop of one of several replicas on a node changes no state: it keeps its order.
-        """
+        """Add all that a partition may go through; False, and nothing, if that is too much."""
         row = int(np.searchsorted(self.schedule.transitions.partition, self.partition[position]))
         partition = Partition(self.safety, row, 0.0)
         begin = self._state(partition)
@@ -512,10 +496,7 @@ def _changes(actions: Actions, low: int, high: int) -> list[slice]:
 
 
 def searchable(schedule: Schedule) -> list[int]:
-    """Return the changes that are left to be searched, none if they are too many.
-
-    What rules admit in no order stays out of it.
-    """
+    """Return the changes that are left to be searched, none if they are too many."""
     hopeless = schedule.actions.partition[schedule.actions.blocked]
     first = np.searchsorted(schedule.actions.change, schedule.stuck)
     chosen: list[int] = schedule.stuck[

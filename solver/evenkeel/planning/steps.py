@@ -120,11 +120,7 @@ class Steps:
 def outcome(
     start: Placement, steps: Steps, target: Placement, some: NDArray[np.intp] | None = None
 ) -> Placement:
-    """Return where replicas stand, and who leads, once all steps are done, or ``some`` of them.
-
-    What is copied and neither promoted nor swapped yet is flagged as incoming. Other flags of
-    replicas that have reached the nodes of the target are those of the target.
-    """
+    """Return where replicas stand, and who leads, once all steps are done, or ``some`` of them."""
     rows = np.arange(len(steps)) if some is None else some
     kind, replica, to = steps.kind[rows], steps.replica[rows], steps.target[rows]
     node, role, leader = start.node.copy(), start.role.copy(), start.leader.copy()

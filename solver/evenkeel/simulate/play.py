@@ -145,13 +145,7 @@ class _Node:
 
 
 class RangeByRange(Controller):
-    """Lets the decider of a method decide the way a system does that has no centre.
-
-    What was looked at and left alone is not looked at again before anything has changed, so that a
-    cluster at rest costs nothing. CockroachDB may move a replica to and fro for ever where counts
-    cannot get any closer; here an improvement never brings a replica back to a node that it has
-    left since the last event.
-    """
+    """Lets the decider of a method decide the way a system does that has no centre."""
 
     def __init__(self, name: str, scenario: Scenario, seed: int) -> None:
         self._make = imported(find(name).decider)

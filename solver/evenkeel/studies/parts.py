@@ -157,10 +157,7 @@ class Open:
 
 
 def _whole(count: Table, share: Table) -> Table:
-    """Divide whole numbers, (N,), into whole numbers by shares that add up to 1, (n, N) both.
-
-    Where each is cut differs from node to node, so that no part gets all that is left over.
-    """
+    """Divide whole numbers, (N,), into whole numbers by shares that add up to 1, (n, N) both."""
     offset = (np.arange(len(count)) * 0.6180339887498949) % 1.0
     upto = np.cumsum(share, axis=0)
     upto[-1] = np.where(share.any(0), 1.0, 0.0)

@@ -403,11 +403,7 @@ def result_of(study: Study, change: Changes) -> ScenarioResult:
 
 
 def result_now(study: Study, changes: Sequence[Changes]) -> ScenarioResult:
-    """Tell of the cluster as it is, before any of ``changes``.
-
-    Where some of them are losses, what those are played on is compiled first: by it a cluster in
-    which all is well is known to be so.
-    """
+    """Tell of the cluster as it is, before any of ``changes``."""
     if any(is_loss(study.asked, change) for change in changes):
         study.held.prepare(study.method)
     return _result_of(study, session_on(study.held).solve(study.method, **study.asked))

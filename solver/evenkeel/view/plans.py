@@ -138,10 +138,7 @@ def plan_page(plan: Plan, certificate: Certificate | None = None) -> str:
 
 
 def steps_table(plan: Plan) -> Table:
-    """Return every step of a plan, in their order, as the table that is written to files.
-
-    Waves count from 1, as the files of a folder do.
-    """
+    """Return every step of a plan, in their order, as the table that is written to files."""
     names = ("step", "wave", "kind", "partition", "slot", "from", "to", "bytes", "start", "finish")
     numbers = wave_numbers(plan).tolist()
     rows = zip(plan.rows(), numbers, strict=True)

@@ -177,11 +177,7 @@ def result_page(result: Any) -> str:
 
 
 def moves_table(result: Any) -> Table:
-    """Return every move, then every other leader change, as the table that is written to files.
-
-    A replica that had no node comes from nowhere; a leader change has no slot and moves no data.
-    Bytes are in the unit of the dimension that moves.
-    """
+    """Return every move, then every other leader change, as the table that is written to files."""
     names = ("kind", "partition", "slot", "from", "to", "bytes")
     rows = [
         ("move", one.partition, one.slot, one.source, one.target, one.bytes) for one in result.moves
@@ -441,10 +437,7 @@ def _violations(audited: Audit, most: int, title: str = "") -> list[Table]:
 
 
 def _unplaced(result: Any, most: int) -> Iterator[Table]:
-    """List replicas that found no node, and those that found none to leave theirs for.
-
-    With the rules that keep them off, the commonest first.
-    """
+    """List replicas that found no node, and those that found none to leave theirs for."""
     for title, replicas in (
         ("unplaced", result.unplaced_replicas),
         ("to leave their nodes", held_back(result.cluster, result.placement)),

@@ -47,10 +47,7 @@ class Line(NamedTuple):
 
 
 def rendered(parts: Sequence[Line | Table], width: int, styled: bool) -> str:
-    """Write the parts one below the other, a blank line before each table.
-
-    A table whose names and figures take more than the width is wider; what explains them wraps.
-    """
+    """Write the parts one below the other, a blank line before each table."""
     import io
 
     from rich.console import Console

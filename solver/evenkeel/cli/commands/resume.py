@@ -139,10 +139,7 @@ def _note_missing(
 
 
 def arrived_of(plan: "Plan", given: list[str]) -> dict[tuple[str, str], float]:
-    """Return shares of copies by partition and node, out of texts such as ``orders-17=n5=60%``.
-
-    Names may hold ``=`` themselves: a text is divided where both sides are known.
-    """
+    """Return shares of copies by partition and node, out of texts such as ``orders-17=n5=60%``."""
     faults = FaultList()
     partitions, nodes = ({*one.names} for one in (plan.cluster.partitions, plan.cluster.nodes))
     found: dict[tuple[str, str], float] = {}

@@ -333,10 +333,7 @@ def _even_loads(
     wanted: NDArray[np.float64],
     terms: Mapping[str, NDArray[np.float64]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return targets of balanced nodes, as loads and in whole replicas; (N, D) both.
-
-    Replicas that are large, or whose group is spread, make some node fuller, whichever it is.
-    """
+    """Return targets of balanced nodes, as loads and in whole replicas; (N, D) both."""
     cluster = placed.cluster
     nodes, units = cluster.nodes, cluster.partitions.load.unit
     keeps = nodes.may_hold & ~nodes.may_receive

@@ -136,11 +136,7 @@ def _flat_order(placed: PlacementCounts) -> NDArray[np.int64]:
 
 
 def domains_and_caps(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the domains that replicas are kept apart by, and how many each may hold.
-
-    One level is looked at, the widest on which a hard limit binds. Leaving the other limits out
-    only makes a bound smaller.
-    """
+    """Return the domains that replicas are kept apart by, and how many each may hold."""
     cap = cluster.partitions.replicas.astype(np.int64)
     bindings = partition_scope(cluster).bindings
     hard = [one for one in bindings if one.kind == "spread" and one.hard]

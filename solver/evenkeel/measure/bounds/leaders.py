@@ -201,12 +201,7 @@ def _room(
 def _count_prices(
     choice: _Choices, led: NDArray[np.int32], room: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the price of leading on each node where leaders are only counted, (N,).
-
-    Leaders that may stay without a change do, and nodes that lead too many pass some on to nodes
-    that lead too few, along ways with the fewest changes. How far a node is from those is its
-    price.
-    """
+    """Return the price of leading on each node where leaders are only counted, (N,)."""
     nodes, everyone = len(room), np.arange(len(choice.partition))
     price = np.zeros(nodes, np.int64)
     if len(everyone) == 0 or not np.isfinite(room).any() or nodes > LARGEST_TABLE:

@@ -80,10 +80,7 @@ def parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
 
 
 def staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
-    """Return node plus one of each replica that rules let stay there, 0 for others; (K,).
-
-    In the order of ``PlacementCounts.node_row``. Rules exclude nodes, and partitions are disabled.
-    """
+    """Return node plus one of each replica that rules let stay there, 0 for others; (K,)."""
     forbidden = placed.cluster.forbidden
     if scope.open.all() and not len(forbidden):
         return placed.node_row
@@ -155,11 +152,7 @@ def aggregate(
 
 
 def leaders_together(cluster: Cluster, able: NDArray[np.bool_]) -> Part | None:
-    """Give the nodes that may lead, of those ``able (N,)``, all that leaders weigh.
-
-    A node that keeps what it has may be as full as it is: where such a node may lead, this is
-    nothing.
-    """
+    """Give the nodes that may lead, of those ``able (N,)``, all that leaders weigh."""
     nodes, parts = cluster.nodes, cluster.partitions
     leading = able & nodes.may_lead
     if np.array_equal(leading, able) or not leading.any() or not has_leaders(cluster):
@@ -324,10 +317,7 @@ def floor_mean(cluster: Cluster, fair: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def arrivals(placed: PlacementCounts, floor: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many replicas must at least join each node for it to hold its floor, (N,).
-
-    All that stands there may stay, in its heaviest role; what joins may be the largest there are.
-    """
+    """Return how many replicas must at least join each node for it to hold its floor, (N,)."""
     cluster = placed.cluster
     count = np.zeros(len(floor), np.int64)
     if not floor.any() or piling(placed, partition_scope(cluster)).any():

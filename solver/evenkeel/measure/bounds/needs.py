@@ -410,10 +410,7 @@ def _of_one_partition(ground: _Ground, part: _Part, forced: NDArray[np.float64])
 
 
 def _domains(ground: _Ground) -> Iterator[Need]:
-    """Domains take only so many replicas of one partition, which asks for so many domains.
-
-    Each node has the room of its domain: a sum over nodes must count a domain once.
-    """
+    """Domains take only so many replicas of one partition, which asks for so many domains."""
     cluster, scope, classes = ground.placed.cluster, ground.scope, ground.classes
     topology = cluster.topology
     seen: set[tuple[int, int, str, bytes]] = set()
@@ -434,10 +431,7 @@ def _domains(ground: _Ground) -> Iterator[Need]:
 
 
 def _of_groups(ground: _Ground) -> Iterator[Need]:
-    """Yield the limits of nodes and domains on replicas of a group, the largest of each rule.
-
-    Each node has the room of its domain, as for the domains of one partition.
-    """
+    """Yield the limits of nodes and domains on replicas of a group, the largest of each rule."""
     cluster, scope = ground.placed.cluster, group_scope(ground.placed.cluster)
     parts, topology = cluster.partitions, cluster.topology
     wanted = np.bincount(parts.group, parts.replicas, len(parts.group_names))

@@ -81,11 +81,7 @@ ROUNDS = 6
 
 
 def with_fewest_moves(request: Request, outcome: Outcome) -> Outcome:
-    """Reach the goals with fewer moves, if the cluster is small and that may well be.
-
-    Or reach them at all, where the search has spent a budget on less, or has found nothing better,
-    and no rule is proven to be in the way.
-    """
+    """Reach the goals with fewer moves, if the cluster is small and that may well be."""
     cluster = request.cluster
     if size_of(cluster) > LARGEST or ViolationSummary.of(request, outcome):
         return outcome
@@ -151,10 +147,7 @@ def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
 
 
 def _fewest(request: Request, stands: Placement, made: int | None, effort: float) -> Found:
-    """Look for the fewest moves within the targets, fewer than were ``made``; None for none.
-
-    Where nothing within them is known yet, any is looked for first: that is found more easily.
-    """
+    """Look for the fewest moves within the targets, fewer than were ``made``; None for none."""
     search = Search(1, effort, request.seed, request.watch)
     try:
         stages = Stages.of(request, stands, search)
@@ -655,11 +648,7 @@ OF_MASKS = frozenset({"require", "voters_require", "forbidden"})
 def is_hopeless(
     cluster: Cluster, limits: Limits, placement: Placement, audited: Audit, is_endangered: bool
 ) -> bool:
-    """Return whether nothing that is broken can be repaired, as each partition by itself shows.
-
-    Where partitions are endangered, moves may have been spent on the wrong ones, or on evacuating
-    live replicas that had better stay until another stands beside them.
-    """
+    """Return whether nothing that is broken can be repaired, as each partition by itself shows."""
     leaving = np.append(cluster.nodes.serves & ~cluster.nodes.may_hold, False)
     if is_endangered and leaving[cluster.placement.node].any():
         return False
@@ -688,11 +677,7 @@ def _stand_apart(cluster: Cluster) -> bool:
 
 
 def lacking_nodes(cluster: Cluster) -> NDArray[np.int64]:
-    """Count the replicas wanted of each partition that find no node whatever is moved, (P,).
-
-    A partition is looked at by itself, and only its mask, its bans and its hard spread limits,
-    which may stay broken as far as they came.
-    """
+    """Count the replicas wanted of each partition that find no node whatever is moved, (P,)."""
     placement, nodes, scope = cluster.placement, cluster.nodes, partition_scope(cluster)
     wanted = cluster.partitions.replicas.astype(np.int64)
     by_rule = scope.open[scope.rule]

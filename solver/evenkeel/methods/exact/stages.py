@@ -211,10 +211,7 @@ def _terms(
 
 
 def _best_led(variables: Variables, p: int, lead: tuple[str, ...]) -> list[SoftTerm]:
-    """Let no replica lead whose node ranks behind that of a voter which could.
-
-    It is a soft term where broken rules are repaired as far as possible.
-    """
+    """Let no replica lead whose node ranks behind that of a voter which could."""
     soft_terms: list[SoftTerm] = []
     if not lead or not variables.leads[p]:
         return soft_terms
@@ -404,10 +401,7 @@ def _held_loads(cluster: Cluster, d: int, scale: Scale) -> list[int]:
 
 
 def _left_behind(variables: Variables, n: int, d: int, scale: Scale) -> Any:
-    """Load of the replicas that leave a node, which counts there until all moves are done.
-
-    A leader hands over before it leaves, so it weighs what a voter does.
-    """
+    """Load of the replicas that leave a node, which counts there until all moves are done."""
     cluster = variables.cluster
     placement, load = cluster.placement, cluster.partitions.load
     total: Any = 0
@@ -488,10 +482,7 @@ def changed_leaders(variables: Variables) -> list[Any]:
 
 
 def late_leaders(variables: Variables) -> list[Any]:
-    """Return for each partition that lost its leader whether it waits for a copy to lead.
-
-    Another replica leads it until the copy is made.
-    """
+    """Return for each partition that lost its leader whether it waits for a copy to lead."""
     cluster = variables.cluster
     placement, lives = cluster.placement, led_from(cluster) >= 0
     there = ready(cluster)

@@ -354,11 +354,7 @@ def _endangered(variables: Variables) -> None:
 
 
 def _leader(variables: Variables, p: int) -> dict[int, Any]:
-    """Let one voter lead that may, if there is one.
-
-    Where violations may stay, a live leader may go on although it is not eligible,
-    and then another replica does.
-    """
+    """Let one voter lead that may, if there is one."""
     model, may_lead = variables.model, variables.cluster.nodes.may_lead
     voters = variables.voters[p]
     leads = {n: model.new_bool_var("") for n in voters if may_lead[n]}
@@ -604,11 +600,7 @@ def regresses(request: Request, outcome: Outcome) -> bool:
 def objective_tuple(
     request: Request, outcome: Outcome
 ) -> tuple[int, int, float, float, float, int]:
-    """Return the objective: violations, cost of soft rules, distance to the goals, moves.
-
-    Undone are places and leaders that are missing, and hard rules that are broken; of nodes, the
-    worst comes first, and then all together.
-    """
+    """Return the objective: violations, cost of soft rules, distance to the goals, moves."""
     cluster = request.cluster
     placement, audited = audited_answer(request, outcome)
     excess = _excesses(levelness(cluster, placement), request.bounds)

@@ -92,10 +92,7 @@ class Places:
 
 
 def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]) -> Arcs:
-    """Find the replicas that may lead, each partition's best choices only, and none that lags.
-
-    Where the leader is lost, replicas that could lead at once, if there are any.
-    """
+    """Find the replicas that may lead, each partition's best choices only, and none that lags."""
     placement = cluster.placement
     standing = np.flatnonzero((node >= 0) & (placement.role == Role.VOTER))
     standing = standing[cluster.nodes.may_lead[node[standing]]]

@@ -93,10 +93,7 @@ def _undone(request: Request, asked: LeadGoals, outcome: Outcome) -> Undone:
 
 
 def _answers(request: Request, asked: LeadGoals, outcome: Outcome) -> Iterator[Outcome]:
-    """Yield answers with other leaders, and with other replicas where those fall short.
-
-    From the leaders that came; and, where leading weighs, from those that level nodes.
-    """
+    """Yield answers with other leaders, and with other replicas where those fall short."""
     load, clock = request.cluster.partitions.load, Clock(request.watch)
     weighs = bool((load.leader != load.voter).any())
     for came in (True, False) if weighs else (True,):
@@ -201,10 +198,7 @@ def _compiled(request: Request, outcome: Outcome) -> tuple[Problem, State]:
 def _move_some(
     request: Request, asked: LeadGoals, arcs: Arcs, flow: LeadFlow, problem: Problem, state: State
 ) -> int:
-    """Move replicas from where leads are too many to where one more is wanted; return how many.
-
-    Those that have moved already go first: it costs nothing that they go elsewhere.
-    """
+    """Move replicas from where leads are too many to where one more is wanted; return how many."""
     cluster, nodes = request.cluster, len(asked.weight)
     placement, ends, far = cluster.placement, _ends(arcs, flow), problem.nodes.watermark
     here, left = flow.place[flow.taken], flow.surplus.copy()

@@ -96,10 +96,7 @@ def _relieved_to(run: Run, height: float, ceiling: NDArray[np.float64]) -> Heigh
 
 
 def place_and_level(run: Run, *, in_brief: bool = False) -> None:
-    """Take the pieces of the descent until it ends or must stop; the most level one stands.
-
-    After the first piece, what fits nowhere takes the room of smaller replicas, which go elsewhere.
-    """
+    """Take the pieces of the descent until it ends or must stop; the most level one stands."""
     if at_rest(run):
         return
     best: tuple[tuple[float, float], NDArray[np.int32], NDArray[np.int16]] | None = None
@@ -170,11 +167,7 @@ def _is_lower(run: Run, before: Height) -> bool:
 
 
 def level_the_others(run: Run) -> None:
-    """Balance the other nodes where the fullest cannot reach their targets.
-
-    What cannot be relieved outweighs all else: beside it, nothing that others would gain seems
-    worth a try. So the highest are let be where they are, for as long as the others get lower.
-    """
+    """Balance the other nodes where the fullest cannot reach their targets."""
     if run.stop is not None or run.ratio <= 1.0:
         return
     asked, problem, most_leaders = run.targets, run.problem, run.most_leaders
@@ -197,10 +190,7 @@ def level_the_others(run: Run) -> None:
 
 
 def recall_leaders(run: Run) -> None:
-    """Choose leaders anew where walks levelled all: they hand on leads that need not change.
-
-    Not after a walk of fewer steps than there are partitions, which hands on few.
-    """
+    """Choose leaders anew where walks levelled all: they hand on leads that need not change."""
     if run.stop is not None or run.work < len(run.led) or run.ratio > 1.0:
         return
     choosing = recalled(run.problem, run.state, run.most_leaders, run.led, run.parameters)
@@ -211,10 +201,7 @@ def recall_leaders(run: Run) -> None:
 
 
 def take_back_idle_moves(run: Run) -> None:
-    """Take back the moves that bring no node nearer to its targets, where these are missed.
-
-    Where nodes may take no more for now, the others need not share what they cannot get rid of yet.
-    """
+    """Take back the moves that bring no node nearer to its targets, where these are missed."""
     if run.stop is not None or run.ratio <= 1.0:
         return
     problem, state, height = run.problem, run.state, run.ratio

@@ -70,10 +70,7 @@ class Workspace:
 
 
 class Workspaces:
-    """Workspaces of one cluster, each copied from what was compiled once.
-
-    Neither the problem nor the state is ever written to.
-    """
+    """Workspaces of one cluster, each copied from what was compiled once."""
 
     def __init__(self, problem: Problem, state: State) -> None:
         self._problem, self._state = problem, state
@@ -151,11 +148,7 @@ def _new_report(state: State) -> Told:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """A cluster in which all is well, with all that the loss of nodes asks for.
-
-    Several threads may ask at once: each takes its own workspace. An answer depends on the cluster,
-    the nodes and the goals alone, bit by bit, not on earlier questions.
-    """
+    """A cluster in which all is well, with all that the loss of nodes asks for."""
 
     cluster: Cluster
     stock: Stock
@@ -342,10 +335,7 @@ def stock_and_demands(
 
 
 def _stays_least(level: NDArray[np.float64], least: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the least in whole units, (N,) or (N, D), that no loss of nodes makes smaller.
-
-    Load rounded up in one part is room for the others, and more so once a node of it is lost.
-    """
+    """Return the least in whole units, (N,) or (N, D), that no loss of nodes makes smaller."""
     apart = level.max(0, initial=0.0) > np.where(level > 0.0, level, np.inf).min(0, initial=np.inf)
     return np.where(apart, 0.0, least)
 

@@ -76,10 +76,7 @@ def make_room_to_lead(
     most_moves: int,
     may_go_on: Callable[[], bool],
 ) -> int:
-    """Let others make way on nodes that may lead ``partitions``, which are led where none may.
-
-    One voter of each is tried: the one that leads, or else the first.
-    """
+    """Let others make way on nodes that may lead ``partitions``, which are led where none may."""
     search = _Search(problem, state, forced, most_moves, may_go_on)
     first, before = problem.partitions.first, state.leader.copy()
     may = (state.node >= 0) & (state.role == VOTER) & problem.partitions.movable

@@ -131,10 +131,7 @@ def look_once_more(run: Run) -> None:
 
 
 def _place_beside_terms(run: Run) -> bool:
-    """Place what has no node where a slot is kept free for a node that a term wants.
-
-    The term is broken in any case while the slot is empty.
-    """
+    """Place what has no node where a slot is kept free for a node that a term wants."""
     nowhere = run.waiting & (run.state.node < 0)
     if not nowhere.any() or not (run.problem.rules.term[:, 0] > 0).any():
         return False
@@ -146,11 +143,7 @@ def _place_beside_terms(run: Run) -> bool:
 
 
 def _place_beside_spread(run: Run) -> bool:
-    """Place what waits where its partition breaks its hard spread limits no more than it came.
-
-    While levelling, a domain is given no more than its limit, be another relieved of as much. As
-    a last resort, slots that have no node are not kept free for terms, either.
-    """
+    """Place what waits where its partition breaks its hard spread limits no more than it came."""
     if not run.waiting.any() or not (run.problem.rules.limit[:, 1] >= 0).any():
         return False
     came = spread_excess_before(run.request.cluster)
@@ -164,10 +157,7 @@ def _place_beside_spread(run: Run) -> bool:
 
 
 def _placed_beyond(run: Run, came: NDArray[np.int64], waiting: NDArray[np.bool_]) -> int:
-    """Place a replica of each partition that may break its limits by one more; how many were.
-
-    One replica breaks a limit by no more than one, wherever it goes.
-    """
+    """Place a replica of each partition that may break its limits by one more; how many were."""
     if not waiting.any():
         return 0
     cluster, asked = run.request.cluster, run.problem
@@ -260,12 +250,7 @@ class Restraint(NamedTuple):
         )
 
     def after(self, run: Run, outcome: Outcome) -> "Restraint | None":
-        """Leave alone what became worse than before, too; None if nothing did.
-
-        What a surplus replica held up breaks where it is dropped, and where leaders weigh less than
-        followers a node may be too full while one leaves: neither is seen one move at a time. And
-        the replacement of a dropped replica may have no node.
-        """
+        """Leave alone what became worse than before, too; None if nothing did."""
         cluster, partitions = run.request.cluster, run.problem.partitions
         lighter = (partitions.leader_load < partitions.voter_load).any()
         surplus = run.dropped.any() or self.kept.any()  # and one that is kept is one too many

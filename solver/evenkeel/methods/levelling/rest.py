@@ -58,11 +58,7 @@ def count_misled(run: Run) -> int:
 
 
 def _is_worth_leading(run: Run) -> bool:
-    """Return whether replicas may move since too many leaders are a worse choice of their rule.
-
-    Where these choices and the targets contend for room, some always are, and each run would find
-    others. On a small cluster any is one too many.
-    """
+    """Return whether replicas may move since too many leaders are a worse choice of their rule."""
     leader_preference_violations = count_misled(run)
     if size_of(run.request.cluster) <= SMALL:
         return leader_preference_violations > 0

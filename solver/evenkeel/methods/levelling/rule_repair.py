@@ -70,10 +70,7 @@ def repair_rules(run: Run) -> bool:
 
 
 def even_out_groups(run: Run) -> bool:
-    """Lower the skews of groups to what is allowed; whether that left a node too full.
-
-    Where budgets bind, those go first that fall with the fewest moves.
-    """
+    """Lower the skews of groups to what is allowed; whether that left a node too full."""
     problem, rules = run.problem, run.problem.rules
     skewed = rules.group_limit[:, 4] >= 0
     if not skewed.any():
@@ -97,10 +94,7 @@ def even_out_groups(run: Run) -> bool:
 
 
 def repair_leaders(run: Run) -> bool:
-    """Let a replica move where a partition has none on a node that may lead.
-
-    Returns whether any did and left a node too full.
-    """
+    """Let a replica move where a partition has none on a node that may lead."""
     problem, state = run.problem, run.state
     ill = _led_by_none(run)
     if len(ill) == 0:
@@ -110,10 +104,7 @@ def repair_leaders(run: Run) -> bool:
 
 
 def make_way_for_leaders(run: Run) -> bool:
-    """Let others make way where a partition finds no room on a node that may lead.
-
-    Returns whether any did and left a node too full.
-    """
+    """Let others make way where a partition finds no room on a node that may lead."""
     ill = _led_by_none(run)
     if len(ill) == 0:
         return False

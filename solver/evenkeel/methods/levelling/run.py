@@ -149,10 +149,7 @@ def outcome_after(
 
 
 def well_led(request: Request, outcome: Outcome) -> Outcome:
-    """Elect the leaders that should lead, with replicas where an answer has them.
-
-    CP-SAT knows nothing of replicas that stay where they may not be, and deals leads out anyhow.
-    """
+    """Elect the leaders that should lead, with replicas where an answer has them."""
     cluster, bounds = request.cluster, request.bounds
     if not has_leaders(cluster):
         return outcome
@@ -277,10 +274,7 @@ def outcome_of(run: Run) -> Outcome:
 
 
 def _node(run: Run) -> NDArray[np.int32]:
-    """Nodes to hand out: a lost replica stays on its dead node unless a rule breaks by it.
-
-    One that is alive and found no other node stays in any case, unless the search began without it.
-    """
+    """Nodes to hand out: a lost replica stays on its dead node unless a rule breaks by it."""
     node = run.state.node
     stays = kept(run.request.cluster, node)
     waiting = np.flatnonzero((node < 0) & (stays >= 0) & ~run.dropped)
@@ -306,10 +300,7 @@ def _put_back(run: Run, dead: NDArray[np.int64]) -> None:
 
 
 def refine_small(run: Run) -> bool:
-    """Refine what was found on a small cluster; whether what stands now comes from that.
-
-    They count more of the budgets than the way from the start takes, which counts in the end.
-    """
+    """Refine what was found on a small cluster; whether what stands now comes from that."""
     request, cluster = run.request, run.request.cluster
     binds = run.problem.budgets.binds
     if run.stop is not None or size_of(cluster) > SMALL or (binds and run.waiting.any()):
@@ -437,11 +428,7 @@ def floors_of(run: Run) -> NDArray[np.float64]:
 
 
 def lowest_of(bounds: Bounds, problem: Problem) -> NDArray[np.float64]:
-    """Return the least load to which nodes may be brought, (D, N): their floors, if any.
-
-    What only keeps is brought down to the mean of all: floors are counted from it, and would rise
-    with what leaves it beyond that.
-    """
+    """Return the least load to which nodes may be brought, (D, N): their floors, if any."""
     floor = np.array(bounds.floor.T, order="C")  # not a view that is read only
     if not floor.any():
         return floor
@@ -502,10 +489,7 @@ SLICES, WORK = 5, 10_000_000
 
 
 def save_moves(run: Run) -> None:
-    """Make the fewest moves where placing is a flow, and note the number if it is proven.
-
-    Where leaders could not be levelled after that, moves are saved among those that follow.
-    """
+    """Make the fewest moves where placing is a flow, and note the number if it is proven."""
     if run.stop is not None or not _is_a_flow(run):
         return
     if run.ratio <= 1.0 and _moves(run) <= run.request.bounds.moves_level:

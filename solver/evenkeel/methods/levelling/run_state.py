@@ -137,10 +137,7 @@ class Run:
 def placed_state(
     cluster: Cluster, problem: Problem, placement: Placement, dropped: NDArray[np.bool_]
 ) -> State:
-    """Return the state of a placement in which only what stood on dead nodes is nowhere.
-
-    What waits on a node that is being emptied stays in its place until it has another one.
-    """
+    """Return the state of a placement in which only what stood on dead nodes is nowhere."""
     nodes = cluster.nodes
     stays = nodes.may_hold | nodes.serves
     state = compile_state(cluster, problem, placement, stays)

@@ -490,10 +490,7 @@ def led_from(cluster: Cluster) -> NDArray[np.int32]:
 
 
 def ready(cluster: Cluster) -> NDArray[np.bool_]:
-    """Return whether each replica, where it came from, could lead at once; (K,).
-
-    It lives; and where some live replicas are reported in sync, it is one of these.
-    """
+    """Return whether each replica, where it came from, could lead at once; (K,)."""
     placement = cluster.placement
     lives = np.append(cluster.nodes.alive, False).take(placement.node)
     if not placement.flags.any():

@@ -15,10 +15,7 @@ from evenkeel.model.runtime.memoize import memoize
 def leading_slots(
     cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
 ) -> NDArray[np.int16]:
-    """Return leading slots; a cluster without leaders keeps none.
-
-    Where no replica may lead, the node that led goes on by the voter that it has then, if any.
-    """
+    """Return leading slots; a cluster without leaders keeps none."""
     was = cluster.placement
     if not has_leaders(cluster):
         return was.leader
@@ -68,10 +65,7 @@ def missing_places(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int6
 def waits_in_place_of_another(
     cluster: Cluster, node: NDArray[np.int32], dropped: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """List those ``dropped (K,)`` that wait for their dead nodes, of partitions that are short.
-
-    What they were dropped for has found no node.
-    """
+    """List those ``dropped (K,)`` that wait for their dead nodes, of partitions that are short."""
     placement, nodes = cluster.placement, cluster.nodes
     waits = at_node(nodes.may_hold & ~nodes.alive, placement.node)
     found = np.flatnonzero(dropped & waits & (node < 0))
@@ -124,10 +118,7 @@ def slots_to_fill(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_
 def within_wanted(
     cluster: Cluster, node: NDArray[np.int32], filling: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Leave out the last of the slots to fill with which a partition has more than it wants.
-
-    It wants others than it has then, and none of those may go.
-    """
+    """Leave out the last of the slots to fill with which a partition has more than it wants."""
     if wants_its_rows(cluster):
         return filling
     slots = np.flatnonzero(filling)
@@ -172,10 +163,7 @@ def surplus_replicas(
 def may_be_dropped(
     cluster: Cluster, node: NDArray[np.int32], filling: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return the replicas, none of them pinned, of partitions with more than they want.
-
-    Where they have that only once slots of another role are filled, those of the role too many.
-    """
+    """Return the replicas, none of them pinned, of partitions with more than they want."""
     if wants_its_rows(cluster):
         return np.zeros(0, np.int64)
     placement, wanted = cluster.placement, cluster.partitions.replicas
@@ -194,10 +182,7 @@ def may_be_dropped(
 def may_be_spared(
     cluster: Cluster, node: NDArray[np.int32], leaving: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return whether each leaving replica, in order, may be dropped without losing a live one.
-
-    One on a dead node that keeps what it has counts as a replica, but is out of service.
-    """
+    """Return whether each leaving replica, in order, may be dropped without losing a live one."""
     if len(leaving) == 0:
         return np.zeros(0, bool)
     owner = cluster.placement.owner

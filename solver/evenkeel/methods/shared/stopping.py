@@ -103,10 +103,7 @@ class Watch:
         return self.reason
 
     def hear(self) -> None:
-        """Repeat the last report to the callback, if that was a while ago.
-
-        Computations without slices are not cut short: StopIteration stops the search when it looks.
-        """
+        """Repeat the last report to the callback, if that was a while ago."""
         if self.callback is not None and self.clock() - self._last_at >= EVERY:
             self._report(self.callback, replace(self._last, seconds=self.seconds))
 

@@ -41,11 +41,7 @@ Wanted = tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]
 def read_placement(
     faults: FaultList, given: Given, sizes: Sizes, names: Names, base: Partitions | None
 ) -> tuple[Placement, Wanted]:
-    """Read a placement and wanted numbers; rows are widened to hold the wanted replicas.
-
-    There are no replicas after an error. Wanted numbers are, where they are not given, as the base
-    wants it.
-    """
+    """Read a placement and wanted numbers; rows are widened to hold the wanted replicas."""
     given = _taken_apart(faults, given, sizes.partitions)
     rows = _rows(faults, given, sizes.partitions, names)
     known = not faults.about("placement", "first")

@@ -36,10 +36,7 @@ def reassigned(placement: Placement) -> NDArray[np.bool_]:
 
 
 def unchanged(placement: Placement) -> NDArray[np.bool_]:
-    """Return which partitions stay as they are, leader included, (P,) bool.
-
-    Those that are stranded, being reassigned or left alone.
-    """
+    """Return which partitions stay as they are, leader included, (P,) bool."""
     return stranded(placement) | reassigned(placement) | marked(placement, Flag.LEFT_ALONE)
 
 

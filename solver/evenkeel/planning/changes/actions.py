@@ -328,11 +328,7 @@ def apart(actions: Actions, changes: NDArray[np.intp]) -> Actions:
 def _alone(
     orders: PartitionOrder, transitions: TransitionTable, live: NDArray[np.bool_]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return slots that are copied before all others, each alone, and rows where that works.
-
-    Copies of one partition that are under way together have a source each: their own, or of one
-    whose own is lost another that stays. Where there is none, or several are lost, those go first.
-    """
+    """Return slots that are copied before all others, each alone, and rows where that works."""
     copied = orders.moves & (transitions.after >= 0)
     lost = copied & ~live[transitions.before]
     stays = ~orders.moves & live[transitions.before]

@@ -268,10 +268,7 @@ class Partition:
     # what leads from a state to others -----------------------------------------------------
 
     def edges(self, state: State, thirds: Collection[int] = ()) -> Iterator[Edge]:
-        """Yield the changes that the protocol allows, whether rules do or not.
-
-        What is under way goes on before anything else changes who is a member.
-        """
+        """Yield the changes that the protocol allows, whether rules do or not."""
         yield from self._hand_over(state)
         going = [s for s in self.begun if not state.moved >> s & 1]
         if not going and state.away[0] < 0:
@@ -349,10 +346,7 @@ class Partition:
                 yield from self._led_on(state, some, roles)
 
     def _beside(self, state: State, some: list[int]) -> Pairs | None:
-        """Return where slots are while some are copied at once, None if they cannot be.
-
-        They can be from different nodes to others.
-        """
+        """Return where slots are while some are copied at once, None if they cannot be."""
         comes = [s for s in some if self.after[s] >= 0]
         now = [self.node(state, s) for s in self.slots]
         to = [self.after[s] for s in comes]
@@ -595,10 +589,7 @@ def _acts(way: list[Edge]) -> int:
 
 
 def tradable(target: Placement, transitions: TransitionTable) -> NDArray[np.bool_]:
-    """Return the rows of which no slot waits for a node that is down, (A,), or leads unasked.
-
-    Such a slot stands elsewhere in the target than in its ends, or does not lead there.
-    """
+    """Return the rows of which no slot waits for a node that is down, (A,), or leads unasked."""
     there = (
         (transitions.after == target.node[transitions.replica]) | (transitions.replica < 0)
     ).all(1)

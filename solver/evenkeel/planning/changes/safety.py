@@ -408,10 +408,7 @@ class Safety:
         return np.asarray(lacks)
 
     def _survives(self, node: NDArray[np.int32], role: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Return whether enough is left as it is and after the loss of any domain, (n, 2 + L).
-
-        Enough is a majority of voters; where none is asked, any replica.
-        """
+        """Return whether enough is left as it is and after the loss of any domain, (n, 2 + L)."""
         topology = self.cluster.topology
         # column by column: sums over a few columns are slow row by row
         columns = np.ascontiguousarray(node.T)

@@ -46,11 +46,7 @@ def still_listed(
 def with_unreplaced(
     cluster: Cluster, target: Placement, protocol: Protocol
 ) -> tuple[Placement, NDArray[np.bool_]]:
-    """Return a target, and the replicas that it gives up but no step takes off, (K,).
-
-    They are all that partitions lack if the protocol has no step for that, or if no live replica
-    would be left. A stranded replica stays as it is: its source is down.
-    """
+    """Return a target, and the replicas that it gives up but no step takes off, (K,)."""
     start, held = cluster.placement, stranded(cluster.placement)
     if held.any():
         target = with_rows(target, held, start, held[start.owner])
@@ -116,12 +112,7 @@ def _unreplaced(cluster: Cluster, target: Placement) -> NDArray[np.bool_]:
 def led_where_there_is_room(
     cluster: Cluster, target: Placement, proposed: NDArray[np.integer]
 ) -> Placement:
-    """Return a target whose partitions without a leader are led by the slots ``proposed (P,)``.
-
-    Proposed slots have a node. One that may not lead there, or would overload its node or domain,
-    does not lead: another voter does, preferably one already there, or none. Leadership of a
-    replica that stays is not taken away.
-    """
+    """Return a target whose partitions without a leader are led by the slots ``proposed (P,)``."""
     some = np.flatnonzero(proposed >= 0)
     leader = target.leader.copy()
     leader[some] = proposed[some]
@@ -213,11 +204,7 @@ def room(cluster: Cluster, asked: Placement) -> tuple[NDArray[np.intp], NDArray[
 
 
 def in_bounds(cluster: Cluster, asked: Placement, target: Placement) -> Placement | None:
-    """Return what a plan to a target is bound by if that is not the target itself.
-
-    Where some of what was asked stays behind, what stays and what comes together may be more than
-    there is room for, or than a group may have: then it is what was asked.
-    """
+    """Return what a plan to a target is bound by if that is not the target itself."""
     other = _unlike(cluster, asked, target)
     if not other.any() or not _exceeds(cluster, asked, target):
         return None
@@ -233,10 +220,7 @@ def as_far(cluster: Cluster, found: Placement, bound: Placement, target: Placeme
 
 
 def _unlike(cluster: Cluster, asked: Placement, target: Placement) -> NDArray[np.bool_]:
-    """Return which partitions have live replicas or leaders that were not asked for, (P,).
-
-    What stays listed on a node that is down takes no headroom.
-    """
+    """Return which partitions have live replicas or leaders that were not asked for, (P,)."""
     live = np.append(cluster.nodes.serves, False)
     differs = (asked.leader_node != target.leader_node) & live[target.leader_node]
     other = (asked.node != target.node) | (asked.role != target.role)

@@ -15,10 +15,7 @@ from evenkeel.planning.throttle import Protocol
 
 @dataclass(frozen=True, eq=False)
 class TransitionTable:
-    """The A partitions that change, with R slots each, at both ends; -1 for no node or no slot.
-
-    Where roles change in place one more slot stands for that, the last one, without a node.
-    """
+    """The A partitions that change, with R slots each, at both ends; -1 for no node or no slot."""
 
     partition: NDArray[np.int32]  # (A,) which they are
     replica: NDArray[np.int64]  # (A, R) row of each slot in the placement
@@ -217,10 +214,7 @@ def in_place(
 def _unpermuted(
     transitions: TransitionTable, protocol: Protocol
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
-    """Return nodes, roles and leading slots after, nodes that stay being where they were.
-
-    Of the rest each slot takes those of its own role first.
-    """
+    """Return nodes, roles and leading slots after, nodes that stay being where they were."""
     where, becomes, leads = transitions.after, transitions.becomes, transitions.leads.copy()
     if where.size == 0:
         return where, becomes, leads

@@ -364,11 +364,7 @@ def check_flights(found: Findings, throttle: "Throttle") -> None:
 
 
 def _check_recovery(found: Findings, copies: NDArray[np.intp]) -> None:
-    """Find copies that begin while partitions lack live replicas that they get later.
-
-    What waits, directly or not, for a step of a partition that lacks nothing is not waited for, and
-    what is under way as the plan begins goes on.
-    """
+    """Find copies that begin while partitions lack live replicas that they get later."""
     cluster, timeline = found.cluster, found.timeline
     steps, start = timeline.steps, cluster.placement
     live = live_nodes(cluster)

@@ -21,11 +21,7 @@ ROUNDING = 1e-9
 def check_disks(
     cluster: "Cluster", end: Placement, moves: "DiskMoves", at_once: int | None, time: float
 ) -> Iterator[Breach]:
-    """Yield what moves between disks break: room that is not there, or too many at once.
-
-    A disk that is above its capacity in the beginning only has to get no fuller. Copies between
-    nodes are judged once all of them are done.
-    """
+    """Yield what moves between disks break: room that is not there, or too many at once."""
     disks, start = cluster.disks, cluster.placement
     if disks is None or start.disk is None or end.disk is None:
         return

@@ -163,11 +163,7 @@ def check_replica_states(found: Findings, trajectory: Trajectory, needs: Needs) 
 
 
 def check_roles(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
-    """Find steps that exchange what is no voter, or change the role of what is of another one.
-
-    A role changes where the replica is alone: not while it is copied, nor before what it left is
-    removed.
-    """
+    """Find steps that exchange what is no voter, or change the role of what is of another one."""
     if not trajectory.role.any() and not (trajectory.kind >= RAISE).any():
         return
     steps = found.timeline.steps
@@ -244,11 +240,7 @@ def mark_fresh(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
 
 
 def check_changes(found: Findings, trajectory: Trajectory, needs: Needs) -> None:
-    """Find membership changes that start while another of the partition is unsettled.
-
-    A change is unsettled until its step has finished, and a replica that is promoted on one node
-    until it is demoted on the other.
-    """
+    """Find membership changes that start while another of the partition is unsettled."""
     event = np.flatnonzero(trajectory.event(CHANGES))
     at, kind = trajectory.at[event], trajectory.kind[event]
     begins, ends = trajectory.begins[event], trajectory.ends[event]
@@ -296,10 +288,7 @@ def live_nodes(cluster: Cluster) -> NDArray[np.bool_]:
 
 
 def check_arrivals(found: Findings, target: Placement | None) -> None:
-    """Find copies to nodes that receive none, or that are forbidden to the partition.
-
-    Where the target itself stands the plan has no choice, unless the node is dead.
-    """
+    """Find copies to nodes that receive none, or that are forbidden to the partition."""
     steps, cluster = found.timeline.steps, found.cluster
     nodes = cluster.nodes
     copies = np.flatnonzero(steps.kind == StepKind.COPY)
@@ -864,10 +853,7 @@ def _check_counts(
 
 
 def _entries(found: Findings, goes_on: NDArray[np.bool_]) -> Entries:
-    """List what steps put on nodes as they start, and take off as they finish.
-
-    Copies that go on are there already.
-    """
+    """List what steps put on nodes as they start, and take off as they finish."""
     timeline = found.timeline
     steps = timeline.steps
     kind = timeline.kind

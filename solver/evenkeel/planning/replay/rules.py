@@ -100,10 +100,7 @@ class Standing:
         return np.asarray(once.sum(0))
 
     def quorum_margin(self, tier: int) -> Counts:
-        """Return twice the voters that live whatever domain is lost, minus the voters.
-
-        They are a majority where it is above 0.
-        """
+        """Return twice the voters that live whatever domain is lost, minus the voters."""
         domain, votes = self.domains(tier), self.voting
         lives = votes & self.live
         worst = _per_domain(lives & (domain >= 0), domain).max(0, initial=0)

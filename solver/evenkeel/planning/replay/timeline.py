@@ -135,10 +135,7 @@ def mistimed(steps: Steps) -> NDArray[np.bool_]:
 
 
 def missized(cluster: Cluster, steps: Steps) -> NDArray[np.bool_]:
-    """Return the steps whose size is none: not finite, negative, or of what copies nothing.
-
-    Nor may it be less than the replica has, unless a part of that is there already.
-    """
+    """Return the steps whose size is none: not finite, negative, or of what copies nothing."""
     size, copies = steps.size, steps.kind == StepKind.COPY
     bad = ~(np.isfinite(size) & (size >= 0.0)) | (~copies & (size != 0.0))
     if cluster.bytes_dimension >= 0:
@@ -157,10 +154,7 @@ def pairs(steps: Steps) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
 def unreached(
     steps: Steps, later: NDArray[np.int32], earlier: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Return the pairs in which nothing makes the later step wait for the earlier one.
-
-    Steps wait for lower ones alone, so a search backwards ends where it falls below the earlier.
-    """
+    """Return the pairs in which nothing makes the later step wait for the earlier one."""
     lacks = np.zeros(len(later), bool)
     count = max(len(steps), 1)
     # most are direct, and most steps wait for few

@@ -16,11 +16,7 @@ from evenkeel.planning.steps import StepKind, Steps
 
 @dataclass(frozen=True, eq=False)
 class ReplicaColumns:
-    """Q partitions that steps change, each with up to W columns: a replica on a node.
-
-    A column's column is the replica's slot where it stands there at the beginning; further ones
-    follow in the order of replicas and nodes.
-    """
+    """Q partitions that steps change, each with up to W columns: a replica on a node."""
 
     partition: NDArray[np.int64]  # (Q,) ascending
     local: NDArray[np.int64]  # (P,) index of each partition among these; -1 for the others
@@ -70,10 +66,7 @@ class ReplicaColumns:
         replica: NDArray[np.int32],
         node: NDArray[np.int32],
     ) -> NDArray[np.int64]:
-        """Return the columns of replicas on nodes; -1 where a replica never has that column.
-
-        It is quickest where partitions ascend.
-        """
+        """Return the columns of replicas on nodes; -1 where a replica never has that column."""
         placement = cluster.placement
         home = (placement.node[replica] == node) & (node >= 0)
         found = np.where(home, replica - placement.first[partition], -1)
@@ -163,10 +156,7 @@ class Events:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """The states of some partitions, a column per event, after one for the beginning of each.
-
-    E events of Q partitions make n = E + Q columns; W columns.
-    """
+    """The states of some partitions, a column per event, after one for the beginning of each."""
 
     at: NDArray[np.int64]  # (E,) column of each event
     initial: NDArray[np.int64]  # (Q,) column of each partition's beginning

@@ -44,13 +44,7 @@ FULL = 0.94
 
 
 class Balancing(Controller):
-    """Solves the cluster anew after every event, and where replicas grow every so often.
-
-    What is under way counts as done, what waits is withdrawn and decided anew. It knows everything,
-    but only after ``gossip_delay`` seconds: what it decides on is as old as that when it is asked
-    for. No replica returns to a node that it has left since the last event, so that nothing
-    goes to and fro.
-    """
+    """Solves the cluster anew after every event, and where replicas grow every so often."""
 
     def __init__(
         self,

@@ -62,13 +62,7 @@ def check_pipeline(faults: FaultList, path: str, given: Pipeline) -> None:
 
 
 class Publishing(Controller):
-    """Shows a pipeline the cluster, and turns what it publishes into changes.
-
-    It is run after every event, when a delay window ends, and again as long as it finds something
-    better. With ``ManualWorkers``, what it starts beside itself is done at the next step. A node
-    that does not answer has its places only as long as the pipeline's delay window is open,
-    whatever ``dead_after`` is.
-    """
+    """Shows a pipeline the cluster, and turns what it publishes into changes."""
 
     def __init__(self, made: Pipeline) -> None:
         self._pipeline = made
@@ -163,11 +157,7 @@ def as_reported(cluster: Cluster) -> Cluster:
 
 
 def changes_towards(world: World, wanted: Assignment, partitions: list[int]) -> list[Change]:
-    """Return what leads from where everything is to an assignment, partition by partition.
-
-    A node that does not answer cannot be given anything; as many replicas that serve stay where
-    they are until it can.
-    """
+    """Return what leads from where everything is to an assignment, partition by partition."""
     serves = world.serves()
     return [
         change

@@ -636,10 +636,7 @@ class Recorder:
 
 
 class Shortfall:
-    """Keeps account of partitions with fewer live replicas than their ``min_active``.
-
-    Time is counted exactly, from one change to the next, and not by samples.
-    """
+    """Keeps account of partitions with fewer live replicas than their ``min_active``."""
 
     def __init__(self, world: World) -> None:
         self._world = world

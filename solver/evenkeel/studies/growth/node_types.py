@@ -271,11 +271,7 @@ def own_tiers(cluster: Cluster) -> list[str]:
 def with_nodes(
     cluster: Cluster, kinds: Sequence[Kind], count: Sequence[int], *, own: bool = True
 ) -> Cluster:
-    """Return a cluster with so many nodes of each kind after those it has.
-
-    Where hosts and the like are not given, each node gets one of its own, unless it stands for many
-    nodes: then it has none.
-    """
+    """Return a cluster with so many nodes of each kind after those it has."""
     each = [kind for kind, n in zip(kinds, count, strict=True) for _ in range(n)]
     if not each:
         return cluster
