@@ -167,9 +167,15 @@ class RabbitMQ:
 
     def kill(self, node: int, asked: int = 1) -> None:
         """End a node as a failing machine would, and wait until the others know."""
-        name = self.name(node)
+        name, count = self.name(node), self.listed(asked)
         self.daemons.kill(name)
         until(f"{name} gone", lambda: name not in self.status(asked)["running_nodes"], timeout=120)
+        # a queue that it led is in no listing until another one leads
+        until("all queues listed", lambda: self.listed(asked) == count, timeout=120, pause=1.0)
+
+    def listed(self, node: int) -> int:
+        """How many queues a node lists."""
+        return len(json.loads(self.ctl("list_queues", "name", "--formatter", "json", node=node)))
 
     def _mapped(self) -> bool:
         socket.create_connection(("127.0.0.1", self.mapper), 5).close()
