@@ -18,7 +18,7 @@ READY := $(VENV)/.ready
 # Tests start hundreds of processes, each of which would compile the package's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-long live live-kafka live-helix live-opensearch live-swift live-nats explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
+.PHONY: help demo test test-long live live-kafka live-helix live-opensearch live-swift live-nats live-ceph live-rabbitmq explore versions lint bench figures bench-quality bench-growth bench-peers bench-compare bench-notebooks \
 	gates gates-slowed small-bounds small-python replay notebooks docs browser wheels package release check clean
 
 help:
@@ -47,6 +47,8 @@ help:
 	@echo "make live-opensearch  the same with OpenSearch alone"
 	@echo "make live-swift     the same with Swift alone"
 	@echo "make live-nats      the same with NATS alone"
+	@echo "make live-ceph      the same with Ceph alone"
+	@echo "make live-rabbitmq  the same with RabbitMQ alone"
 	@echo "make check          all of it, as .ci/run does"
 
 # An install that was broken off leaves .unfinished behind, and is begun anew.
@@ -96,6 +98,12 @@ live-swift: $(READY)
 
 live-nats: $(READY)
 	$(PY) -m pytest -m live -s tests/live/test_nats.py
+
+live-ceph: $(READY)
+	$(PY) -m pytest -m live -s tests/live/test_ceph.py tests/live/test_ceph_tools.py
+
+live-rabbitmq: $(READY)
+	$(PY) -m pytest -m live -s tests/live/test_rabbitmq.py
 
 explore: $(READY)
 	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser"
