@@ -28,11 +28,57 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("nats/report-with-boxes", "report.txt", "nats server request jetstream --all"),
         ("rabbitmq/what-grow-printed", "grow.txt", "rabbitmqctl list_queues"),
         ("tables/stores-as-sql-prints-them", "stores.txt", "cap_NAME for each dimension"),
+        ("elasticsearch/copies-by-shard-stores", "stores.json", "give _cat/shards"),
+        ("cockroach/regions-in-place-of-ranges", "regions.txt", "crdb_internal.ranges"),
+        ("cockroach/regions-in-place-of-ranges", "ls.txt", "node status --all --format=csv"),
+        ("cockroach/regions-in-place-of-ranges", "rows.txt", "without its header"),
+        ("cockroach/decommission-in-a-log", "decommission.txt", "FROM crdb_internal.ranges"),
+        ("helix/ambry-static-layouts", "HardwareLayout.json", "as zkCli.sh prints them"),
+        ("helix/ambry-static-layouts", "PartitionLayout.json", "as zkCli.sh prints them"),
+        ("helix/pinot-servers-of-segments", "servers.json", "/zk/get?path="),
+        ("longhorn/volume-as-python-prints-it", "volume.txt", "get -o json nodes.longhorn.io"),
+        ("longhorn/volume-as-python-prints-it", "volumes.yaml", "get -o json nodes.longhorn.io"),
+        ("tables/printed-by-crash", "shards.txt", "a row for each replica"),
+        ("tables/printed-by-crash", "nodes.txt", "cap_NAME for each dimension"),
+        ("tables/printed-by-crash", "regions.txt", "a row for each replica"),
+        ("tables/printed-by-crash", "backends.txt", "; in place of \\G"),
+        ("tables/lists-of-nodes", "wide.csv", "a row for each replica"),
+        ("tables/lists-of-nodes", "by-name.json", 'orient="records"'),
+        ("tables/lists-of-nodes", "columns.json", 'orient="records"'),
     ],
 )  # fmt: skip
 def test_what_is_not_read_is_refused_with_a_way_out(public, case, file, says):
     answer = public(case).run("check", file)
     assert answer.code == 2 and says in answer.text
+
+
+@pytest.mark.parametrize(
+    ("begins", "says"),
+    [
+        (b"PAR1\x15\x04", "Cluster.from_frames"),
+        (b"ARROW1\0\0", "Cluster.from_frames"),
+        (b"SQLite format 3\0", "as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "save each sheet as CSV"),
+        (b"(\xb5/\xfd\x04", "unpack it"),
+        (b"\x89PNG\r\n", "the text that it shows"),
+    ],
+)
+def test_files_of_other_tools_are_named(public, begins, says):
+    case = public("tables/lists-of-nodes")
+    (case.folder / "given").write_bytes(begins + bytes(range(64)))
+    answer = case.run("check", "nodes.csv", str(case.folder / "given"))
+    assert answer.code == 2 and says in answer.text
+
+
+def test_a_list_in_place_of_a_node_is_named_at_its_line(public):
+    answer = public("tables/lists-of-nodes").run("check", "nodes.csv", "list.csv")
+    assert answer.code == 2
+    assert "list.csv:2: node: lists several nodes: each replica needs a row" in answer.text
+
+
+def test_tables_are_read_behind_the_statement_that_printed_them(public):
+    answer = public("tables/printed-by-crash").run("check", "stores.txt", "replicas.txt")
+    assert answer.code == 0 and "3 nodes, 3 alive · 2 partitions · 4 replicas" in answer.text
 
 
 @pytest.mark.parametrize(
@@ -107,6 +153,33 @@ class TestShards:
         assert answer.code == 3 and "the last 2 of the replicas find no node" in answer.text
         assert json.loads(case.written("plan.json")) == {"commands": []}
 
+    def test_addresses_that_were_masked(self, public):
+        case = public("elasticsearch/masked-addresses")
+        words = ("--drain", "elasticsearch-2", "--json", "-o", "plan.json")
+        answer = case.run("solve", "shards.txt", *words)
+        assert (answer.code, answer.json["moves"]) == (0, 3)
+        commands = json.loads(case.written("plan.json"))["commands"]
+        assert {one["move"]["from_node"] for one in commands} == {"elasticsearch-2"}
+        text = case.path("shards.txt").read_text()
+        for mask in ("xxx.xxx.xxx.xxx", "10.0.*.*", "<ip>", "[redacted]", "***"):
+            other = case.folder / "masked.txt"
+            other.write_text(text.replace("10.x.x.", f"{mask} #").replace(" #1", "")
+                             .replace(" #2", "").replace(" #3", ""))  # fmt: skip
+            assert len(ek.read(other).nodes) == 3, mask
+
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_disks_stand_in_a_table_of_nodes(self, public, form):
+        case = public("elasticsearch/disks-by-cat-nodes")
+        given = case.path("nodes.txt")
+        if form == "json":
+            titles, *rows = (line.split() for line in given.read_text().splitlines())
+            given = case.folder / "nodes.json"
+            given.write_text(json.dumps([dict(zip(titles, row, strict=True)) for row in rows]))
+        cluster = ek.read(case.path("shards.txt"), given)
+        assert [*cluster.nodes.names] == ["n1", "n2", "n3", "n4"]
+        disk = cluster.nodes.capacity[:, cluster.dimensions.index("disk")]
+        assert (disk < 1e12).all()
+
     def test_no_order_makes_a_primary(self, public):
         case = public("elasticsearch/opensearch-every-node-a-copy")
         answer = case.run("solve", *SHARDS, "--leaders", "10%")
@@ -151,6 +224,66 @@ def test_null_stands_for_what_a_decommissioned_node_does_not_tell(public):
     assert case.run("solve", "status.csv", "ranges.csv", "-o", "plan.sql").code == 0
     voters = [line for line in case.written("plan.sql").splitlines() if "VOTERS" in line]
     assert voters == ["ALTER RANGE 104 RELOCATE VOTERS FROM 3 TO 6;"]
+
+
+class TestDecommission:
+    def test_a_log_of_the_command_is_no_list_of_all_nodes(self, public):
+        case = public("cockroach/decommission-in-a-log")
+        assert case.run("solve", "decommission.txt", "ranges.csv", "-o", "plan.sql").code == 0
+        voters = [line for line in case.written("plan.sql").splitlines() if "VOTERS" in line]
+        assert [line.split()[2] for line in voters] == ["73", "5162", "28"]
+        assert all("FROM 4" in line for line in voters)
+
+    def test_others_count_as_live_beside_a_store_status(self, public):
+        case = public("cockroach/decommission-in-a-log")
+        stores = "".join(f"{n},{n},1000000,400000\n" for n in range(1, 7))
+        given = [case.path(name) for name in ("decommission.txt", "ranges.csv")]
+        cluster = ek.read([*given, f"node_id,store_id,capacity,used\n{stores}".encode()])
+        alive = dict(zip(cluster.nodes.names, cluster.nodes.alive.tolist(), strict=True))
+        assert alive == {"1": True, "2": True, "3": True, "4": False, "5": True, "6": True}
+
+    def test_boxes_of_the_first_releases(self, public):
+        case = public("cockroach/decommission-in-old-boxes")
+        assert case.run("solve", "decommission.txt", "ranges.csv", "-o", "plan.sql").code == 0
+        voters = [line for line in case.written("plan.sql").splitlines() if "VOTERS" in line]
+        assert len(voters) == 3 and all("FROM 4" in line for line in voters)
+
+
+def test_rows_of_zones_without_their_header(public):
+    case = public("cockroach/zones-without-a-header")
+    answer = case.run("check", "ranges.txt", "zones.txt")
+    assert answer.code == 0
+    assert "the zones of defaultdb.public.pii, defaultdb.public.non_pii hold" in answer.text
+    named = b'range_id,replicas,lease_holder,table_name\n37,"{1,3,5}",5,pii\n'
+    stores = b"node_id,store_id,attrs\n" + b"".join(
+        b'%d,%d,"[%s]"\n' % (n, n, b"encrypt" if n < 4 else b"open") for n in (1, 2, 3, 4, 5)
+    )
+    result = ek.solve(ek.read([named, stores, case.path("zones.txt")]))
+    assert (result.audit.hard, result.comparison.moves) == (0, 1)
+
+
+def test_the_other_instance_leads(public):
+    case = public("helix/leader-standby-on-one-of-two")
+    words = ("--json", "-o", "ideal.json")
+    answer = case.run("solve", str(case.path("dump")), *words)
+    assert (answer.code, answer.json["moves"]) == (0, 0)
+    (record,) = json.loads(case.written("ideal.json"))
+    assert {tuple(row.items()) for row in record["mapFields"].values()} == {
+        (("localhost_12919", "LEADER"),)
+    }
+
+
+def test_the_last_disk_has_no_room(public):
+    case = public("longhorn/third-disk-too-small")
+    answer = case.run("solve", "longhorn.json", "--method", "longhorn", "--level", "none")
+    assert answer.code == 4 and "2 spread host 1, 1 capacity nominal" in answer.text
+
+
+def test_a_budget_of_all_keeps_its_pods(public):
+    case = public("kubernetes/budget-of-all")
+    answer = case.run("solve", "nodes.json", "pods.json", "--drain", "w1", "--level", "none")
+    assert answer.code == 3 and "budgets e2e/pdb allow no disruption" in answer.text
+    assert "2 pinned replicas stay" in answer.text and "moves 1" in answer.text
 
 
 class TestTables:

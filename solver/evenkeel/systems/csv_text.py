@@ -65,6 +65,12 @@ ASIDE = ("#", "sep=")
 DRAWN = re.compile(rb"\s*[|+]?(?:\s*:?-+:?\s*[|+])*\s*:?-+:?\s*[|+]?\s*")
 """A line of a table that is drawn."""
 
+STATEMENT = re.compile(
+    rb"\A(?!\s*[|+]|[^\n]*\n[ \t]*-{3,})(?:[^\n]*\n){1,20}?"
+    rb"(?=[ \t]*\+[-=+]{3,}\r?\n[ \t]*\||[^\n]*\|[^\n]*\n[ \t]*-+\+[-+]*\r?\n)"
+)
+"""What stands before a table that is drawn, such as the statement that printed it."""
+
 DASHES = re.compile(rb"[-\s]*-[-\s]*")
 AFFECTED = re.compile(rb"\s*\(?\d+ rows?\b[^\n]*")
 """Lines of a table that SQL clients part by blanks, which are no rows."""
@@ -320,6 +326,8 @@ def undrawn(document: Document) -> Document:
     """
     if b"\xe2\x94\x82" in document.data[:HEAD]:
         document = Document(document.name, _in_ascii(document.data), document.path)
+    if before := STATEMENT.match(document.data[:HEAD]):
+        document = document.part(before.end(), len(document.data))
     head = document.data[:HEAD].lstrip().splitlines()[:3]
     if head and not any(mark.encode() in b"".join(head[:2]) for mark in f"{DELIMITERS}|"):
         return _parted(document, head)

@@ -111,8 +111,7 @@ class Document:
         if not (self.data.startswith(ZIP_MAGIC) or self.is_archive):
             return (self,)
         if b"[Content_Types].xml" in self.data:
-            message = "is a workbook of a spreadsheet: save each sheet as CSV"
-            raise InvalidInput([Fault(self.name, len(self.data), message)])
+            raise InvalidInput([Fault(self.name, len(self.data), WORKBOOK)])
         try:
             return _members(self) if self.data.startswith(ZIP_MAGIC) else _members_of_tar(self)
         except BROKEN as error:
@@ -157,6 +156,29 @@ class Document:
         blank = b"\n" * self.data.count(b"\n", 0, start)
         return Document(self.name, blank + self.data[start:end])
 
+
+WORKBOOK = "is a workbook of a spreadsheet: save each sheet as CSV"
+FRAMES = "read it with pandas and give its frames to ek.Cluster.from_frames, or save it as CSV"
+UNPACK = "unpack it (gzip, zip and tar are read)"
+PICTURE = "is a picture: give the text that it shows"
+
+STRANGE = {
+    b"PAR1": f"is a table in Parquet: {FRAMES}",
+    b"ARROW1": f"is a table in Arrow's format: {FRAMES}",
+    b"FEA1": f"is a table in Arrow's format: {FRAMES}",
+    b"Obj\x01": f"is a table in Avro: {FRAMES}",
+    b"SQLite format 3\0": "is a database of SQLite: save its tables as CSV",
+    b"\xd0\xcf\x11\xe0": WORKBOOK,
+    b"BZh": f"is packed by bzip2: {UNPACK}",
+    b"\xfd7zXZ\0": f"is packed by xz: {UNPACK}",
+    b"(\xb5/\xfd": f"is packed by zstd: {UNPACK}",
+    b"7z\xbc\xaf": f"is packed by 7-Zip: {UNPACK}",
+    b"\x89PNG": PICTURE,
+    b"\xff\xd8\xff": PICTURE,
+    b"GIF8": PICTURE,
+    b"%PDF": "is a page as PDF: give its text",
+}
+"""What files are that no system reads, and what to do with them, by how they begin."""
 
 BROKEN = (
     ValueError, OSError, EOFError, LookupError, RuntimeError, OverflowError, zlib.error,

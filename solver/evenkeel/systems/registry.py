@@ -508,6 +508,7 @@ def _values_of_strangers(
 
 def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list[Fault]:
     """Return the documents that no format knows, each with what it could be."""
+    from evenkeel.systems.documents import STRANGE
     from evenkeel.systems.json_text import note_cut_off
 
     known_by = {
@@ -529,8 +530,11 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
         if any(one.recognises(document) for one in there) or note_cut_off(faults, document):
             continue
         hint = next((text for one in near if (text := one.hint(document))), "")
+        strange = (text for begins, text in STRANGE.items() if document.data.startswith(begins))
         if not document.data.strip():
             message = "is empty"
+        elif binary := next(strange, ""):
+            message = binary
         elif hint:
             message = hint if hint.startswith("is ") else f"is not in a known format: {hint}"
         elif MESSAGE.match(document.data[:BEGINNING]):

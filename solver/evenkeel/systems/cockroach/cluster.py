@@ -455,6 +455,12 @@ class _Found:
     foreign: dict[int, str] = field(default_factory=dict)
     """Stores whose liveness no file contains, and the missing file."""
 
+    @property
+    def lists_nodes(self) -> bool:
+        """Whether a file lists all nodes; ``cockroach node decommission`` lists those it names."""
+        counts = {"replicas", "gossiped_replicas"}
+        return any("address" in one.columns or not counts & {*one.columns} for one in self.nodes)
+
 
 @dataclass
 class _Store:
@@ -476,7 +482,12 @@ def read(documents: Sequence[Document]) -> Cluster:
     faults = found.faults
     if len(found.ranges) != 1 and not faults:
         names = [document.name for document in documents]
-        faults.add("source", names, f"needs one table of ranges; there are {len(found.ranges)}")
+        faults.add(
+            "source",
+            names,
+            f"needs one table of ranges, such as SELECT * FROM crdb_internal.ranges; there are "
+            f"{len(found.ranges)}",
+        )
     faults.raise_if_any()
     (table,) = found.ranges
     rows = _first_rows(faults, table)
@@ -547,7 +558,7 @@ def read(documents: Sequence[Document]) -> Cluster:
         {"used", "available"} & {*one.columns} for one in found.stores
     ):
         found.notes.add("no used bytes of stores: disks count as if only ranges filled them")
-    if not found.nodes:
+    if not found.lists_nodes:
         found.notes.add(
             "no node status: stores count as live, and those without replicas are not known; add "
             "cockroach node status --all"
@@ -744,7 +755,7 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
     hosts = _hosts(found, table)
     if not found.stores:
         known = {store: hosts.get(store, _Store(store, "")) for store in sorted({*hosts, *used})}
-        if found.nodes:
+        if found.lists_nodes:
             message = "no node of node status"
             for store in _strangers(faults, table, used, hosts, message):
                 known[store].status = "suspect"
@@ -759,9 +770,9 @@ def _stores(found: _Found, table: Table, held: Mapping[Role, Lists]) -> dict[int
             if store in stores:
                 faults.add(status.at(row, "store_id"), store, "is already there")
             # without node status, what is known of places stands beside replicas, by store
-            host = hosts.get(node if found.nodes else store, _Store(node, ""))
+            host = hosts.get(node if found.lists_nodes else store, _Store(node, ""))
             state = host.status
-            if found.nodes and node not in hosts:
+            if found.lists_nodes and node not in hosts:
                 # a node that is decommissioned is listed only on demand; one that leads is not
                 state = "suspect" if store in leads else "decommissioned"
                 message = f"of node {node}, which is no node of node status"
@@ -867,9 +878,9 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
             for store, locality in zip(listed, parts, strict=False):
                 if not (store.isdecimal() and len(store) < 10):
                     continue
-                if not found.nodes:
-                    hosts.setdefault(int(store), _Store(int(store), locality.strip()))
-                elif int(store) in hosts:
+                if not found.lists_nodes:
+                    hosts.setdefault(int(store), _Store(int(store), ""))
+                if int(store) in hosts:
                     hosts[int(store)].locality = locality.strip()
     return hosts
 

@@ -28,6 +28,18 @@ LINES = str.maketrans("│┃║─━═┌┬┐├┼┤└┴┘╞╪╡╔
 MARKUP = re.compile(rb"<t[hd]>|INSERT INTO results VALUES|^# row 1\s*$", re.MULTILINE)
 """What the shell prints with ``--format`` ``html``, ``sql`` or ``raw``."""
 
+HEADLESS = re.compile(rb"\d+\t.*\t(?:active|decommission(?:ing|ed))\t(?:true|false)\r?\n")
+"""A first row of node status, where a header should stand."""
+
+ONLY_NODES = re.compile(rb"\s*id\s*\n(?:\s*-+\s*\n)?(?:\s*\d+\s*\n)+(?:\(\d+ rows?\)\s*)?")
+"""What ``cockroach node ls`` prints."""
+
+UNRULED = re.compile(r"(?m)^id \| is_live \| .*$")
+"""A line of names that had tabs, which has no line of dashes below."""
+
+TABBED = re.compile(r"^(?:id\tis_live|[0-9]+\t(?:true|false))\t.*$", re.MULTILINE)
+"""A line of what ``cockroach node decommission`` prints into a file, with other words around."""
+
 REPORT = re.compile(rb'^\s*[\[{].*"(?:rangeInfos|internalReplicas|internal_replicas)"', re.DOTALL)
 """How descriptors of ranges begin in reports of a node and in a debug zip."""
 
@@ -38,7 +50,7 @@ def shell_names(document: Document) -> frozenset[str]:
     >>> sorted(shell_names(Document("a.txt", b"  id | name\n-----+------\n   1 | x\n(1 row)\n")))
     ['id', 'name']
     """
-    text = document.data[:HEAD].decode("utf-8", "replace").translate(LINES)
+    text = _as_printed(document.data[:HEAD].decode("utf-8", "replace"))
     if RECORD.search(text):
         first = RECORD.split(text)[1].splitlines()
         return frozenset(line.partition("|")[0].strip().lower() for line in first if "|" in line)
@@ -55,6 +67,18 @@ def shell_hint(document: Document) -> str:
     if MARKUP.search(document.data[:HEAD]):
         return "looks like what the shell of CockroachDB prints: print it with --format=csv"
     names = {name.replace(" ", "_") for name in shell_names(document) or header_of(document)}
+    if names >= {"region", "zones"} or names >= {"zone_id", "subzone_id", "report_id"}:
+        return (
+            "lists no range, and neither a node nor a zone configuration: print SELECT * FROM "
+            "crdb_internal.ranges, cockroach node status --all and SHOW ALL ZONE CONFIGURATIONS"
+        )
+    if HEADLESS.match(document.data[:HEAD]):
+        return (
+            "seems to be node status without its header: print cockroach node status --all "
+            "--format=csv, all of it"
+        )
+    if ONLY_NODES.fullmatch(document.data[:HEAD]):
+        return "lists numbers of nodes only: print cockroach node status --all --format=csv"
     if names >= {"start_key", "replicas"} or REPORT.search(document.data[:HEAD]):
         return (
             "seems to be of CockroachDB's ranges, without range_id and replicas in columns: print "
@@ -69,7 +93,7 @@ def read_shell_table(faults: FaultList, document: Document) -> Table:
     Of tables with the state of nodes the last counts. A table of another kind that is read needs a
     file of its own.
     """
-    text = document.text(faults).translate(LINES)
+    text = _as_printed(document.text(faults))
     if RECORD.search(text):
         return _from_records(document, text)
     headers = _headers(text)
@@ -109,6 +133,11 @@ def read_shell_table(faults: FaultList, document: Document) -> Table:
     return _table(document, titles, rows, lines)
 
 
+def _as_printed(text: str) -> str:
+    """Return tables as the shell prints them, in ASCII, with bars where there are tabs."""
+    return TABBED.sub(lambda line: line[0].replace("\t", " | "), text.translate(LINES))
+
+
 class Header(NamedTuple):
     """Where a line of names stands, and where the line of dashes below it ends."""
 
@@ -119,7 +148,7 @@ class Header(NamedTuple):
 
 def _headers(text: str) -> list[Header]:
     """Return the lines of names, which stand above lines of dashes."""
-    found = []
+    found = [Header(one.start(), one.end(), one.end()) for one in UNRULED.finditer(text)]
     for rule in RULE.finditer(text):
         end = len(text[: rule.start()].rstrip("\r\n"))
         start = text.rfind("\n", 0, end) + 1

@@ -204,9 +204,23 @@ def _keys(database: str, schema: str, table: str, index: str) -> list[Key]:
     return [DEFAULT, ("DATABASE", (database,)), *tables, *indexes]
 
 
+LEFT_CELL = re.compile(
+    r"^[ \t]*((?:PARTITION|RANGE|DATABASE|TABLE|INDEX|TENANT)\b[^|'\n]*|)\|(.*?)\+?[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The target before a statement, and the rest of the line, in rows whose header is lost."""
+
+
+def _without_targets(text: str) -> str:
+    """Return rows of ``SHOW ZONE CONFIGURATIONS`` without header as statements, in their places."""
+    return LEFT_CELL.sub(
+        lambda row: (";" if row[1] else " ").ljust(row.start(2) - row.start()) + row[2], text
+    )
+
+
 def read_zone_sql(faults: FaultList, document: Document, zones: Zones) -> None:
     """Read ``ALTER ... CONFIGURE ZONE`` statements."""
-    for statement, offset in _statements(document.text(faults)):
+    for statement, offset in _statements(_without_targets(document.text(faults))):
         at = f"{document.name}:{document.line_at(offset)}"
         if listed := LISTED.fullmatch(statement):
             zones.lists[_target(listed["name"])] = {

@@ -22,6 +22,12 @@ Row = dict[str, str | None]
 SIZE = r"[0-9]+(?:[.,][0-9]+)?[kmgtp]?b?"
 STATES = "STARTED|RELOCATING|INITIALIZING|UNASSIGNED"
 
+ADDRESS = (
+    r"[0-9xX*]{1,3}(?:\.[0-9xX*]{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
+    r"|[xX*]{2,}|<[^<>\s]+>|\[?(?i:redacted|masked|hidden|removed)\]?"
+)
+"""An address, or what stands in its place where a listing was made public."""
+
 LOOKS: Mapping[str, re.Pattern[str]] = {
     "index": re.compile(r"\S+"),
     "shard": re.compile("[0-9]{1,9}"),
@@ -35,7 +41,7 @@ LOOKS: Mapping[str, re.Pattern[str]] = {
     "disk.percent": re.compile("[0-9]+%?|-"),
     "shards": re.compile("[0-9]+"),
     "host": re.compile(r"\S+"),
-    "ip": re.compile(r"\S*[.:]\S*|-"),
+    "ip": re.compile(rf"\S*[.:]\S*|-|{ADDRESS}"),
 }
 """Pattern of a cell, by the title of its column; other columns hold any text."""
 
@@ -98,7 +104,6 @@ CatKind = Literal[Table, ""]
 LINES = 4
 """Lines that are tried to identify a text."""
 
-ADDRESS = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|x(?:\.x){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 SHARD = re.compile(
     r"(?P<index>\S+) +(?P<shard>[0-9]{1,9}) +(?P<prirep>[prs]) +"
     rf"(?P<state>{STATES})"
@@ -141,10 +146,11 @@ SHORT: Mapping[Table, Mapping[str, str]] = {
         "s": "shards", "di": "disk.indices", "diskindices": "disk.indices", "du": "disk.used",
         "diskused": "disk.used", "da": "disk.avail", "diskavail": "disk.avail",
         "dt": "disk.total", "disktotal": "disk.total", "dp": "disk.percent",
-        "diskpercent": "disk.percent", "h": "host", "n": "node",
+        "diskpercent": "disk.percent", "h": "host", "n": "node", "name": "node", "r": "node.role",
+        "role": "node.role", "noderole": "node.role",
     },
 }  # fmt: skip
-"""Columns by their aliases."""
+"""Columns by their aliases; those of ``_cat/nodes`` give the disks as well."""
 
 
 class Rows(NamedTuple):
@@ -460,7 +466,8 @@ def recognises(document: Document) -> Kind:
     if head.startswith(b"["):
         if b'"prirep"' in head or all(name in head for name in SHARD_ROWS):
             return "shards"
-        return "allocation" if b'"disk.' in head and b'"node"' in head else ""
+        named = re.search(rb'"(?:node|name)"\s*:', head)
+        return "allocation" if named and b'"disk.' in head else ""
     if not head.startswith(b"{"):
         if found := IN_YAML.match(head):
             return KINDS_IN_YAML[found[1]]
@@ -540,6 +547,9 @@ OTHERS = {
     rb"health +status +index": "_cat/indices lists no node",
     rb"index +shard +(?:time|start_time) .*stage": "_cat/recovery lists copies that are made",
     rb".{0,400}\bcluster +status +node\.total": "_cat/health lists no shard",
+    rb'.{0,4000}"shards"\s*:\s*\{\s*"\d+"\s*:\s*\{\s*"stores"': "_shard_stores "
+    "lists copies on disks, in use or not",
+    rb"index +shard +prirep +ip +segment": "_cat/segments lists no state of shards",
     rb'.{0,4000}"_shards"\s*:\s*\{\s*"total"': "an answer about _shards lists no node",
 }
 """Other answers, by their pattern."""
@@ -610,6 +620,7 @@ def _take_table(found: Findings, document: Document, kind: Literal["shards", "al
         found.files.append((len(found.shards), name, lines))
         found.shards += rows
     else:
+        rows = [{SHORT[kind].get(key, key): cell for key, cell in row.items()} for row in rows]
         places = [f"{name}:{i}" for i in lines] or [f"{name}: [{i}]" for i in range(len(rows))]
         found.allocation += zip(places, rows, strict=True)
 

@@ -42,10 +42,14 @@ ANSWERED = {
 
 ANSWER = re.compile(rb'"(idealState|externalView|resourceConfig|config|liveInstance)"\s*:\s*\{')
 PINOT = re.compile(
-    rb'\s*\{\s*"(?:OFFLINE|REALTIME|instanceName|_segmentToConsumingInfoMap)"\s*:|\s*\{.*"segmentAssignment"\s*:',
+    rb'\s*\{\s*"(?:OFFLINE|REALTIME|instanceName|_segmentToConsumingInfoMap)"\s*:|'
+    rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsMap)"\s*:',
     re.DOTALL,
 )
 """What answers of Pinot's controller on a table, an instance or a rebalance begin with."""
+
+LAYOUT = re.compile(rb'"mountPath"\s*:')
+"""What Ambry's layouts of hardware and of partitions name disks by."""
 
 PRINTED = re.compile(rb"\S, ?\{[^{}\n]*\}\{(?:[^{}\n]*=\{[^{}\n]*\})*\}\{[^{}\n]*\}")
 """A ZNRecord in a log of Java: its id, simple fields, maps and lists."""
@@ -204,6 +208,12 @@ def hint(document: Document) -> str:
         return (
             "it seems to be an answer of Pinot's controller: its records are read as they are in "
             "ZooKeeper, which /zk/get?path=/CLUSTER/IDEALSTATES/TABLE_OFFLINE prints"
+        )
+    if LAYOUT.search(document.data[:HEAD]):
+        return (
+            "is a static layout of Ambry's: give what Helix has of the cluster, its ideal states, "
+            "participants and live instances, as zkCli.sh prints them, or two tables, of nodes and "
+            "of replicas, as docs/systems/tables.md describes them"
         )
     if VIEW.search(document.data[:HEAD]):
         return (

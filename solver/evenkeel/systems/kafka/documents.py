@@ -130,7 +130,7 @@ class Capacities(msgspec.Struct):
     brokerCapacities: list[BrokerCapacity]  # noqa: N815
 
 
-ASSIGNED = re.compile(rb'"replicas"|"partitions"\s*:\s*\[\s*\]')
+ASSIGNED = re.compile(rb'"replicas"(?!\s*:\s*\[\s*\{)|"partitions"\s*:\s*\[\s*\]')
 
 JSON_LINE = re.compile(rb"^[ \t]*\{.*$", re.MULTILINE)
 

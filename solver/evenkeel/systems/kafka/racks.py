@@ -20,6 +20,9 @@ JSON = re.compile(rb'\s*\{\s*(\}\s*$|"\d+"\s*:\s*("|null))')
 LINE = re.compile(r"(?![0-9]{1,2}:[0-9]{2}(?::[0-9]{2}|\s+\S))([0-9]{1,10})(\s*[:=,]\s*|\s+)(\S.*)")
 """A broker and its rack; a line of a log begins with a time."""
 
+MOST_WORDS = 5
+"""Of a rack and what may stand around it by mistake."""
+
 IN_QUOTES = re.compile(r"\"([^\"]*)\"|'([^']*)'")
 PROPERTY = re.compile(r"(broker\.id|node\.id|broker\.rack|process\.roles)\s*[=:]\s*(.*)")
 PARTS = {"broker.id": "id", "node.id": "id", "broker.rack": "rack", "process.roles": "roles"}
@@ -77,7 +80,9 @@ def read_rack_json(findings: Findings, document: Document) -> None:
 def is_rack_text(head: bytes) -> bool:
     """Return whether a document begins with a rack line, or holds a property about racks."""
     lines = [line for line in head.decode("utf-8", "replace").split("\n") if _has_text(line)]
-    return bool(lines) and bool(LINE.fullmatch(lines[0].strip()) or any(map(PROPERTY.match, lines)))
+    first = LINE.fullmatch(lines[0].strip()) if lines else None
+    # a rack of several words is reported, and a row of a larger table is none of Kafka's
+    return bool(first and len(first[3].split()) < MOST_WORDS) or any(map(PROPERTY.match, lines))
 
 
 def _has_text(line: str) -> bool:

@@ -67,6 +67,7 @@ from evenkeel.systems.longhorn.auto_balance.settings import Settings
 from evenkeel.systems.longhorn.objects import (
     API_VERSION,
     MEMBERS,
+    PRINT,
     Condition,
     DiskSpec,
     DiskStatus,
@@ -115,7 +116,7 @@ def read(documents: Sequence[Document], *, now: float | None = None) -> Cluster:
     objects = gather(faults, documents)
     if not faults and not objects.nodes:
         names = [document.name for document in documents]
-        faults.add("source", names, "lists no Longhorn node: needs nodes, volumes and replicas")
+        faults.add("source", names, f"lists no Longhorn node: needs what is printed by {PRINT}")
     reader = _Reader(faults, objects)
     hosts = [reader.host(node) for node in objects.nodes]
     by_volume = reader.replicas()

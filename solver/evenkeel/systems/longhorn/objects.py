@@ -39,8 +39,18 @@ TABLE = re.compile(
     rb"\b(?:nodes|volumes|replicas|settings)\.longhorn\.io\b|^[- ]*apiVersion: longhorn\.io/",
     re.MULTILINE,
 )
-API = re.compile(rb'^\s*\{.*"resourceType"\s*:\s*"(?:volume|node|replica)"', re.DOTALL)
-"""What kubectl prints for people, and what Longhorn's own API answers."""
+API = re.compile(
+    rb"^\s*\{.*[\"'](?:resourceType[\"']\s*:\s*[\"'](?:volume|node|replica)[\"']|"
+    rb"numberOfReplicas[\"']\s*:)",
+    re.DOTALL,
+)
+"""What kubectl prints for people, and what Longhorn's own API answers, or Python prints of it."""
+
+PRINT = (
+    "kubectl -n longhorn-system get -o json "
+    "nodes.longhorn.io,volumes.longhorn.io,replicas.longhorn.io,settings.longhorn.io"
+)
+"""The command whose output is read."""
 
 MEMBERS = re.compile(
     r"(?:^|/)(?:longhorn\.io/v\w+|longhorn)/(?:nodes|volumes|replicas|settings)\.yaml$"
@@ -270,10 +280,7 @@ def hint(document: Document) -> str:
     """Return how to print resources, for tables of them and answers of Longhorn's API."""
     if not TABLE.search(document.data[:HEAD]) and not API.search(document.data[:HEAD]):
         return ""
-    return (
-        "seems to be of Longhorn: print its resources by kubectl -n longhorn-system get -o json "
-        "nodes.longhorn.io,volumes.longhorn.io,replicas.longhorn.io,settings.longhorn.io"
-    )
+    return f"seems to be of Longhorn: print its resources by {PRINT}"
 
 
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:

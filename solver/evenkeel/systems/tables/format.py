@@ -291,7 +291,7 @@ CHANGES = re.compile(rb'kind,partition,slot,from,to,|\[\s*\{"kind": "(move|leade
 
 
 TABS, HEAD = ".tsv", 65536
-TITLE = re.compile(r"[a-z_][\w .()%-]{0,60}")
+TITLE = re.compile(r"[a-z_][\w .()%'\[\]/-]{0,60}")
 WITHOUT = (
     f"is a table without the columns of nodes ({HEADINGS['nodes']}) or of replicas "
     f"({HEADINGS['replicas']})"
@@ -312,6 +312,10 @@ OTHERS = {
 """What systems without a reader print, by its pattern."""
 
 
+ROWS_BY_NAME = re.compile(rb'\s*\{\s*"[^"]*"\s*:\s*\{[^{}\[\]]*\}\s*[,}]')
+"""How JSON begins with rows, or columns, by their names."""
+
+
 def hint(document: Document) -> str:
     """Return what to give in place of a table of changes, or which columns a table needs."""
     for looks, what in OTHERS.items():
@@ -322,6 +326,13 @@ def hint(document: Document) -> str:
             )
     if re.match(rb"\s*-\[ RECORD 1 \]", document.data[:HEAD]):
         return "is a table in the expanded form of psql: print it with \\x off"
+    if re.search(rb"(?m)^\*{9,} 1\. row \*{9,}", document.data[:HEAD]):
+        return "is a table in the expanded form of mysql: end the statement with ; in place of \\G"
+    if ROWS_BY_NAME.match(document.data[:HEAD]):
+        return (
+            "is JSON that is no array of rows: write a table of nodes and one of replicas, each as "
+            '[{"node": "n1", ...}, ...], which pandas writes with orient="records"'
+        )
     if re.match(rb'\s*\{\s*"(?:nodes|replicas)"\s*:\s*\[\s*\{', document.data[:HEAD]):
         return "is JSON of several tables: give each table as a file, an array of its rows"
     if not CHANGES.match(document.data[:200]):

@@ -84,7 +84,7 @@ TOTALS = {"total", "totals", "sum", "all", "gesamt", "summe"}
 
 HEADINGS = {
     "nodes": "node, id or name, and cap_NAME for each dimension",
-    "replicas": "node, and partition or both group and index",
+    "replicas": "node, and partition or both group and index, with a row for each replica",
 }
 """The columns by which a table is recognised."""
 
@@ -226,6 +226,12 @@ def cluster_of(found: Found, packed: Document | None = None) -> Cluster:
         wanted = np.array(given["replicas"])
         check_slots(faults, f"{replicas.name}: replicas", wanted, len(wanted), packed)
     return build(faults, given, lambda path: f"{_file_of(path, found)}: {path}")
+
+
+def _several(cell: str) -> str:
+    """Return what to do about a cell with a list of nodes, "" for another one."""
+    listed = len(cell.strip("{}[]").replace(";", ",").split(",")) > 1
+    return "lists several nodes: each replica needs a row of its own" if listed else ""
 
 
 def _disks(found: Found, partitions: Partitions, nodes: Sequence[str]) -> Arguments:
@@ -429,7 +435,7 @@ def _replicas(
     texts, code = table.numbered("node")
     if not known.keys() >= {*texts}:
         message = "is not a node of the other table"
-        table.each(faults, "node", lambda cell: cell not in known, message)
+        table.each(faults, "node", lambda cell: cell not in known, message, _several)
     node = np.array([known.get(cell, -1) for cell in texts], np.int64)[code]
     given: Arguments = {
         "partition_names": names,
