@@ -14,6 +14,7 @@ import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 
@@ -69,6 +70,8 @@ class Document:
     path: Path | None = None
     # whether it was packed with a checksum, which shows that nothing of it is missing
     checked: bool = False
+    # lines before it that are not its own, such as the request that it answers
+    before: bytes = b""
 
     @classmethod
     def load(cls, source: Source) -> "Document":
@@ -87,7 +90,9 @@ class Document:
         packed = data.startswith(GZIP_MAGIC)
         if packed:
             data = _unpacked(name, data)
-        return cls(name, _as_utf8(data), path, packed)
+        text = _as_utf8(data)
+        before = _before(data) if JSON_BEGINS.match(text) else b""
+        return cls(name, text, path, packed, before)
 
     @classmethod
     def beginning(cls, source: Source) -> "Document | None":
@@ -149,12 +154,17 @@ class Document:
 
         Other lines are what a tool prints around JSON.
         """
-        return tuple(self.part(*one) for one in values_in(self.data)) or (self,)
+        found, before, done = [], self.before, 0
+        for start, end in values_in(self.data):
+            before += self.data[done:start]
+            found.append(self.part(start, end, before))
+            done = end
+        return tuple(found) or (self,)
 
-    def part(self, start: int, end: int) -> "Document":
+    def part(self, start: int, end: int, before: bytes = b"") -> "Document":
         """Return a stretch of the content as a document; lines are counted as in this one."""
         blank = b"\n" * self.data.count(b"\n", 0, start)
-        return Document(self.name, blank + self.data[start:end])
+        return Document(self.name, blank + self.data[start:end], before=before)
 
 
 WORKBOOK = "is a workbook of a spreadsheet: save each sheet as CSV"
@@ -209,6 +219,9 @@ OBJECTS = (b"apiVersion:", b"- apiVersion:", b"items:", b"---\n")
 
 PROMPT_LAST = re.compile(rb"\n(?:\[[^]\n]*\][$#]|[^\s\"]*@[^\n\"{}]*[$#]|\$)\s*\Z")
 
+BEFORE = 4096
+"""Bytes in which the first value of JSON is looked for, behind lines that are none."""
+
 MOST_INDENT = 256
 """Blanks before the first bracket."""
 
@@ -236,6 +249,12 @@ def _as_utf8(data: bytes) -> bytes:
     if data.startswith((b" ", b"\t")):
         data = textwrap.dedent(data.decode("latin-1")).encode("latin-1")
     return bare(data)
+
+
+def _before(data: bytes) -> bytes:
+    """Return the lines before the first value of JSON, if any is near the beginning."""
+    first = VALUE.search(data[:BEFORE])
+    return data[: first.start()] if first else b""
 
 
 def values_in(data: bytes) -> list[tuple[int, int]]:
@@ -269,6 +288,9 @@ def bare(data: bytes) -> bytes:
         found = values_in(data) or [(first.end(), len(data))]
         (start, _), (_, end) = found[0], found[-1]
         if not (AROUND.fullmatch(data, 0, start) and AROUND.fullmatch(data, end)):
+            return data
+        # requests stand between answers: each is a document of its own
+        if any(data[done:at].strip(b", \t\r\n") for (_, done), (at, _) in pairwise(found)):
             return data
         data = b"\n" * data.count(b"\n", 0, start) + data[start:end]
     return _as_array(data)

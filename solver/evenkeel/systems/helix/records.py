@@ -196,7 +196,7 @@ VIEW = re.compile(rb'^\s*\{\s*"(?:clusterPropertyLists|memberInstanceMap)"\s*:')
 def recognises(document: Document) -> str:
     """Tell whether a document holds ZNRecords."""
     head = document.data[:HEAD].lstrip()
-    known = head.startswith((b"{", b"[")) and FIELDS.search(head) and not VIEW.search(head)
+    known = document.is_json and FIELDS.search(head) and not VIEW.search(head)
     return (
         "records" if known or is_empty(document) else "instances" if _is_listing(document) else ""
     )

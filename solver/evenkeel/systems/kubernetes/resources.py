@@ -371,7 +371,7 @@ def recognises(document: Document) -> str:
     head = document.data[:HEAD]
     if OBJECTS.match(head):
         return "objects" if IN_YAML.search(head) and b" longhorn.io/v1" not in head else ""
-    if not head.lstrip().startswith((b"{", b"[")) or b'"longhorn.io/v1' in head:
+    if not document.is_json or b'"longhorn.io/v1' in head:
         return ""
     return "objects" if b'"apiVersion"' in head and KIND.search(head) else ""
 

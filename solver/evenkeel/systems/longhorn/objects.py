@@ -270,7 +270,7 @@ def recognises(document: Document) -> str:
     head = document.data[:HEAD]
     if OBJECTS.match(head):
         return "resources" if IN_YAML.search(head) else ""
-    if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+    if not document.is_json:
         return ""
     known = b'"longhorn.io/v1' in head or EMPTY_LIST.match(head) is not None
     return "resources" if known else ""
