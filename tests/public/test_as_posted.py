@@ -15,8 +15,8 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
     [
         ("kafka/broker-listed-three-times", "reassign.json", "partitions[0].replicas: names a bro"),
         ("ceph/mapping-of-a-pool", "groups.txt", "ceph osd dump"),
-        ("ceph/commands-without-a-map", "c.txt", "ceph osd dump` and a CRUSH map"),
-        ("ceph/shell-of-root-around-tables", "osd_df.txt", "ceph osd dump` and a CRUSH map"),
+        ("ceph/commands-without-a-map", "c.txt", "needs ceph osd dump and ceph osd crush dump"),
+        ("ceph/shell-of-root-around-tables", "osd_df.txt", "needs ceph osd dump and ceph osd"),
         ("ceph/state-alone", "status.txt", "give ceph osd dump"),
         ("ceph/state-alone", "health.txt", "give ceph osd dump"),
         ("ceph/state-alone", "pools.txt", "give ceph osd dump"),
@@ -26,6 +26,15 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("helix/commas-at-the-end", "relay_ideal_state.json", "state.json:12: is not JSON"),
         ("helix/view-of-the-first-release", "view.json", "as records"),
         ("nats/report-with-boxes", "report.txt", "nats server request jetstream --all"),
+        *(("kafka/outputs-of-other-clients", file, "kafka-topics.sh --describe")
+          for file in ("rpk.txt", "astraea.txt", "topics.json", "ansible.json")),
+        ("ceph/lines-of-a-session", "group.txt", "ceph osd crush dump"),
+        ("ceph/lines-of-a-session", "upmaps.txt", "ceph osd crush dump"),
+        ("ceph/lines-of-a-session", "crush.json", "needs ceph osd dump, with -f json"),
+        *(("rabbitmq/outputs-without-members", file, "list_queues name type leader members online")
+          for file in ("counts.txt", "stream_status.txt", "pids.txt", "course.txt")),
+        ("nats/trace-of-a-report", "trace.txt", "nats server request jetstream --all"),
+        ("nats/trace-of-a-report", "placement.txt", "nats server request jetstream --all"),
         ("rabbitmq/what-grow-printed", "grow.txt", "rabbitmqctl list_queues"),
         ("tables/stores-as-sql-prints-them", "stores.txt", "cap_NAME for each dimension"),
         ("elasticsearch/copies-by-shard-stores", "stores.json", "give _cat/shards"),
@@ -118,6 +127,12 @@ def test_nothing_moves(public, case, files):
 def test_a_broker_in_sync_without_a_replica_is_noted(public):
     answer = public("kafka/in-sync-beyond-the-replicas").run("check", "described.txt")
     assert answer.code == 0 and "orders-1 (4)" in answer.text
+
+
+def test_answers_of_one_session_are_told_apart(public):
+    cluster = ek.read(public("rabbitmq/session-of-two-commands").path("session.txt"))
+    assert [*cluster.nodes.names] == ["rabbit@rmq1", "rabbit@rmq2", "rabbit@rmq3"]
+    assert cluster.placement.nodes.tolist() == [[0, 1]]
 
 
 def test_assignments_over_several_lines_are_told_apart(public):

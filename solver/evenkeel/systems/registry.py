@@ -151,6 +151,10 @@ class Format:
     # ``hint(document) -> str``: of a document that is none of the format's, what it seems to be
     # meant as and in which form that is read, or ``""``
     hint: "Callable[[Document], str]" = _no_hint
+    # the commands that print what is read, for files of the system that lack it
+    asks: str = ""
+    # words of its tools, by which a document that has no hint is taken for one of the system's
+    words: "re.Pattern[bytes] | None" = None
     # the paths of its files within an archive or folder of many others, which are passed over
     members: "re.Pattern[str] | None" = None
 
@@ -529,14 +533,16 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
     for document in documents:
         if any(one.recognises(document) for one in there) or note_cut_off(faults, document):
             continue
-        hint = next((text for one in near if (text := one.hint(document))), "")
+        hint = next((text for one in near if (text := _hint(one, document))), "")
         strange = (text for begins, text in STRANGE.items() if document.data.startswith(begins))
         if not document.data.strip():
             message = "is empty"
         elif binary := next(strange, ""):
             message = binary
         elif hint:
-            message = hint if hint.startswith("is ") else f"is not in a known format: {hint}"
+            message = (
+                hint if hint.startswith(("is ", "seems ")) else f"is not in a known format: {hint}"
+            )
         elif MESSAGE.match(document.data[:BEGINNING]):
             message = "is a message of a tool, and no data: see why the command failed"
         elif MIDDLE.match(document.data[:BEGINNING]):
@@ -545,6 +551,17 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
             message = f"is not in a known format; {others}"
         faults.add(document.name, document.data[:40], message)
     return faults.faults
+
+
+def _hint(format: Format, document: "Document") -> str:
+    """Return what a format says of a document that it does not read; "" if it is not of its system.
+
+    Words of its tools tell where it has no hint, if they are not in a message of an error.
+    """
+    head = document.data[:BEGINNING]
+    words = format.words is not None and format.words.search(head) and not MESSAGE.match(head)
+    by_words = f"seems to be of {format.name}, in a form that is not read: give {format.asks}"
+    return format.hint(document) or (by_words if words else "")
 
 
 def kind_in_words(document: "Document") -> str:

@@ -168,11 +168,13 @@ def note_left_out(arguments: argparse.Namespace, cluster: "Cluster") -> None:
     from evenkeel.systems.registry import find, is_known
 
     if not arguments.quiet and is_known(cluster.native_format):
-        for one in find(cluster.native_format).left_out(cluster):
+        of = find(cluster.native_format)
+        for one in of.left_out(cluster):
             complain(f"note: the files tell {one}")
+        if of.asks and not len(cluster.partitions):
+            complain(f"note: the files tell nothing that is placed: it is in {of.asks}")
         if count := len(stranded_names(cluster)):
-            advice = find(cluster.native_format).stranded
-            complain(f"note: nothing can repair {counted(count, 'partition')} now: {advice}")
+            complain(f"note: nothing can repair {counted(count, 'partition')} now: {of.stranded}")
 
 
 def _note_one_way(arguments: argparse.Namespace, result: "Result", written: Sequence[Path]) -> None:

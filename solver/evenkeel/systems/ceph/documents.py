@@ -157,16 +157,20 @@ OTHERS = {
 }
 """What people paste in place of maps, by its pattern."""
 
+ASKS = "ceph osd dump, ceph osd crush dump and ceph pg dump, each with -f json"
+
+WORDS = re.compile(
+    rb"\bceph (?:osd|pg|df|health|report|tell)\b|\bosd\.\d|\bpg_upmap|\bactive\+clean\b"
+)
+"""Words of Ceph's commands and answers."""
+
 
 def hint(document: Document) -> str:
     """Return how to print what a document seems to be as JSON or text; "" for others."""
     head = document.data[:HEAD].lstrip()
     for looks, what in OTHERS.items():
         if re.search(looks, head, re.MULTILINE):
-            return (
-                f"it seems {what}: give ceph osd dump, ceph osd crush dump and ceph pg dump, each "
-                "with -f json"
-            )
+            return f"it seems {what}: give {ASKS}"
     if re.match(rb"(?:<\?xml[^>]*>\s*)?<(?:osdmap|crush_map|pg_map|pg_stats|nodes)\b", head):
         return "it seems to be XML of Ceph: print it with -f json"
     if document.data.startswith((b"\0\0\1\0", b"\b\a")):

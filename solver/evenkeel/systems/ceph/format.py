@@ -48,6 +48,8 @@ from evenkeel.systems.ceph.crush.placement import Pool, Rows, up, upmapped, with
 from evenkeel.systems.ceph.crush_map import FREE_IDS, crush_map_of, read_crush_text, unread_rules
 from evenkeel.systems.ceph.documents import (
     AROUND,
+    ASKS,
+    WORDS,
     CrushDump,
     OsdMap,
     OsdTree,
@@ -294,8 +296,10 @@ def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
         _read_document(found, document)
     faults = found.faults
     if not faults and (found.map is None or found.crush is None):
-        names = [document.name for document in documents]
-        faults.add("source", names, "needs `ceph osd dump` and a CRUSH map, as JSON or text")
+        wanted = {"ceph osd dump": found.map, "ceph osd crush dump": found.crush}
+        missing = " and ".join(command for command, there in wanted.items() if there is None)
+        message = f"needs {missing}, with -f json, or as text; ceph pg dump adds the groups"
+        faults.add("source", [document.name for document in documents], message)
     if found.map is None or found.crush is None:
         raise InvalidInput(faults.faults)
     (document, osd_map), (crush_document, crush_dump) = found.map, found.crush
@@ -1017,6 +1021,8 @@ FORMAT = Format(
     uncapped=uncapped,
     usual=usual,
     hint=hint,
+    asks=ASKS,
+    words=WORDS,
     stranded="too few devices that hold their data are up for these placement groups to serve: "
     "bring one back (ceph pg PGID query names those it waits for), and read again",
 )

@@ -554,6 +554,13 @@ OTHERS = {
 }
 """Other answers, by their pattern."""
 
+ASKS = (
+    "_cat/shards, _cat/allocation, _nodes, _cluster/settings?include_defaults=true and "
+    "_all/_settings?expand_wildcards=all"
+)
+WORDS = re.compile(rb"\b_(?:cat|cluster|nodes|shards)\b|\bUNASSIGNED\b")
+"""Words of requests and answers."""
+
 
 def hint(document: Document) -> str:
     """Return which answers to give instead of another one; "" for other documents."""
@@ -561,10 +568,7 @@ def hint(document: Document) -> str:
     head = _answer(document).data.lstrip()[:4096] or document.data[:4096]
     for looks, reason in OTHERS.items():
         if re.match(looks, head, re.DOTALL):
-            return (
-                f"{reason}: give _cat/shards, _cat/allocation, _nodes, "
-                "_cluster/settings?include_defaults=true and _all/_settings?expand_wildcards=all"
-            )
+            return f"{reason}: give {ASKS}"
     return ""
 
 

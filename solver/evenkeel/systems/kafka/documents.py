@@ -134,7 +134,15 @@ ASSIGNED = re.compile(rb'"replicas"(?!\s*:\s*\[\s*\{)|"partitions"\s*:\s*\[\s*\]
 
 JSON_LINE = re.compile(rb"^[ \t]*\{.*$", re.MULTILINE)
 
-DESCRIBE = "give what kafka-topics.sh --describe prints of all topics"
+ASKS = "what kafka-topics.sh --describe prints of all topics"
+DESCRIBE = f"give {ASKS}"
+
+WORDS = re.compile(
+    rb"\bkafka-(?:topics|reassign|log-dirs|leader)|\b(?:kafkactl|kcat|kafkacat|rpk|topicctl)\b|"
+    rb"(?i:\breplicas\b.*\b(?:isrs?|in-sync replicas)\b|\"isrs?\"\s*:)|\breplica on broker\b|"
+    rb"\"topics\"\s*:\s*\[\s*\{\s*\"topic\"\s*:"
+)
+"""Words of Kafka's tools, and of others that list its partitions."""
 
 CLIENTS = re.compile(rb'"inSyncs?"\s*:|"is_in_sync"\s*:|"ISRs"\s*:|"ns"\s*:\s*"kafka"')
 """Keys in the answers of web consoles, REST proxies and kafkactl, whose forms differ."""

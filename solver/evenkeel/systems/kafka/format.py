@@ -46,7 +46,14 @@ from evenkeel.systems.kafka.disks import (
     moved_inside,
 )
 from evenkeel.systems.kafka.disks import notes as notes_on_disks
-from evenkeel.systems.kafka.documents import AssignedPartition, hint, kind_of, recognises
+from evenkeel.systems.kafka.documents import (
+    ASKS,
+    WORDS,
+    AssignedPartition,
+    hint,
+    kind_of,
+    recognises,
+)
 from evenkeel.systems.kafka.missing import NAMED, Missing, remembered
 from evenkeel.systems.one_way import left_disabled, one_way
 from evenkeel.systems.registry import Format
@@ -779,4 +786,6 @@ FORMAT = Format(
         "unclean), and read again"
     ),
     hint=hint,
+    asks=ASKS,
+    words=WORDS,
 )

@@ -30,8 +30,13 @@ KINDS: dict[Kind, Sequence[bytes]] = {
 
 PAGE = re.compile(rb'"streams"\s*:\s*(?:\[|null)')
 FOR_PEOPLE = re.compile(
-    rb"Stream Report|JetStream Summary|RAFT Meta Group|Information for Stream|Server Overview"
+    rb"Stream Report|JetStream Summary|RAFT Meta Group|Information for Stream|Server Overview|"
+    rb"[|\xe2\x94\x82]\s*Stream\s.*\bReplicas\b"
 )
+ASKS = "nats server request jetstream --all > jsz.json"
+WORDS = re.compile(rb"\bnats (?:-\S+ |server |stream |str )|\$(?:SYS|JS)\.|\bio\.nats\.")
+"""Words of the nats tool and of its traces."""
+
 UNNAMED = "Server name unknown at this time"
 """What stands for the name of a peer that no server has heard of since it started."""
 
@@ -330,13 +335,12 @@ def _each(faults: FaultList, document: Document, shape: type[T]) -> Iterator[tup
 
 def recognises(document: Document) -> Kind:
     """Return the kind of a document; "" if it is none of NATS."""
-    head = document.data[:HEAD].lstrip()
+    head = document.data[:HEAD]
     found = (kind for kind, needed in KINDS.items() if all(re.search(one, head) for one in needed))
-    return next(found, "") if head.startswith((b"{", b"[")) else ""
+    return next(found, "") if document.is_json else ""
 
 
 def hint(document: Document) -> str:
     """Return how to print tables for people as JSON; "" for other documents."""
-    command = "nats server request jetstream --all > jsz.json"
     found = FOR_PEOPLE.search(document.data[:HEAD])
-    return f"is what the nats tool prints for people: print JSON, {command}" if found else ""
+    return f"is what the nats tool prints for people: print JSON, {ASKS}" if found else ""

@@ -38,6 +38,8 @@ from evenkeel.systems.folders.carrier import (
 from evenkeel.systems.folders.form import Command, Setting, literal, shown
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.nats.documents import (
+    ASKS,
+    WORDS,
     Config,
     Findings,
     Group,
@@ -681,6 +683,8 @@ FORMAT = Format(
     keeps_repairs=True,
     usual=usual,
     hint=hint,
+    asks=ASKS,
+    words=WORDS,
     stranded="a stream changes its peers by a majority of them: start the servers that hold it, "
     "and read again; where they are lost, restore it from a backup (nats stream restore)",
 )

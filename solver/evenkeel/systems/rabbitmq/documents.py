@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable, some_of
-from evenkeel.systems.documents import Document, bare, quoted
+from evenkeel.systems.documents import Document, bare, quoted, values_in
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes
 
@@ -68,7 +68,13 @@ OTHERS = {
 }
 """Other documents about queues, by their pattern."""
 
-LISTED = "list all with rabbitmqctl list_queues name type leader members online --formatter json"
+ASKS = "rabbitmqctl list_queues name type leader members online --formatter json"
+LISTED = f"list all with {ASKS}"
+
+WORDS = re.compile(
+    rb"\brabbitmq(?:ctl|admin|-queues|-streams|-diagnostics)\b|\brabbit[\w-]*@\w|\bListing queues\b"
+)
+"""Words of RabbitMQ's tools, and names of its nodes."""
 
 MOST_NAMED = 5
 """Queues that a note names; the rest is counted."""
@@ -165,7 +171,10 @@ class Findings:
 
 def recognises(document: Document) -> Kind:
     """Return the kind of a document; "" if it is none of RabbitMQ's."""
-    head = _plain(document).data[:HEAD].lstrip()
+    _, plain = next(_listings(document))
+    head = plain.data[:HEAD].lstrip()
+    if not plain.is_json:
+        return ""
     if head.startswith(b"{") and b'"members"' in head:
         return "queues" if PAGE.search(head) or b'"type"' in head else ""
     if head.startswith(b"[") and b'"name"' in head:
@@ -194,12 +203,13 @@ def hint(document: Document) -> str:
 
 
 def _plain(document: Document) -> Document:
-    """Return a document without the banner of the tools."""
+    """Return a document without the banner of the tools; a session of several as it is."""
     found = BANNER.match(document.data)
     if not found:
         return document
     part = document.part(found.end(), len(document.data))
-    return Document(part.name, bare(part.data), part.path)
+    several = len(values_in(part.data)) > 1
+    return document if several else Document(part.name, bare(part.data), part.path)
 
 
 def _listings(document: Document) -> Iterator[tuple[str, Document]]:

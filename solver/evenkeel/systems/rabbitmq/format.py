@@ -29,7 +29,9 @@ from evenkeel.systems.folders.form import Command, Setting, literal, shown
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
 from evenkeel.systems.rabbitmq.documents import (
+    ASKS,
     MOST_NAMED,
+    WORDS,
     Findings,
     Queue,
     gather,
@@ -430,8 +432,7 @@ def read(
     faults = FaultList()
     found = gather(faults, documents, vhost)
     if not (found.rows or faults or any(one.data.strip() == b"[]" for one in documents)):
-        message = "needs list_queues name type leader members online --formatter json"
-        faults.add("source", [document.name for document in documents], message)
+        faults.add("source", [document.name for document in documents], f"needs {ASKS}")
     keys = sorted(found.queues)
     queues = [found.queues[key][1] for key in keys]
     nodes = _nodes(found)
@@ -707,6 +708,8 @@ FORMAT = Format(
     keeps_repairs=True,
     usual=lambda cluster: USUAL,
     hint=hint,
+    asks=ASKS,
+    words=WORDS,
     stranded="a queue changes its members by a majority of them: bring back nodes that hold it, "
     "and read again; where they are lost, declare it anew, or keep one member at the loss of data "
     "(rabbit_quorum_queue:force_shrink_member_to_current_member)",

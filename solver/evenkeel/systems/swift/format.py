@@ -34,10 +34,12 @@ from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
 from evenkeel.systems.registry import Format
 from evenkeel.systems.swift.ring import (
+    ASKS,
     HEADER,
     MAGIC,
     NO_DEVICE,
     VERSION,
+    WORDS,
     Device,
     Head,
     Ring,
@@ -393,4 +395,6 @@ FORMAT = Format(
     left_out=left_out,
     carrier=CARRIER,
     hint=hint,
+    asks=ASKS,
+    words=WORDS,
 )

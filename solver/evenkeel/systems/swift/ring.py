@@ -96,22 +96,23 @@ def recognises(document: Document) -> str:
     return "builder" if head.startswith(b"\x80") and b"part_power" in head else ""
 
 
-TEXT = re.compile(
+ASKS = "the ring itself, such as /etc/swift/object.ring.gz"
+
+WORDS = re.compile(
     rb"^\S+, build version \d+|^Devices: +id |--> Starting reconnaissance|^Dispersion is |"
-    rb"^Queried \d+ (?:objects|containers) for dispersion|^Server:Port Device\s",
+    rb"^Queried \d+ (?:objects|containers) for dispersion|^Server:Port Device|"
+    rb"\bswift-(?:ring|recon)",
     re.MULTILINE,
 )
 """Lines that Swift's tools print of a ring or cluster."""
 
 
 def hint(document: Document) -> str:
-    """Return what is read in place of the texts of Swift's tools; "" for other documents."""
+    """Return how a ring of an early release is read; "" for other documents."""
     head = document.data[:HEAD]
     if head.startswith(b"\x80") and b"part_shift" in head:
         return "is a ring as a pickle, of an early release: let a later one write it (write_ring)"
-    if not TEXT.search(head):
-        return ""
-    return "is a text of Swift's tools: give the ring itself, such as /etc/swift/object.ring.gz"
+    return ""
 
 
 def read_ring(faults: FaultList, document: Document) -> Ring | None:
