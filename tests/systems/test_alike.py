@@ -22,7 +22,7 @@ def files_of(system):
     return [one for one in sorted(folder.rglob("*")) if one.is_file()]
 
 
-SYSTEMS = ["elasticsearch", "helix", "kubernetes", "nats", "rabbitmq", "swift"]
+SYSTEMS = ["elasticsearch", "helix", "kubernetes", "nats", "qdrant", "rabbitmq", "swift"]
 SUFFIX = {"swift": "plan.ring.gz"}
 
 
@@ -139,7 +139,7 @@ def test_unsolved_it_comes_back_as_it_was(system, tmp_path):
 def context(system):
     """The files of a system without those that a placement is written to."""
     written = {"elasticsearch": "shards", "rabbitmq": "queues", "swift": "object.ring"}
-    if system in ("kubernetes", "nats"):
+    if system in ("kubernetes", "nats", "qdrant"):
         return []
     if system == "helix":
         return [one for one in files_of(system) if not {"IDEALSTATES"} & {*one.parts}]
@@ -217,6 +217,14 @@ def carried_out(system, cluster, files):
             own.remove(one["request"]["server"])
             own.add(tag.removeprefix("server:"))
         return held
+    if system == "qdrant":
+        for one in document:
+            ((kind, what),) = one["request"].items()
+            own = held[f"{one['collection']}/{what['shard_id']}"]
+            assert kind == "move_shard"
+            own.remove(str(what["from_peer_id"]))
+            own.add(str(what["to_peer_id"]))
+        return held
     if system == "rabbitmq":
         names = {tuple(key): name for name, key in cluster.native["keys"].items()}
         return {
@@ -231,7 +239,7 @@ def carried_out(system, cluster, files):
 
 
 @pytest.mark.parametrize("seed", range(25))
-@pytest.mark.parametrize("name", ["elasticsearch", "helix", "nats", "rabbitmq"])
+@pytest.mark.parametrize("name", ["elasticsearch", "helix", "nats", "qdrant", "rabbitmq"])
 def test_whatever_the_placement_is_it_is_brought_about(name, seed, tmp_path):
     cluster = registry.read(FORMATS / name)
     target = shuffled(cluster, seed)

@@ -24,6 +24,7 @@ from tests.support.dumps import (
     kubernetes,
     longhorn,
     nats,
+    qdrant,
     rabbitmq,
     roadef,
     swift,
@@ -138,13 +139,20 @@ def test_nats(folder, draw):
     assert nats.encoded(rows if isinstance(rows, list) else [rows]) == first
 
 
+@given(draws)
+def test_qdrant(folder, draw):
+    rows = qdrant.dump(draw)
+    (written,) = there_and_back("qdrant", qdrant.encoded(rows), [], folder / "qdrant.json")
+    named = [{"collection": "collection"} | one for one in rows]
+    assert [*map(json.loads, written.splitlines())] == named
+
+
 HERE = {
-    "ceph", "cockroach", "elasticsearch", "kubernetes", "longhorn", "nats", "rabbitmq", "roadef",
-    "swift",
+    "ceph", "cockroach", "elasticsearch", "kubernetes", "longhorn", "nats", "qdrant", "rabbitmq",
+    "roadef", "swift",
 }  # fmt: skip
 ELSEWHERE = {
     "kafka": "kafka/test_format.py", "helix": "helix/test_format.py",
-    "qdrant": "qdrant/test_format.py",
     "tables": "tables/test_format.py",
     "native-npz": "native/test_format.py", "native-rows": "native/test_format.py",
 }  # fmt: skip

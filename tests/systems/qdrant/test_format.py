@@ -4,36 +4,15 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.model.placement import Flag
-from evenkeel.systems import registry
-from tests.support.clusters import assert_same
+from tests.support.dumps.qdrant import answers, cluster_of, encoded
 from tests.support.systems.bench import System
 
 
-def answers(shards, peers, states=None, transfers=(), **more):
-    """What each of some peers answers on shards, given as their peers by number."""
-    found = []
-    for own in peers:
-        rows = [{"shard_id": s, "peer_id": p, "state": (states or {}).get((s, p), "Active"),
-                 "points_count": 100 + s} for s, held in shards.items() for p in held]  # fmt: skip
-        result = {"peer_id": own, "local_shards": [r for r in rows if r["peer_id"] == own],
-                  "remote_shards": [r for r in rows if r["peer_id"] != own],
-                  "shard_transfers": [*transfers]}  # fmt: skip
-        found.append({"result": result | more})
-    return found
-
-
-def cluster_of(peers):
-    listed = {str(p): {"uri": f"http://h{p}:6335/"} for p in peers}
-    return {"result": {"peer_id": peers[0], "peers": listed, "raft_info": {}}}
-
-
 def read(*rows):
-    return ek.read("\n".join(map(json.dumps, rows)).encode())
+    return ek.read(encoded(rows))
 
 
 def left_alone(cluster):
@@ -70,14 +49,6 @@ def test_points_that_no_peer_gives_count_as_the_mean():
     rows = answers({0: [1], 1: [2]}, [1])
     rows[0]["result"]["remote_shards"][0].pop("points_count")
     assert read(*rows).partitions.load.voter[:, 0].tolist() == [100.0, 100.0]
-
-
-@given(st.dictionaries(st.integers(0, 9), st.sets(st.integers(1, 4), min_size=1), min_size=1))
-def test_round_trip(shards):
-    rows = answers({s: sorted(held) for s, held in shards.items()}, [1, 2])
-    cluster = read(cluster_of([1, 2, 3, 4]), *rows)
-    (written,) = registry.find("qdrant").encode(cluster, None, "x").values()
-    assert_same(cluster, ek.read(written))
 
 
 @pytest.fixture

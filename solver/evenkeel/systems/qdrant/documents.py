@@ -1,5 +1,7 @@
 """Read what Qdrant's peers answer on the cluster, on collections, and on their shards."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -24,6 +26,16 @@ KINDS: dict[Kind, tuple[bytes, ...]] = {
     "collection": (b'"optimizer_status"', b'"shard_number"'),
 }
 """Texts that all stand at the beginning of a kind of document."""
+
+ASKS = "the answers of GET /cluster, and of GET /collections/NAME/cluster of each peer"
+
+WORDS = re.compile(
+    rb"(?i:\bqdrant)|\b(?:local|remote)_shards\b|\"peer_id\"\s*:|\"result\"\s*:\s*\{\s*\"collections\""
+)
+"""Words of requests and answers."""
+
+REQUEST = re.compile(rb"/collections/([^/\s\"'?]+)/cluster\b")
+"""A request whose answer does not name the collection."""
 
 
 class Shard(msgspec.Struct, gc=False):
@@ -94,6 +106,11 @@ class Replica:
     points: int = -1
     """The number of points, which a peer knows of its own replicas alone."""
 
+    def join(self, other: "Replica") -> None:
+        """Add what other answers have of it."""
+        self.states |= other.states
+        self.points = max(self.points, other.points)
+
 
 @dataclass
 class Findings:
@@ -125,10 +142,7 @@ class Findings:
 
     def take(self, document: Document) -> None:
         """Take every answer in a document."""
-        stem = PurePath(document.name).stem
-        named = unquote(stem.rpartition("@")[0] or stem)
-        if document.name.startswith("<"):  # bytes, or standard input
-            named = self.collection
+        named = self._name(document)
         for at, answer, plain in _each(self.faults, document):
             name, result = answer.collection or named, answer.result
             self.answers.append({"collection": name, **plain})
@@ -141,6 +155,37 @@ class Findings:
             else:
                 message = "is no answer of GET /cluster or GET /collections/NAME[/cluster]"
                 self.faults.add(at, None, message)
+
+    def _name(self, document: Document) -> str:
+        """Return the collection that the request before an answer names, or else the file."""
+        if requests := REQUEST.findall(document.before):
+            return unquote(requests[-1].decode("utf-8", "replace"))
+        if document.name.startswith("<"):  # bytes, or standard input
+            return self.collection
+        stem = PurePath(document.name).stem
+        return unquote(stem.rpartition("@")[0] or stem)
+
+    def unround(self) -> None:
+        """Put the peers of the cluster for numbers that a tool without 64 bits made of them.
+
+        An answer on the cluster has them as texts, which no tool rounds.
+        """
+        listed = self.listed or {}
+        like = Counter(map(float, listed))
+        exact = {int(float(one)): one for one in listed if like[float(one)] == 1}
+        seen = {*self.answered, *(p for one in self.shards.values() for p in one)}
+        for peer in sorted(seen - listed.keys() - {-1}):
+            own = exact.get(int(float(peer)))
+            if own is None:
+                continue
+            self.notes.add("peers whose numbers a tool has rounded ({}): they are read as GET "
+                           "/cluster has them", str(peer))  # fmt: skip
+            self.answered = {own if p == peer else p for p in self.answered}
+            for targets in self.targets.values():
+                targets |= {own} if peer in targets else set()
+            for one in self.shards.values():
+                if peer in one:
+                    one.setdefault(own, Replica()).join(one.pop(peer))
 
     def _take_peers(self, at: str, result: Result) -> None:
         self.answered.add(result.peer_id)
@@ -157,12 +202,13 @@ class Findings:
         if own < 0:
             message = "is missing: the answer is of an old release, or cut"
             self.faults.add(f"{at}.result.peer_id", None, message)
-        elif (before := self._seen.setdefault((name, own), at)) != at:
+        elif before := self._seen.get((name, own)):
             message = (
                 f"has answered on {name} at {before} already: give one answer of each peer, "
                 "and name each file after its collection"
             )
             self.faults.add(f"{at}.result.peer_id", own, message)
+        self._seen[name, own] = at
         self.answered.add(own)
         for shard in result.local_shards or ():
             self._take_shard(at, name, shard, own)
@@ -178,8 +224,7 @@ class Findings:
     def _take_shard(self, at: str, name: str, shard: Shard, peer: int) -> None:
         key = (name, shard.shard_id)
         replica = self.shards.setdefault(key, {}).setdefault(peer, Replica())
-        replica.states.add(shard.state)
-        replica.points = max(replica.points, shard.points_count)
+        replica.join(Replica({shard.state}, shard.points_count))
         if shard.shard_key is not None:
             self.keys[key] = as_text(shard.shard_key)
 
@@ -203,7 +248,13 @@ def _each(faults: FaultList, document: Document) -> Iterator[tuple[str, Answer, 
 
 def recognises(document: Document) -> Kind:
     """Return the kind of a document; "" if it is none of Qdrant."""
-    head = document.data[:HEAD].lstrip()
-    if not head.startswith((b"{", b"[")) or b'"result"' not in head:
+    head = document.data[:HEAD]
+    if not document.is_json or b'"result"' not in head:
         return ""
     return next((kind for kind, needed in KINDS.items() if all(x in head for x in needed)), "")
+
+
+def hint(document: Document) -> str:
+    """Return why an answer of a node without a cluster is not read; "" for other documents."""
+    alone = re.match(rb'\s*\{\s*"result"\s*:\s*\{\s*"status"\s*:\s*"disabled"', document.data)
+    return "is of a node of Qdrant without cluster mode, which moves no shards" if alone else ""

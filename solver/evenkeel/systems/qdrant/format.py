@@ -28,7 +28,15 @@ from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, anyb
 from evenkeel.systems.folders.form import Command, Setting, literal, shown
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
-from evenkeel.systems.qdrant.documents import Answer, Findings, Key, recognises
+from evenkeel.systems.qdrant.documents import (
+    ASKS,
+    WORDS,
+    Answer,
+    Findings,
+    Key,
+    hint,
+    recognises,
+)
 from evenkeel.systems.registry import Format
 
 if TYPE_CHECKING:
@@ -82,6 +90,7 @@ def read(documents: Sequence[Document], *, collection: str = "collection") -> Cl
     found = Findings(faults, collection)
     for document in documents:
         found.take(document)
+    found.unround()
     peers = sorted(
         {*(found.listed or ()), *found.answered, *(p for one in found.shards.values() for p in one)}
         - {-1}
@@ -388,6 +397,9 @@ FORMAT = Format(
     uncapped=uncapped,
     carrier=CARRIER,
     keeps_repairs=True,
-    stranded="no replica of these shards is active on a peer that is up: start the peers that hold "
-    "them, or restore a snapshot, and read again",
+    hint=hint,
+    asks=ASKS,
+    words=WORDS,
+    stranded="no replica of these shards is active on a peer that is up, by what all peers answer: "
+    "start the peers that hold them, or restore a snapshot, and read again",
 )

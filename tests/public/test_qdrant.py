@@ -1,0 +1,102 @@
+"""What operators of Qdrant reported, and what is right for each."""
+
+import json
+
+import pytest
+
+import evenkeel as ek
+
+EMPTY, FULL = 9834046559507417430, 11532566549086892528
+
+
+def moves(case, *files_and_words, code=0):
+    """The moves that were written, as (collection, shard, from, to)."""
+    answer = case.run("solve", *files_and_words, "-o", "plan.json")
+    assert answer.code == code, answer.text
+    rows = json.loads(case.written("plan.json"))
+    return [
+        (one["collection"], *(one["request"]["move_shard"][key]
+                              for key in ("shard_id", "from_peer_id", "to_peer_id")))
+        for one in rows
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("case", "file", "partitions"),
+    [
+        ("qdrant/all-shards-on-one-node", "session.txt",
+         ["test_collection_1/0", "test_collection_1/1"]),
+        ("qdrant/answers-of-three-pods", "session.txt", [f"question/{i}" for i in range(3)]),
+        ("qdrant/loop-over-ports", "lines.txt", [f"test_collection/{i}" for i in range(3)]),
+        ("qdrant/session-of-requests", "session.txt", ["a/0", "a/1", "b/0"]),
+    ],
+)  # fmt: skip
+def test_a_collection_is_named_after_its_request(public, case, file, partitions):
+    assert [*ek.read(public(case).path(file)).partitions.names] == partitions
+
+
+def test_other_peers_are_asked_for(public):
+    answer = public("qdrant/all-shards-on-one-node").run("solve", "session.txt", "--json")
+    assert (answer.code, answer.json["moves"]) == (0, 0)
+    assert "no answer of GET /cluster" in answer.err
+
+
+def test_shards_are_asked_for(public):
+    answer = public("qdrant/peers-alone").run("check", "cluster.json")
+    assert answer.code == 0 and "of GET /collections/NAME/cluster of each peer" in answer.err
+
+
+def test_shards_on_which_peers_disagree_stay(public):
+    case = public("qdrant/answers-of-three-pods")
+    assert moves(case, "session.txt", "--drain", "434571113528785", code=3) == []
+    answer = case.run("check", "session.txt")
+    assert "left alone (question/0, question/1, question/2)" in answer.err
+
+
+def test_one_shard_on_each_of_three_peers_is_level(public):
+    assert moves(public("qdrant/loop-over-ports"), "lines.txt") == []
+
+
+def test_numbers_that_a_tool_has_rounded_are_those_of_the_cluster(public):
+    case = public("qdrant/rounded-numbers")
+    files = ("cluster.json", "wiki@1.json")
+    assert [*ek.read([*map(case.path, files)]).nodes.names] == [str(EMPTY), str(FULL)]
+    ((name, _, source, target),) = moves(case, *files)
+    assert (name, source, target) == ("wiki", FULL, EMPTY)
+
+
+def test_shards_are_spread_after_the_factor_was_lowered(public):
+    found = moves(public("qdrant/factor-lowered"), "cluster.json", "wiki.json")
+    assert [source for _, _, source, _ in found] == [2] * 4
+    assert sorted(target for *_, target in found) == [1, 1, 3, 3]
+
+
+def test_numbers_beyond_63_bits_are_exact(public):
+    words = ("test@0.json", "--drain", "1995564390118081002")
+    ((name, shard, source, target),) = moves(public("qdrant/twenty-digits"), *words)
+    assert (name, shard, source) == ("test", 0, 1995564390118081002)
+    assert target in (3084118168649519856, 10993045052641065997)
+
+
+def test_requests_and_answers_of_a_session_are_told_apart(public):
+    found = moves(public("qdrant/session-of-requests"), "session.txt")
+    assert len(found) == 1 and found[0][2:] == (1, 2)
+
+
+def test_a_transfer_that_never_ends_leaves_its_shard_alone(public):
+    answer = public("qdrant/transfer-to-itself").run("check", "wiki@0.json")
+    assert "being copied; they are left alone (wiki/0)" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        *((file, "GET /collections/NAME/cluster of each peer")
+          for file in ("first.json", "script.json", "telemetry.json", "client.txt",
+                       "collections.json")),
+        ("disabled.json", "without cluster mode"),
+    ],
+)  # fmt: skip
+def test_other_answers_are_refused_with_a_way_out(public, file, says):
+    answer = public("qdrant/other-answers").run("check", file)
+    assert answer.code == 2 and says in answer.text
