@@ -401,3 +401,22 @@ def test_auto_leaves_what_no_node_has_room_for():
     found = ek.solve(cluster, "helix_auto", options=ek.options.Auto(most=2))
     assert sorted(found.placement.node.tolist()) == [-1, 0, 0, 1, 1]
     assert [one.partition for one in found.unplaced] == ["p4"]
+
+
+@pytest.mark.parametrize("method", [*METHODS.values(), "helix_auto", "helix_waged"])
+def test_an_instance_swapped_in_beside_another_changes_no_answer(method):
+    """Helix mirrors the other one there, and counts it once that is gone."""
+
+    def answer(**state):
+        count = len(next(iter(state.values()))) if state else 12
+        zones = [*"aaabbbcccddd"] + ["b"] * (count - 12)
+        cluster = ek.Cluster.from_arrays(
+            capacity=np.full((count, 1), 100.0), load=np.ones((24, 1)), replicas=3,
+            spread={"zone": 1}, domains={"zone": zones}, **state,
+        )  # fmt: skip
+        return ek.solve(cluster, method).placement.node.tolist()
+
+    beside = {"stands_for": [-1] * 12 + [4], "accepts": [True] * 12 + [False]}
+    assert answer(**beside) == answer()
+    instead = {"alive": [n != 4 for n in range(13)], "gone": [n == 4 for n in range(13)]}
+    assert 12 in answer(stands_for=beside["stands_for"], **instead)

@@ -32,6 +32,7 @@ from evenkeel.model.topology import NODE_TIER, Topology
 from evenkeel.systems.helix.crush.tree import (
     HashedNames,
     HelixError,
+    assignable,
     filled_capacity,
     hashed,
     map_order,
@@ -984,9 +985,7 @@ def model_of(cluster: Cluster, options: Waged) -> Model:
 
 def run_nodes(nodes: Nodes, scope: Scope) -> NDArray[np.int64]:
     """Tell which nodes a run is about."""
-    holds = nodes.may_hold
-    stands_in = (nodes.stands_for >= 0) & holds[nodes.stands_for]
-    usable = ~nodes.gone & ~(nodes.alive & ~nodes.keeps) & ~stands_in
+    usable = assignable(nodes)
     if scope is Scope.OVERWRITE:
         usable = usable & nodes.may_receive
     elif scope is not Scope.GLOBAL:

@@ -18,7 +18,8 @@ Resources of Helix, their replicas by state, and the nodes that they may use, fr
 A group is a resource. Nodes stand in the order of their names, as in Helix's controller. A node
 that is alive, accepts and keeps replicas is *live* in Helix; a node that keeps replicas but is not
 alive or does not accept is offline or disabled within its delay window, and *active*; a dead node
-still counts in the tree; an evacuating or removed node is not in it.
+still counts in the tree; a node that evacuates, is removed, or is swapped in beside the one whose
+place it takes is not in it.
 
 Apache Helix, ``StateModelDefinition.getStateCountMap``.
 """
@@ -36,6 +37,7 @@ from evenkeel.measure.binding import Demands, partition_scope
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
+from evenkeel.model.nodes import Nodes
 from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.systems.helix.options import States
@@ -494,12 +496,17 @@ def zone_tier(cluster: Cluster, demands: Demands) -> str:
     return next((tier for tier in cluster.topology.tiers if tier in spread), NODE_TIER)
 
 
+def assignable(nodes: Nodes) -> NDArray[np.bool_]:
+    """Tell which nodes Helix counts: not evacuating, nor swapped in beside one that has its own."""
+    swapped_in = (nodes.stands_for >= 0) & nodes.may_hold[nodes.stands_for]
+    return ~nodes.gone & ~(nodes.alive & ~nodes.keeps) & ~swapped_in
+
+
 def _site(cluster: Cluster, allowed: NDArray[np.bool_], tier: str) -> Site:
     """Build the tree of the nodes that are allowed."""
     nodes = cluster.nodes
-    evacuating = nodes.alive & ~nodes.keeps
     by_name = text_order(nodes.names)
-    chosen = by_name[(allowed & ~evacuating & ~nodes.gone)[by_name]]
+    chosen = by_name[(allowed & assignable(nodes))[by_name]]
     zones = None
     if tier != NODE_TIER:
         row = cluster.topology.tier_index(tier)
