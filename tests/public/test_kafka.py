@@ -596,6 +596,18 @@ class TestPrintedByKafka4:
         ]
         assert len(mended) == 1 and len({*mended[0]}) == 3
 
+    def test_eligible_replicas_that_are_down_lead_nothing(self, public):
+        case = public("kafka/eligible-replicas-and-no-leader")
+        cluster = ek.read([case.path("described.txt"), case.path("logdirs.txt")])
+        names = cluster.nodes.names
+        up = {n for n, alive in zip(names, cluster.nodes.alive, strict=True) if alive}
+        assert up == {"1"}
+        leaders = dict(zip(cluster.partitions.names, cluster.placement.leader_node, strict=True))
+        assert [name for name, n in leaders.items() if n < 0] == ["orders-1"]
+        told = case.run("solve", "described.txt", "logdirs.txt", "-o", "p.json")
+        assert told.code == 4 and "nothing can repair 1 partition now" in told.text
+        assert lists(case, "p.json") == {}
+
 
 CRUISE = ("state.json", "load.json", "partition_load.json")
 

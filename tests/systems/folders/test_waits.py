@@ -6,6 +6,7 @@ import re
 import pytest
 
 import evenkeel as ek
+from tests.support import places
 from tests.support.systems.bench import System
 from tests.support.systems.worlds import WORLDS
 from tests.systems.folders.test_kafka_folder import TOOLS, folder_of, skewed
@@ -86,6 +87,31 @@ def test_a_broker_that_dies_as_verify_fails_is_named(kafka):
     done = kafka.run(folder)
     assert done.returncode == 3
     assert f"{dies}: is dead, and the plan needs it" in done.stderr
+
+
+REFUSED = places.DATA / "public" / "kafka" / "refused-by-execute"
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("another-runs", "Use --additional to override this"),
+        ("unregistered-broker", "Error: Unknown broker id 99"),
+        ("unknown-log-dir", "The user-specified log directory is not found in the broker config."),
+        ("too-few-log-dirs", "Error: Size of replicas list [1, 2, 3] is different from size of"),
+        ("a-broker-twice", "orders-0 contains multiple entries for 2"),
+    ],
+)
+def test_what_execute_refuses_is_told_with_its_reason(kafka, file, reason):
+    _, folder = folder_of(kafka)
+    tool = kafka.bin / "kafka-reassign-partitions.sh"
+    refuses = f'case "$*" in *--execute*) cat {REFUSED / file}.txt; exit 1 ;; esac\nexec'
+    tool.write_text(tool.read_text().replace("exec", refuses, 1))
+    done = kafka.run(folder, THROTTLE="1000")
+    assert done.returncode == 1
+    assert reason in done.stderr
+    assert "failed with exit code 1" in done.stderr
+    assert "left with the throttle on copies" in done.stderr
 
 
 def test_rabbitmq_names_queue_and_member(system, plan):
