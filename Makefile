@@ -12,7 +12,7 @@ PY := $(VENV)/bin/python
 BENCH := $(PY) -m pytest bench --benchmark-timer=time.thread_time --benchmark-disable-gc \
 	--benchmark-columns=min,median,rounds --benchmark-sort=fullname --benchmark-group-by=group
 # A file of tests stays in one process; each kernel is compiled by whichever needs it first.
-SPREAD := -n auto --dist loadfile -p no:benchmark
+SPREAD := -n auto --dist loadfile --no-loadscope-reorder -p no:benchmark
 READY := $(VENV)/.ready
 
 # Tests start hundreds of processes, each of which would compile the package's modules anew.

@@ -7,13 +7,18 @@ Property tests draw the same examples every time, so that who comes next sees a 
 import contextlib
 import gc
 import os
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
 
 # The suite spreads over the cores by itself: what it starts compiles without help.
 os.environ.setdefault("EVENKEEL_COMPILE_PROCESSES", "1")
@@ -43,20 +48,92 @@ def pytest_configure(config: pytest.Config) -> None:
             config.addinivalue_line("filterwarnings", f"ignore:{quiet}:RuntimeWarning")
 
 
+LONGEST = (
+    "corpus/test_corpus.py",
+    "house/test_docstrings.py",
+    "face/test_solve.py",
+    "systems/test_broken_dumps.py",
+    "face/test_cli.py",
+    "build/test_warmup.py",
+    "judge/test_verdict.py",
+    "core/test_units.py",
+    "public/test_cockroach.py",
+    "simulate/test_scenarios.py",
+    "systems/folders/test_every_folder.py",
+    "studies/growth/test_sizing.py",
+    "studies/growth/test_shrinking.py",
+    "systems/helix/test_even_deal.py",
+    "control/test_engine_balance.py",
+    "control/test_pipeline_soak.py",
+    "levelling/test_worth.py",
+    "levelling/test_budgets.py",
+    "levelling/test_group_goals.py",
+    "view/test_plots.py",
+    "studies/test_sweep.py",
+    "planning/test_campaigns.py",
+    "planning/test_roles.py",
+    "planning/test_plan.py",
+    "systems/longhorn/test_cluster_scope.py",
+    "systems/ceph/test_golden.py",
+    "site/test_pages.py",
+    "control/test_pipeline.py",
+    "simulate/test_play.py",
+    "house/test_typing.py",
+    "build/test_shipped.py",
+)
+"""Files of tests that take longest, from nothing."""
+
+KINDS = {"small": ("mark.small",), "long": ("mark.long", "mostly_long")}
+"""Words of which a file with tests of a kind has one."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a test of the kind that is asked for: to import all takes 20 s."""
+    kind = re.fullmatch(r"(\w+)( and not \w+)*", config.option.markexpr)
+    if kind is None or kind[1] not in KINDS or not collection_path.match("test_*.py"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return None if any(word in text for word in KINDS[kind[1]]) else True
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest where several processes share the files, and end together."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = {str(TESTS / name): number for number, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: place.get(str(item.path), len(place)))
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Whether all files of tests are looked at."""
+    return [Path(one).resolve() for one in config.args] == [TESTS]
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have a process of its own compile kernels: of two that need one, the second has to wait."""
+    config = session.config
+    shares_out = getattr(config.option, "numprocesses", None)
+    if shares_out and is_whole(config) and config.option.markexpr != "small":
+        helper = subprocess.Popen(
+            [sys.executable, "-m", "evenkeel_kernels.build.compile_ahead"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        config.add_cleanup(helper.communicate)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Let each of several processes begin with other files, and find the rest compiled.
 
     Each of them imports all files; pytest takes ten seconds to compile these with their assertions.
     """
-    tests = Path(__file__).parent
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    if worker == 0 or [Path(one).resolve() for one in session.config.args] != [tests]:
+    if worker == 0 or not is_whole(session.config):
         return
-    files = sorted(tests.rglob("test_*.py"))
+    files = sorted(TESTS.rglob("test_*.py"))
+    files = [file for file in files if not pytest_ignore_collect(file, session.config)]
     first = len(files) * worker // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
     for file in files[first:] + files[:first]:
-        name = ".".join(file.relative_to(tests.parent).with_suffix("").parts)
+        name = ".".join(file.relative_to(TESTS.parent).with_suffix("").parts)
         with contextlib.suppress(Exception, pytest.skip.Exception):  # reported as it is collected
             import_module(name)
 

@@ -59,17 +59,18 @@ def test_what_another_process_compiles_is_left_to_it(tmp_path):
     assert kept_after(tmp_path, claim) == 0
 
 
-def test_a_helper_ends_when_its_pipe_is_closed(monkeypatch):
+@pytest.mark.parametrize("asked", [["any"], []])
+def test_a_helper_ends_when_its_pipe_is_closed(monkeypatch, asked):
     seen = []
 
     def compile_until_stopped(work: str, stopped: threading.Event) -> None:
         seen.append((work, stopped.wait(60.0)))
 
     monkeypatch.setattr(compile_ahead, "compile_recorded", compile_until_stopped)
-    monkeypatch.setattr(sys, "argv", ["compile_ahead", "any"])
+    monkeypatch.setattr(sys, "argv", ["compile_ahead", *asked])
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     compile_ahead.main()
-    assert seen == [("any", True)]
+    assert seen == [(work, True) for work in asked or signatures.recorded().work]
 
 
 class Helper:

@@ -1,7 +1,12 @@
-"""Collection: no folder of tests is left out."""
+"""Collection: no folder of tests is left out, and no file with tests of the kind asked for."""
 
+import re
 from fnmatch import fnmatch
+from types import SimpleNamespace
 
+import pytest
+
+from tests.conftest import LONGEST, TESTS, pytest_ignore_collect
 from tests.support import places
 
 
@@ -16,3 +21,35 @@ def test_every_folder_of_tests_is_run(request):
         if any(fnmatch(name, one) for one in patterns)
     ]
     assert passed_over == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "left_out"),
+    [
+        ("small", "@pytest.mark.small", None),
+        ("small", "@pytest.mark.long", True),
+        ("long and not notebook and not browser", "mostly_long(range(9), range(2))", None),
+        ("long and not notebook and not browser", "marks=pytest.mark.long", None),
+        ("long and not notebook and not browser", "def test_it(): ...", True),
+        ("not long and not notebook", "def test_it(): ...", None),
+        ("long or small", "@pytest.mark.small", None),
+        ("", "def test_it(): ...", None),
+    ],
+)
+def test_files_are_left_out_by_what_they_mark(tmp_path, asked, text, left_out):
+    (tmp_path / "test_it.py").write_text(text)
+    config = SimpleNamespace(option=SimpleNamespace(markexpr=asked))
+    assert pytest_ignore_collect(tmp_path / "test_it.py", config) is left_out
+
+
+def test_no_test_takes_its_mark_from_another_file():
+    marks = [
+        str(file.relative_to(TESTS))
+        for file in sorted(TESTS.rglob("*.py"))
+        if not file.name.startswith("test_") and re.search(r"mark\.(long|small)", file.read_text())
+    ]
+    assert marks == ["conftest.py", "support/effort.py"]
+
+
+def test_files_that_begin_are_there():
+    assert [name for name in LONGEST if not (TESTS / name).exists()] == []

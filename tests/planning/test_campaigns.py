@@ -4,6 +4,7 @@ Those marked long are many more of the same.
 """
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tests.support.plans.random_plans import tampered
 from tests.support.plans.tight_clusters import circles, tight, tiny, tiny_rows
 
 
+@cache
 def planned(seed):
     cluster, target, throttle, protocol = tight(seed)
     return cluster, ek.plan(cluster, target, throttle=throttle, protocol=protocol)

@@ -1,6 +1,7 @@
 """Plans, judged by the replay, which shares no code with the planner."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.support.random_problems import random_cluster
 PROTOCOLS = ("plain", "kafka", "cockroach", "ceph", "helix", "longhorn")
 
 
+@cache
 def drawn(seed):
     """A random cluster, a target some replicas away from it, a throttle and a protocol."""
     rng = np.random.default_rng(seed)

@@ -107,7 +107,7 @@ def compile_recorded(work: str, stopped: threading.Event) -> None:
 
 
 def main() -> None:
-    """Help until all is compiled or whoever started this closes the pipe, or ends."""
+    """Help with one kind of work or all, until it is done or the other end closes the pipe."""
     stopped = threading.Event()
 
     def wait() -> None:
@@ -115,7 +115,8 @@ def main() -> None:
         stopped.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    compile_recorded(sys.argv[1], stopped)
+    for work in sys.argv[1:] or signatures.recorded().work:
+        compile_recorded(work, stopped)
 
 
 if __name__ == "__main__":
