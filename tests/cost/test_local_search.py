@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evenkeel.methods.cost import begin_walk, polish
@@ -28,7 +28,6 @@ DATA = places.DATA / "roadef"
 SEEDS = st.integers(0, 2**32 - 1)
 MANY = settings(deadline=None, max_examples=60)
 FEW = settings(deadline=None, max_examples=25)
-PICKY = settings(FEW, suppress_health_check=list(HealthCheck))
 ENDLESS = Watch(None, None, None)
 
 

@@ -447,27 +447,6 @@ def _false_status(
         yield Finding("message says goals missed", said)
 
 
-def fair_level(world: World) -> list[float]:
-    """Return all load wanted over the capacity of the nodes that accept."""
-    total = [0.0] * world.dimensions
-    for p, want in enumerate(world.wanted):
-        led = min(want, int(world.has_leaders))
-        voting = max(world.voters[p] - led, 0)
-        for d in range(world.dimensions):
-            total[d] += (
-                led * world.leader_load[p][d] + voting * world.voter_load[p][d]
-                + (want - led - voting) * world.light_load[p][d]
-            )  # fmt: skip
-    room = [
-        sum(world.capacity[n][d] for n in range(world.nodes) if world.may_receive[n])
-        for d in range(world.dimensions)
-    ]
-    return [
-        t / r if r > 0 else (float("inf") if t > 0 else 0.0)
-        for t, r in zip(total, room, strict=True)
-    ]
-
-
 def goals_reached(world: World, after: Standing, result: ek.Result) -> bool | None:
     """Whether every node is within the targets; None where that hangs on a rounding.
 

@@ -1,7 +1,6 @@
 """The world of a case: its input read anew, in plain Python, without a line of the library."""
 
 import itertools
-from math import inf
 from typing import Any, NamedTuple
 
 from tests.judge.case import Case
@@ -269,6 +268,3 @@ class World:
         tables = (self.voter_load, self.leader_load, self.light_load)
         weights = {row[d] for table in tables for row in table}
         return weights.pop() if len(weights) == 1 else 0.0
-
-
-INFINITE = inf

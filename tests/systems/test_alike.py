@@ -13,6 +13,7 @@ from evenkeel.cli import main
 from evenkeel.model.errors import InvalidInput
 from evenkeel.systems import registry
 from tests.support import places
+from tests.support.clusters import assert_same
 
 FORMATS = places.DATA / "formats"
 
@@ -144,6 +145,24 @@ def context(system):
     if system == "helix":
         return [one for one in files_of(system) if not {"IDEALSTATES"} & {*one.parts}]
     return [one for one in files_of(system) if not one.name.startswith(written[system])]
+
+
+@pytest.mark.parametrize("name", ["elasticsearch", "kubernetes", "nats", "rabbitmq"])
+def test_a_truncated_answer_is_refused(name):
+    files = files_of(name)
+    for file in files:
+        data, rest = file.read_bytes(), [one for one in files if one != file]
+        for length in (len(data) // 2, len(data) - 4):
+            with pytest.raises(InvalidInput):
+                registry.read([*rest, data[:length]], format=name)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".rows.json"])
+@pytest.mark.parametrize("name", ["elasticsearch", "helix", "nats", "rabbitmq", "swift"])
+def test_it_survives_the_native_formats(name, suffix, tmp_path):
+    cluster = registry.read(FORMATS / name)
+    registry.write(cluster, tmp_path / f"c{suffix}")
+    assert_same(registry.read(tmp_path / f"c{suffix}"), cluster)
 
 
 def test_the_same_placement_changes_nothing(system, tmp_path):

@@ -641,13 +641,6 @@ class TestWriting:
             written(cluster, tmp_path / "p.json", target)
         assert [*tmp_path.iterdir()] == []
 
-    def test_it_survives_the_native_formats(self, tmp_path):
-        cluster = read()
-        for suffix in (".npz", ".rows.json"):
-            path = tmp_path / f"c{suffix}"
-            registry.write(cluster, path)
-            assert_same(registry.read(path), cluster)
-
 
 names = st.sampled_from(["a", "b-c", "ü", "x y", "h_1"])
 
