@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 LONGEST = (
     "corpus/test_corpus.py",
     "house/test_docstrings.py",
+    "systems/folders",  # which wait for each other's processes, while kernels are compiled
     "face/test_solve.py",
     "systems/test_broken_dumps.py",
     "face/test_cli.py",
@@ -59,7 +61,6 @@ LONGEST = (
     "core/test_units.py",
     "public/test_cockroach.py",
     "simulate/test_scenarios.py",
-    "systems/folders/test_every_folder.py",
     "studies/growth/test_sizing.py",
     "studies/growth/test_shrinking.py",
     "systems/helix/test_even_deal.py",
@@ -81,7 +82,7 @@ LONGEST = (
     "house/test_typing.py",
     "build/test_shipped.py",
 )
-"""Files of tests that take longest, from nothing."""
+"""Files and folders of tests that take longest, from nothing."""
 
 KINDS = {"small": ("mark.small",), "long": ("mark.long", "mostly_long")}
 """Words of which a file with tests of a kind has one."""
@@ -99,8 +100,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest where several processes share the files, and end together."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        place = {str(TESTS / name): number for number, name in enumerate(LONGEST)}
-        items.sort(key=lambda item: place.get(str(item.path), len(place)))
+        items.sort(key=lambda item: place_of(item.path))
+
+
+@cache
+def place_of(file: Path) -> int:
+    """Return where a file is among those that take longest, or behind them."""
+    name = file.relative_to(TESTS).as_posix()
+    return next((i for i, one in enumerate(LONGEST) if name.startswith(one)), len(LONGEST))
 
 
 def is_whole(config: pytest.Config) -> bool:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import LONGEST, TESTS, pytest_ignore_collect
+from tests.conftest import LONGEST, TESTS, place_of, pytest_ignore_collect
 from tests.support import places
 
 
@@ -51,5 +51,9 @@ def test_no_test_takes_its_mark_from_another_file():
     assert marks == ["conftest.py", "support/effort.py"]
 
 
-def test_files_that_begin_are_there():
+def test_what_takes_longest_is_there_and_comes_first():
     assert [name for name in LONGEST if not (TESTS / name).exists()] == []
+    given = ("view/test_html.py", "face/test_cli.py", "systems/folders/test_died.py", LONGEST[0])
+    assert sorted((TESTS / name for name in given), key=place_of)[::-1] == [
+        TESTS / name for name in given
+    ]

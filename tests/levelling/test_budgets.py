@@ -1,9 +1,12 @@
 """Budgets bind while moves are chosen: repairs come first, the most endangered before others."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.measure.compare import Comparison
 from tests.judge.clusters import draw
 from tests.judge.trial import try_one
 from tests.support.effort import mostly_long
@@ -105,7 +108,7 @@ def test_every_budget_holds(limits: ek.Limits) -> None:
     assert left.sum() == joined.sum()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_bytes_hold_where_replicas_weigh_more_once_they_lead_no_more(seed: int) -> None:
     rng = np.random.default_rng(seed)
     load = rng.uniform(1.0, 4.0, (40, 1))
@@ -340,6 +343,7 @@ def highest(cluster: ek.Cluster, placement: ek.Placement) -> float:
     return float((load / room / (load.sum(0) / room.sum(0))).max())
 
 
+@cache
 def lopsided(seed: int) -> tuple[ek.Cluster, np.ndarray]:
     """Nodes of several sizes in zones, some much fuller than others, and large and small loads."""
     rng = np.random.default_rng(seed)
@@ -368,6 +372,12 @@ RISES, WORSE = 1.02, 1.15
 single moves, each the best, also find what is out of the reach of a few heights."""
 
 
+@cache
+def without_budget(seed: int) -> Comparison:
+    """Return what levelling costs where nothing limits it."""
+    return ek.solve(lopsided(seed)[0], goals=ek.Goals(level=0.1)).comparison
+
+
 @pytest.mark.parametrize("seed", mostly_long(range(30), range(3)))
 @pytest.mark.parametrize("budget", ["moves", "bytes", "node_in", "node_out", "two"])
 def test_more_of_a_budget_never_leaves_the_fullest_node_fuller_and_a_greedy_does_no_better(
@@ -375,7 +385,7 @@ def test_more_of_a_budget_never_leaves_the_fullest_node_fuller_and_a_greedy_does
 ) -> None:
     cluster, zone = lopsided(seed)
     goals = ek.Goals(level=0.1)
-    free = ek.solve(cluster, goals=goals).comparison
+    free = without_budget(seed)
     before = highest(cluster, cluster.placement)
     for share in SHARES:
         moves, data = 1 + int(share * free.moves), share * free.bytes_moved
