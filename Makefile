@@ -80,7 +80,7 @@ test: $(READY)
 test-long: $(READY)
 	$(PY) -m pytest $(SPREAD) -m "long and not notebook and not browser"
 
-# Apart from all else: it installs Debian's and npm's packages and starts daemons on loopback.
+# Apart from all else: it installs packages of Debian, Maven and Go, and starts daemons on loopback.
 live: $(READY)
 	$(PY) -m pytest -m live -s tests/live
 

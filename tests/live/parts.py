@@ -46,20 +46,6 @@ def debian(programs: Sequence[str], packages: Sequence[str]) -> None:
         raise NotObtainable(f"{', '.join(still)}: not in {named}")
 
 
-def npm(package: str, version: str) -> Path:
-    """Return the folder of an npm package, which is installed into the checkout if it must be."""
-    folder = BUILT / "node_modules" / package
-    if not (folder / "package.json").exists():
-        if shutil.which("npm") is None:
-            raise NotObtainable(f"{package}: needs npm")
-        say(f"installing from npm: {package}@{version}")
-        BUILT.mkdir(parents=True, exist_ok=True)
-        # its scripts would download what the package holds already
-        install = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]
-        _done([*install, str(BUILT), f"{package}@{version}"], os.environ)
-    return folder
-
-
 def maven(name: str, artifacts: Sequence[str], without: Sequence[str] = ()) -> Path:
     """Return a folder with the jars of artifacts ``group:name:version`` and of what they need."""
     folder = BUILT / name
