@@ -30,7 +30,7 @@ def ups_of(files):
     return found
 
 
-@pytest.mark.parametrize(("begin", "end"), seeds(60, 2000))
+@pytest.mark.parametrize(("begin", "end"), seeds(60, 700))
 def test_ceph(begin, end, tmp_path):
     changed = 0
     for seed in range(begin, end):
