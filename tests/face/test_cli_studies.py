@@ -28,6 +28,17 @@ def test_a_sweep_tells_how_long_repairs_take(file, capsys):
     assert "recovery" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_a_sweep_has_a_table(file, tmp_path, capsys, suffix):
+    table = tmp_path / f"losses{suffix}"
+    assert main(["sweep", file, "--table", str(table)]) == 0
+    assert f"wrote {table}" in capsys.readouterr().out
+    text = table.read_text()
+    rows = json.loads(text) if suffix == ".json" else text.splitlines()[1:]
+    assert len(rows) == 3 and "n0" in str(rows[0])
+    assert main(["sweep", file, "--table", "losses.txt"]) == 2
+
+
 def test_a_simulation_has_a_page(file, tmp_path, capsys):
     page = tmp_path / "run.html"
     asked = ["simulate", file, "--down", "n0@60", "--until", "600"]

@@ -241,6 +241,38 @@ def test_null_stands_for_what_a_decommissioned_node_does_not_tell(public):
     assert voters == ["ALTER RANGE 104 RELOCATE VOTERS FROM 3 TO 6;"]
 
 
+def test_sizes_without_the_units_of_capacities_are_noted(public):
+    case = public("tables/sizes-without-units")
+    answer = case.run("check", "nodes.csv", "replicas.csv")
+    assert answer.code == 0 and "no units in size_disk, though cap_disk has some" in answer.text
+    plain = case.path("replicas.csv").read_text().replace("0\n", "000000000\n")
+    (case.folder / "plain.csv").write_text(plain)
+    answer = case.run("check", "nodes.csv", str(case.folder / "plain.csv"))
+    assert answer.code == 0 and "units" not in answer.text
+
+
+def test_a_volume_without_a_replica_where_it_is_attached_is_noted(public):
+    case = public("longhorn/no-replica-beside-the-engine")
+    answer = case.run("check", "longhorn.json")
+    assert answer.code == 0 and "data locality is best-effort" in answer.text
+    beside = json.loads(case.path("longhorn.json").read_text())
+    for one in beside["items"]:
+        if one["kind"] == "Volume":
+            one["spec"]["nodeID"] = one["status"]["currentNodeID"] = "n1"
+    (case.folder / "beside.json").write_text(json.dumps(beside))
+    assert "locality" not in case.run("check", str(case.folder / "beside.json")).text
+
+
+def test_soft_spreads_part_pods_without_goals(public):
+    case = public("kubernetes/schedule-anyway")
+    files = [case.path(name) for name in ("nodes.json", "pods.json")]
+    assert "soft skew" in case.run("check", "nodes.json", "pods.json").text
+    cluster = ek.read(files)
+    held = ek.solve(cluster, goals=ek.Goals(level=None)).placement.nodes[0].tolist()
+    zones = Counter(cluster.topology.domain[0][held].tolist())
+    assert len({*held}) == 4 and sorted(zones.values()) == [1, 1, 2]
+
+
 class TestDecommission:
     def test_a_log_of_the_command_is_no_list_of_all_nodes(self, public):
         case = public("cockroach/decommission-in-a-log")

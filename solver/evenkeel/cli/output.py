@@ -18,6 +18,7 @@ from evenkeel.view.terminal import WIDTH
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
     from evenkeel.model.placement import Placement
+    from evenkeel.model.runtime.table import Table
     from evenkeel.result import Result
 
 
@@ -138,15 +139,13 @@ def write_plan(
     return write(result.cluster, path, format=format, placement=result, overwrite=overwrite)
 
 
-def write_table(result: "Result", path: str) -> Path:
-    """Write the moves as a table, CSV or JSON by the suffix."""
+def write_table(table: "Table", path: str) -> Path:
+    """Write a table as CSV or JSON, by the suffix."""
     from evenkeel.model.runtime.atomic import write_atomically
     from evenkeel.model.runtime.table import WRITTEN
-    from evenkeel.view.results import moves_table
 
     check_table(path)
-    text = WRITTEN[Path(path).suffix](moves_table(result))
-    return write_atomically(path, text.encode())
+    return write_atomically(path, WRITTEN[Path(path).suffix](table).encode())
 
 
 def check_table(path: str | None) -> None:

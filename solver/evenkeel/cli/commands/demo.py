@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.simulate.generators import expansion
     from evenkeel.systems.registry import write
-    from evenkeel.view.results import report
+    from evenkeel.view.results import moves_table, report
 
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
         waiting.doing("generating")
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         written = [
             *write(cluster, folder / "cluster.npz"),
             *write_plan(result, str(folder / "placement.npz"), None),
-            write_table(result, str(folder / "moves.csv")),
+            write_table(moves_table(result), str(folder / "moves.csv")),
         ]
     parts = _introduction(cluster), report(result, **page()), list_files(written)
     return emit(

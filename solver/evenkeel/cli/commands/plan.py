@@ -34,6 +34,7 @@ from evenkeel.cli.output import (
     list_files,
     list_kinds,
     page,
+    write_table,
 )
 from evenkeel.cli.waiting import Interrupting, Waiting
 from evenkeel.model.errors import FaultList
@@ -414,8 +415,6 @@ def does_nothing(plan: "Plan", holder: Path | None) -> bool:
 
 def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Namespace) -> list[Path]:
     """Write the plan, the table of its steps and its page where they were asked for."""
-    from evenkeel.model.runtime.atomic import write_atomically
-    from evenkeel.model.runtime.table import WRITTEN
     from evenkeel.view.plans import steps_table
 
     written = []
@@ -425,8 +424,7 @@ def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Names
         read = arguments.files
         written += write_plan_out(plan, certificate, out, read, force=force, with_cluster=kept)
     if arguments.table is not None:
-        text = WRITTEN[Path(arguments.table).suffix](steps_table(plan))
-        written.append(write_atomically(arguments.table, text.encode()))
+        written.append(write_table(steps_table(plan), arguments.table))
     if arguments.report is not None:
         from evenkeel.view.html import write_page
         from evenkeel.view.plans import plan_page

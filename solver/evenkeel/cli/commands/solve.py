@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.cli.commands.explain import index_of
     from evenkeel.systems.registry import writer_of
-    from evenkeel.view.results import report
+    from evenkeel.view.results import moves_table, report
 
     check_table(arguments.table)
     check_report(arguments.report)
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
             _note_one_way(arguments, result, written)
             check_apart([*written, *outputs[1:]])  # some have a second file beside them
         if arguments.table is not None:
-            written.append(write_table(result, arguments.table))
+            written.append(write_table(moves_table(result), arguments.table))
         if arguments.report is not None:
             written.append(result.report(arguments.report))
     stopped = stopping.asked or result.stop_reason == "interrupted"

@@ -22,9 +22,11 @@ from evenkeel.cli.output import (
     INTERRUPTED,
     check_outputs,
     check_report,
+    check_table,
     emit,
     list_files,
     page,
+    write_table,
 )
 from evenkeel.cli.waiting import Interrupting, Waiting
 
@@ -58,6 +60,9 @@ def add(commands: Commands) -> None:
         help="what the system can do, for those plans; %(default)s by default",
     )
     parser.add_argument(
+        "--table", metavar="OUT", help="file for a row for each scenario, .csv or .json"
+    )
+    parser.add_argument(
         "--report", metavar="OUT", help="file for a page about the sweep, .html, to read or print"
     )
     add_changes(parser)
@@ -65,16 +70,19 @@ def add(commands: Commands) -> None:
     add_output(parser)
     parser.examples = (
         "evenkeel sweep cluster.npz --lose zone --lose 'rack pairs'",
-        "evenkeel sweep cluster.npz --throttle node-in=2 --report losses.html",
+        "evenkeel sweep cluster.npz --throttle node-in=2 --table losses.csv --report losses.html",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    from evenkeel.model.runtime.table import Table
+    from evenkeel.studies.scenario import Row
     from evenkeel.studies.sweep import sweep
 
     check_report(arguments.report)
-    check_outputs(arguments.files, [arguments.report], force=False)
+    check_table(arguments.table)
+    check_outputs(arguments.files, [arguments.table, arguments.report], force=False)
     with Waiting(arguments.quiet) as waiting, Interrupting() as stopping:
         cluster = read_cluster(arguments, waiting)
 
@@ -91,7 +99,11 @@ def run(arguments: argparse.Namespace) -> int:
             time_limit=arguments.time_limit, work_limit=arguments.work_limit, seed=arguments.seed,
         )  # fmt: skip
         waiting.doing("writing")
-        written = [] if arguments.report is None else [found.report(arguments.report)]
+        written = []
+        if arguments.table is not None:
+            written.append(write_table(Table.of_records(Row, found.rows()), arguments.table))
+        if arguments.report is not None:
+            written.append(found.report(arguments.report))
     code = DONE if found.fits.all() else BROKEN
     return emit(
         arguments, INTERRUPTED if stopping.asked else code,

@@ -63,7 +63,7 @@ from evenkeel.systems.longhorn.auto_balance.intake import (
     Volume,
     cluster_of,
 )
-from evenkeel.systems.longhorn.auto_balance.settings import Settings
+from evenkeel.systems.longhorn.auto_balance.settings import DATA_LOCALITY, Settings
 from evenkeel.systems.longhorn.objects import (
     API_VERSION,
     MEMBERS,
@@ -159,8 +159,24 @@ def left_out(cluster: Cluster) -> Iterator[str]:
                 "no disk with the tags, or of the kind, that volumes ask for: they get no replica "
                 f"and move none: {theirs}"
             )
+        if apart := np.flatnonzero(_apart_from_engine(cluster, cluster.native)).tolist():
+            theirs = some_of(apart, cluster.partitions.names.__getitem__, MOST_NAMED)
+            yield (
+                "no replica where volumes are attached whose data locality is best-effort: "
+                f"Longhorn builds one there by itself: {theirs}"
+            )
         if waiting := waiting_notice(cluster, cluster.native.settings):
             yield f"of {waiting}"
+
+
+def _apart_from_engine(cluster: Cluster, system: System) -> NDArray[np.bool_]:
+    """Return which attached volumes want a replica where their engine runs and lack it, (P,)."""
+    placement, volumes = cluster.placement, system.volumes
+    host = np.append(system.disks.host, -1)[placement.node]
+    near = placement.owner[host == volumes.attached[placement.owner]]
+    wished = volumes.locality == DATA_LOCALITY.index("best-effort")
+    lacking = np.bincount(near, minlength=len(cluster.partitions)) == 0
+    return np.asarray(wished & (volumes.attached >= 0) & lacking)
 
 
 def _lost(cluster: Cluster, system: System, gone: Container[str]) -> NDArray[np.bool_]:

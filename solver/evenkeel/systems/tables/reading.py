@@ -692,6 +692,12 @@ UNDISKED = "undisked"
 NULL_COUNTS = "nulls"
 """Key of the numbers of cells that had no value and were read as empty, or as usual."""
 
+UNITLESS = "unitless"
+"""Key of columns without units beside those of their dimension that have them."""
+
+UNLIKELY = 1e-6
+"""Share of a node that no replica of a dimension exceeds, or that all do as often."""
+
 NAMED = 8
 """Nodes that are named one by one; the rest is counted."""
 
@@ -759,6 +765,7 @@ def with_headings(
     payload |= {GONE: [*gone]} if gone else {}
     payload |= {UNDISKED: found.undisked} if found.undisked else {}
     payload |= {NULL_COUNTS: dict(found.nulls)} if found.nulls else {}
+    payload |= {UNITLESS: odd} if (odd := _unitless(cluster, nodes, replicas)) else {}
     payload |= _empty(nodes, replicas, dimensions)
     return cluster.replace(native=payload, native_format=NAME) if payload else cluster
 
@@ -776,6 +783,31 @@ def _empty(nodes: Table, replicas: Table, dimensions: Sequence[str]) -> dict[str
                 loads[one] = count
     found = {"capacities": limits, "loads": loads}
     return {EMPTY: {name: part for name, part in found.items() if part}} if limits or loads else {}
+
+
+def _unitless(cluster: Cluster, nodes: Table, replicas: Table) -> dict[str, str]:
+    """Return columns without units, each by the one of its dimension that has units.
+
+    Only those whose numbers fit no node, or vanish in it: plain bytes beside ``2TB`` are usual.
+    """
+    found = {}
+    for d, one in enumerate(cluster.dimensions):
+        capacity = cluster.nodes.capacity[:, d]
+        most = cluster.partitions.load.voter[:, d].max(initial=0.0)
+        share = most / capacity[np.isfinite(capacity)].max(initial=0.0) if most else 0.0
+        limits = f"{CAPACITY}{one.lower()}"
+        for title in (f"{prefix}{one.lower()}" for prefix in LOADS["load"]):
+            if title not in replicas.columns or UNLIKELY <= share <= 1.0 / UNLIKELY:
+                continue
+            by_unit = {
+                any(cell[-1:].isalpha() for cell in table.columns[name] if cell != "inf"): (
+                    table.titles[name]
+                )
+                for table, name in ((nodes, limits), (replicas, title))
+            }
+            if share and len(by_unit) > 1:
+                found[by_unit[True]] = by_unit[False]
+    return found
 
 
 def uncapped(cluster: Cluster) -> Sequence[str]:
@@ -800,6 +832,12 @@ def left_out(cluster: Cluster) -> Iterator[str]:
         yield (
             f"no disks of {some_of(bare, printable, NAMED)}, though replicas name some: theirs "
             "count as not known"
+        )
+    odd = cluster.native.get(UNITLESS, {}) if _remembers(cluster) else {}
+    for with_units, without in odd.items():
+        yield (
+            f"no units in {quoted(without)}, though {quoted(with_units)} has some: its numbers "
+            "count as they are, 120 as 120 and not as 120GB; write the unit that is meant"
         )
     empty = cluster.native.get(EMPTY, {}) if _remembers(cluster) else {}
     for name, nodes in empty.get("capacities", {}).items():
