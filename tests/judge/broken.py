@@ -198,9 +198,9 @@ def everything(world: World, standing: Standing) -> dict[Key, float]:
     found: dict[Key, float] = {}
     for p, row in enumerate(standing.rows):
         found.update(of_partition(world, p, row, standing.leaders[p]))
-        was = set(world.came.rows[p])
-        joined = [n for n in row if n >= 0 and n not in was]
-        refused = sum(world.may_hold[n] and not world.accepts[n] for n in joined)
+        was = list(world.came.rows[p])
+        closed = {n for n in row if n >= 0 and world.may_hold[n] and not world.accepts[n]}
+        refused = sum(max(list(row).count(n) - was.count(n), 0) for n in closed)
         if refused:
             found["not_accepted", "partition", p, ""] = refused
     for g in range(len(world.group_rule)):

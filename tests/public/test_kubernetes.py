@@ -2,9 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import evenkeel as ek
+from evenkeel.measure.audit import audit
 
 FILES = ("nodes.json", "pods.json", "volumes.json")
 NEVER = ("--level", "none")
@@ -220,3 +222,13 @@ def test_a_budget_that_allows_nothing_now_is_noted(public, name, noted):
     case = public("kubernetes/crash-loop-behind-a-budget")
     answer = case.run("check", name, "--drain", "old")
     assert ("budgets default/web (0 of 2) allow no disruption now" in answer.text) == noted
+
+
+def test_a_cordoned_node_takes_no_more_of_the_pods_it_has(public):
+    case = public("kubernetes/cordoned-beside-pods")
+    answer = case.run("solve", "nodes.json", "pods.json", "--level", "none", "--json")
+    assert answer.code == 3 and answer.json["broken"] == {"unassigned": 1}
+    cluster = ek.read([case.path(name) for name in ("nodes.json", "pods.json")])
+    crowded = np.where(cluster.placement.node < 0, 0, cluster.placement.node).astype(np.int32)
+    placed = cluster.placement.replaced(crowded, cluster.placement.leader)
+    assert audit(cluster, placed).counts["not_accepted"] == 1

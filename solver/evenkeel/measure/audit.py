@@ -329,6 +329,25 @@ def _over(
     )  # fmt: skip
 
 
+def _joined_closed(
+    before: Placement, after: Placement, closed: NDArray[np.bool_]
+) -> list[Violations]:
+    """Return the replicas by which partitions have more on nodes that accept none (N,)."""
+    pairs = [
+        one.owner[rows].astype(np.int64) * len(closed) + one.node[rows]
+        for one in (before, after)
+        for rows in [np.flatnonzero(at_node(closed, one.node))]
+    ]
+    there, count = np.unique(pairs[1], return_counts=True)
+    stood = np.searchsorted(np.sort(pairs[0]), there, "right")
+    more = count - (stood - np.searchsorted(np.sort(pairs[0]), there, "left"))
+    bad = np.flatnonzero(more > 0)
+    return violations(
+        "not_accepted", more[bad].astype(float), partition=there[bad] // len(closed),
+        node=there[bad] % len(closed),
+    )  # fmt: skip
+
+
 def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Violations]:
     """Find replicas that are missing, too many, or where they may not be."""
     cluster, placement = placed.cluster, placed.placement
@@ -347,11 +366,7 @@ def misplaced_replicas(placed: PlacementCounts, before: Placement) -> list[Viola
             )  # fmt: skip
     closed = nodes.may_hold & ~nodes.accepts
     if placed.replicas[closed].any():
-        bad = np.flatnonzero(joined(before, placement) & at_node(closed, placement.node))
-        found += violations(
-            "not_accepted", np.ones(len(bad)), partition=placement.owner[bad],
-            node=placement.node[bad],
-        )  # fmt: skip
+        found += _joined_closed(before, placement, closed)
     found += _wrong_number(placed)
     if cluster.partitions.min_active.any():
         short = cluster.partitions.min_active - placed.per_partition(serves)

@@ -69,9 +69,11 @@ def check_replicas(cluster, placement, rows, found):
                 found.add("not_kept", 1, p, node=n)
             else:
                 found.add("on_dead", 1, p, node=n)
+        for n in sorted({n for _, n, _ in row}):
+            more = sum(at == n for _, at, _ in row) - sum(at == n for _, at, _ in came_from[p])
             closed = nodes.keeps[n] and not nodes.gone[n] and not nodes.accepts[n]
-            if closed and n not in {other for _, other, _ in came_from[p]}:
-                found.add("not_accepted", 1, p, node=n)
+            if closed and more > 0:
+                found.add("not_accepted", more, p, node=n)
         wanted = int(parts.replicas[p])
         if here < wanted:
             found.add("unassigned", wanted - here, p)

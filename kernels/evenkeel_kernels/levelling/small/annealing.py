@@ -145,30 +145,36 @@ def faults_of(problem: Problem, state: State, course: Course, p: int) -> int:
 
 
 @inline_only
-def may_be_on(problem: Problem, course: Course, k: int, n: int) -> bool:
-    """Whether ``n`` may keep a replica of the same partition, or ``k`` may stand there."""
+def may_be_on(problem: Problem, state: State, course: Course, k: int, n: int, leaves: int) -> bool:
+    """Whether ``n`` may keep one more of the replicas that were there, or ``k`` may stand there.
+
+    ``leaves`` is a replica that makes way, -1 for none.
+    """
     partitions = problem.partitions
-    if n == partitions.home[k]:
-        return not course.forced[k]
+    if n == partitions.home[k] and course.forced[k]:
+        return False
     p = index(partitions.owner[k])
+    places = 0
     for i in range(partitions.first[p], partitions.first[p + 1]):
-        if partitions.home[i] == n and not course.forced[i]:
-            return True
-    return may_stand(problem, p, n)
+        places += int(partitions.home[i] == n and not course.forced[i])
+        places -= int(state.node[i] == n and i != k and i != leaves)
+    return places > 0 or may_stand(problem, p, n)
 
 
 @inline_only
-def may_join(problem: Problem, state: State, course: Course, k: int, n: int) -> bool:
+def may_join(problem: Problem, state: State, course: Course, k: int, n: int, leaves: int) -> bool:
     """Whether ``k`` may be on ``n`` at all: its home, or where it may stand, and its group may."""
-    if not may_be_on(problem, course, k, n):
+    if not may_be_on(problem, state, course, k, n, leaves):
         return False
     return keeps_group_limits(problem, state, k, n) and affinity(problem, state, k, n)
 
 
 @device_function
-def moved_if_joining(problem: Problem, state: State, course: Course, k: int, n: int) -> bool:
-    """Move ``k`` to ``n`` if it may be there at all; whether it moved."""
-    if not may_join(problem, state, course, k, n):
+def moved_if_joining(
+    problem: Problem, state: State, course: Course, k: int, n: int, leaves: int
+) -> bool:
+    """Move ``k`` to ``n`` if it may be there at all, once ``leaves`` has left; whether it moved."""
+    if not may_join(problem, state, course, k, n, leaves):
         return False
     move(problem, state, k, n)
     return True
@@ -184,14 +190,16 @@ def traded_if_joining(problem: Problem, state: State, course: Course, k: int, i:
     here, there = index(state.node[k]), index(state.node[i])
     p, q = index(partitions.owner[k]), index(partitions.owner[i])
     if partitions.group[p] == partitions.group[q] and state.role[k] == state.role[i]:
-        if not may_be_on(problem, course, k, there) or not may_be_on(problem, course, i, here):
+        if not may_be_on(problem, state, course, k, there, i):
+            return False
+        if not may_be_on(problem, state, course, i, here, k):
             return False
         move(problem, state, k, there)
         move(problem, state, i, here)
         return True
-    if not moved_if_joining(problem, state, course, k, there):
+    if not moved_if_joining(problem, state, course, k, there, i):
         return False
-    if not moved_if_joining(problem, state, course, i, here):
+    if not moved_if_joining(problem, state, course, i, here, -1):
         move(problem, state, k, here)
         return False
     return True
@@ -407,7 +415,7 @@ def refine(
         elif i >= 0:
             if not traded_if_joining(problem, state, course, k, i):
                 continue
-        elif not moved_if_joining(problem, state, course, k, there):
+        elif not moved_if_joining(problem, state, course, k, there, -1):
             continue
         own, other, over = faults_of(problem, state, course, p), 0, overrun(problem, state)
         change += pace.fault * (own - course.faults[p] + over - beyond)

@@ -156,7 +156,7 @@ def complete(
                 if cost > trail.left[level]:
                     continue
                 was_overfull = strain(problem, state, aim, 1.0, n) > 0.0
-                if was_overfull or not moved_if_joining(problem, state, course, k, n):
+                if was_overfull or not moved_if_joining(problem, state, course, k, n, -1):
                     continue
                 trail.replica[level] = k
                 trail.before[level] = here

@@ -102,6 +102,21 @@ def leader_changes(problem: Problem, state: State) -> int:
     return count
 
 
+def _crowds_closed(problem: Problem, course: Course, node: tuple[int, ...]) -> bool:
+    """Whether a node that accepts none of a partition has more of it than it may keep."""
+    partitions = problem.partitions
+    for p in range(len(partitions.first) - 1):
+        row = naive.row(problem, p)
+        for n in {node[k] for k in row} - {NOWHERE}:
+            allowed = problem.rules.allowed[partitions.mask[p]][n]
+            if problem.nodes.accepts[n] and allowed:
+                continue
+            kept = sum(partitions.home[k] == n and not course.forced[k] for k in row)
+            if sum(node[k] == n for k in row) > kept:
+                return True
+    return False
+
+
 def everything(problem: Problem, state: State, course: Course) -> Iterator[State]:
     """Go through all placements and leaders of a tiny cluster that rules do not exclude outright.
 
@@ -124,5 +139,7 @@ def everything(problem: Problem, state: State, course: Course) -> Iterator[State
         where.append(may)
     slots = [range(-1, len(naive.row(problem, p))) for p in range(len(state.leader))]
     for node in product(*where):
+        if _crowds_closed(problem, course, node):
+            continue
         for leader in product(*slots):
             yield state._replace(node=np.array(node, np.int32), leader=np.array(leader, np.int16))
