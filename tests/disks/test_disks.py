@@ -311,3 +311,32 @@ def test_sessions_and_sweeps_change_disks(after):
     lost, anew = session.solve(goals=goals), ek.solve(session.cluster, goals=goals)
     assert lost.placement.disk.tolist() == anew.placement.disk.tolist()
     assert (lost.status, lost.disks.broken) == (anew.status, anew.disks.broken)
+
+
+@pytest.mark.parametrize("gone", [0, 1, 3])
+def test_a_plan_goes_on_where_a_node_that_died_lists_its_disks_no_more(gone):
+    """As Kafka's log dirs do: disks have other numbers then, and the same names."""
+    disks = ek.Disks([0, 0, 1, 1, 2, 2, 3, 3])
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 4, load=[[1.0]] * 24, dimensions=["disk"], bytes="disk",
+        placement=[[0, 1]] * 24, disks=disks, disk=[[0, 2]] * 24,
+    )  # fmt: skip
+    plan = ek.solve(cluster, goals=ek.Goals(level=0.0, disks=0.0)).plan(
+        throttle=ek.Throttle(node_in=2)
+    )
+    left = np.flatnonzero(disks.node != gone)
+    number = np.full(len(disks) + 1, -1)
+    number[left] = np.arange(len(left))
+    fewer = ek.Disks(disks.node[left], names=[disks.names[d] for d in left])
+    seen = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 4, load=[[1.0]] * 24, dimensions=["disk"], bytes="disk",
+        placement=[[0, 1]] * 24, alive=[n != gone for n in range(4)], disks=fewer,
+        disk=[number[[0, 2]]] * 24,
+    )  # fmt: skip
+    assert not plan.progress(seen).finished
+    rest = plan.resume(seen)
+    assert rest.check().ok
+    end, there = rest.end, rest.end.disk >= 0
+    assert [*rest.cluster.disks.names] == [*disks.names]
+    assert (disks.node[end.disk[there]] == end.node[there]).all()
+    assert rest.copies > 0 and (end.node != gone)[end.node != cluster.placement.node].all()

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.disks import lying
+from evenkeel.model.disks import Disks, lying
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.stranded import reassigned
 from evenkeel.model.placement import Flag, Placement, Role
@@ -30,6 +30,8 @@ def in_slots(
     still to go.
     """
     faults = FaultList()
+    if isinstance(observed, Cluster):
+        observed = _on_disks_of(cluster, observed)
     now = observed.placement if isinstance(observed, Cluster) else observed
     if not isinstance(now, Placement):
         faults.add("observed", type(now).__name__, "must be a Cluster or a Placement")
@@ -63,11 +65,31 @@ def as_described(cluster: Cluster, observed: Cluster | Placement) -> Cluster:
     if not isinstance(observed, Cluster):
         return cluster
     if np.array_equal(observed.placement.first, cluster.placement.first):
-        return observed
+        return _on_disks_of(cluster, observed)
     return replace(
         cluster.down(cluster.nodes.alive & ~observed.nodes.alive),
         native=observed.native, native_format=observed.native_format,
     )  # fmt: skip
+
+
+def _on_disks_of(cluster: Cluster, observed: Cluster) -> Cluster:
+    """Return what is observed on the disks of a plan: nodes that died list theirs no more.
+
+    A replica on a disk that the plan does not have lies on none that is known.
+    """
+    disks, listed = cluster.disks, observed.disks
+    if disks is None or listed is None or [*disks.names] == [*listed.names]:
+        return observed
+    number = {name: d for d, name in enumerate(disks.names)}
+    place = np.array([number.get(name, -1) for name in listed.names] + [-1], np.int32)
+    known = np.flatnonzero(place[:-1] >= 0)
+    capacity, state = disks.capacity.copy(), disks.state.copy()
+    capacity[place[known]], state[place[known]] = listed.capacity[known], listed.state[known]
+    placement = observed.placement
+    if placement.disk is not None:
+        placement = replace(placement, disk=read_only(place[placement.disk]))
+    same = Disks(disks.node, capacity, state, disks.names)
+    return replace(observed, disks=same, placement=placement)
 
 
 def _flying(start: Placement, now: Placement) -> Placement:
