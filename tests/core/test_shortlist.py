@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.node_scan import FAR, Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.core.shortlist import FEWEST, draw_up
-from evenkeel_kernels.levelling.best_fit import best_fit, largest_first
+from evenkeel_kernels.levelling.best_fit import FEWEST, best_fit, draw_up, largest_first
 from tests.naive.core.shortlist import least_used, uses
 from tests.support.small_problems import Small, level_case
 

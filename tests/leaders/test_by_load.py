@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel.model.errors import InvalidInput
-from evenkeel_kernels.core.leader_lists import Leading
+from evenkeel_kernels.core.leadership import Leading
 from evenkeel_kernels.leaders import level_by_load as kernel
-from evenkeel_kernels.leaders.lead_room import LeadRoom
-from evenkeel_kernels.leaders.level_by_load import LeaderAssignment
+from evenkeel_kernels.leaders.level_by_load import LeaderAssignment, LeadRoom
 from tests.naive.leaders import level_by_load as naive
 from tests.support.effort import mostly_long
 

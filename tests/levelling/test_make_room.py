@@ -11,9 +11,8 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.leaders.chains import chain_leaders
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
-from evenkeel_kernels.levelling.make_room import choose_victims
+from evenkeel_kernels.levelling.make_room import choose_victims, take_over_each
 from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.take_over import take_over_each
 from tests.levelling.test_descent import check_counts
 from tests.naive.core.state import admits, recount
 from tests.naive.levelling import make_room as naive_displace

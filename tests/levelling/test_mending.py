@@ -12,8 +12,7 @@ from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.state import relocate, transfer_leader
 from evenkeel_kernels.levelling.leaders.seats import seat_leaders, seat_on_first
-from evenkeel_kernels.levelling.pair_mending import mend_pairs
-from evenkeel_kernels.levelling.pair_moves import COUNTS
+from evenkeel_kernels.levelling.pair_moves import COUNTS, mend_pairs
 from evenkeel_kernels.levelling.penalty import new_targets
 from evenkeel_kernels.levelling.repair import breaches_without, leave_out_ghosts
 from tests.core.test_state import assert_books_are_right

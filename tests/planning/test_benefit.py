@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.planning import schedule as schedule
-from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
+from evenkeel_kernels.planning.schedule import Benefits, Heap, order_by_benefit
 from tests.naive.planning.benefit import order_by_benefit as plain_order
 from tests.support.effort import mostly_long
 from tests.support.instances import as_cluster, generate

@@ -17,8 +17,7 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.measure.survival import survival
 from evenkeel.methods.levelling.losses import standing
 from evenkeel.model.placement import Role
-from evenkeel_kernels.levelling.losses.play import play_losses
-from evenkeel_kernels.levelling.losses.series import play_series
+from evenkeel_kernels.levelling.losses.play import play_losses, play_series
 from tests.naive.levelling.losses.plain import (
     PlainLoss,
     has_to_be_made_room_for,

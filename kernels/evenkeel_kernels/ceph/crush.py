@@ -477,7 +477,7 @@ def map_inputs(
     --------
     Two devices of equal weight in one bucket, an answer of one:
 
-    >>> from evenkeel_kernels.ceph.crush_ln import straws
+    >>> from evenkeel_kernels.ceph.straw2 import straws
     >>> tree = Tree(
     ...     first=np.array([0, 2]), item=np.array([0, 1], np.int32),
     ...     hashed=np.array([0, 1], np.uint32), weight=np.full((1, 2), 65536.0),

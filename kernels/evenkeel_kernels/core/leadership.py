@@ -3,7 +3,12 @@
 Like `feasibility`, it is inlined into the kernel that calls it.
 """
 
-from evenkeel_kernels.build.jit import inline_only
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel_kernels.build.jit import inline_only, no_alloc
 from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index, is_away
 
 
@@ -133,3 +138,50 @@ def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
             if more > 0.0 and there > problem.nodes.capacity[d, now]:
                 return False
     return shares_leader(problem, state, p, n, now)
+
+
+class Leading(NamedTuple):
+    """The partitions that each node leads, as linked lists."""
+
+    led: NDArray[np.int64]  # (N,) how many a node leads
+    first: NDArray[np.int64]  # (N,) one of them, -1 for none
+    # next, previous: (P,) the ones that the same node leads after and before a partition, -1 for
+    # none
+    next: NDArray[np.int64]
+    previous: NDArray[np.int64]
+
+
+class Search(NamedTuple):
+    """A search for the shortest chain of handing on."""
+
+    queue: NDArray[np.int64]  # (N,) nodes reached, in order
+    reached: NDArray[np.int64]  # (N,) number of the last search that reached a node
+    # through, before: (N,) the partition whose lead a node would take, and the node that would hand
+    # it on
+    through: NDArray[np.int64]
+    before: NDArray[np.int64]
+
+
+@no_alloc
+def take_lead(leading: Leading, n: int, p: int) -> None:
+    """Let a node lead one more partition."""
+    follower = leading.first[n]
+    leading.next[p] = follower
+    leading.previous[p] = -1
+    if follower >= 0:
+        leading.previous[follower] = p
+    leading.first[n] = p
+    leading.led[n] += 1
+
+
+@no_alloc
+def leave_lead(leading: Leading, n: int, p: int) -> None:
+    """Let a node lead one partition less."""
+    before, after = leading.previous[p], leading.next[p]
+    if before >= 0:
+        leading.next[before] = after
+    else:
+        leading.first[n] = after
+    if after >= 0:
+        leading.previous[after] = before
+    leading.led[n] -= 1

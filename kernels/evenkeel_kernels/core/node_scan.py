@@ -33,7 +33,7 @@ SPREADING = 3_266_489_917
 
 
 class Shortlist(NamedTuple):
-    """The nodes that are used least, as `evenkeel_kernels.core.shortlist` keeps them.
+    """The nodes that are used least, as `evenkeel_kernels.levelling.best_fit` keeps them.
 
     There is place for S of them; for none where nodes are few. Those listed are the first ones.
     """

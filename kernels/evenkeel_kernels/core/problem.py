@@ -209,3 +209,10 @@ def load_of(partitions: PartitionArrays, state: State, k: int, d: int) -> float:
     if leads_now(partitions.first, state.leader, p, k):
         return partitions.leader_load[p, d]
     return following_load(partitions, state, k, d)
+
+
+@inline_only
+def squared_excess(pressure: float, knee: float) -> float:
+    """Square of what ``pressure`` is above ``knee``."""
+    over = pressure - knee
+    return over * over if over > 0.0 else 0.0

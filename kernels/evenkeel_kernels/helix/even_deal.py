@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import jit, no_alloc
 from evenkeel_kernels.core.jenkins_hash import hash1, hash2, hash3
-from evenkeel_kernels.core.leader_lists import Leading, Search, leave_lead, take_lead
+from evenkeel_kernels.core.leadership import Leading, Search, leave_lead, take_lead
 
 ROUNDS = 3
 """Times that cards are dealt, with one card more per node each time."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, no_alloc
-from evenkeel_kernels.core.leader_lists import Leading, leave_lead, take_lead
+from evenkeel_kernels.core.leadership import Leading, leave_lead, take_lead
 
 FAR = np.iinfo(np.int64).max
 """Distance of what no chain reaches."""

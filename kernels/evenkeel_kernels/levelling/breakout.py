@@ -17,9 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
-from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.leadership import admits_leader
-from evenkeel_kernels.core.problem import PartitionArrays, Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.problem import (
+    PartitionArrays,
+    Problem,
+    State,
+    index,
+    leads_now,
+    load_of,
+    squared_excess,
+)
 from evenkeel_kernels.core.state import move, move_if_admitted, transfer_leader
 from evenkeel_kernels.levelling.penalty import Targets
 from evenkeel_kernels.levelling.threshold_walk import trade_if_admitted

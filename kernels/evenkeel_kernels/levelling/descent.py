@@ -16,9 +16,16 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.by_node import by_node, scattered_by_node
-from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import Scan, find, new_scan
-from evenkeel_kernels.core.problem import UNLIMITED, Problem, State, index, leads_now, load_of
+from evenkeel_kernels.core.problem import (
+    UNLIMITED,
+    Problem,
+    State,
+    index,
+    leads_now,
+    load_of,
+    squared_excess,
+)
 from evenkeel_kernels.core.state import move, move_if_admitted
 from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders, recall

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
-from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.node_scan import ROUNDING, inverse
 from evenkeel_kernels.core.problem import (
     PartitionArrays,
@@ -21,6 +20,7 @@ from evenkeel_kernels.core.problem import (
     index,
     leads_now,
     load_of,
+    squared_excess,
 )
 
 

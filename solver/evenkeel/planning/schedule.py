@@ -31,7 +31,7 @@ from evenkeel.planning.resources import (
 )
 from evenkeel.planning.steps import StepKind, Steps
 from evenkeel.planning.throttle import Protocol, Throttle, Windows
-from evenkeel_kernels.planning.benefit import Benefits, Heap, order_by_benefit
+from evenkeel_kernels.planning.schedule import Benefits, Heap, order_by_benefit
 
 RECOVERY = "recovery"
 """Kind of the resource that is free once everything has what it lacked."""

@@ -90,7 +90,7 @@ def reweights(devices, given):
 def _hashes(document) -> Replay:
     import numpy as np
 
-    from evenkeel_kernels.ceph.crush_ln import logarithms
+    from evenkeel_kernels.ceph.straw2 import logarithms
     from evenkeel_kernels.core import jenkins_hash as hashing
 
     cases = []
@@ -120,7 +120,7 @@ def _draws(document) -> list[int]:
     import numpy as np
 
     from evenkeel_kernels.ceph import straw2 as kernels
-    from evenkeel_kernels.ceph.crush_ln import straws
+    from evenkeel_kernels.ceph.straw2 import straws
 
     draws = document["straw2"]
     n = len(draws)

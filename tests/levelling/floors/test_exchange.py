@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.state import relocate
-from evenkeel_kernels.levelling.floors.exchange import exchange
-from evenkeel_kernels.levelling.floors.fill import DONORS
+from evenkeel_kernels.levelling.floors import DONORS, exchange
 from tests.levelling.floors.test_fill import admitted, floors
 from tests.naive.levelling.floors import exchange as naive
 from tests.support.effort import mostly_long, share_of_examples

@@ -9,7 +9,7 @@ from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.state import relocate
-from evenkeel_kernels.levelling.floors.fill import DONORS, fill
+from evenkeel_kernels.levelling.floors import DONORS, fill
 from tests.naive.levelling.floors import fill as naive
 from tests.support.effort import share_of_examples
 from tests.support.small_problems import level_case, random_small

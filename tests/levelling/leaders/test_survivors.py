@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel.methods.shared.compile import ready
 from evenkeel.systems import registry
-from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
+from evenkeel_kernels.levelling.leaders.moves import lead_by_survivors
 from evenkeel_kernels.levelling.penalty import new_targets
 from tests.core.test_state import assert_books_are_right
 from tests.naive.levelling.leaders import survivors as naive

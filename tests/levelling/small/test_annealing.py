@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.small.annealing import (
+from evenkeel_kernels.levelling.annealing import (
     Aim,
     Best,
     Course,
@@ -15,7 +14,8 @@ from evenkeel_kernels.levelling.small.annealing import (
     note,
     refine,
 )
-from evenkeel_kernels.levelling.small.tree_search import Trail, complete
+from evenkeel_kernels.levelling.penalty import new_targets
+from evenkeel_kernels.levelling.tree_search import Trail, complete
 from tests.naive.core import state as recounting
 from tests.naive.levelling.small import annealing as naive
 from tests.support.effort import mostly_long, share_of_examples

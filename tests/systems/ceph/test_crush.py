@@ -15,7 +15,7 @@ from evenkeel.systems.ceph.crush.crush_map import (
     CrushRule,
     Step,
 )
-from evenkeel_kernels.ceph.crush_ln import logarithms, straws
+from evenkeel_kernels.ceph.straw2 import logarithms, straws
 from tests.naive.ceph.crush import Crush
 
 TYPES = {"osd": 0, "host": 1, "rack": 2, "root": 3}

@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
-from evenkeel_kernels.core.leader_lists import Leading, Search, leave_lead, take_lead
-from evenkeel_kernels.core.leadership import admits_leader, leader_away
+from evenkeel_kernels.core.leadership import (
+    Leading,
+    Search,
+    admits_leader,
+    leader_away,
+    leave_lead,
+    take_lead,
+)
 from evenkeel_kernels.core.node_scan import FAR
 from evenkeel_kernels.core.problem import Problem, State, index
 from evenkeel_kernels.core.state import transfer_leader

@@ -14,7 +14,7 @@ from evenkeel.methods.shared.stopping import Clock, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel_kernels.core.leader_lists import Leading
+from evenkeel_kernels.core.leadership import Leading
 from evenkeel_kernels.leaders.fewest_changes import (
     LeadFlow,
     begin_flow,

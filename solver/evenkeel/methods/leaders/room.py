@@ -14,7 +14,7 @@ from evenkeel.methods.leaders.flow import Arcs
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel_kernels.leaders.lead_room import LeadRoom
+from evenkeel_kernels.leaders.level_by_load import LeadRoom
 
 ROUNDING = 1e-12
 """Part of what a row may carry by which sums in another order may differ."""

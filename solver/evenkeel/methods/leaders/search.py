@@ -14,10 +14,10 @@ from evenkeel.methods.leaders.flow import Arcs
 from evenkeel.methods.leaders.room import LeaderStart, overflows
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.runtime.heartbeat import beat
-from evenkeel_kernels.core.leader_lists import Leading
-from evenkeel_kernels.leaders.lead_room import LeadRoom
+from evenkeel_kernels.core.leadership import Leading
 from evenkeel_kernels.leaders.level_by_load import (
     LeaderAssignment,
+    LeadRoom,
     descend,
     fullest,
     perturb,

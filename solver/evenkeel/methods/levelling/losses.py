@@ -32,7 +32,7 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.best_fit import share_of_room
-from evenkeel_kernels.levelling.losses.play import play_losses
+from evenkeel_kernels.levelling.losses.play import play_losses, play_series
 from evenkeel_kernels.levelling.losses.records import (
     DANGERS,
     Asked,
@@ -42,7 +42,6 @@ from evenkeel_kernels.levelling.losses.records import (
     Stock,
     Told,
 )
-from evenkeel_kernels.levelling.losses.series import play_series
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,9 +26,8 @@ from evenkeel_kernels.levelling.leaders.moves import (
     replace_leaders,
     return_leaders,
 )
-from evenkeel_kernels.levelling.make_room import node_to_clear
+from evenkeel_kernels.levelling.make_room import node_to_clear, take_over_each
 from evenkeel_kernels.levelling.redistribution import moves_made
-from evenkeel_kernels.levelling.take_over import take_over_each
 
 TRIES = 8
 """Nodes on which a replica is tried, one after the other."""

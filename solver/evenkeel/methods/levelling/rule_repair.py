@@ -22,8 +22,7 @@ from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.group_skew import even_out
 from evenkeel_kernels.levelling.leaders.seats import seat_leaders
-from evenkeel_kernels.levelling.pair_mending import mend_pairs
-from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem
+from evenkeel_kernels.levelling.pair_moves import COUNTS, mend_pairs, move_in_tandem
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import Targets, highest
 from evenkeel_kernels.levelling.repair import mend

@@ -91,12 +91,10 @@ from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.best_fit import repairs_first
 from evenkeel_kernels.levelling.cycles import cancel
 from evenkeel_kernels.levelling.descent import send_home
-from evenkeel_kernels.levelling.floors.exchange import exchange
-from evenkeel_kernels.levelling.floors.fill import DONORS, ROUNDING, fill
+from evenkeel_kernels.levelling.floors import DONORS, ROUNDING, exchange, fill
 from evenkeel_kernels.levelling.leaders.exchange import spare_leaders
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders
-from evenkeel_kernels.levelling.leaders.moves import prefer, replace_leaders
-from evenkeel_kernels.levelling.leaders.survivors import lead_by_survivors
+from evenkeel_kernels.levelling.leaders.moves import lead_by_survivors, prefer, replace_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import new_targets
 from evenkeel_kernels.levelling.repair import leave_out_ghosts, mend, must_relocate

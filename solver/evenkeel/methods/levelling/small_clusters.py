@@ -1,10 +1,10 @@
 """Local search that refines the answer on a small cluster.
 
-Runs of `evenkeel_kernels.levelling.small.annealing` at the targets that were asked for. Where these
+Runs of `evenkeel_kernels.levelling.annealing` at the targets that were asked for. Where these
 cannot be reached, an aim falls as far as possible, which gives the least load of the fullest node.
 The others are relieved all the same, and then each node is asked for what it was found to reach,
 with the fewest moves. At the end some of the moves are taken back, and ways to do with one less are
-tried (`evenkeel_kernels.levelling.small.tree_search`).
+tried (`evenkeel_kernels.levelling.tree_search`).
 """
 
 from collections.abc import Callable, Iterator
@@ -21,8 +21,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate
-from evenkeel_kernels.levelling.penalty import highest, new_targets
-from evenkeel_kernels.levelling.small.annealing import (
+from evenkeel_kernels.levelling.annealing import (
     Aim,
     Best,
     Course,
@@ -31,8 +30,9 @@ from evenkeel_kernels.levelling.small.annealing import (
     note,
     refine,
 )
-from evenkeel_kernels.levelling.small.tree_search import Trail, complete
+from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.threshold_walk import mean_square
+from evenkeel_kernels.levelling.tree_search import Trail, complete
 
 RUNS = 96
 LENGTHS = (1, 1, 1, 1, 3, 3)

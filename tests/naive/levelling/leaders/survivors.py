@@ -3,7 +3,7 @@
 import numpy as np
 
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.levelling.leaders.survivors import SWEEPS
+from evenkeel_kernels.levelling.leaders.moves import SWEEPS
 from evenkeel_kernels.levelling.penalty import Targets
 from tests.naive.core.state import recount, row
 from tests.naive.levelling.leaders.moves import keeps_floors, may_take_over

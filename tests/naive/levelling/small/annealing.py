@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.levelling.small.annealing import Aim, Course
+from evenkeel_kernels.levelling.annealing import Aim, Course
 from tests.naive.core import state as naive
 
 NOWHERE = -1

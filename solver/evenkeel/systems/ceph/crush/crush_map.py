@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel_kernels.ceph import crush as crush_ceph
 from evenkeel_kernels.ceph.crush import Tunables, map_inputs
-from evenkeel_kernels.ceph.crush_ln import straws
-from evenkeel_kernels.ceph.straw2 import NONE, Tree
+from evenkeel_kernels.ceph.straw2 import NONE, Tree, straws
 
 IN = 0x10000
 """The reweight of a device that takes its full share; 0 is out."""

@@ -42,8 +42,14 @@ from evenkeel.model.runtime.heartbeat import beat
 from evenkeel.model.topology import NODE_TIER
 from evenkeel.systems.helix.options import States
 from evenkeel_kernels.core.jenkins_hash import java_hashes
-from evenkeel_kernels.helix.crush import Children, place_in_zones, place_on_nodes, straw_lengths
-from evenkeel_kernels.helix.java_order import by_bucket, shuffle
+from evenkeel_kernels.helix.crush import (
+    Children,
+    by_bucket,
+    place_in_zones,
+    place_on_nodes,
+    shuffle,
+    straw_lengths,
+)
 from evenkeel_kernels.helix.multiround import Rooms, place_in_rounds
 
 SMALLEST = 16

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
 from evenkeel_kernels.core.state import move, transfer_leader
-from evenkeel_kernels.levelling.leaders.moves import may_lead
-from evenkeel_kernels.levelling.repair import breaches
-from evenkeel_kernels.levelling.small.annealing import (
+from evenkeel_kernels.levelling.annealing import (
     Aim,
     Best,
     Course,
@@ -27,6 +25,8 @@ from evenkeel_kernels.levelling.small.annealing import (
     note,
     strain,
 )
+from evenkeel_kernels.levelling.leaders.moves import may_lead
+from evenkeel_kernels.levelling.repair import breaches
 
 NOWHERE = -1  # nothing is to be mended
 

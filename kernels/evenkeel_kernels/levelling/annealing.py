@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, device_function, inline_only, no_alloc
-from evenkeel_kernels.core.excess import squared_excess
 from evenkeel_kernels.core.feasibility import affinity, keeps_group_limits, may_stand, overrun
 from evenkeel_kernels.core.leadership import is_led_anew
-from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now
+from evenkeel_kernels.core.problem import Problem, State, index, is_away, leads_now, squared_excess
 from evenkeel_kernels.core.rng import draw
 from evenkeel_kernels.core.state import move, transfer_leader
 from evenkeel_kernels.levelling.leaders.moves import may_lead

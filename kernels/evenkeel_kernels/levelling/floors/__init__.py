@@ -1,1 +1,0 @@
-"""Kernels that fill nodes up to their floors."""

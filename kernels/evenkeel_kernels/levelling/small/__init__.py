@@ -1,1 +1,0 @@
-"""Refinement of small clusters."""
