@@ -5,7 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import main
-from evenkeel_kernels.core.disks import level_disks
+from evenkeel_kernels.core.disks import NodeDisks, level_disks
 from tests.naive.core.disks import fewest_moves
 
 GIB = 2.0**30
@@ -15,12 +15,13 @@ def levelled(first, size, home, fixed, disk_first, usable, capacity, target):
     """Return the disk of each replica and the load of each disk, as the kernel has it."""
     count, disks = len(size), len(usable)
     where, load = np.empty(count, np.int32), np.empty(disks)
-    level_disks(
+    goal = np.array(target, float)
+    arrays = NodeDisks(
         np.array(first, np.int64), np.array(size, float), np.array(home, np.int32),
         np.array(fixed, bool), np.array(disk_first, np.int64), np.array(usable, bool),
-        np.array(capacity, float), np.array(target, float), np.array(target, float), 20_000,
-        where, load, np.empty(count, np.int32), np.empty(count),
+        np.array(capacity, float), goal, where, load, np.empty(count, np.int32), np.empty(count),
     )  # fmt: skip
+    level_disks(arrays, goal, 20_000)
     return where, load
 
 

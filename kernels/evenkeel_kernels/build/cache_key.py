@@ -27,19 +27,9 @@ _IMPORT = re.compile(
 def imports_digest(module: str) -> bytes:
     """Digest the sources of ``module`` and of all it imports from its own package and this one.
 
-    Parameters
-    ----------
-    module : str
-        Dotted name of a module whose top-level package is loaded.
+    ``module``: dotted name of a module whose top-level package is loaded. Returns SHA-256 over the
+    names and contents of the files; empty for a module that is in no package, such as ``__main__``.
 
-    Returns
-    -------
-    bytes
-        SHA-256 over the names and contents of the files; empty for a module that is in no package,
-        such as ``__main__``.
-
-    Examples
-    --------
     >>> len(imports_digest("evenkeel_kernels.build.jit"))
     32
     >>> imports_digest("__main__")

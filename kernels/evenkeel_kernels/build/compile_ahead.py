@@ -32,18 +32,9 @@ ENOUGH = 3
 def compiled_ahead(work: str) -> Iterator[None]:
     """Within the context, have other processes compile along once kernels must be compiled.
 
-    Parameters
-    ----------
-    work : str
-        The kind of work, as the record names it; one that it does not know has no help.
+    ``work``: the kind of work, as the record names it; one that it does not know has no help.
+    Yields nothing; the processes end when the context is left.
 
-    Yields
-    ------
-    None
-        Nothing; the processes end when the context is left.
-
-    Examples
-    --------
     >>> with compiled_ahead("any"):
     ...     pass
     """

@@ -38,12 +38,7 @@ logger = logging.getLogger("evenkeel.kernels")
 class CompileLock:
     """The right to compile one kernel, for as many calls within a process as ask for it.
 
-    Parameters
-    ----------
-    folder : str
-        Where the kernel is kept.
-    kernel : str
-        Its name, the same in every process.
+    ``folder``: where the kernel is kept; ``kernel``: its name, the same in every process.
     """
 
     def __init__(self, folder: str, kernel: str) -> None:

@@ -46,13 +46,6 @@ class Compiled(NamedTuple):
 def inventory() -> Inventory:
     """Count the kernels and those that are kept; this imports every kernel module.
 
-    Returns
-    -------
-    Inventory
-        As things stand on disk now.
-
-    Examples
-    --------
     >>> found = inventory()
     >>> found.kept <= found.kernels
     True
@@ -75,21 +68,10 @@ def on_compile(
 ) -> Iterator[None]:
     """Be told, within the context, of every kernel that is compiled because none was kept.
 
-    Parameters
-    ----------
-    begun : callable, optional
-        Called with the name of a kernel before it is compiled.
-    done : callable, optional
-        Called with what it was and how long it took; kernels that it calls, and that were compiled
-        on the way, are told of by themselves and not counted in.
+    ``begun``: called with the name of a kernel before it is compiled; ``done``: called with what it
+    was and how long it took; kernels that it calls, and that were compiled on the way, are told of
+    by themselves and not counted in. Yields nothing; leave the context to be told no more.
 
-    Yields
-    ------
-    None
-        Nothing; leave the context to be told no more.
-
-    Examples
-    --------
     >>> names = []
     >>> with on_compile(begun=names.append):
     ...     pass
@@ -107,18 +89,9 @@ def report_preparing(spent: Callable[[float], object]) -> Iterator[None]:
     Threads count, too, that run in a copy of this thread's context (``contextvars``); what several
     prepare at the same time counts once.
 
-    Parameters
-    ----------
-    spent : callable
-        Called with the seconds each time that a kernel, with all that it calls, is ready to run.
+    ``spent``: called with the seconds each time that a kernel, with all that it calls, is ready to
+    run. Yields nothing; leave the context to be told no more.
 
-    Yields
-    ------
-    None
-        Nothing; leave the context to be told no more.
-
-    Examples
-    --------
     >>> seconds = []
     >>> with report_preparing(seconds.append):
     ...     pass

@@ -42,20 +42,11 @@ def jit(function: F) -> F:
     module of the same package that it imports, changes. Where no folder can be written, kernels
     compile in every process and one `KernelCacheWarning` says so.
 
-    Parameters
-    ----------
-    function : callable
-        A function of arrays and scalars, in what numba compiles without the interpreter. Neither
-        fast arithmetic nor threads are switched on: the same input gives the same bits.
+    ``function``: a function of arrays and scalars, in what numba compiles without the interpreter.
+    Neither fast arithmetic nor threads are switched on: the same input gives the same bits. Returns
+    the kernel, with the signature of ``function``. With ``NUMBA_DISABLE_JIT=1`` it is ``function``
+    itself.
 
-    Returns
-    -------
-    callable
-        The kernel, with the signature of ``function``. With ``NUMBA_DISABLE_JIT=1`` it is
-        ``function`` itself.
-
-    Examples
-    --------
     >>> @jit
     ... def highest(load):
     ...     most = 0.0
@@ -73,22 +64,13 @@ def no_alloc(function: F) -> F:
     """Compile like `jit` a kernel that creates no array, and so need count no references.
 
     Counting them costs an atomic operation for every array of a tuple that is taken apart: booking
-    75,000 replicas through the tuples of `evenkeel_kernels.core.state` took 78 ms that way, and
-    1.5 ms without. Creating an array in a lean kernel is an error as it compiles: scratch arrays
-    are passed in.
+    75,000 replicas through the tuples of `evenkeel_kernels.core.state` took 78 ms that way, and 1.5
+    ms without. Creating an array in a lean kernel is an error as it compiles: scratch arrays are
+    passed in.
 
-    Parameters
-    ----------
-    function : callable
-        As for `jit`; it may create no array.
+    ``function``: as for `jit`; it may create no array. Returns the kernel, with the signature of
+    ``function``.
 
-    Returns
-    -------
-    callable
-        The kernel, with the signature of ``function``.
-
-    Examples
-    --------
     >>> @no_alloc
     ... def first(load):
     ...     return load[0]
@@ -105,18 +87,9 @@ def inlined(function: F) -> F:
     The compiler vectorises no loop with a call in it, and leaves by itself some small functions as
     calls.
 
-    Parameters
-    ----------
-    function : callable
-        A few lines of arithmetic on scalars.
+    ``function``: a few lines of arithmetic on scalars. Returns the kernel, with the signature of
+    ``function``.
 
-    Returns
-    -------
-    callable
-        The kernel, with the signature of ``function``.
-
-    Examples
-    --------
     >>> @inlined
     ... def squared(x):
     ...     return x * x
@@ -132,18 +105,9 @@ def inline_only(function: F) -> F:
     What lets Python call it would take longer to compile than the part itself, where it takes
     tuples of many arrays. Call a piece at as few places as can be: each is another copy to compile.
 
-    Parameters
-    ----------
-    function : callable
-        Part of a kernel; it may create no array.
+    ``function``: part of a kernel; it may create no array. Returns the piece, with the signature of
+    ``function``; calling it from Python is a TypeError.
 
-    Returns
-    -------
-    callable
-        The piece, with the signature of ``function``; calling it from Python is a TypeError.
-
-    Examples
-    --------
     >>> @inline_only
     ... def half(x):
     ...     return x / 2
@@ -159,15 +123,8 @@ def inline_only(function: F) -> F:
 def device_function(function: F) -> F:
     """Compile like `inline_only` a part of several kernels, as a call and not as a copy of it.
 
-    Parameters
-    ----------
-    function : callable
-        Part of a kernel; it may create no array.
-
-    Returns
-    -------
-    callable
-        The part, with the signature of ``function``; calling it from Python is a TypeError.
+    ``function``: part of a kernel; it may create no array. Returns the part, with the signature of
+    ``function``; calling it from Python is a TypeError.
     """
     return _within_kernels(function, {})
 
@@ -178,18 +135,8 @@ def by_reference(kind: K) -> K:
     Compiling takes about half the time where many arrays are passed on, and running no more. Only
     Python can create such a tuple; what a kernel creates itself stays as it is.
 
-    Parameters
-    ----------
-    kind : class
-        A `typing.NamedTuple`.
+    ``kind``: a `typing.NamedTuple`. Returns the same; to Python nothing changes.
 
-    Returns
-    -------
-    class
-        The same; to Python nothing changes.
-
-    Examples
-    --------
     >>> from typing import NamedTuple
     >>> import numpy as np
     >>> @by_reference

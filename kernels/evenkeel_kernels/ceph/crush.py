@@ -215,8 +215,6 @@ def firstn(
     ``replicas``: replicas that each tries to find; ``wanted``: their type; ``to_leaf``: whether a
     device below each is wanted.
 
-    References
-    ----------
     Ceph, ``crush_choose_firstn``.
     """
     last_row = tree.weight.shape[0] - 1
@@ -300,8 +298,6 @@ def indep(
     ``reweight (devices,)``: reweights, 16.16 fixed point; ``s``, ``n``, ``replicas``, ``wanted``,
     ``to_leaf``, ``limit``, ``room``: as for ``firstn``; ``slots`` may be fewer than ``replicas``.
 
-    References
-    ----------
     Ceph, ``crush_choose_indep``.
     """
     last_row = tree.weight.shape[0] - 1
@@ -465,16 +461,12 @@ def map_inputs(
 
     ``steps (S, 3)``: operation (TAKE, EMIT and so on) and its two arguments: the item to take; the
     number of replicas (0 or less: that many below ``size``) and their type; the value to set;
-    ``reweight (devices,)``: reweights, 16.16 fixed point; device ids lie below its length;
-    ``x (n,)``: inputs; ``size``: most items in an answer. Returns items by slot; NONE beyond the
-    length and where ``indep`` leaves a hole; items in each answer.
+    ``reweight (devices,)``: reweights, 16.16 fixed point; device ids lie below its length; ``x
+    (n,)``: inputs; ``size``: most items in an answer. Returns items by slot; NONE beyond the length
+    and where ``indep`` leaves a hole; items in each answer.
 
-    References
-    ----------
     Ceph, ``crush_do_rule`` of ``crush/mapper.c``.
 
-    Examples
-    --------
     Two devices of equal weight in one bucket, an answer of one:
 
     >>> from evenkeel_kernels.ceph.straw2 import straws
@@ -575,8 +567,6 @@ def hash_pairs(words: Words, others: Words) -> Words:
 
     ``words``, ``others (n,)``: the two inputs of each hash. Returns the hashes, (n,).
 
-    Examples
-    --------
     >>> hash_pairs(np.array([1], np.uint32), np.array([2], np.uint32)).tolist()
     [3079532188]
     """

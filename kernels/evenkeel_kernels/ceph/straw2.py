@@ -226,8 +226,6 @@ def straw2(
     many ask; ``at``: bucket that a lane stands at; ``row``: row of ``tree.weight`` that is in force
     for it; ``x``, ``r``: input and trial.
 
-    References
-    ----------
     Ceph, ``bucket_straw2_choose`` of ``crush/mapper.c``.
     """
     rows = tree.weight.shape[0]
@@ -278,8 +276,6 @@ def descend(
     every level; ``item``: the answer: the item; UNDEFINED where an empty bucket ended the descent;
     NONE where it ended at a device although another type is wanted.
 
-    References
-    ----------
     Ceph, the inner loops of ``crush_choose_firstn`` and ``crush_choose_indep``.
     """
     pending = room.pending
@@ -327,12 +323,8 @@ def logarithms() -> npt.NDArray[np.int64]:
     Returns about ``2**44 * log2(u + 1)`` for every 16-bit ``u``. Read-only. Neighbours are often
     equal, and the last value lies below the last but one, (65536,).
 
-    References
-    ----------
     Ceph, ``crush_ln`` of ``crush/mapper.c``.
 
-    Examples
-    --------
     >>> ln = logarithms()
     >>> int(ln[0]), int(ln[1]) == 2**44, int(ln[65534]) > int(ln[65535])
     (0, True, True)
@@ -368,8 +360,6 @@ def straws() -> npt.NDArray[np.float64]:
     more than its rounding error, ``floor(straw / weight)`` in doubles is Ceph's integer division,
     (65536,).
 
-    Examples
-    --------
     >>> float(straws()[0]) == 2.0**48
     True
     """

@@ -41,11 +41,9 @@ def scattered_by_node(
     Of replicas that serve alike a search takes the first, and neighbours belong to one group, those
     of one partition stand at like places of several lists. So a list is gone through by a stride
     near its golden section, coprime to its length, from one place further on each node: what leaves
-    comes from all groups, and seldom leave several replicas of one partition. Who leads by
-    ``leader (P,)`` comes after all who follow.
+    comes from all groups, and seldom leave several replicas of one partition. Who leads by ``leader
+    (P,)`` comes after all who follow.
 
-    References
-    ----------
     Knuth, The Art of Computer Programming, volume 3, section 6.4: Fibonacci hashing.
     """
     first, ascending = by_node(node, n_nodes)

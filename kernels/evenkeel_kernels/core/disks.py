@@ -1,9 +1,11 @@
 """Disks inside nodes: which disk of its node holds each replica, with the fewest moves within."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel_kernels.build.jit import inline_only, no_alloc
+from evenkeel_kernels.build.jit import by_reference, inline_only, no_alloc
 
 ROUNDING = 1e-9
 """Share of a target that sums of sizes may be above it."""
@@ -12,78 +14,61 @@ SEARCHED = 40
 """Replicas of a node up to which all placements on its disks are searched."""
 
 
-@no_alloc
-def level_disks(
-    first: NDArray[np.int64],
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    fixed: NDArray[np.bool_],
-    disk_first: NDArray[np.int64],
-    usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
-    target: NDArray[np.float64],
-    share: NDArray[np.float64],
-    steps: int,
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-    trial: NDArray[np.int32],
-    rest: NDArray[np.float64],
-) -> int:
-    """Place the replicas of every node on its disks, and return the steps of exact searches.
+@by_reference
+class NodeDisks(NamedTuple):
+    """The replicas (I,) and disks (M,) of all nodes, where replicas are to lie, and scratch."""
 
-    Replicas (I,) are those of node n at ``first[n] : first[n + 1]``, the largest first; disks (M,)
-    those at ``disk_first[n] : disk_first[n + 1]``. ``size`` is what each replica
-    weighs, ``home`` its disk, -1 for none; ``fixed`` ones stay there. Only ``usable`` disks take
-    replicas. A disk is brought to its ``target``, and no replica placed above ``capacity``; what
-    arrives goes where the least of its ``share`` is taken. Written: ``where`` (I,), -1 where no
-    disk has room, and ``load`` (M,). ``trial`` (I,) and ``rest`` (I,) are scratch.
-    """
+    first: NDArray[np.int64]  # (N + 1,) replicas of node n: first[n] : first[n + 1]; largest first
+    size: NDArray[np.float64]  # (I,)
+    home: NDArray[np.int32]  # (I,) its disk, -1 for none
+    fixed: NDArray[np.bool_]  # (I,) it stays there
+    disk_first: NDArray[np.int64]  # (N + 1,) likewise of disks
+    usable: NDArray[np.bool_]  # (M,) it takes replicas
+    capacity: NDArray[np.float64]  # (M,) no replica is placed above it
+    share: NDArray[np.float64]  # (M,) what arrives goes where the least of this is taken
+    where: NDArray[np.int32]  # (I,) written: a disk, -1 where none has room
+    load: NDArray[np.float64]  # (M,) written
+    trial: NDArray[np.int32]  # (I,) scratch
+    rest: NDArray[np.float64]  # (I,) scratch
+
+
+@no_alloc
+def level_disks(disks: NodeDisks, target: NDArray[np.float64], steps: int) -> int:
+    """Bring every disk to its ``target (M,)``; return the steps of exact searches."""
+    size, home, fixed, usable = disks.size, disks.home, disks.fixed, disks.usable
+    where, load = disks.where, disks.load
     taken = 0
-    for n in range(len(first) - 1):
-        begin, end = first[n], first[n + 1]
-        left, right = disk_first[n], disk_first[n + 1]
-        for d in range(left, right):
+    for n in range(len(disks.first) - 1):
+        begin, end = disks.first[n], disks.first[n + 1]
+        for d in range(disks.disk_first[n], disks.disk_first[n + 1]):
             load[d] = 0.0
         for i in range(begin, end):
             where[i] = -1
             if home[i] >= 0 and (usable[home[i]] or fixed[i]):
                 where[i] = home[i]
                 load[home[i]] += size[i]
-        fewest = _evict(begin, end, left, right, size, home, fixed, usable, target, where, load)
-        _place(
-            begin, end, left, right, size, home, fixed, usable, capacity, target, share, where, load
-        )
-        _even_out(begin, end, left, right, size, home, fixed, usable, target, where, load)
-        _bring_back(begin, end, left, right, size, home, usable, target, where, load)
-        for most in (target, capacity):
-            lost, over, moves = _judge(
-                begin, end, left, right, size, home, usable, most, where, load
-            )
+        fewest = _evict(disks, n, target)
+        _place(disks, n, target)
+        _even_out(disks, n, target)
+        _bring_back(disks, n, target)
+        for most in (target, disks.capacity):
+            lost, over, moves = _judge(disks, n, most)
             if (lost == 0 and over == 0.0 and moves <= fewest) or end - begin > SEARCHED:
                 break
-            used, found = _search(
-                begin, end, left, right, size, home, fixed, usable, most, steps,
-                lost > 0 or over > 0.0, moves, where, load, trial, rest,
-            )  # fmt: skip
+            used, found = _search(disks, n, most, steps, lost > 0 or over > 0.0, moves)
             taken += used
             if found or (lost == 0 and over == 0.0):
                 break
-        _restore(begin, end, size, home, usable, capacity, where, load)
+        _restore(disks, n)
     return taken
 
 
 @no_alloc
-def _restore(
-    begin: int,
-    end: int,
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-) -> None:
+def _restore(disks: NodeDisks, n: int) -> None:
     """Put what lies nowhere back where it was; what came there leaves as far as room lacks."""
+    begin, end = disks.first[n], disks.first[n + 1]
+    size, home, usable, capacity = disks.size, disks.home, disks.usable, disks.capacity
+    where, load = disks.where, disks.load
     restored = True
     while restored:
         restored = False
@@ -117,20 +102,12 @@ def _fill(load: float, size: float, share: float) -> float:
 
 
 @no_alloc
-def _evict(
-    begin: int,
-    end: int,
-    left: int,
-    right: int,
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    fixed: NDArray[np.bool_],
-    usable: NDArray[np.bool_],
-    target: NDArray[np.float64],
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-) -> int:
+def _evict(disks: NodeDisks, n: int, target: NDArray[np.float64]) -> int:
     """Take off the fewest replicas that bring each disk to its target; return the least moves."""
+    begin, end = disks.first[n], disks.first[n + 1]
+    left, right = disks.disk_first[n], disks.disk_first[n + 1]
+    size, home, fixed, usable = disks.size, disks.home, disks.fixed, disks.usable
+    where, load = disks.where, disks.load
     fewest = 0
     for i in range(begin, end):
         if home[i] >= 0 and where[i] < 0:
@@ -151,22 +128,12 @@ def _evict(
 
 
 @no_alloc
-def _place(
-    begin: int,
-    end: int,
-    left: int,
-    right: int,
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    fixed: NDArray[np.bool_],
-    usable: NDArray[np.bool_],
-    capacity: NDArray[np.float64],
-    target: NDArray[np.float64],
-    share: NDArray[np.float64],
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-) -> None:
+def _place(disks: NodeDisks, n: int, target: NDArray[np.float64]) -> None:
     """Place what lies nowhere, the largest first, where it leaves the most room."""
+    begin, end = disks.first[n], disks.first[n + 1]
+    left, right = disks.disk_first[n], disks.disk_first[n + 1]
+    size, home, usable, capacity = disks.size, disks.home, disks.usable, disks.capacity
+    share, where, load = disks.share, disks.where, disks.load
     for i in range(begin, end):
         if where[i] >= 0:
             continue
@@ -185,7 +152,7 @@ def _place(
             elif _fits(load[at], size[i], target[at]):
                 best = at
         if best < 0 or not _fits(load[best], size[i], target[best]):
-            roomy = _make_room(i, end, left, right, size, home, fixed, usable, target, where, load)
+            roomy = _make_room(disks, n, i, target)
             best = roomy if roomy >= 0 else best
         where[i] = best
         if best >= 0:
@@ -193,20 +160,12 @@ def _place(
 
 
 @no_alloc
-def _make_room(
-    i: int,
-    end: int,
-    left: int,
-    right: int,
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    fixed: NDArray[np.bool_],
-    usable: NDArray[np.bool_],
-    target: NDArray[np.float64],
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-) -> int:
+def _make_room(disks: NodeDisks, n: int, i: int, target: NDArray[np.float64]) -> int:
     """Take the fewest smaller replicas off a disk so that one fits; return the disk, or -1."""
+    end = disks.first[n + 1]
+    left, right = disks.disk_first[n], disks.disk_first[n + 1]
+    size, home, fixed, usable = disks.size, disks.home, disks.fixed, disks.usable
+    where, load = disks.where, disks.load
     best, fewest = -1, end - i
     for d in range(left, right):
         if not usable[d]:
@@ -237,20 +196,12 @@ def _over(load: float, target: float) -> float:
 
 
 @no_alloc
-def _even_out(
-    begin: int,
-    end: int,
-    left: int,
-    right: int,
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    fixed: NDArray[np.bool_],
-    usable: NDArray[np.bool_],
-    target: NDArray[np.float64],
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-) -> None:
+def _even_out(disks: NodeDisks, n: int, target: NDArray[np.float64]) -> None:
     """Move or exchange replicas of disks above their targets until no step lowers the excess."""
+    begin, end = disks.first[n], disks.first[n + 1]
+    left, right = disks.disk_first[n], disks.disk_first[n + 1]
+    size, home, fixed, usable = disks.size, disks.home, disks.fixed, disks.usable
+    where, load = disks.where, disks.load
     for _ in range(end - begin + 8):
         best_i, best_j, best_e, best_cost, best_gain = -1, -1, -1, 9, 0.0
         for i in range(begin, end):
@@ -300,19 +251,10 @@ def _even_out(
 
 
 @no_alloc
-def _bring_back(
-    begin: int,
-    end: int,
-    left: int,
-    right: int,
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    usable: NDArray[np.bool_],
-    target: NDArray[np.float64],
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-) -> None:
+def _bring_back(disks: NodeDisks, n: int, target: NDArray[np.float64]) -> None:
     """Let replicas stay at home after all, alone or in exchange for one that may lie anywhere."""
+    begin, end = disks.first[n], disks.first[n + 1]
+    size, home, usable, where, load = disks.size, disks.home, disks.usable, disks.where, disks.load
     for i in range(begin, end):
         d, e = home[i], where[i]
         if d < 0 or e < 0 or d == e or not usable[d]:
@@ -334,19 +276,11 @@ def _bring_back(
 
 
 @no_alloc
-def _judge(
-    begin: int,
-    end: int,
-    left: int,
-    right: int,
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    usable: NDArray[np.bool_],
-    target: NDArray[np.float64],
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-) -> tuple[int, float, int]:
+def _judge(disks: NodeDisks, n: int, target: NDArray[np.float64]) -> tuple[int, float, int]:
     """Return the replicas that lie nowhere, the excess over targets, and the moves within."""
+    begin, end = disks.first[n], disks.first[n + 1]
+    left, right = disks.disk_first[n], disks.disk_first[n + 1]
+    home, usable, where, load = disks.home, disks.usable, disks.where, disks.load
     lost, moves, over = 0, 0, 0.0
     for i in range(begin, end):
         lost += int(where[i] < 0)
@@ -359,29 +293,18 @@ def _judge(
 
 @no_alloc
 def _search(
-    begin: int,
-    end: int,
-    left: int,
-    right: int,
-    size: NDArray[np.float64],
-    home: NDArray[np.int32],
-    fixed: NDArray[np.bool_],
-    usable: NDArray[np.bool_],
-    target: NDArray[np.float64],
-    steps: int,
-    failed: bool,
-    moves: int,
-    where: NDArray[np.int32],
-    load: NDArray[np.float64],
-    trial: NDArray[np.int32],
-    rest: NDArray[np.float64],
+    disks: NodeDisks, n: int, target: NDArray[np.float64], steps: int, failed: bool, moves: int
 ) -> tuple[int, bool]:
     """Search depth first for a placement within the targets that takes fewer moves.
 
     The disks of a replica are tried from home onwards, in a circle; ``trial`` holds how many were.
     """
-    disks = right - left
-    if disks == 0 or end == begin:
+    begin, end = disks.first[n], disks.first[n + 1]
+    left, right = disks.disk_first[n], disks.disk_first[n + 1]
+    size, home, fixed, usable = disks.size, disks.home, disks.fixed, disks.usable
+    where, load, trial, rest = disks.where, disks.load, disks.trial, disks.rest
+    count = right - left
+    if count == 0 or end == begin:
         return 0, False
     for d in range(left, right):
         load[d] = 0.0
@@ -398,8 +321,8 @@ def _search(
             cost -= int(home[i] >= 0 and at != home[i])
             rest[i] = -1.0
         placed = False
-        while trial[i] < (1 if fixed[i] else disks):
-            d = left + (origin - left + trial[i]) % disks
+        while trial[i] < (1 if fixed[i] else count):
+            d = left + (origin - left + trial[i]) % count
             trial[i] += 1
             if not usable[d] and not fixed[i]:
                 continue

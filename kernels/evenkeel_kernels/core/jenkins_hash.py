@@ -26,8 +26,6 @@ def mix(a: np.uint32, b: np.uint32, c: np.uint32) -> tuple[np.uint32, np.uint32,
 
     ``a``, ``b``, ``c``: the state; each is replaced. Returns the mixed ``a, b, c``.
 
-    Examples
-    --------
     >>> tuple(map(int, mix(np.uint32(1), np.uint32(2), np.uint32(3))))
     (120349509, 1098030347, 3082062082)
     """
@@ -49,8 +47,6 @@ def hash1(a: np.uint32) -> np.uint32:
 
     ``a``: the input; a negative number enters as its two's complement.
 
-    Examples
-    --------
     >>> int(hash1(np.uint32(1)))
     3574081617
     """
@@ -67,8 +63,6 @@ def hash1(a: np.uint32) -> np.uint32:
 def hash2(a: np.uint32, b: np.uint32) -> np.uint32:
     """Hash two words.
 
-    Examples
-    --------
     >>> int(hash2(np.uint32(1), np.uint32(2)))
     3079532188
     """
@@ -85,8 +79,6 @@ def hash2(a: np.uint32, b: np.uint32) -> np.uint32:
 def hash3(a: np.uint32, b: np.uint32, c: np.uint32) -> np.uint32:
     """Hash three words: CRUSH's draw, of (input, item, trial).
 
-    Examples
-    --------
     >>> int(hash3(np.uint32(1), np.uint32(2), np.uint32(3)))
     1935332395
     """
@@ -105,8 +97,6 @@ def hash3(a: np.uint32, b: np.uint32, c: np.uint32) -> np.uint32:
 def hash4(a: np.uint32, b: np.uint32, c: np.uint32, d: np.uint32) -> np.uint32:
     """Hash four words (Ceph only).
 
-    Examples
-    --------
     >>> one, two, three, four = np.arange(1, 5, dtype=np.uint32)
     >>> int(hash4(one, two, three, four))
     1768759062
@@ -127,8 +117,6 @@ def hash4(a: np.uint32, b: np.uint32, c: np.uint32, d: np.uint32) -> np.uint32:
 def hash5(a: np.uint32, b: np.uint32, c: np.uint32, d: np.uint32, e: np.uint32) -> np.uint32:
     """Hash five words (Ceph only).
 
-    Examples
-    --------
     >>> one, two, three, four, five = np.arange(1, 6, dtype=np.uint32)
     >>> int(hash5(one, two, three, four, five))
     1262657953
@@ -161,8 +149,6 @@ def hash3_lanes(
     chains of several vectors only in a loop that also reduces something, so the hashes are or'ed
     together (twice as fast, where vectors have 16 lanes); the sum is stored so that it counts.
 
-    Examples
-    --------
     >>> hashed = np.empty(3, np.uint32)
     >>> hash3_lanes(np.arange(2, dtype=np.uint32), np.uint32(2), np.uint32(3), 2, hashed)
     >>> hashed[:2].tolist()
@@ -183,8 +169,6 @@ def java_hashes(units: NDArray[np.uint16], first: NDArray[np.int64]) -> NDArray[
     ``units (U,)``: UTF-16 code units of all strings, one after another; ``first (S + 1,)``: string
     ``s`` is ``units[first[s]:first[s + 1]]``. Returns ``String.hashCode`` of each string, (S,).
 
-    Examples
-    --------
     >>> units = np.frombuffer("abba".encode("utf-16-le"), dtype=np.uint16).copy()
     >>> java_hashes(units, np.array([0, 2, 4])).tolist()
     [3105, 3135]

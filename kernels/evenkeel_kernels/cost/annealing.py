@@ -244,8 +244,6 @@ def anneal(
     candidates to try; ``hot``, ``cold``: temperature at the beginning and at the end, in units of
     cost; both above 0.
 
-    References
-    ----------
     Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220 (1983).
     """
     need, weight, excess, room = walk.need, walk.weight, walk.excess, walk.room

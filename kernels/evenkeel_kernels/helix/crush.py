@@ -60,8 +60,6 @@ def straw_lengths(weight: NDArray[np.int64]) -> NDArray[np.uint32]:
     ``weight (C,)``: weights in descending order, none negative. Returns straw lengths; 0 for weight
     0, 65536 for the heaviest, (C,).
 
-    Examples
-    --------
     >>> straw_lengths(np.array([2000, 1000, 1000, 0])).tolist()
     [65536, 56755, 56755, 0]
     """

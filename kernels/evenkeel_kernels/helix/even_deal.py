@@ -51,8 +51,6 @@ def hands_of(placed: NDArray[np.int32], order: NDArray[np.int64], nodes: int) ->
     ``placed (P, R)``: nodes of each partition, -1 for none; ``order (P,)``: the partitions in the
     order in which they are walked. Returns hands in the order of the walk.
 
-    Examples
-    --------
     >>> hands = hands_of(np.array([[2, 0], [0, 2]], np.int32), np.array([1, 0]), 3)
     >>> hands.first.tolist(), hands.partition.tolist(), hands.entered.tolist()
     ([0, 2, 2, 4], [1, 0, 1, 0], [0, 2])
@@ -114,8 +112,6 @@ def targets(
     number of replicas, every zone must take as much as any other; ``total``: replicas of all
     partitions; ``replicas``: replicas of each. Returns what each node should hold, (N,).
 
-    Examples
-    --------
     >>> targets(np.array([1, 1, 3]), np.array([0, 1, 2], np.int32), 3, 12, 2).tolist()
     [2.4000000953674316, 2.4000000953674316, 7.199999809265137]
     """
@@ -506,8 +502,6 @@ def ring_of(name: NDArray[np.uint32], order: NDArray[np.int64], live: NDArray[np
     they are put on the ring; of two nodes at one point the later one has it, live or not; ``live
     (N,)``: whether a node is live. Returns one lap.
 
-    Examples
-    --------
     >>> name = np.array([7, 8], np.uint32)
     >>> ring = ring_of(name, np.array([1, 0]), np.array([True, False]))
     >>> ring.point.size, np.unique(ring.node).tolist()

@@ -82,8 +82,6 @@ PART_HIGH, PART_LOW = _PART[0].copy(), _PART[1].copy()
 def exponential(x: float) -> float:
     """Return e to the power of ``x``, at least -44; infinite from 710 on. O(1).
 
-    Examples
-    --------
     >>> exponential(0.0), exponential(1.0), exponential(1e9)
     (1.0, 2.718281828459045, inf)
     """
@@ -113,8 +111,6 @@ def exponential(x: float) -> float:
 def sigmoid(usage: float) -> float:
     """Score a ``usage`` relative to what is estimated: near 1 below it, near 0 above. O(1).
 
-    Examples
-    --------
     >>> sigmoid(0.0), sigmoid(1.0), round(sigmoid(1.05), 3), sigmoid(np.inf)
     (1.0, 0.5, 0.1, 0.0)
     """

@@ -92,15 +92,12 @@ def descend(
 
     ``was (P,)`` are the slots that led before any change; ``forced (K,)``, ``most_leaders (N,)``
     and ``most_moves`` are those of `placed_anew`, the first piece, which comes after slices of it,
-    "place"; ``seed`` starts the walks. Every
-    piece leaves a state that breaks no rule that it did not break before. The pieces depend on
-    nothing but the arguments: whoever takes the same number of them has the same bits.
+    "place"; ``seed`` starts the walks. Every piece leaves a state that breaks no rule that it did
+    not break before. The pieces depend on nothing but the arguments: whoever takes the same number
+    of them has the same bits.
 
-    Yields
-    ------
-    Progress
-        After each piece. The last one is "level", unless the cluster cannot be brought there by
-        these means.
+    Yields after each piece. The last one is "level", unless the cluster cannot be brought there by
+    these means.
     """
     targets = new_targets(problem, most_leaders, 1.0)
     if problem.budgets.leader_changes < UNLIMITED:
@@ -225,16 +222,8 @@ class Patience:
     Where the level is about as near as a replica is large, what is left falls slowly, and it is
     worth waiting longer. Few replicas are walked to the end: what is level there lies far apart.
 
-    Parameters
-    ----------
-    problem : Problem
-        What is being levelled.
-    state : State
-        As it changes: looked at again each time.
-    gauge : Gauge
-        Of the watermarks; its knee does not count.
-    parameters : Parameters
-        How long to wait.
+    ``problem``: what is being levelled; ``state``: as it changes: looked at again each time;
+    ``gauge``: of the watermarks; its knee does not count; ``parameters``: how long to wait.
     """
 
     def __init__(

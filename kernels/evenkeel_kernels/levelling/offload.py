@@ -131,17 +131,15 @@ def cover(
     """Choose few of the first ``items`` columns of ``value (D, .)`` that cover ``hard (D,)``.
 
     Each is worth what it adds towards ``soft (D,)``, which is at least ``hard``, under ``weight
-    (D,)``. ``peak (D,)`` is the largest value of each dimension; ``gain (.,)``, ``near`` and
-    ``rest (D,)`` are scratch. Fills ``chosen`` and returns how many, or ``limit`` + 1 if more are
-    needed; then all ``limit`` entries are set, to -1 where nothing more would help.
+    (D,)``. ``peak (D,)`` is the largest value of each dimension; ``gain (.,)``, ``near`` and ``rest
+    (D,)`` are scratch. Fills ``chosen`` and returns how many, or ``limit`` + 1 if more are needed;
+    then all ``limit`` entries are set, to -1 where nothing more would help.
 
     What an item adds only falls as others are chosen, so what it added when it was last looked at
     is as much as it can add now: only items near the greatest gain are looked at every time.
 
     Complexity: O(items D) a few times, and O(D) for each near item and item chosen, vectorised.
 
-    References
-    ----------
     Minoux, "Accelerated greedy algorithms for maximizing submodular set functions", 1978.
     """
     dimensions = value.shape[0]

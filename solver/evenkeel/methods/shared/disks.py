@@ -18,7 +18,7 @@ from evenkeel.measure.disks import (
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only, writable
-from evenkeel_kernels.core.disks import level_disks
+from evenkeel_kernels.core.disks import NodeDisks, level_disks
 
 ROUNDS = 4
 """How often nodes are chosen anew for replicas that the disks of theirs have no room for."""
@@ -47,11 +47,12 @@ def on_disks(cluster: Cluster, placement: Placement, tolerance: float | None) ->
     np.cumsum(np.bincount(disks.node, minlength=len(cluster.nodes)), out=disk_first[1:])
     count = len(contents.replica)
     where, load = np.empty(count, np.int32), np.empty(len(disks))
-    level_disks(
+    arrays = NodeDisks(
         contents.first, contents.size, contents.home, contents.fixed, disk_first,
-        writable(disks.usable), writable(disks.capacity), targets, share, STEPS, where, load,
+        writable(disks.usable), writable(disks.capacity), share, where, load,
         np.empty(count, np.int32), np.empty(count),
     )  # fmt: skip
+    level_disks(arrays, targets, STEPS)
     disk = np.full(len(placement.node), -1, np.int32)
     # what has no room stays on its disk, as it came
     disk[contents.replica] = np.where(where < 0, contents.home, where)
