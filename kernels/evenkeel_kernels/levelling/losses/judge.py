@@ -61,14 +61,9 @@ def find_endangered(
 
 @device_function
 def measure(
-    partitions: PartitionArrays,
-    stock: Stock,
-    demanded: Demanded,
-    led: NDArray[np.bool_],
-    told: Told,
-    count: int,
+    partitions: PartitionArrays, stock: Stock, demanded: Demanded, told: Told, count: int
 ) -> None:
-    """Add up what nodes carry and lead now, and what moved; ``led (P,)`` kept their leader.
+    """Add up what nodes carry and lead now, and what moved.
 
     A lost node carries what waits there. What moved weighs on its new node what it weighs in its
     role there, and was a follower where it left a node that is not lost; who was promoted in place
@@ -104,7 +99,7 @@ def measure(
             if stood:
                 told.load[d, home] -= more
         last = i + 1 == count or partitions.owner[told.replica[i + 1]] != p
-        if led[p] or not last or leader < 0 or was_lost(told, partitions.owner, i, leader):
+        if told.led[p] or not last or leader < 0 or was_lost(told, partitions.owner, i, leader):
             continue
         there = partitions.home[leader]
         told.leaders[there] += 1
@@ -142,7 +137,6 @@ def was_lost(told: Told, owner: NDArray[np.int32], last: int, k: int) -> bool:
 def is_sound(
     partitions: PartitionArrays,
     target: NDArray[np.float64],
-    most_leaders: NDArray[np.float64],
     demanded: Demanded,
     node: NDArray[np.int32],
     leader: NDArray[np.int16],
@@ -154,13 +148,13 @@ def is_sound(
 
     Targets are not asked for where they had to be exceeded so that less has to wait.
     Of ``node (K,)`` and ``leader (P,)`` only rows in which something moved, or waits, are read;
-    ``target (D, N)`` and ``most_leaders (N,)`` are what nodes may carry.
+    ``target (D, N)`` is what nodes may carry.
     """
     owner, levelled = partitions.owner, told.waits[0] == 0 or told.waits[2] > 0
     for n in range(target.shape[1]):
         if told.lost[n]:
             continue
-        if told.leaders[n] > most_leaders[n]:
+        if told.leaders[n] > told.most_leaders[n]:
             return False
         for d in range(target.shape[0]):
             if levelled and told.load[d, n] > target[d, n] * (1.0 + ROUNDING):

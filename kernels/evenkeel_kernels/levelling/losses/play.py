@@ -67,54 +67,45 @@ def play_losses(
     asked: Asked,
     kept: Kept,
     nodes: NDArray[np.int32],
-    forced: NDArray[np.bool_],
-    led: NDArray[np.bool_],
-    every: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
     told: Told,
 ) -> int:
     """Lose ``nodes (n,)``, place what they held, tell what came of it, and take it back.
 
     ``budgeted`` is the ``problem``, whose budgets do not bind, with those that may. Returns how
-    many moved or wait, or -1 if no answer was found that is proven the best. ``forced (K,)`` is all
-    false, ``led (P,)`` and ``every (P,)`` all true, before and after; ``most_leaders (N,)`` is
-    scratch, as are the watermarks of ``problem`` and the scales of ``scan``.
+    many moved or wait, or -1 if no answer was found that is proven the best. The watermarks of
+    ``problem`` and the scales of ``scan`` are scratch.
     """
     partitions = problem.partitions
-    count = lose(problem, state, scan, stock, nodes, led, told)
+    count = lose(problem, state, scan, stock, nodes, told)
     find_endangered(partitions, demanded, told, count)
-    set_targets(problem, scan, stock, demanded, asked, told.lost, most_leaders)
+    set_targets(problem, scan, stock, demanded, asked, told)
     told.gave_way[0], told.waits[0] = 0, 0
     told.waits[1], told.waits[2] = 1, 1
     sound, binds = False, budgeted.budgets.binds
     if budgets_carry(budgeted, state, demanded, told, count):
-        sound = place_all(
-            problem, budgeted, state, scan, stock, demanded, kept, nodes, forced, led, told, count
-        )
+        sound = place_all(problem, budgeted, state, scan, stock, demanded, kept, nodes, told, count)
         count += told.gave_way[0]
         if binds and not sound:
-            take_back(problem, state, scan, stock, kept, nodes, led, told, count)
-            count = lose(problem, state, scan, stock, nodes, led, told)
+            take_back(problem, state, scan, stock, kept, nodes, told, count)
+            count = lose(problem, state, scan, stock, nodes, told)
             told.gave_way[0] = 0
     if binds and not sound:
-        sound = place_within_budgets(
-            budgeted, state, scan, demanded, forced, led, every, told, count
-        )
+        sound = place_within_budgets(budgeted, state, scan, demanded, told, count)
         largest_first(partitions, stock, told, count)
     for i in range(count):
         k = told.replica[i]
         told.node[i] = state.node[k] if state.node[k] >= 0 else partitions.home[k]
         told.slot[i] = state.leader[partitions.owner[k]]
     if sound:
-        measure(partitions, stock, demanded, led, told, count)
+        measure(partitions, stock, demanded, told, count)
         sound = is_sound(
-            partitions, problem.nodes.watermark, most_leaders, demanded, state.node, state.leader,
+            partitions, problem.nodes.watermark, demanded, state.node, state.leader,
             stock.led > 0, told, count,
         )  # fmt: skip
     if sound and told.waits[0] > 0:
         reopen(scan, kept, told)
-        told.waits[1] = int(fit_too(problem, state, scan, forced, led, every, told, count))
-    take_back(problem, state, scan, stock, kept, nodes, led, told, count)
+        told.waits[1] = int(fit_too(problem, state, scan, told, count))
+    take_back(problem, state, scan, stock, kept, nodes, told, count)
     return count if sound else index(-1)
 
 
@@ -128,14 +119,10 @@ def place_all(
     demanded: Demanded,
     kept: Kept,
     nodes: NDArray[np.int32],
-    forced: NDArray[np.bool_],
-    led: NDArray[np.bool_],
     told: Told,
     count: int,
 ) -> bool:
     """Place all that was lost with ``nodes (n,)``; whether all of it found a place.
-
-    ``forced (K,)`` is all false; ``led (P,)`` is false of those whose leader was lost.
 
     What found none goes first in a second attempt; if that was one replica, another gives way in
     the third.
@@ -143,13 +130,13 @@ def place_all(
     gave_way, failed, at = index(0), index(0), index(0)
     for attempt in range(ATTEMPTS):
         if attempt > 0:
-            take_back(problem, state, scan, stock, kept, nodes, led, told, count)
-            lose(problem, state, scan, stock, nodes, led, told)
+            take_back(problem, state, scan, stock, kept, nodes, told, count)
+            lose(problem, state, scan, stock, nodes, told)
         if attempt == 1:
             at = index(told.node[0])
             bring_forward(problem.partitions.owner, told, failed, count)
         if attempt == 2:
-            gave_way = make_room(budgeted, state, scan, stock, demanded, led, told, at, count)
+            gave_way = make_room(budgeted, state, scan, stock, demanded, told, at, count)
             told.gave_way[0] = gave_way
             if gave_way == 0:
                 return False
@@ -159,7 +146,7 @@ def place_all(
             if budgeted.budgets.tiers.shape[0] > 0:
                 end = end_of_row(problem.partitions.owner, told, begin, count)
             placed += best_fit(
-                budgeted, state, scan, told.replica, forced, led, 1.0, begin, end
+                budgeted, state, scan, told.replica, told.forced, told.led, 1.0, begin, end
             )  # fmt: skip
             for i in range(begin, end):
                 close_entered(budgeted, state, scan, told, index(state.node[told.replica[i]]))
@@ -205,33 +192,24 @@ def close_entered(budgeted: Problem, state: State, scan: Scan, told: Told, n: in
 
 @device_function
 def place_within_budgets(
-    budgeted: Problem,
-    state: State,
-    scan: Scan,
-    demanded: Demanded,
-    forced: NDArray[np.bool_],
-    led: NDArray[np.bool_],
-    every: NDArray[np.bool_],
-    told: Told,
-    count: int,
+    budgeted: Problem, state: State, scan: Scan, demanded: Demanded, told: Told, count: int
 ) -> bool:
     """Place what budgets allow, the most endangered first; whether all else waits for a budget.
 
-    Who lives leads what is not ``led (P,)`` before anything is placed, and where its node is above
-    its target then, another may. What finds no place lets others go first that are in as much
-    danger, as long as they use up what it would have needed. ``forced (K,)`` is all false and
-    ``every (P,)`` all true, before and after.
+    Who lives leads what is not led before anything is placed, and where its node is above target
+    then, another may. What finds no place lets others go first that are in as much danger, as long
+    as they use up what it would have needed.
     """
     most_endangered_first(budgeted, state, demanded, told, count)
-    lead_again(budgeted, state, scan, led, told, count)
+    lead_again(budgeted, state, scan, told, count)
     enter, passed_over, danger = True, False, index(0)
     for i in range(count):
         if enter and affords_move(budgeted, state, told.replica[i]):
             if passed_over and told.urgency[i] != danger:
                 return False
-            placed = place_one(budgeted, state, scan, forced, led, every, told, i, 1.0)
+            placed = place_one(budgeted, state, scan, told, i, 1.0)
             if not placed:
-                placed = place_one(budgeted, state, scan, forced, led, every, told, i, 0.5 * FAR)
+                placed = place_one(budgeted, state, scan, told, i, 0.5 * FAR)
                 told.waits[2] *= int(not placed)
             if placed:
                 close_entered(budgeted, state, scan, told, index(state.node[told.replica[i]]))
@@ -239,7 +217,7 @@ def place_within_budgets(
             passed_over, danger = True, told.urgency[i]
             enter = may_enter(budgeted, state, demanded, told.lost, 1)
         told.waits[0] += 1
-    lead_again(budgeted, state, scan, led, told, count)
+    lead_again(budgeted, state, scan, told, count)
     if passed_over and budgeted.budgets.data_dimension >= 0:
         return False
     for i in range(count):
@@ -250,17 +228,15 @@ def place_within_budgets(
 
 
 @device_function
-def lead_again(
-    problem: Problem, state: State, scan: Scan, led: NDArray[np.bool_], told: Told, count: int
-) -> None:
-    """Appoint who leads what is not ``led (P,)``, unless its leader is on a node below its target.
+def lead_again(problem: Problem, state: State, scan: Scan, told: Told, count: int) -> None:
+    """Appoint who leads what is not led, unless its leader is on a node below its target.
 
     Only what lost a replica is looked at.
     """
     partitions = problem.partitions
     for i in range(count):
         p = index(partitions.owner[told.replica[i]])
-        if led[p]:
+        if told.led[p]:
             continue
         if state.leader[p] >= 0:
             n, above = state.node[partitions.first[p] + state.leader[p]], False
@@ -273,78 +249,47 @@ def lead_again(
 
 
 @device_function
-def fit_too(
-    problem: Problem,
-    state: State,
-    scan: Scan,
-    forced: NDArray[np.bool_],
-    led: NDArray[np.bool_],
-    every: NDArray[np.bool_],
-    told: Told,
-    count: int,
-) -> bool:
+def fit_too(problem: Problem, state: State, scan: Scan, told: Told, count: int) -> bool:
     """Place what waits, as if there were no budgets; whether all of it found a place.
 
     Then some placement within the targets is known, and the rules are not to blame.
-
-    ``forced (K,)`` is all false and ``every (P,)`` all true, before and after; ``led (P,)`` is
-    false of those whose leader was lost.
     """
     waits, p = index(0), index(0)
     for i in range(count):
         k = told.replica[i]
         if state.node[k] < 0:
             p = index(problem.partitions.owner[k])
-            every[p] = led[p] or state.leader[p] >= 0
+            told.every[p] = told.led[p] or state.leader[p] >= 0
             told.urgency[waits] = k
             waits += 1
     placed = best_fit(
-        problem, state, scan, told.urgency, forced, every, 0.5 * FAR, index(0), waits
+        problem, state, scan, told.urgency, told.forced, told.every, 0.5 * FAR, index(0), waits
     )  # fmt: skip
     for i in range(waits):
-        every[problem.partitions.owner[told.urgency[i]]] = True
+        told.every[problem.partitions.owner[told.urgency[i]]] = True
     return placed == waits
 
 
 @device_function
 def place_one(
-    problem: Problem,
-    state: State,
-    scan: Scan,
-    forced: NDArray[np.bool_],
-    led: NDArray[np.bool_],
-    every: NDArray[np.bool_],
-    told: Told,
-    i: int,
-    ceiling: float,
+    problem: Problem, state: State, scan: Scan, told: Told, i: int, ceiling: float
 ) -> bool:
-    """Place the lost replica ``i`` where it fits best and no node is too full; whether it fits.
-
-    ``forced (K,)`` is all false and ``every (P,)`` all true, before and after; ``led (P,)`` is
-    false of those whose leader was lost.
-    """
+    """Place the lost replica ``i`` where it fits best and no node is too full; whether it fits."""
     k = told.replica[i]
     p = index(problem.partitions.owner[k])
-    every[p] = led[p] or state.leader[p] >= 0
-    best_fit(problem, state, scan, told.replica, forced, every, ceiling, i, i + 1)
-    every[p] = True
+    told.every[p] = told.led[p] or state.leader[p] >= 0
+    best_fit(problem, state, scan, told.replica, told.forced, told.every, ceiling, i, i + 1)
+    told.every[p] = True
     return state.node[k] >= 0
 
 
 @device_function
 def lose(
-    problem: Problem,
-    state: State,
-    scan: Scan,
-    stock: Stock,
-    nodes: NDArray[np.int32],
-    led: NDArray[np.bool_],
-    told: Told,
+    problem: Problem, state: State, scan: Scan, stock: Stock, nodes: NDArray[np.int32], told: Told
 ) -> int:
     """Close ``nodes (n,)`` and take what they hold off them; how much that is.
 
-    It is listed in ``told.replica``, largest partitions first; ``led (P,)`` becomes false of those
-    whose leader is among it.
+    It is listed in ``told.replica``, largest partitions first.
     """
     partitions = problem.partitions
     count = index(0)
@@ -365,7 +310,7 @@ def lose(
         p = index(partitions.owner[k])
         if leads_now(partitions.first, state.leader, p, k):
             transfer_leader(problem, state, p, index(-1))
-            led[p] = False
+            told.led[p] = False
             partitions.led_from[p] = -1
         move(problem, state, k, index(-1))
     return count
@@ -405,21 +350,16 @@ def bring_forward(owner: NDArray[np.int32], told: Told, failed: int, count: int)
 
 @device_function
 def set_targets(
-    problem: Problem,
-    scan: Scan,
-    stock: Stock,
-    demanded: Demanded,
-    asked: Asked,
-    lost: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
+    problem: Problem, scan: Scan, stock: Stock, demanded: Demanded, asked: Asked, told: Told
 ) -> None:
-    """Set the watermarks, and ``most_leaders (N,)``, by the nodes that are not ``lost (N,)``.
+    """Set the watermarks, and the most leaders of nodes, by the nodes that are not lost.
 
     They are no higher than those of the goals: what a node's share was before is what it is at
     least, and the mean where the room that is left is too much for rules to force anything.
     Where there is no mean, since capacity has no end, nothing is within a target.
     """
-    nodes, watermark = lost.shape[0], problem.nodes.watermark
+    lost, watermark = told.lost, problem.nodes.watermark
+    nodes = lost.shape[0]
     for d in range(watermark.shape[0]):
         room, unit = 0.0, stock.unit[d]
         for n in range(nodes):
@@ -450,7 +390,7 @@ def set_targets(
             scan.scale[d, n] = 1.0 / max(target, 1e-30)
     weight = 0.0
     for n in range(nodes):
-        most_leaders[n] = np.inf
+        told.most_leaders[n] = np.inf
         if not lost[n]:
             weight += stock.lead_weight[n]
     if asked.leaders >= 0.0 and weight > 0.0:
@@ -465,7 +405,7 @@ def set_targets(
                 even = max(even, stock.led / weight)
                 least = max(least, rounded_down(whole * stock.lead_weight[n]))
             most = (1.0 + asked.leaders) * even * stock.lead_weight[n]
-            most_leaders[n] = max(least, rounded_down(most))
+            told.most_leaders[n] = max(least, rounded_down(most))
 
 
 @device_function
@@ -520,19 +460,18 @@ def take_back(
     stock: Stock,
     kept: Kept,
     nodes: NDArray[np.int32],
-    led: NDArray[np.bool_],
     told: Told,
     count: int,
 ) -> None:
-    """Put all back as it was before ``nodes (n,)`` were lost, ``led (P,)`` and sums included."""
+    """Put all back as it was before ``nodes (n,)`` were lost, sums included."""
     partitions = problem.partitions
     for i in range(count):
         k = told.replica[i]
         p = index(partitions.owner[k])
-        if not led[p]:
+        if not told.led[p]:
             if state.leader[p] >= 0:
                 transfer_leader(problem, state, p, index(-1))
-            led[p] = True
+            told.led[p] = True
         move(problem, state, k, index(partitions.home[k]))
     for i in range(count):
         p = index(partitions.owner[told.replica[i]])
@@ -580,26 +519,20 @@ def play_series(
     kept: Kept,
     first: NDArray[np.int64],
     nodes: NDArray[np.int32],
-    forced: NDArray[np.bool_],
-    led: NDArray[np.bool_],
-    every: NDArray[np.bool_],
-    most_leaders: NDArray[np.float64],
     told: Told,
     figures: Figures,
 ) -> int:
     """Play S losses, each of ``nodes[first[i] : first[i + 1]]``; ``first (S + 1,)``.
 
-    All else is as for ``play_losses``, without budgets: ``forced (K,)``, ``led (P,)`` and
-    ``every (P,)`` come back as they were, and ``most_leaders (N,)`` is scratch. Returns
-    how many were played: fewer than S only if ``figures`` have no room for the partitions that the
-    next one endangers, but always one where there is room for all three lists of a loss of
-    everything.
+    All else is as for ``play_losses``, without budgets. Returns how many were played: fewer than S
+    only if ``figures`` have no room for the partitions that the next one endangers, but always one
+    where there is room for all three lists of a loss of everything.
     """
     used = index(0)
     for i in range(first.shape[0] - 1):
         count = play_losses(
             problem, problem, state, scan, stock, demanded, asked, kept,
-            nodes[first[i] : first[i + 1]], forced, led, every, most_leaders, told,
+            nodes[first[i] : first[i + 1]], told,
         )  # fmt: skip
         figures.moves[i] = count
         figures.gave_way[i] = told.gave_way[0]

@@ -97,6 +97,10 @@ class Told(NamedTuple):
     # was exceeded to place what does not wait
     lost: NDArray[np.bool_]  # (N,) scratch: nodes lost now
     hosts: NDArray[np.bool_]  # (N,) scratch: nodes that a rule of a row leaves open
+    most_leaders: NDArray[np.float64]  # (N,) scratch: partitions that a node may lead
+    forced: NDArray[np.bool_]  # (K,) all false
+    led: NDArray[np.bool_]  # (P,) false while a partition lacks its leader; else true
+    every: NDArray[np.bool_]  # (P,) scratch: all true, before and after
 
 
 @by_reference

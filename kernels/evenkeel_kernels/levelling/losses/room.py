@@ -36,7 +36,6 @@ def make_room(
     scan: Scan,
     stock: Stock,
     demanded: Demanded,
-    led: NDArray[np.bool_],
     told: Told,
     at: int,
     count: int,
@@ -45,7 +44,7 @@ def make_room(
 
     None of them is placed yet; it becomes the first in ``told.replica``, and what gave way stands
     behind the last. That one leads nothing, and its partition has lost nothing. Who is placed shall
-    follow: if its partition is not ``led (P,)``, who lives is appointed. Returns how many gave way:
+    follow: if its partition is not led, who lives is appointed. Returns how many gave way:
     0 or 1; none where it is not proven that one has to, or where any node is too full before.
 
     Complexity: O(K D) at first and for each that is asked, and O(N R^2) for each limit.
@@ -62,7 +61,7 @@ def make_room(
                 return 0
     if lost > 1 or not has_to_be_made(problem, state, stock, demanded, told, k):
         return 0
-    if not led[p]:
+    if not told.led[p]:
         appoint(problem, state, scan, p, index(-1))
         if state.leader[p] < 0:
             return 0

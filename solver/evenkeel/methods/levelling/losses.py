@@ -51,10 +51,6 @@ class Workspace:
     problem: Problem
     state: State
     scan: Scan
-    forced: NDArray[np.bool_]
-    led: NDArray[np.bool_]
-    every: NDArray[np.bool_]
-    most_leaders: NDArray[np.float64]
     report: Told
     endangered: NDArray[np.int32]
 
@@ -114,16 +110,13 @@ class Workspaces:
         )
         return Workspace(
             problem, state, new_scan(problem, np.zeros(len(state.load))),
-            np.zeros(len(state.node), bool), np.ones(len(state.leader), bool),
-            np.ones(len(state.leader), bool),
-            np.zeros(len(nodes.accepts)), _new_report(state),
-            np.empty(DANGERS * len(state.node), np.int32),
+            _new_report(state), np.empty(DANGERS * len(state.node), np.int32),
         )  # fmt: skip
 
 
 def _new_report(state: State) -> Told:
     dimensions, nodes = state.load.shape
-    replicas = len(state.node)
+    replicas, partitions = len(state.node), len(state.leader)
     return Told(
         replica=np.empty(replicas, np.int64),
         urgency=np.empty(replicas, np.int64),
@@ -142,6 +135,10 @@ def _new_report(state: State) -> Told:
         waits=np.zeros(3, np.int64),
         lost=np.zeros(nodes, bool),
         hosts=np.zeros(nodes, bool),
+        most_leaders=np.zeros(nodes),
+        forced=np.zeros(replicas, bool),
+        led=np.ones(partitions, bool),
+        every=np.ones(partitions, bool),
     )
 
 
@@ -182,8 +179,7 @@ class Standing:
             figures = workspace.figures(len(losses))
             played = play_series(
                 workspace.problem, workspace.state, workspace.scan, self.stock, self.demanded,
-                asked, self.workspaces.kept, first, nodes, workspace.forced, workspace.led,
-                workspace.every, workspace.most_leaders, workspace.report, figures,
+                asked, self.workspaces.kept, first, nodes, workspace.report, figures,
             )  # fmt: skip
             ends = np.cumsum(figures.endangered_count[:played]).reshape(-1, DANGERS)
             return LossSeries(
@@ -208,8 +204,7 @@ class Standing:
             budgeted = workspace.problem._replace(budgets=budgets._replace(source=source))
         count = play_losses(
             workspace.problem, budgeted, workspace.state, workspace.scan, self.stock,
-            self.demanded, asked, self.workspaces.kept, nodes, workspace.forced, workspace.led,
-            workspace.every, workspace.most_leaders, report,
+            self.demanded, asked, self.workspaces.kept, nodes, report,
         )  # fmt: skip
         # where little waits on a small cluster, CP-SAT looks for better before it is left undone
         if count < 0 or (report.waits[0] and size_of(self.cluster) <= SMALL):
