@@ -6,8 +6,8 @@ import pytest
 import evenkeel as ek
 from evenkeel.measure.audit import Audit
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact import method as last_steps
-from evenkeel.methods.exact.method import with_last_steps
+from evenkeel.methods.exact import last_steps
+from evenkeel.methods.exact.last_steps import with_last_steps
 from evenkeel.methods.exact.variables import ViolationSummary, regresses
 from evenkeel.methods.registry import find
 from evenkeel.methods.run import checked

@@ -1,11 +1,8 @@
 """Stages of the CP-SAT model: place all, then balance, then move little.
 
 The result of each stage is fixed for the next. Where the goals are out of reach, the worst node
-comes first, then the sum of all excesses.
-
-Loads as constraints: capacities, shared ones too, and loads to compare with the targets.
-
-A ``Scale`` converts to whole numbers: loads are rounded up, capacities down.
+comes first, then the sum of all excesses. Loads, capacities, shared ones too, and targets are whole
+numbers to CP-SAT: a ``Scale`` rounds loads up and capacities down.
 """
 
 from __future__ import annotations
