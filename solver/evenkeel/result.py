@@ -17,9 +17,9 @@ from evenkeel.measure.costs import CostParts, cost_of
 from evenkeel.measure.disks import DiskReport, disk_report
 from evenkeel.measure.explain import Explanation, explain
 from evenkeel.measure.levelness import ROUNDING, Levelness, below_mean_note, levelness
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import Spent
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.shared.stopping import StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from evenkeel.methods import cost as reaching
 from evenkeel.methods.cost import begin_walk
-from evenkeel_kernels.core.eligible_nodes import reaches
-from evenkeel_kernels.cost.annealing import anneal
+from evenkeel_kernels.cost.annealing import anneal, reaches
 from tests.naive.core import eligible_nodes as naive
 from tests.naive.core import state as naive_state
 from tests.naive.cost.annealing import node_penalties

@@ -50,7 +50,7 @@ LEFT = {
     # names that kernels define
     "solver/evenkeel/methods/levelling/group_leaders.py": {"seat", "seats"},
     "solver/evenkeel/methods/levelling/losses.py": {"told"},
-    "solver/evenkeel/methods/levelling/rule_repair.py": {"mend", "mending", "seat", "seats"},
+    "solver/evenkeel/methods/levelling/rule_repair.py": {"mend", "seat", "seats"},
     "solver/evenkeel/methods/levelling/run.py": {"mend"},
     "bench/gates/test_gates.py": {"knee"},
     "bench/support/compiled_clusters.py": {"knee"},

@@ -13,8 +13,8 @@ from evenkeel.measure.bounds import bounds
 from evenkeel.measure.bounds.even import Classes, forced_loads
 from evenkeel.measure.bounds.level import level_terms, parts_of
 from evenkeel.measure.costs import cost_of
+from evenkeel.measure.loads import wanted_load
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import wanted_load
 from evenkeel.methods.relaxation import relaxation
 from evenkeel.systems import roadef
 from tests.support import places

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import evenkeel as ek
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.wanted import wanted_load
+from evenkeel.measure.loads import wanted_load
 
 KINDS = np.array([[0.8, 8.0, 1.6], [1.0, 4.0, 2.0], [1.5, 6.0, 3.0]])
 """Capacity of each kind of node, in units of the second kind's first dimension."""

@@ -30,9 +30,9 @@ from evenkeel.measure.binding import (
     read_from,
 )
 from evenkeel.measure.compare import joined
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.rows import at_node, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only

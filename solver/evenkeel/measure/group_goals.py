@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import lead_ranks, partition_scope
-from evenkeel.measure.wanted import has_leaders, usable
+from evenkeel.measure.loads import has_leaders, usable
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, leads_in_groups, least_leaders

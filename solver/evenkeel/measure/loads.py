@@ -1,4 +1,4 @@
-"""Loads of all nodes under a placement."""
+"""Loads of all nodes under a placement, and the totals that all partitions want."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.memoize import memoize
 
 
 def node_loads(cluster: Cluster, placement: Placement) -> NDArray[np.float64]:
@@ -38,3 +40,50 @@ def weighted_sum(count: NDArray[np.integer], load: NDArray[np.float64]) -> NDArr
     """Add up rows, each so many times, in an order that no number of threads can change."""
     times = count.astype(np.float64)
     return np.array([np.einsum("n,n->", times, load[:, d]) for d in range(load.shape[1])])
+
+
+def usable(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return the nodes that may hold replicas afterwards: those that keep or receive some."""
+    return cluster.nodes.may_hold | cluster.nodes.may_receive
+
+
+def absent_keepers(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return nodes that keep replicas without being alive, which no level is asked of; (N,)."""
+    return cluster.nodes.may_hold & ~cluster.nodes.alive
+
+
+def has_leaders(cluster: Cluster) -> bool:
+    """Return whether the cluster has leaders: some partition names a leading slot."""
+    placement = cluster.placement
+    return memoize(placement, "has leaders", lambda: bool((placement.leader >= 0).any()))
+
+
+def wanted_replicas(cluster: Cluster) -> int:
+    """Return how many replicas are wanted in all."""
+    parts = cluster.partitions
+    return memoize(parts, "wanted replicas", lambda: int(parts.replicas.sum()))
+
+
+def wanted_leaders(cluster: Cluster) -> int:
+    """Return how many partitions want a leader."""
+    parts = cluster.partitions
+    led = memoize(parts, "wanted partitions", lambda: int((parts.replicas > 0).sum()))
+    return led if has_leaders(cluster) else 0
+
+
+def wanted_load(cluster: Cluster) -> NDArray[np.float64]:
+    """Return the load of everything wanted: a leader each, the other voters, the rest."""
+    parts, led = cluster.partitions, has_leaders(cluster)
+
+    def add_up() -> NDArray[np.float64]:
+        leaders = np.minimum(parts.replicas, led)
+        voters = np.maximum(parts.voters - leaders, 0)
+        others = parts.replicas - leaders - voters
+        load = parts.load
+        total = np.zeros(load.voter.shape[1])
+        for count, each in ((leaders, load.leader), (voters, load.voter), (others, load.non_voter)):
+            if count.any():
+                total += weighted_sum(count, each)
+        return read_only(total)
+
+    return memoize(parts, "wanted load", add_up, led)

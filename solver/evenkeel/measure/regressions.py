@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import AND, KINDS, TOLERANCE, Audit, Violations, audit
+from evenkeel.measure.loads import absent_keepers, has_leaders
 from evenkeel.measure.rows import distinct_rows
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import absent_keepers, has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.runtime.memoize import memoize

@@ -39,11 +39,11 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
 from evenkeel.model.placement import Placement
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.core.eligible_nodes import fill_reach
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import relocate, total_cost
 from evenkeel_kernels.cost import annealing as search
 from evenkeel_kernels.cost import cost_state as search_walk
+from evenkeel_kernels.cost.annealing import fill_reach
 from evenkeel_kernels.cost.compound_move import new_joint
 from evenkeel_kernels.cost.cost_state import CostState, tighten
 from evenkeel_kernels.cost.ejection_chains import eject, new_arcs

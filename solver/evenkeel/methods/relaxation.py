@@ -50,8 +50,8 @@ from evenkeel.measure.bounds.certificate import (
 from evenkeel.measure.bounds.cost import CostBound
 from evenkeel.measure.bounds.moves import keepable
 from evenkeel.measure.costs import distances
+from evenkeel.measure.loads import has_leaders, usable
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders, usable
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import RISING, NodeTable

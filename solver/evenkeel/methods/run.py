@@ -22,9 +22,9 @@ from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.compare import compare
 from evenkeel.measure.group_goals import group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.measure.units import powers, scaled
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find

@@ -14,19 +14,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.disks import Disks, DiskState, find_disks
 from evenkeel.model.errors import Fault, FaultList, InvalidInput
-from evenkeel.model.intake.arguments import Labels, Node
+from evenkeel.model.intake.arguments import Given, Labels, Node, Sizes, length
 from evenkeel.model.intake.consistency import vouch_for
 from evenkeel.model.intake.nodes import COLUMNS, check_nodes, read_nodes
 from evenkeel.model.intake.partitions import PARTITION_COLUMNS, check_partitions, read_partitions
 from evenkeel.model.intake.parts import check_rules, labels_by_tier, read_changes
 from evenkeel.model.intake.placement import read_placement
-from evenkeel.model.intake.sizes import Given, Sizes, length
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Loads, Partitions
 from evenkeel.model.placement import Flag, Placement
-from evenkeel.model.reading.arrays import as_array, column, list_entries, read_only, shape_of
-from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.arrays import (
+    as_array,
+    column,
+    entries_of,
+    items_of,
+    list_entries,
+    read_only,
+    shape_of,
+)
 from evenkeel.model.reading.keywords import (
     check_keywords,
     did_you_mean,

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.arrays import MOST_IN_ALL, as_array, read_only, shape_of
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.arrays import MOST_IN_ALL, as_array, items_of, read_only, shape_of
 from evenkeel.model.reading.keywords import known_fields, meant_name
 from evenkeel.model.reading.quantities import check_number, check_text
 

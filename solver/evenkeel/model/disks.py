@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.arrays import as_array, check_amounts, check_range, read_only
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.arrays import as_array, check_amounts, check_range, items_of, read_only
 from evenkeel.model.reading.quantities import is_whole
 
 

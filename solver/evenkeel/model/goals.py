@@ -10,8 +10,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable, check_tables
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Flag
-from evenkeel.model.reading.arrays import MOST_IN_ALL
-from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of, items_of
 from evenkeel.model.reading.keywords import known_arguments, known_fields
 from evenkeel.model.reading.quantities import (
     check_number,

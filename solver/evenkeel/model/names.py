@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.arrays import items_of, read_only
 
 SHOWN = 6
 """Names up to which all are shown; of more the first and the last."""

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.arrays import entries_of, items_of, read_only
 from evenkeel.model.reading.quantities import is_missing, is_whole
 
 NODE_TIER = "node"

@@ -40,7 +40,7 @@ from evenkeel.planning.explain import (
 )
 from evenkeel.planning.observed import Arrived, Cancelled, Flights, in_slots
 from evenkeel.planning.replay import Certificate, replay
-from evenkeel.planning.replay.disks import check_disks
+from evenkeel.planning.replay.loads import check_disks
 from evenkeel.planning.steps import Blocked, StepKind, Steps, outcome, roles_of
 from evenkeel.planning.throttle import Protocol, Throttle
 

@@ -21,7 +21,7 @@ from evenkeel.model.changes import (
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.intake.consistency import vouch_for
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.arrays import items_of
 from evenkeel.model.reading.quantities import check_number, check_whole
 from evenkeel.model.reading.selection import Which, find_nodes, find_partitions
 from evenkeel.model.topology import NODE_TIER

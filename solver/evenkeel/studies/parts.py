@@ -20,9 +20,9 @@ from evenkeel.measure.bounds import Bounds, bounds, bounds_of_levels, goals_met
 from evenkeel.measure.bounds.even import WHOLE
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.rows import rows_alone
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.registry import find
 from evenkeel.methods.run import Run, checked, run_checked, run_guarded, run_method

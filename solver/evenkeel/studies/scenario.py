@@ -22,8 +22,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
-from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.arrays import items_of, read_only
 from evenkeel.model.reading.selection import find_nodes
 from evenkeel.model.runtime.figures import amount, duration, number, percent
 from evenkeel.model.runtime.table import Column, Table

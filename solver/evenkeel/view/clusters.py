@@ -5,8 +5,7 @@ from dataclasses import fields
 import numpy as np
 
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.loads import utilisation
-from evenkeel.measure.wanted import wanted_load
+from evenkeel.measure.loads import utilisation, wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.model.rules import Rule

@@ -22,9 +22,8 @@ from evenkeel.measure.bounds.even import whole_loads
 from evenkeel.measure.bounds.moves import rehoming_level
 from evenkeel.measure.compare import joined
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.loads import utilisation
+from evenkeel.measure.loads import has_leaders, usable, utilisation, wanted_load
 from evenkeel.measure.rows import at_node
-from evenkeel.measure.wanted import has_leaders, usable, wanted_load
 from evenkeel.methods.contract import Outcome, Progress, Watch
 from evenkeel.methods.run import run_method
 from evenkeel.model.assignment import TOP, Assignment

@@ -40,10 +40,9 @@ from evenkeel.measure.group_goals import (
     lead_joins,
 )
 from evenkeel.measure.levelness import ROUNDING, Levelness
-from evenkeel.measure.loads import utilisation
+from evenkeel.measure.loads import usable, utilisation, wanted_leaders, wanted_load, wanted_replicas
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.units import PRODUCTS, powers, scaled
-from evenkeel.measure.wanted import usable, wanted_leaders, wanted_load, wanted_replicas
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.placement import Placement

@@ -42,9 +42,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import NONE, Scope, partition_scope
 from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.bounds.moves import Keepable, keepable
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import read_only

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import Classes, forced_loads
 from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.loads import usable, wanted_load
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import usable, wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, Hinge, NodeTable
 from evenkeel.model.goals import Cost

@@ -19,16 +19,17 @@ from evenkeel.measure.bounds.even import (
     whole_loads,
     whole_units,
 )
-from evenkeel.measure.loads import utilisation, weighted_sum
-from evenkeel.measure.rows import replicas_of, stands
-from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import (
+from evenkeel.measure.loads import (
     absent_keepers,
     has_leaders,
     usable,
+    utilisation,
     wanted_load,
     wanted_replicas,
+    weighted_sum,
 )
+from evenkeel.measure.rows import replicas_of, stands
+from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.runtime.memoize import memoize

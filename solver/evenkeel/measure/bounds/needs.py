@@ -21,8 +21,8 @@ from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_of, partiti
 from evenkeel.measure.bounds.even import Classes
 from evenkeel.measure.bounds.level import piling, staying
 from evenkeel.measure.levelness import Levelness
+from evenkeel.measure.loads import has_leaders, wanted_load
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
 from evenkeel.model.topology import NODE_TIER

@@ -17,9 +17,9 @@ from evenkeel.measure.audit import KINDS, Audit, audit
 from evenkeel.measure.binding import NONE, partition_scope
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.levelness import ROUNDING, levelness
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.exact.variables import (
     endangered,

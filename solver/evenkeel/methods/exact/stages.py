@@ -27,8 +27,8 @@ from evenkeel.measure.binding import (
 )
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.group_goals import lead_goals
+from evenkeel.measure.loads import has_leaders, wanted_load
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders, wanted_load
 from evenkeel.methods.contract import Request
 from evenkeel.methods.exact.variables import (
     CutShort,

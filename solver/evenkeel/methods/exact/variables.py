@@ -23,9 +23,9 @@ from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.group_goals import lead_goals
 from evenkeel.measure.levelness import Levelness, levelness
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import baselines_of, regressions
 from evenkeel.measure.spending import exceeded
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.shared.replica_counts import missing_places
 from evenkeel.methods.shared.stopping import Watch

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.group_goals import lead_goals
-from evenkeel.measure.wanted import has_leaders
+from evenkeel.measure.loads import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.leaders.flow import (
     Arcs,

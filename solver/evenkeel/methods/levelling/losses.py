@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import bounds_of_levels, leader_shares
 from evenkeel.measure.bounds.even import ample_room
+from evenkeel.measure.loads import has_leaders, usable, wanted_load
 from evenkeel.measure.row_demands import RowDemands, row_demands
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders, usable, wanted_load
 from evenkeel.methods.contract import Loss, LossSeries
 from evenkeel.methods.shared.compile import budget_arrays, compile_problem, compile_state
 from evenkeel.methods.shared.size import SMALL, size_of

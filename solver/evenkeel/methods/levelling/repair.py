@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions, spread_excess, spread_excess_before
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.levelling.make_room import make_room
 from evenkeel.methods.levelling.run_state import Run, book_drop, placed_state

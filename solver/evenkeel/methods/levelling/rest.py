@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import broken_terms
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.levelling.run_state import Run
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel_kernels.core.node_scan import ROUNDING, inverse

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.audit import KINDS, Violations, audit, broken_limits, broken_terms
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.tally import PlacementCounts
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.levelling.make_room import make_room_to_lead
 from evenkeel.methods.levelling.run_state import Run
 from evenkeel.model.placement import Placement

@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
-from evenkeel.measure.wanted import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.levelling.group_leaders import led_within_groups
 from evenkeel.methods.levelling.level import (

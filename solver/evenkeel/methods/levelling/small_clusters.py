@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.wanted import has_leaders
+from evenkeel.measure.loads import has_leaders
 from evenkeel.methods.levelling.rest import NO_TARGET, excess, let_be_the_highest
 from evenkeel.methods.levelling.run_state import placed_state
 from evenkeel.model.cluster import Cluster

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake.sizes import MOST, Given, Sizes
+from evenkeel.model.intake.arguments import MOST, Given, Sizes
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.reading.arrays import (
@@ -16,11 +16,11 @@ from evenkeel.model.reading.arrays import (
     check_amounts,
     check_range,
     column,
+    entries_of,
     list_entries,
     node_or_none,
     read_only,
 )
-from evenkeel.model.reading.containers import entries_of
 from evenkeel.model.topology import NODE_TIER, Topology, read_labels
 
 COLUMNS: Mapping[str, tuple[type[np.generic], Any]] = {

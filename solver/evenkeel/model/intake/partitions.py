@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.arguments import MOST, Given, Sizes, length
 from evenkeel.model.intake.placement import Wanted
-from evenkeel.model.intake.sizes import MOST, Given, Sizes, length
 from evenkeel.model.names import Names
 from evenkeel.model.partitions import Loads, Partitions
 from evenkeel.model.reading.arrays import (

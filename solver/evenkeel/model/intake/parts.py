@@ -13,15 +13,22 @@ from numpy.typing import NDArray
 
 from evenkeel.model.disks import Disks
 from evenkeel.model.errors import FaultList
+from evenkeel.model.intake.arguments import Given, Sizes
 from evenkeel.model.intake.nodes import check_nodes, read_nodes
 from evenkeel.model.intake.partitions import check_partitions, read_partitions
 from evenkeel.model.intake.placement import Wanted, read_placement
-from evenkeel.model.intake.sizes import Given, Sizes
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
-from evenkeel.model.reading.arrays import as_array, check_amounts, check_range, read_only, shape_of
-from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.arrays import (
+    as_array,
+    check_amounts,
+    check_range,
+    entries_of,
+    items_of,
+    read_only,
+    shape_of,
+)
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.model.rules import (
     COUNTS,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.model.errors import FaultList
-from evenkeel.model.intake.sizes import Given, Sizes
+from evenkeel.model.intake.arguments import Given, Sizes
 from evenkeel.model.names import Names
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Flag, Placement, Role

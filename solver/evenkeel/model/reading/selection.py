@@ -15,7 +15,7 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.names import Names
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.arrays import items_of
 from evenkeel.model.reading.keywords import meant_name
 from evenkeel.model.reading.quantities import is_whole
 from evenkeel.model.rules import mask_of, parse_expression

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import nodes_of, nodes_that_meet
-from evenkeel.measure.wanted import has_leaders
+from evenkeel.measure.loads import has_leaders
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.names import Names

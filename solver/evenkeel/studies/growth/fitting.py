@@ -17,8 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals, check_goals
 from evenkeel.model.limits import Limits, check_limits
-from evenkeel.model.reading.arrays import read_only
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.arrays import items_of, read_only
 from evenkeel.model.reading.quantities import is_real, is_whole
 from evenkeel.result import Result
 from evenkeel.solving import solve

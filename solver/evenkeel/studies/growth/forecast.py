@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenkeel.model.changes import Changes, NewPartitions, by_dimension, multiplied
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
-from evenkeel.model.reading.containers import entries_of
+from evenkeel.model.reading.arrays import entries_of
 from evenkeel.model.reading.keywords import did_you_mean, known_fields
 
 Factor = float | Mapping[str, float]

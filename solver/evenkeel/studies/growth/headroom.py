@@ -15,7 +15,7 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.containers import items_of
+from evenkeel.model.reading.arrays import items_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import is_real
 from evenkeel.model.runtime.figures import number

@@ -11,8 +11,7 @@ from evenkeel.model.changes import limited_tiers
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList, InvalidInput
 from evenkeel.model.newcomers import with_unknown_domains
-from evenkeel.model.reading.arrays import MOST_IN_ALL
-from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.reading.quantities import check_number, is_whole
 

@@ -16,8 +16,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag
-from evenkeel.model.reading.arrays import MOST_IN_ALL
-from evenkeel.model.reading.containers import entries_of
+from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of
 from evenkeel.model.reading.keywords import known_keywords
 from evenkeel.model.reading.quantities import check_number
 from evenkeel.model.reading.selection import find_nodes

@@ -11,7 +11,7 @@ from evenkeel.methods.options import Options
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.errors import FaultList
 from evenkeel.model.placement import Placement
-from evenkeel.model.reading.containers import entries_of, items_of
+from evenkeel.model.reading.arrays import entries_of, items_of
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.reading.quantities import (
     check_text,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import partition_scope
-from evenkeel.measure.wanted import has_leaders
+from evenkeel.measure.loads import has_leaders
 from evenkeel.methods.contract import Outcome, Request, SimulatedState
 from evenkeel.methods.shared.stopping import Progress, StopReason
 from evenkeel.model.assignment import Assignment

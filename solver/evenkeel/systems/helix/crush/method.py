@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.wanted import has_leaders
+from evenkeel.measure.loads import has_leaders
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.shared.stopping import Progress, StopReason
 from evenkeel.model.cluster import Cluster

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from evenkeel.methods.options import Options
 from evenkeel.model.errors import FaultList
-from evenkeel.model.reading.arrays import MOST_IN_ALL
-from evenkeel.model.reading.containers import entries_of
+from evenkeel.model.reading.arrays import MOST_IN_ALL, entries_of
 from evenkeel.model.reading.keywords import known_fields
 from evenkeel.model.reading.quantities import check_number
 
