@@ -21,11 +21,23 @@ class Clock(ABC):
 
     @abstractmethod
     def now(self) -> float:
-        """Return the time of day, in the unit and from the origin of ``Nodes.since``."""
+        """Return the time of day, in the unit and from the origin of ``Nodes.since``.
+
+        Returns
+        -------
+        float
+            Seconds, where that unit is not another.
+        """
 
     @abstractmethod
     def elapsed(self) -> float:
-        """Return seconds that only ever grow, for latencies."""
+        """Return seconds that only ever grow, for latencies.
+
+        Returns
+        -------
+        float
+            Seconds since some moment.
+        """
 
 
 class SystemClock(Clock):
@@ -39,23 +51,11 @@ class SystemClock(Clock):
     """
 
     def now(self) -> float:
-        """Return the seconds since 1970.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
+        """Return the seconds since 1970."""
         return time.time()
 
     def elapsed(self) -> float:
-        """Return the seconds since some moment.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
+        """Return the seconds since some moment."""
         return time.perf_counter()
 
 
@@ -96,21 +96,9 @@ class ManualClock(Clock):
         self._time += seconds
 
     def now(self) -> float:
-        """Return the time it shows.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
+        """Return the time it shows."""
         return self._time
 
     def elapsed(self) -> float:
-        """Return the time it shows.
-
-        Returns
-        -------
-        float
-            Seconds.
-        """
+        """Return the time it shows."""
         return self._time

@@ -126,11 +126,28 @@ class Workers(ABC):
 
     @abstractmethod
     def submit(self, job: Job) -> None:
-        """Take a job; it is calculated and delivered at some time."""
+        """Take a job; it is calculated and delivered at some time.
+
+        Parameters
+        ----------
+        job : Job
+            Run after those of the same scope that were taken before; none is after closing.
+        """
 
     @abstractmethod
     def close(self, timeout: float | None = None) -> bool:
-        """Cancel all jobs, and return whether all threads have ended in time."""
+        """Cancel all jobs, and wait for what runs.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds to wait for each thread; as long as it takes by default.
+
+        Returns
+        -------
+        bool
+            Whether all threads have ended, the calling one apart.
+        """
 
 
 class ThreadWorkers(Workers):
@@ -150,13 +167,7 @@ class ThreadWorkers(Workers):
         self._closed = False
 
     def submit(self, job: Job) -> None:
-        """Take a job.
-
-        Parameters
-        ----------
-        job : Job
-            Run after those of the same scope that were taken before; none is after closing.
-        """
+        """Take a job."""
         with self._lock:
             is_late = self._closed
             if not is_late:
@@ -167,18 +178,7 @@ class ThreadWorkers(Workers):
             job.deliver()
 
     def close(self, timeout: float | None = None) -> bool:
-        """Cancel all jobs and wait for the threads.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds to wait for each thread; as long as it takes by default.
-
-        Returns
-        -------
-        bool
-            Whether all threads have ended, the calling one apart.
-        """
+        """Cancel all jobs and wait for the threads."""
         with self._lock:
             self._closed = True
             for job in self._jobs:
@@ -228,13 +228,7 @@ class InlineWorkers(Workers):
         self._own = threading.local()
 
     def submit(self, job: Job) -> None:
-        """Calculate and deliver a job, and those that follow from it, before returning.
-
-        Parameters
-        ----------
-        job : Job
-            The job. One that follows from another waits for that one's end, however many there are.
-        """
+        """Calculate and deliver a job, and those that follow from it, before returning."""
         queue: deque[Job] | None = getattr(self._own, "queue", None)
         if queue is not None:
             queue.append(job)
@@ -252,18 +246,7 @@ class InlineWorkers(Workers):
                 left.deliver()
 
     def close(self, timeout: float | None = None) -> bool:
-        """Do nothing: nothing runs.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            Of no use here.
-
-        Returns
-        -------
-        bool
-            True.
-        """
+        """Do nothing: nothing runs."""
         return True
 
 
@@ -282,13 +265,7 @@ class ManualWorkers(Workers):
         self._calculated: dict[Scope, deque[Job]] = {scope: deque() for scope in Scope}
 
     def submit(self, job: Job) -> None:
-        """Keep a job for later.
-
-        Parameters
-        ----------
-        job : Job
-            The job.
-        """
+        """Keep a job for later."""
         self._waiting[job.scope].append(job)
 
     def waiting(self, scope: Scope) -> int:
@@ -341,18 +318,7 @@ class ManualWorkers(Workers):
             self.deliver(scope)
 
     def close(self, timeout: float | None = None) -> bool:
-        """Cancel what is there.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            Of no use here.
-
-        Returns
-        -------
-        bool
-            True.
-        """
+        """Cancel what is there."""
         for jobs in self._waiting.values():
             for job in jobs:
                 job.cancel()

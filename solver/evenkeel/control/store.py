@@ -103,11 +103,35 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, kind: Kind) -> Record | None:
-        """Return the newest record, None if there never was one."""
+        """Return the newest record.
+
+        Parameters
+        ----------
+        kind : Kind
+            Which one.
+
+        Returns
+        -------
+        Record or None
+            None if there never was one.
+        """
 
     @abstractmethod
     def write(self, kind: Kind, record: Record) -> None:
-        """Keep a record, wholly or not at all; ``Stale`` unless its version is the highest."""
+        """Keep a record, wholly or not at all.
+
+        Parameters
+        ----------
+        kind : Kind
+            Which one.
+        record : Record
+            With a version above the last one.
+
+        Raises
+        ------
+        Stale
+            If its version is not above the last one, of whichever process.
+        """
 
 
 class MemoryStore(Store):
@@ -124,36 +148,12 @@ class MemoryStore(Store):
         self._records: dict[Kind, Record] = {}
 
     def read(self, kind: Kind) -> Record | None:
-        """Return the newest record.
-
-        Parameters
-        ----------
-        kind : Kind
-            Which one.
-
-        Returns
-        -------
-        Record or None
-            None if there never was one.
-        """
+        """Return the newest record."""
         with self._lock:
             return self._records.get(kind)
 
     def write(self, kind: Kind, record: Record) -> None:
-        """Keep a record.
-
-        Parameters
-        ----------
-        kind : Kind
-            Which one.
-        record : Record
-            With a version above the last one.
-
-        Raises
-        ------
-        Stale
-            If its version is not above the last one.
-        """
+        """Keep a record."""
         with self._lock:
             kept = self._records.get(kind)
             refuse_stale(kind, record.version, kept.version if kept else 0)
@@ -205,25 +205,7 @@ class DiskStore(Store):
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, kind: Kind) -> Record | None:
-        """Return the newest record that is whole.
-
-        Parameters
-        ----------
-        kind : Kind
-            Which one.
-
-        Returns
-        -------
-        Record or None
-            None if there never was one.
-
-        Raises
-        ------
-        Damaged
-            If there are records, and none is whole.
-        OSError
-            If a file is there and cannot be read.
-        """
+        """Return the newest record; ``Damaged`` if none is whole, ``OSError`` if one cannot be read."""
         contents = [_content(file) for file in self._files(kind)]
         found = [data for data in contents if data is not None]
         whole = [data for data in found if _is_whole(data)]
@@ -240,22 +222,7 @@ class DiskStore(Store):
         return _decoded(max(whole, key=_version)) if whole else None
 
     def write(self, kind: Kind, record: Record) -> None:
-        """Keep a record.
-
-        Parameters
-        ----------
-        kind : Kind
-            Which one.
-        record : Record
-            With a version above the last one.
-
-        Raises
-        ------
-        Stale
-            If a version as high is there already, of whichever process.
-        OSError
-            If it cannot be written; what was there before still is.
-        """
+        """Keep a record; after an ``OSError`` what was there before still is."""
         data = _encoded(record)
         with self._alone():
             refuse_stale(kind, record.version, self._newest(kind, record.version))
