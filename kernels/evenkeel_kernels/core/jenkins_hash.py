@@ -6,7 +6,8 @@ called, so that a plain loop over an array of inputs runs in the processor's vec
 
 References
 ----------
-Apache Helix, ``JenkinsHash`` (constants, one to three inputs); Ceph, ``rjenkins1``; the Java language library, ``String.hashCode`` (31 * h + code unit, in 32 bits).
+Apache Helix, ``JenkinsHash`` (constants, one to three inputs); Ceph, ``rjenkins1``;
+the Java language library, ``String.hashCode`` (31 * h + code unit, in 32 bits).
 """
 
 import numpy as np

@@ -205,7 +205,7 @@ class DiskStore(Store):
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, kind: Kind) -> Record | None:
-        """Return the newest record; ``Damaged`` if none is whole, ``OSError`` if one cannot be read."""
+        """Return the newest record that is whole; ``Damaged`` where none of several is."""
         contents = [_content(file) for file in self._files(kind)]
         found = [data for data in contents if data is not None]
         whole = [data for data in found if _is_whole(data)]

@@ -339,10 +339,7 @@ def _too_large(name: str | Path, size: int) -> NoReturn:
 
 
 def _unpacked(name: str, data: bytes) -> bytes:
-    """Return what gzip packed, or raise for what is broken or grows beyond belief.
-
-    No more is unpacked than what was packed so far may have grown to.
-    """
+    """Return what gzip packed, or raise for what is broken or grows beyond belief."""
     packed, whole = io.BytesIO(data), io.BytesIO()
     most = min(max(MOST_GROWTH * len(data), FREE_GROWTH), MOST_BYTES)
     try:

@@ -573,10 +573,7 @@ def kind_in_words(document: "Document") -> str:
 
 
 def _mixed(documents: "Sequence[Document]", there: Sequence[Format]) -> list[Fault]:
-    """Return what each document is, where no one format knows them all.
-
-    Where most are of one format, those are named that are not.
-    """
+    """Return what each document is, where no one format knows them all."""
     kinds = {
         document.name: {one.name: kind for one in there if (kind := one.recognises(document))}
         for document in documents

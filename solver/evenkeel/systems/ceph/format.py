@@ -112,10 +112,7 @@ def read_primaries(document: Document) -> Iterator[tuple[str, str, int]]:
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return the commands that bring a placement about, and beside them the way back.
-
-    Without a placement, the commands that bring about what is.
-    """
+    """Return the commands that bring a placement about, and beside them the way back."""
     native = cluster.native
     if not isinstance(native, CephMap) or len(native.pools) == 0:
         kind = type(native).__name__

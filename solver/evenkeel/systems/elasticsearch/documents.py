@@ -79,10 +79,7 @@ def cut(titles: Sequence[str], ends: Sequence[int], line: str) -> Row | None:
 
 
 def split(titles: Sequence[str], line: str) -> Row | None:
-    """Return the cells of a line that is not padded, a word each; the last may be more.
-
-    A shard without a node has no cells after its state.
-    """
+    """Return the cells of a line that is not padded, a word each; the last may be more."""
     cells = [cell.rstrip() for cell in line.split(None, len(titles) - 1)]
     if cells[-1] == "UNASSIGNED" and "state" in titles and titles.index("state") < len(cells):
         cells += [""] * (len(titles) - len(cells))

@@ -17,10 +17,7 @@ class Exchange(NamedTuple):
 
 
 def exchanges(roles: Sequence[int], before: Sequence[int], after: Sequence[int]) -> list[Exchange]:
-    """Return the exchange of each role, given the roles and nodes of slots, -1 for none.
-
-    Slots without a role are voters.
-    """
+    """Return the exchange of each role, given the roles and nodes of slots, -1 for none."""
     found = []
     more = max(len(before), len(after)) - len(roles)
     all_roles = [*roles, *[int(Role.VOTER)] * more]

@@ -43,10 +43,7 @@ Tell = Callable[[str, str], None]
 
 
 class Stopped(Exception):
-    """A run that cannot go on.
-
-    ``differs``: the system is not where the plan expects it, or a part of the plan is left out.
-    """
+    """A run that cannot go on."""
 
     def __init__(self, *lines: str, differs: bool = False) -> None:
         super().__init__("\n".join(lines))

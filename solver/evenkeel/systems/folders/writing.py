@@ -502,10 +502,7 @@ def _ratio(value: float) -> str:
 
 
 def furthest_from_share(cluster: Cluster, placement: Placement) -> float:
-    """Return by how many replicas a node is off its share of a group, by the weights of nodes.
-
-    This is what some systems level in place of loads, Ceph among them.
-    """
+    """Return by how many replicas a node is off its share of a group, by the weights of nodes."""
     nodes = cluster.nodes
     weight = np.where(nodes.alive & nodes.accepts, nodes.weight, 0.0)
     if weight.sum() <= 0.0:

@@ -531,10 +531,7 @@ def _wanted(
     alive: Mapping[str, bool],
     rows: "Mapping[str, Row]",
 ) -> list[int] | None:
-    """Return how many replicas are wanted of each partition; None, with a note, if unknown.
-
-    Where instances are listed, and the number is none, each partition wants as many as are listed.
-    """
+    """Return how many replicas are wanted of each partition; None, with a note, if unknown."""
     source = found if found.text("REPLICAS") or config is None else config
     stated, automatic = source.text("REPLICAS"), mode_of(found) == "full_auto"
     number = int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 6 else -1

@@ -755,10 +755,7 @@ def _rising(hashes: NDArray[np.uint32]) -> NDArray[np.uint64]:
 
 
 def _salted(model: Model, nodes: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Hash of each replica and of the nodes that carry what it asks for, (P, S).
-
-    Where no node of the run does, all of them count.
-    """
+    """Hash of each replica and of the nodes that carry what it asks for, (P, S)."""
     words = model.nodes.word[nodes]
     carries = model.masks[:, nodes]
     carries = carries | ~carries.any(axis=1, keepdims=True)

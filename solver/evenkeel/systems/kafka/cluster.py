@@ -417,10 +417,7 @@ def _capacities(
 def room_for_all(
     first: NDArray[np.int64], load: NDArray[np.float64], leader_load: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the capacity, (D,), of a broker without a given one: the load of all replicas.
-
-    Balance is measured against capacities, so an unlimited broker needs one, too.
-    """
+    """Return the capacity, (D,), of a broker without a given one: the load of all replicas."""
     slots = np.diff(first).astype(np.float64)
     room: NDArray[np.float64] = np.maximum(slots @ np.maximum(load, leader_load), 1.0)
     return room

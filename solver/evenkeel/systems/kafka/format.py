@@ -351,10 +351,7 @@ def _joining(one: Change, folders: Sequence[str]) -> dict[int, str]:
 
 
 def _inside(plan: "Plan", *, early: bool) -> Orders:
-    """Return the moves between log directories of a broker, wave by wave.
-
-    Kafka takes a list of replicas with them, which is that before or after all copies.
-    """
+    """Return the moves between log directories of a broker, wave by wave."""
     found, faults, cluster = Orders(), FaultList(), plan.cluster
     waves = [*inside_waves(plan, early=early)]
     if not waves:
@@ -392,10 +389,7 @@ def inside(plan: "Plan") -> tuple[Orders, Orders]:
 
 
 def stages(cluster: Cluster, waves: Sequence[Wave]) -> list[Wave]:
-    """Return the waves without lists that name a broker that is down, which Kafka refuses.
-
-    What a partition gains before the last such broker leaves its list, it gains with that.
-    """
+    """Return the waves without lists that name a broker that is down, which Kafka refuses."""
     dead = {*np.flatnonzero(~cluster.nodes.alive).tolist()}
     last = {one.partition: number for number, wave in enumerate(waves) for one in wave}
     put_off: dict[int, Change] = {}

@@ -165,10 +165,7 @@ class Held(NamedTuple):
 
 
 def held(found: Findings, names: Sequence[str]) -> Held:
-    """Return the replicas of known partitions, and count the bytes of others.
-
-    A description may leave out internal topics, or hold one topic only.
-    """
+    """Return the replicas of known partitions, and count the bytes of others."""
     # without listings, no index of a million names is needed
     place = {name: p for p, name in enumerate(names)} if found.listed_replicas else {}
     columns = [Held(*(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int64, object)))]

@@ -410,10 +410,7 @@ SHORT = {"topology.kubernetes.io/region": "region", "topology.kubernetes.io/zone
 
 
 class Constraints:
-    """Translate the constraints of pods into tiers, tags, rules and closed nodes.
-
-    ``workloads`` may move; ``staying`` do not, and count for the terms of others.
-    """
+    """Translate the constraints of pods into tiers, tags, rules and closed nodes."""
 
     def __init__(
         self, objects: Objects, workloads: Sequence[Workload], staying: Sequence[Workload]
@@ -583,10 +580,7 @@ class Constraints:
         return self._rules[key]
 
     def _require(self, w: int, looked_at: NDArray[np.bool_]) -> list[str]:
-        """Return where pods of a workload may be, and close what only counts to a spread.
-
-        A skew looks at domains that the rule leaves open: what takes nothing is closed apart.
-        """
+        """Return where pods of a workload may be, and close what only counts to a spread."""
         one = self.workloads[w]
         specs = one.specs
         if len(specs) > 1:
@@ -608,10 +602,7 @@ class Constraints:
         return [] if mask.all() else [f"+{self._tag(mask, f'{by} of {one.full_name}')}"]
 
     def _places(self, one: Workload) -> dict[str, int]:
-        """Return how many pods of a workload must be among the nodes that reach their volumes.
-
-        Where volumes differ, as many pods as have theirs there: so each still finds its own.
-        """
+        """Return how many pods of a workload must be among the nodes that reach their volumes."""
         masks = {mask.tobytes(): mask for mask in one.reach}
         if len(masks) < 2:
             return {}

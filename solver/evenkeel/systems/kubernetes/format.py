@@ -107,10 +107,7 @@ def _reaches(volume: Volume, node: Node) -> bool:
 
 
 def reach(objects: Objects, workloads: Sequence[Workload], place: Mapping[str, int]) -> None:
-    """Set the nodes that reach the volumes of each workload's pods, and note unknown volumes.
-
-    A pod on a node that does not reach its volume stays there.
-    """
+    """Set the nodes that reach the volumes of each workload's pods, and note unknown volumes."""
     looked = Reach(objects)
     astray = []
     for one in workloads:
@@ -142,10 +139,7 @@ def reach(objects: Objects, workloads: Sequence[Workload], place: Mapping[str, i
 
 
 def waiting_apart(workloads: Sequence[Workload]) -> list[Workload]:
-    """Return workloads, with each pending pod that has a bound volume as one of its own.
-
-    Such a pod needs a node that reaches its own volume.
-    """
+    """Return workloads, with each pending pod that has a bound volume as one of its own."""
     found = []
     for one in workloads:
         waits = [
@@ -266,10 +260,7 @@ def _states(objects: Objects) -> dict[str, Any]:
 def _placement(
     workloads: Sequence[Workload], place: Mapping[str, int], least: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return the node of each pod, a slot each, without leaders.
-
-    Pods are pinned if a budget allows no eviction, or no other node reaches their volume.
-    """
+    """Return the node of each pod, a slot each, without leaders."""
     node, flags = [], []
     for p, one in enumerate(workloads):
         for i, (_, pod) in enumerate(one.pods):
@@ -295,10 +286,7 @@ def _amounts(
     stay: Sequence[tuple[str, Pod, dict[str, float]]],
     place: Mapping[str, int],
 ) -> dict[str, Any]:
-    """Return requests as loads, and capacities of nodes for pods that may move.
-
-    A pod counts as the largest of its workload; the difference is added to its node.
-    """
+    """Return requests as loads, and capacities of nodes for pods that may move."""
     names = [*ALWAYS]
     names += sorted({name for one in workloads for name in one.requests} - {*ALWAYS})
     column = {name: d for d, name in enumerate(names)}
@@ -350,10 +338,7 @@ def _least(
     workloads: Sequence[Workload],
     stay: Sequence[tuple[str, Pod, dict[str, float]]],
 ) -> NDArray[np.int64]:
-    """Return the least number of pods of each workload, by the disruption budgets.
-
-    A budget counts all pods that it selects, of whatever workload.
-    """
+    """Return the least number of pods of each workload, by the disruption budgets."""
     least = np.zeros(len(workloads), np.int64)
     spaces: dict[str, list[int]] = {}
     for p, one in enumerate(workloads):

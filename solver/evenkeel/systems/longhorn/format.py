@@ -180,10 +180,7 @@ def _apart_from_engine(cluster: Cluster, system: System) -> NDArray[np.bool_]:
 
 
 def _lost(cluster: Cluster, system: System, gone: Container[str]) -> NDArray[np.bool_]:
-    """Tell which volumes had healthy replicas, and have none on a disk that is up, (P,).
-
-    One that was never attached has none either, and nothing to lose.
-    """
+    """Tell which volumes had healthy replicas, and have none on a disk that is up, (P,)."""
     placement, count = cluster.placement, len(cluster.partitions)
     there = placement.node >= 0
     healthy, failed = ((placement.flags & flag) != 0 for flag in (Flag.HEALTHY, Flag.ERROR))
@@ -460,11 +457,7 @@ def replica_name(volume: str, key: str) -> str:
 
 
 def changes(cluster: Cluster, names: Sequence[str], after: Placement) -> list[Exchange]:
-    """List what has to be built and what goes, so that there is room at every step.
-
-    Replicas that only swap their slots do not change. What finds no room before another has left
-    comes last, marked as such.
-    """
+    """List what has to be built and what goes, so that there is room at every step."""
     before = cluster.placement
     moved = np.flatnonzero(before.node != after.node)
     volumes, begin = np.unique(before.owner[moved], return_index=True)

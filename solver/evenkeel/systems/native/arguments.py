@@ -39,10 +39,7 @@ PlainAmount = Int32 | None | list[Int32 | float | str]
 
 
 class RuleDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A ``Rule`` as all native formats write it.
-
-    An amount is a number, ``[number, "soft"]`` or ``[number, "soft", weight]``.
-    """
+    """A ``Rule`` as all native formats write it."""
 
     require: list[str] = []
     voters_require: list[str] = []

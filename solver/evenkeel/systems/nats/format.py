@@ -180,10 +180,7 @@ def _leads(native: Mapping[str, Any], name: str, server: str) -> Request:
 
 
 def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[dict[str, Any]]:
-    """Return the requests that lead from one placement to another, stream by stream.
-
-    What would go to a server that is down is left out: no stream can.
-    """
+    """Return the requests that lead from one placement to another, stream by stream."""
     native, names, faults = native_of(cluster), cluster.nodes.names, FaultList()
     alive = cluster.nodes.alive
     found = []
@@ -431,10 +428,7 @@ def read(
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return the requests that bring a placement about, and those that undo them.
-
-    Without a placement, the documents are returned as read.
-    """
+    """Return the requests that bring a placement about, and those that undo them."""
     native = native_of(cluster)
     if placement is None:
         texts = dict(enumerate(native["documents"], start=1))

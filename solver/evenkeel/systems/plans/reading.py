@@ -534,10 +534,7 @@ def _ordered(
     first: NDArray[np.int64],
     before: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return rows in an order in which each comes after those that it waits for.
-
-    Each circle of steps that wait for one another is a fault.
-    """
+    """Return rows in an order in which each comes after those that it waits for."""
     count = len(rows)
     later = np.repeat(np.arange(count), np.diff(first))
     if not (before >= later).any():
@@ -643,10 +640,7 @@ def arranged(
 
 
 def _changes(rows: list[StepDocument], steps: Steps) -> NDArray[np.int32]:
-    """Return which steps belong together: as they say, or else what a prefix must not divide.
-
-    Where they do not say, no partition is left in the middle between two changes.
-    """
+    """Return which steps belong together: as they say, or else what a prefix must not divide."""
     changes = [row.change for row in rows]
     known = [one for one in changes if one is not None]
     if len(known) == len(rows):

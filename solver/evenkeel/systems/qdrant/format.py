@@ -234,10 +234,7 @@ def native_of(cluster: Cluster) -> Mapping[str, Any]:
 
 
 def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Path, bytes]:
-    """Return the requests that bring a placement about, and those that undo them.
-
-    Without a placement, the answers are returned as read, one a line, with their collections.
-    """
+    """Return the requests that bring a placement about, and those that undo them."""
     native = native_of(cluster)
     if placement is None:
         return {path: b"".join(msgspec.json.encode(one) + b"\n" for one in native["answers"])}
@@ -252,10 +249,7 @@ def _listed(requests: Sequence[Any]) -> bytes:
 
 
 def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[dict[str, Any]]:
-    """Return the requests that lead from one placement to another, shard by shard.
-
-    Nothing is copied to a peer that is down: such shards are left out.
-    """
+    """Return the requests that lead from one placement to another, shard by shard."""
     native, alive, names = native_of(cluster), cluster.nodes.alive, cluster.partitions.names
     found = []
     for p in range(len(names)):

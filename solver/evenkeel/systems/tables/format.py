@@ -254,10 +254,7 @@ def _named(cluster: Cluster, at: Sequence[int], headings: Headings) -> dict[str,
 
 
 def _rules(cluster: Cluster, given: Arguments, groups: Mapping[int, Sequence[str]]) -> bytes:
-    """Return the rules in TOML, each by the groups that it binds, or else by a name.
-
-    Texts are quoted as JSON does, which TOML reads alike.
-    """
+    """Return the rules in TOML, each by the groups that it binds, or else by a name."""
     lines = [f"{name} = {_toml(given[name])}" for name in ("bytes", "transient") if name in given]
     if unknown := uncapped_in(cluster):
         lines.append(f"uncapped = {_toml([*unknown])}")

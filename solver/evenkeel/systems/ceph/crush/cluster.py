@@ -92,11 +92,7 @@ class Vocabulary:
         chosen: NDArray[np.int64],
         shared: "Shared",
     ) -> str:
-        """Return the tier whose domains are what a block has ``chosen`` at a step.
-
-        That is the type itself where it divides the devices of the take alike and may be shared
-        with other devices.
-        """
+        """Return the tier whose domains are what a block has ``chosen`` at a step."""
         code = block.choices[step].kind
         kind = next(name for name, own in crush.types.items() if own == code)
         names = [
@@ -589,10 +585,7 @@ def _domains(crush: CrushMap, hierarchy: _Hierarchy) -> dict[str, list[str]]:
 
 
 def shares_of(native: CephMap, sizes: Sequence[float] | None = None) -> NDArray[np.float64]:
-    """What each device deserves of all pools together, by weight below each take.
-
-    In replicas, or as many times the sizes of a replica as the pools have them.
-    """
+    """What each device deserves of all pools together, by weight below each take."""
     share = np.zeros(native.crush.devices)
     for i, pool in enumerate(native.pools):
         size = 1.0 if sizes is None else sizes[i]

@@ -496,10 +496,7 @@ def ceph_crush(request: Request) -> Outcome:
 
 
 def ceph_upmap(request: Request) -> Outcome:
-    """Level the devices of every pool by ``pg-upmap-items``, each pool by itself.
-
-    Pools that there is no time for stay as they are, with the pairs in force.
-    """
+    """Level the devices of every pool by ``pg-upmap-items``, each pool by itself."""
     options, clock = request.options, Clock(request.watch)
     assert isinstance(options, Upmap)
     native, reweight = _map_of(request)

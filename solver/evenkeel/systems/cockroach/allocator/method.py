@@ -300,10 +300,7 @@ class _Run:
         return self._until(self._load.transfer, "leases")
 
     def _until(self, step: Callable[[int], bool], stage: str) -> StopReason | None:
-        """Take slices of a stage until it is done, or there is a reason to stop.
-
-        A reason that came up as a stage ended is one for the next stage, if there is any.
-        """
+        """Take slices of a stage until it is done, or there is a reason to stop."""
         done = False
         while not done:
             if self._reason is not None:

@@ -246,11 +246,7 @@ _PLAIN = {"ConsiderRebalance": "consider rebalance", "RangeUnavailable": "unavai
 
 
 class RangeDecider(Decider):
-    """Decides for one range at a time, on what it was shown last.
-
-    Like the queue over a whole cluster it makes no improvement that would bring a replica back to a
-    store which the range has left since the decider was made.
-    """
+    """Decides for one range at a time, on what it was shown last."""
 
     def __init__(self, cluster: Cluster, objective: str, seed: int) -> None:
         # rules and nodes may have changed since a system's own payload was taken

@@ -186,10 +186,7 @@ class HashedNames:
 
     @cached_property
     def power(self) -> NDArray[np.uint32]:
-        """31 to the power of each name's length, (n,) uint32.
-
-        What the hash of a string is multiplied by when the name is appended to it.
-        """
+        """31 to the power of each name's length, (n,) uint32."""
         if self.among is not None:
             whole, places = self.among
             return whole.power[places]

@@ -576,11 +576,7 @@ class Search:
                 easy = middle
 
     def _repaired(self) -> tuple[Outcome, Point]:
-        """Repair what must be repaired, or as many volumes as the limits allow.
-
-        Volumes that lack replicas or have some under eviction come first, then those with the least
-        to copy.
-        """
+        """Repair what must be repaired, or as many volumes as the limits allow."""
         limits = self.request.limits
         free = replace(limits, bytes=None, moves=None)
         outcome, point = self._tried(self.problem, self._start, None, free)
@@ -641,11 +637,7 @@ class Search:
         )  # fmt: skip
 
     def _bounds(self, problem: Cluster, goals: Goals) -> Bounds:
-        """Return bounds whose targets let what cannot leave a disk be no measure for others.
-
-        A proven level counts pinned replicas, and one disk that is full of them would let all
-        others be as full.
-        """
+        """Return bounds whose targets let what cannot leave a disk be no measure for others."""
         placement = problem.placement
         free = replace(placement, flags=np.zeros_like(placement.flags))
         found = bounds(problem.with_placement(free), goals)
@@ -795,10 +787,7 @@ def _checked(request: Request, options: Longhorn, system: System) -> Goals:
 
 
 def _of_hardest_effort(space: SpaceProblem, found: Standings) -> tuple[Cluster, int]:
-    """Return the problem for the greatest effort that some volume makes, and that effort.
-
-    Beside volumes of best effort, those of least effort move only to repair their own spread.
-    """
+    """Return the problem for the greatest effort that some volume makes, and that effort."""
     problem = space.cluster
     if not (found.effort[found.balanced] == BEST_EFFORT).any():
         return problem, LEAST_EFFORT

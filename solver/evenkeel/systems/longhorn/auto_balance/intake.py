@@ -342,11 +342,7 @@ def _rules(
 def _rule(
     system: System, tags: Mapping[str, NDArray[np.bool_]], row: list[int]
 ) -> tuple[Rule, bool]:
-    """Say what binds a volume, and whether some disk has all the tags that it asks for.
-
-    A rule that no node can keep is refused as a contradiction, and to Longhorn it is none: replicas
-    stay where they are, and new ones find no place.
-    """
+    """Say what binds a volume, and whether some disk has all the tags that it asks for."""
     zone, host, disk, by_host, by_disk, block = row
     settings = system.settings
     zones = np.unique(system.hosts.zone)

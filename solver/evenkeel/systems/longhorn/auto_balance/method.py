@@ -37,10 +37,7 @@ from evenkeel_kernels.longhorn.auto_balance import ADD
 
 
 def longhorn(request: Request) -> Outcome:
-    """Balance every volume as Longhorn does, or all of them by one plan.
-
-    A single step of one volume is ``next_action`` of ``evenkeel.systems.longhorn.auto_balance``.
-    """
+    """Balance every volume as Longhorn does, or all of them by one plan."""
     options = request.options
     assert isinstance(options, Longhorn)
     if options.scope == "cluster":
