@@ -180,7 +180,7 @@ def test_everything_is_put_back(seed, lost):
         for name, array in getattr(workspace, part)._asdict().items()
         if isinstance(array, np.ndarray) and name not in ("scale", "score", "bits", "size")
     }
-    arrays |= {"led": workspace.led, "forced": workspace.forced,
+    arrays |= {"led": workspace.report.led, "forced": workspace.report.forced,
                "accepts": workspace.problem.nodes.accepts,
                "leads": workspace.problem.nodes.leads,
                "allowed": workspace.problem.rules.allowed,

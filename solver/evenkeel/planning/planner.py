@@ -613,9 +613,7 @@ def _reordered(
     )
     safety = Safety(cluster, transitions, protocol)
     orders, order = partition_orders(safety), _slots_by_begin(transitions, actions, begins)
-    order, none = safety.orders(
-        order, transitions.moves, transitions.leads, orders.current, safety.begun
-    )
+    order, none = safety.orders(order, orders.current, safety.begun)
     made = actions_in_order(safety, at_once, replace(orders, order=order, disorderly=none))
     worse = np.isin(made.partition, made.partition[made.blocked])
     counts = [np.bincount(one.partition, minlength=len(schedule.target)) for one in (actions, made)]

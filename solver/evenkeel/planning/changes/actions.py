@@ -69,7 +69,7 @@ def partition_orders(safety: Safety, unfit: NDArray[np.bool_] | None = None) -> 
     order = np.argsort(turn, axis=1, kind="stable")
     return PartitionOrder(
         moves,
-        *safety.orders(order, moves, transitions.leads, current, safety.urgent),
+        *safety.orders(order, current, safety.urgent),
         front,
         current,
     )

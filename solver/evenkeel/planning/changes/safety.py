@@ -200,31 +200,19 @@ class Safety:
         return ~self.lacks(rows, node, role) & ~self._breaks(rows, node, role, twin)
 
     def orders(
-        self,
-        order: NDArray[np.intp],
-        changed: NDArray[np.bool_],
-        leads: NDArray[np.int64],
-        current: NDArray[np.int64],
-        first: NDArray[np.bool_],
+        self, order: NDArray[np.intp], current: NDArray[np.int64], first: NDArray[np.bool_]
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return an order of slots per row that keeps every rule, (A, R), where there is one.
 
-        In it the slot that ``leads`` in the end changes before the ``current`` one does, and those
-        that are to be ``first (A, R)`` before all others. The other
-        array says for which rows there is none: they change at once, or not at all. ``order`` comes
-        in with the slots that change first, in the usual order.
+        In it the slot that leads in the end changes before the ``current`` one does, and those that
+        are to be ``first (A, R)`` before all others. The other array says for which rows there is
+        none: they change at once, or not at all. ``order`` comes in with the slots that change
+        first, in the usual order.
         """
-        count = changed.sum(1)
+        count = self.transitions.moves.sum(1)
         failing = np.flatnonzero(count > (1 if self.protocol.joint else 0))
         held = self._order_holds(failing, order, count)
-        held &= self._fits(
-            order[failing],
-            leads[failing],
-            current[failing],
-            changed[failing],
-            first[failing],
-            failing,
-        )
+        held &= self._fits(order[failing], current[failing], first[failing], failing)
         failing = failing[~held]
         order = order.copy()
         most = int(count[failing].max(initial=0))
@@ -233,7 +221,7 @@ class Safety:
         left = [np.zeros(0, np.intp)]
         for begin in range(0, len(failing), size):
             rows = failing[begin : begin + size]
-            chosen, found = self._way(rows, order, ways, changed, leads, current, first)
+            chosen, found = self._way(rows, order, ways, current, first)
             order[rows] = chosen
             left.append(rows[~found])
         failing = np.concatenate(left)
@@ -246,13 +234,11 @@ class Safety:
         rows: NDArray[np.intp],
         order: NDArray[np.intp],
         ways: NDArray[np.intp],
-        changed: NDArray[np.bool_],
-        leads: NDArray[np.int64],
         current: NDArray[np.int64],
         first: NDArray[np.bool_],
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return for some rows the first way through their slots that keeps every rule, if any."""
-        count = changed[rows].sum(1)
+        count = self.transitions.moves[rows].sum(1)
         most = ways.shape[1]
         tried = np.repeat(order[rows][:, None], len(ways), axis=1)
         tried[:, :, :most] = order[rows][:, ways]
@@ -261,7 +247,7 @@ class Safety:
         admitted = ((ways < count[:, None, None]) == inside).all(2)
         row, way = np.nonzero(admitted)
         some, at = tried[row, way], rows[row]
-        fits = np.flatnonzero(self._fits(some, leads[at], current[at], changed[at], first[at], at))
+        fits = np.flatnonzero(self._fits(some, current[at], first[at], at))
         row, way, some, at = row[fits], way[fits], some[fits], at[fits]
         admitted[:] = False
         admitted[row, way] = self._order_holds(at, some, count[row], given=True)
@@ -355,9 +341,7 @@ class Safety:
     def _fits(
         self,
         order: NDArray[np.intp],
-        leads: NDArray[np.int64],
         current: NDArray[np.int64],
-        changed: NDArray[np.bool_],
         first: NDArray[np.bool_],
         rows: NDArray[np.intp],
     ) -> NDArray[np.bool_]:
@@ -365,6 +349,7 @@ class Safety:
 
         Who is to lead changes before who leads does, and gets its vote in between.
         """
+        leads, changed = self.transitions.leads[rows], self.transitions.moves[rows]
         place = np.argsort(order, axis=1)
         lines = np.arange(len(order))
         next_leader, now = place[lines, np.maximum(leads, 0)], place[lines, np.maximum(current, 0)]

@@ -1,6 +1,7 @@
 """The transition table: partitions that differ between start and target, one row each."""
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +87,7 @@ class TransitionTable:
     def __len__(self) -> int:
         return len(self.partition)
 
-    @property
+    @cached_property
     def moves(self) -> NDArray[np.bool_]:
         """Slots that change at all, (A, R)."""
         return np.asarray((self.before != self.after) | self.recasts)
