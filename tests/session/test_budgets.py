@@ -5,6 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from evenkeel.measure.survival import survival
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.spending import exceeded
-from evenkeel.measure.survival import survival
 from evenkeel.methods.levelling.losses import Standing, standing
 from evenkeel.session import ResultOfLoss
 from tests.session.ready_clusters import cluster_to_the_brim, ready_cluster

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from evenkeel.measure.survival import survival
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -14,7 +15,6 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.survival import survival
 from evenkeel.methods.levelling.losses import standing
 from evenkeel.model.placement import Role
 from evenkeel_kernels.levelling.losses.play import play_losses, play_series

@@ -16,14 +16,13 @@ from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import bounds
 from evenkeel.measure.compare import forced_moves
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.survival import survival
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.balance import balance
 from evenkeel.methods.registry import METHODS, Method
 from evenkeel.model.placement import Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.studies.fan_out import Failure, Shared, fan_out
-from evenkeel.studies.scenario import changed
+from evenkeel.studies.scenario import changed, survival
 from tests.support.clusters import assert_equal, clusters
 from tests.support.effort import share_of_examples
 from tests.support.instances import as_cluster, generate

@@ -3,6 +3,7 @@
 The unpacked size of a file is bounded before memory is allocated.
 """
 
+import gc
 import gzip
 import io
 import os
@@ -12,7 +13,8 @@ import textwrap
 import zipfile
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -420,3 +422,22 @@ def largest(documents: Sequence[Document]) -> Document:
     if not documents:
         raise InvalidInput([Fault("source", [], "names no file")])
     return max(documents, key=lambda one: len(one.data))
+
+
+@contextmanager
+def collector_held() -> Iterator[None]:
+    """Hold the collector of circular garbage, which else looks at every object of a file again.
+
+    Reference counts still free memory. A collector that was off before stays off.
+
+    >>> with collector_held():
+    ...     gc.isenabled()
+    False
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

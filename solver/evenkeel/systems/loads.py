@@ -19,10 +19,9 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.partitions import Loads
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import did_you_mean, known_keywords
-from evenkeel.model.runtime.collecting import collector_held
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.csv_text import ANYTHING, read_table
-from evenkeel.systems.documents import Document, Source, quoted
+from evenkeel.systems.documents import Document, Source, collector_held, quoted
 from evenkeel.systems.json_text import decode_json
 
 LABELS = {

@@ -30,7 +30,7 @@ from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Placed, Placement
 from evenkeel.model.reading.keywords import did_you_mean
 from evenkeel.model.runtime.atomic import write_atomically
-from evenkeel.model.runtime.collecting import collector_held
+from evenkeel.systems.documents import collector_held
 
 if TYPE_CHECKING:
     from evenkeel.systems.documents import Document, Source

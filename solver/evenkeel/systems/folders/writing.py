@@ -19,13 +19,13 @@ from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.intake.stranded import stranded
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.keywords import known_keywords
-from evenkeel.model.runtime.collecting import collector_held
 from evenkeel.model.runtime.figures import amount, duration
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.planning.explain import held_to, seconds_by_wave
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.planner import planned
 from evenkeel.planning.steps import Blocked, StepKind, outcome
+from evenkeel.systems.documents import collector_held
 from evenkeel.systems.folders import held
 from evenkeel.systems.folders.carrier import Carrier, Change, Wave, comers
 from evenkeel.systems.folders.form import (
