@@ -8,9 +8,9 @@ from evenkeel.measure.audit import Audit
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.exact import last_steps
 from evenkeel.methods.exact.last_steps import with_last_steps
-from evenkeel.methods.exact.variables import ViolationSummary, regresses
 from evenkeel.methods.registry import find
 from evenkeel.methods.run import checked
+from evenkeel.methods.shared.answers import ViolationSummary, regresses
 from evenkeel.methods.shared.stopping import Watch
 from evenkeel.model.placement import Flag, Placement
 from tests.judge.clusters import draw

@@ -8,6 +8,7 @@ import numpy as np
 from evenkeel.measure.audit import audit
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.levelling.run import levelled, placed_and_led, searched
+from evenkeel.methods.shared.answers import is_better
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost
@@ -70,12 +71,8 @@ def _less_undone(
     request: Request, outcome: Outcome, search: Callable[..., Outcome]
 ) -> Outcome | None:
     """Return the result of a search from an answer, if it has a better objective."""
-    from evenkeel.methods.exact.variables import objective_tuple, regresses
-
     found = search(request.resumed_from(outcome), work=outcome.work)
-    if regresses(request, found) or objective_tuple(request, found) >= objective_tuple(
-        request, outcome
-    ):
+    if not is_better(request, found, outcome):
         return None
     timings = dict(outcome.timings)
     for stage, seconds in found.timings.items():

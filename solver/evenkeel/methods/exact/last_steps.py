@@ -21,9 +21,7 @@ from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
 from evenkeel.measure.spending import exceeded
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.variables import (
-    endangered,
-)
+from evenkeel.methods.shared.answers import endangered
 from evenkeel.methods.shared.replica_counts import missing_places
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role

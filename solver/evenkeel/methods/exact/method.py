@@ -31,19 +31,19 @@ from evenkeel.methods.exact.stages import (
     in_stages,
     within_limits,
 )
-from evenkeel.methods.exact.variables import (
-    CutShort,
-    Slack,
+from evenkeel.methods.exact.variables import CutShort, Slack
+from evenkeel.methods.levelling.run import levelled, placed_and_led, searched, well_led
+from evenkeel.methods.options import Exact
+from evenkeel.methods.shared.answers import (
     ViolationSummary,
     audited_answer,
     endangered,
     is_better,
+    leaves_less,
     missing,
     objective_tuple,
     regresses,
 )
-from evenkeel.methods.levelling.run import levelled, placed_and_led, searched, well_led
-from evenkeel.methods.options import Exact
 from evenkeel.methods.shared.replica_counts import kept, leading_slots, missing_places
 from evenkeel.methods.shared.size import SMALL, check_size, size_of
 from evenkeel.methods.shared.stopping import StopReason
@@ -105,16 +105,9 @@ def _better_of(request: Request, outcome: Outcome, found: Found) -> Outcome:
         answer = replace(answer, stop_reason="tolerance", message="")
     # what leads better by loads may be further from goals within groups
     for one in (well_led(request, answer), answer):
-        if _is_worth_more(request, one, outcome):
+        if is_better(request, one, outcome):
             return one
     return outcome
-
-
-def _is_worth_more(request: Request, one: Outcome, other: Outcome) -> bool:
-    """Return whether an answer has a better objective than another, and no regression."""
-    return objective_tuple(request, one) < objective_tuple(request, other) and not regresses(
-        request, one
-    )
 
 
 def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
@@ -128,7 +121,7 @@ def _refined(request: Request, outcome: Outcome, least: int) -> Outcome:
             break
         found = levelled(replace(request.resumed_from(best), seed=request.seed + again))
         better = replace(best, node=found.node, leader=found.leader)
-        if _is_worth_more(request, better, best):
+        if is_better(request, better, best):
             best = better
     return best
 
@@ -264,7 +257,7 @@ def _asked_of_cp_sat(
         whole = _all_placed(request, start, search)
         if whole.answer is not None:
             stages, better = whole, _answered(request, outcome, whole.found)
-    if better is None or not is_better(request, outcome, better):
+    if better is None or not leaves_less(request, better, outcome):
         if costs_others:  # more can be placed, but not without danger to others
             return outcome
         return _no_better(request, outcome, before, better, stages.found.proof)
@@ -284,7 +277,7 @@ def _levelled_by_cp_sat(
     stages.search.effort = stages.search.spent + LONGEST
     stages.level_and_move()
     level = _answered(request, outcome, stages.found)
-    return repaired if level is None or not is_better(request, outcome, level) else level
+    return repaired if level is None or not leaves_less(request, level, outcome) else level
 
 
 def _searched_on(request: Request, outcome: Outcome) -> Outcome:
@@ -292,7 +285,7 @@ def _searched_on(request: Request, outcome: Outcome) -> Outcome:
     best = outcome
     for search_from in (searched, placed_and_led):
         found = search_from(request.resumed_from(best))
-        if is_better(request, best, found):
+        if leaves_less(request, found, best):
             best = found
     return best
 

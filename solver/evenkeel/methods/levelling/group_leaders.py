@@ -11,16 +11,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.compare import compare
 from evenkeel.measure.group_goals import LeadGoals, crowding, group_targets, lead_goals
 from evenkeel.measure.levelness import levelness
-from evenkeel.measure.regressions import regressions
-from evenkeel.measure.spending import exceeded
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.leaders.flow import Arcs, Places, arcs_of, flow_within, led_over
 from evenkeel.methods.levelling.run_state import placed_state
+from evenkeel.methods.shared.answers import audited_answer, regresses
 from evenkeel.methods.shared.compile import compile_problem, led_from
 from evenkeel.methods.shared.replica_counts import leading_slots
 from evenkeel.methods.shared.size import SMALL, size_of
@@ -75,18 +73,16 @@ target, moves and changes."""
 def _undone(request: Request, asked: LeadGoals, outcome: Outcome) -> Undone:
     """Return what an answer breaks, lacks and changes, the worst first."""
     cluster, before = request.cluster, request.cluster.placement
-    placement = before.replaced(outcome.node, outcome.leader)
+    placement, audited = audited_answer(request, outcome)
     off = int(np.abs(asked.cells_of(cluster, placement).off).sum())
     if (most := group_targets(cluster, request.goals)) is not None:
         there = placement.node >= 0
         off += int(crowding(cluster, most, placement.owner[there], placement.node[there]).sum())
     level, bounds = levelness(cluster, placement), request.bounds
     above = np.where(bounds.target > 0.0, level.loads / np.maximum(bounds.target, 1e-300), 1.0)
-    made, audited = compare(cluster, before, placement), audit(cluster, placement)
-    is_worse = bool(exceeded(cluster, placement, request.limits))
-    is_worse = is_worse or bool(regressions(cluster, placement, audited))
+    made = compare(cluster, before, placement)
     return (
-        is_worse, audited.hard, off,
+        regresses(request, outcome), audited.hard, off,
         not goals_met(level, bounds), round(max(1.0, float(above.max(initial=0.0))), 9),
         made.moves, made.leader_changes,
     )  # fmt: skip
