@@ -5,7 +5,6 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from evenkeel.measure.survival import survival
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from evenkeel.measure.levelness import levelness
 from evenkeel.measure.spending import exceeded
 from evenkeel.methods.levelling.losses import Standing, standing
 from evenkeel.session import ResultOfLoss
+from evenkeel.studies.scenario import survival
 from tests.session.ready_clusters import cluster_to_the_brim, ready_cluster
 from tests.support.clusters import assert_equal
 from tests.support.effort import share_of_examples

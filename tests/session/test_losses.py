@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from evenkeel.measure.survival import survival
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.levelling.losses import standing
 from evenkeel.model.placement import Role
+from evenkeel.studies.scenario import survival
 from evenkeel_kernels.levelling.losses.play import play_losses, play_series
 from tests.naive.levelling.losses.plain import (
     PlainLoss,
