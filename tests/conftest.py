@@ -52,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 LONGEST = (
     "corpus/test_corpus.py",
     "house/test_docstrings.py",
+    "planning/test_few_states.py",
     "systems/folders",  # which wait for each other's processes, while kernels are compiled
     "face/test_solve.py",
     "systems/test_broken_dumps.py",
@@ -72,6 +73,9 @@ LONGEST = (
     "view/test_plots.py",
     "studies/test_sweep.py",
     "planning/test_campaigns.py",
+    "planning/replay",
+    "exact",
+    "studies/test_dask.py",
     "planning/test_roles.py",
     "planning/test_plan.py",
     "systems/longhorn/test_cluster_scope.py",
