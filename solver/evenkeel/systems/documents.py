@@ -221,6 +221,14 @@ OBJECTS = (b"apiVersion:", b"- apiVersion:", b"items:", b"---\n")
 
 PROMPT_LAST = re.compile(rb"\n(?:\[[^]\n]*\][$#]|[^\s\"]*@[^\n\"{}]*[$#]|\$)\s*\Z")
 
+WRAPPED = re.compile(
+    rb'^[ \t]*[\[{](?=[^\n]*":)(?:[^"\\\n]|"(?:[^"\\\n]|\\.)*+")*+"(?:[^"\\\n]|\\.)*+\n', re.M
+)
+"""A first line of JSON that ends within a text."""
+
+MOST_WRAPPED = 2**20
+"""Bytes of what people paste from a terminal."""
+
 BEFORE = 4096
 """Bytes in which the first value of JSON is looked for, behind lines that are none."""
 
@@ -250,7 +258,7 @@ def _as_utf8(data: bytes) -> bytes:
         data = COLOURS.sub(b"", data)
     if data.startswith((b" ", b"\t")):
         data = textwrap.dedent(data.decode("latin-1")).encode("latin-1")
-    return bare(data)
+    return bare(_unwrapped(data))
 
 
 def _before(data: bytes) -> bytes:
@@ -271,6 +279,25 @@ def values_in(data: bytes) -> list[tuple[int, int]]:
                 break
         found.append((start.end(), end))
     return found
+
+
+def _unwrapped(data: bytes) -> bytes:
+    """Return JSON without the line breaks of a terminal, if one of them is within a text.
+
+    No text of JSON holds a line break. Those of the value come behind it, so that lines are counted
+    as before.
+    """
+    if len(data) > MOST_WRAPPED or not WRAPPED.search(data):
+        return data
+    found, done = [], 0
+    for start, end in values_in(data):
+        value = data[start:end]
+        if WRAPPED.match(value):
+            breaks = value.count(b"\n")
+            found += [data[done:start], value.replace(b"\r\n", b"").replace(b"\n", b"")]
+            found.append(b"\n" * breaks)
+            done = end
+    return b"".join([*found, data[done:]])
 
 
 def bare(data: bytes) -> bytes:

@@ -504,7 +504,8 @@ def read_description(findings: Findings, document: Document) -> None:
         # a filtered description (--under-replicated-partitions) has no header lines
         if count != seen.get(topic, 0):
             found = f"announces {count} partitions, {seen.get(topic, 0)} follow"
-            findings.faults.add(at, quoted(topic), f"{found}: the file is truncated or filtered")
+            message = f"{found}: the file is cut, filtered, or of another tool: {DESCRIBE}"
+            findings.faults.add(at, quoted(topic), message)
 
 
 def _fields(line: str) -> dict[str, str]:
