@@ -27,7 +27,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("helix/view-of-the-first-release", "view.json", "as records"),
         ("nats/report-with-boxes", "report.txt", "nats server request jetstream --all"),
         *(("kafka/outputs-of-other-clients", file, "kafka-topics.sh --describe")
-          for file in ("rpk.txt", "astraea.txt", "topics.json", "ansible.json")),
+          for file in ("rpk.txt", "astraea.txt", "topics.json", "ansible.json", "ccloud.txt")),
         ("ceph/lines-of-a-session", "group.txt", "ceph osd crush dump"),
         ("ceph/lines-of-a-session", "upmaps.txt", "ceph osd crush dump"),
         ("ceph/lines-of-a-session", "crush.json", "needs ceph osd dump, with -f json"),
@@ -218,6 +218,22 @@ class TestShards:
                 cluster.topology.domain_name(tier, cluster.topology.domain[tier][n]) for n in row
             ]
             assert len({*held}) == 2 and {*held} <= zones
+
+
+def test_json_that_a_terminal_has_wrapped_is_joined(public):
+    case = public("kafka/wrapped-within-a-key")
+    answer = case.run("check", "executed.txt")
+    assert answer.code == 0 and "a running reassignment of 5 partitions" in answer.text
+    assert ek.read(case.path("executed.txt")).placement.nodes.tolist()[2] == [2, 0, 1]
+
+
+def test_nodes_of_queues_of_other_kinds_take_members(public):
+    case = public("rabbitmq/nodes-of-other-queues")
+    answer = case.run("solve", "queues.json", "-o", "plan.json")
+    assert answer.code == 0 and "no cluster_status" in answer.text
+    rows = json.loads(case.written("plan.json"))
+    held = Counter(name for one in rows if one["type"] == "quorum" for name in one["members"])
+    assert held == {f"rabbit@rabbit{i}": 1 for i in range(1, 5)}
 
 
 def test_queues_of_three_are_levelled_over_five_nodes(public):

@@ -88,7 +88,7 @@ class TestReading:
 
     def test_queues_without_a_type_are_noted(self):
         told = registry.find("rabbitmq").left_out
-        (note,) = told(registry.read(text([queue("q", ABC)])))  # of its type alone
+        (_, note) = told(registry.read(text([queue("q", ABC)])))  # of its type
         assert "list them with type" in note
         assert not [*told(registry.read(text([queue("q", ABC, type="quorum")])))]
 

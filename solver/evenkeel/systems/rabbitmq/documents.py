@@ -154,6 +154,9 @@ class Findings:
     others: Counter[str] = field(default_factory=Counter)
     """How many queues there are of each other kind."""
 
+    hosts: set[str] = field(default_factory=set)
+    """Nodes on which queues of other kinds are."""
+
     nodes: dict[str, str] = field(default_factory=dict)
     """The nodes of the cluster, as some file lists them, and where."""
 
@@ -279,6 +282,9 @@ def _take_queues(found: Findings, document: Document, vhost: str) -> None:
             mirrored = raw[i].get("slave_nodes") or raw[i].get("slave_pids")
             kind = (one.type or "classic").removeprefix("rabbit_").removesuffix("_queue")
             found.others[f"mirrored {kind}" if mirrored else kind] += 1
+            online = raw[i].get("online") or raw[i].get("members")
+            hosts = [raw[i].get("node"), *(online if isinstance(online, list) else ())]
+            found.hosts.update(host for host in hosts if isinstance(host, str) and host)
             continue
         if not one.members:
             silent.append(one.name)

@@ -488,7 +488,7 @@ def members_of(queue: Queue) -> list[str]:
 def _nodes(found: Findings) -> list[str]:
     """Return the nodes there are: those that are listed, and those that queues name."""
     members = {name for _, queue in found.queues.values() for name in members_of(queue)}
-    return sorted(members | {*(found.nodes or found.zones)})
+    return sorted(members | {*(found.nodes or [*found.zones, *found.hosts])})
 
 
 def _gone(found: Findings, queues: Sequence[Queue]) -> set[str]:
@@ -512,6 +512,8 @@ def _beside(found: Findings) -> Iterator[str]:
     if found.others:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.others.items()))
         yield f"of queues that are no quorum queues ({kinds}): these stay where they are, uncounted"
+    if not found.nodes:
+        yield "no cluster_status: nodes without queues are unknown"
     if found.alarmed:
         named = some_of(sorted(found.alarmed), printable, MOST_NAMED)
         yield f"alarms of memory or disk on {named}: no member comes there"
