@@ -83,6 +83,14 @@ def test_requests_and_answers_of_a_session_are_told_apart(public):
     assert len(found) == 1 and found[0][2:] == (1, 2)
 
 
+def test_a_factor_under_another_name_is_noted(public):
+    case = public("qdrant/factor-under-another-name")
+    answer = case.run("check", "wiki@0.json", "collection.json")
+    assert answer.code == 0 and "without shards (collection), which is not used" in answer.err
+    cluster = ek.read([case.path("wiki@0.json"), case.path("wiki.json")])
+    assert cluster.partitions.replicas.tolist() == [2, 1, 1]  # shards with a key have their own
+
+
 def test_a_transfer_that_never_ends_leaves_its_shard_alone(public):
     answer = public("qdrant/transfer-to-itself").run("check", "wiki@0.json")
     assert "being copied; they are left alone (wiki/0)" in answer.err
@@ -95,6 +103,7 @@ def test_a_transfer_that_never_ends_leaves_its_shard_alone(public):
           for file in ("first.json", "script.json", "telemetry.json", "client.txt",
                        "collections.json")),
         ("disabled.json", "without cluster mode"),
+        ("error.json", "an error of a request to Qdrant"),
     ],
 )  # fmt: skip
 def test_other_answers_are_refused_with_a_way_out(public, file, says):

@@ -197,7 +197,8 @@ def hint(document: Document) -> str:
             "lists nodes of Kubernetes: for its pods and volumes ask it for -o json; racks of "
             "brokers are read as lines `1 zone-a`, by the number of each broker"
         )
-    meant = document.is_json and b"rack" in document.name.encode() + head
+    about = document.name.encode() + head
+    meant = document.is_json and (b"rack" in about or b'"BrokerId"' in about)
     return 'racks are read as {"1": "rack-a"}, by the number of each broker' if meant else ""
 
 

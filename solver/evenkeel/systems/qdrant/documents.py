@@ -34,7 +34,7 @@ WORDS = re.compile(
 )
 """Words of requests and answers."""
 
-REQUEST = re.compile(rb"/collections/([^/\s\"'?]+)/cluster\b")
+REQUEST = re.compile(rb"/collections/([^/\s\"'?|;)]+)")
 """A request whose answer does not name the collection."""
 
 
@@ -255,6 +255,10 @@ def recognises(document: Document) -> Kind:
 
 
 def hint(document: Document) -> str:
-    """Return why an answer of a node without a cluster is not read; "" for other documents."""
-    alone = re.match(rb'\s*\{\s*"result"\s*:\s*\{\s*"status"\s*:\s*"disabled"', document.data)
-    return "is of a node of Qdrant without cluster mode, which moves no shards" if alone else ""
+    """Return why an answer without a cluster is not read; "" for other documents."""
+    if re.match(rb'\s*\{\s*"result"\s*:\s*\{\s*"status"\s*:\s*"disabled"', document.data):
+        return "is of a node of Qdrant without cluster mode, which moves no shards"
+    failed = re.match(
+        rb'\s*\{(?:\s*"result"\s*:\s*null\s*,)?\s*"status"\s*:\s*\{\s*"error"', document.data
+    )
+    return f"is an error of a request to Qdrant: give {ASKS}" if failed else ""

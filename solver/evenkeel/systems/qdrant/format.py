@@ -106,10 +106,10 @@ def read(documents: Sequence[Document], *, collection: str = "collection") -> Cl
     replicas = np.array([len(one.peers) for one in shards], np.int64)
     if gone:
         named = tuple(map(str, sorted(gone)))
-        found.notes.add(
-            "peers that GET /cluster does not list ({}), whose shards are left alone: tools that "
-            "round numbers above 2^53 change the numbers of peers", *named,
-        )  # fmt: skip
+        found.notes.add("peers that GET /cluster does not list ({})", *named)
+    if strange := sorted(found.factors.keys() - {key[0] for key in found.shards}):
+        found.notes.add("a replication_factor of collections without shards ({}), which is not "
+                        "used: an answer is named after its file", *strange)  # fmt: skip
     if found.listed is None:
         found.notes.add("no answer of GET /cluster: peers without shards are unknown")
     given: dict[str, Any] = {

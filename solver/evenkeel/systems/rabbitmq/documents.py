@@ -52,7 +52,7 @@ OTHERS = {
     rb"^(?:Growing|Shrinking) |^(?:vhost\t)?(?:name\t)?size\tresult": (
         "is what grow or shrink did, without the members of queues"
     ),
-    rb'"rabbit(?:mq)?_version"\s*:': "is an export of definitions, without the members of queues",
+    rb'"rabbit(?:mq)?_version"\s*:': "is an export of definitions or an overview, without members",
     rb"^\+[-+]+\+\s*\n\| *(?:vhost|name) .*\b(?:name|messages|members|leader|state)\b": (
         "is a table of rabbitmqadmin"
     ),
