@@ -88,9 +88,9 @@ class TestReading:
 
     def test_queues_without_a_type_are_noted(self):
         told = registry.find("rabbitmq").left_out
-        (_, note) = told(registry.read(text([queue("q", ABC)])))  # of its type
-        assert "list them with type" in note
-        assert not [*told(registry.read(text([queue("q", ABC, type="quorum")])))]
+        unlisted, note = told(registry.read(text([queue("q", ABC)])))
+        assert "list them with type" in note and "no cluster_status" in unlisted
+        assert [*told(registry.read(text([queue("q", ABC, type="quorum")])))] == [unlisted]
 
     def test_the_management_api_says_the_same(self):
         nodes = [
