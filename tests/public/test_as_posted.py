@@ -71,6 +71,8 @@ def test_what_is_not_read_is_refused_with_a_way_out(public, case, file, says):
         (b"\xd0\xcf\x11\xe0\xa1\xb1", "save each sheet as CSV"),
         (b"(\xb5/\xfd\x04", "unpack it"),
         (b"\x89PNG\r\n", "the text that it shows"),
+        (b"{ cluster_name: 'es', nodes: {} }", "save it as JSON"),
+        (b"[{'node': 'n1', 'alive': True}]", "save it as JSON"),
     ],
 )
 def test_files_of_other_tools_are_named(public, begins, says):

@@ -266,3 +266,11 @@ def test_records_that_are_not_there_are_noted(public):
     for kind in ("LIVEINSTANCES", "EXTERNALVIEW", "CONFIGS/PARTICIPANT"):
         assert f"add {kind}" in answer.text
     assert "add " not in case.run("check", str(case.path("dump"))).text
+
+
+def test_disks_of_instances_are_noted(public):
+    case = public("helix/ambry-disks-of-instances")
+    answer = case.run("check", str(case.path("dump")))
+    assert answer.code == 0 and "of disks inside host0_6667" in answer.text
+    alone = case.run("check", str(case.path("dump") / "CONFIGS"))
+    assert alone.code == 2 and "add IDEALSTATES, as zkCli.sh prints it" in alone.text

@@ -77,6 +77,9 @@ MESSAGE = re.compile(
 )
 """How messages of tools begin that were saved in place of an answer."""
 
+LITERAL = re.compile(rb"\s*(?:\[\s*)?\{\s*(?:[A-Za-z_$][\w$]*|'[^'\n]{1,60}')\s*:")
+"""How objects begin that JavaScript or Python prints, without JSON's quotes."""
+
 MIDDLE = re.compile(rb'\s*(?:[}\]],?\s|"[^"\n]+"\s*:)')
 """How JSON begins whose first lines are lost."""
 
@@ -545,6 +548,8 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
             )
         elif MESSAGE.match(document.data[:BEGINNING]):
             message = "is a message of a tool, and no data: see why the command failed"
+        elif LITERAL.match(document.data[:BEGINNING]):
+            message = "is an object as JavaScript or Python prints it: save it as JSON"
         elif MIDDLE.match(document.data[:BEGINNING]):
             message = "begins in the middle of JSON: its first lines are missing"
         else:

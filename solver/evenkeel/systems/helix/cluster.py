@@ -53,6 +53,10 @@ NO_VIEW = "no external view: replicas count as where ideal states have them; add
 NO_CONFIG = (
     "no configuration of instances: no zones, no tags, none disabled; add CONFIGS/PARTICIPANT"
 )
+DISKS = (
+    "of disks inside {} (Ambry): which of them takes a replica is Ambry's own decision, and their "
+    "capacities do not count"
+)
 UNLED = "no state of a leader for {}: its first replicas count as leaders, and that is not written"
 NO_CAPACITY = "no capacity by all keys of {}: it takes nothing new, and WAGED places nothing"
 NO_WEIGHTS = "no weights by all keys of {}: it stays as it is, and WAGED places nothing"
@@ -75,7 +79,10 @@ def read(
         records.notes.add(NO_RECORD, "ideal state")
     elif not (records.ideal or records.view or faults):
         names = [document.name for document in documents]
-        faults.add("source", names, "holds no ideal state and no external view")
+        message = (
+            "holds no ideal state and no external view: add IDEALSTATES, as zkCli.sh prints it"
+        )
+        faults.add("source", names, message)
     if records.ideal or records.view:
         _note_missing(records)
     if len(records.cluster) > 1:
@@ -115,6 +122,11 @@ def _note_missing(records: Records) -> None:
         records.notes.add(NO_VIEW)
     if not records.instance:
         records.notes.add(NO_CONFIG)
+    for name, found in records.instance.items():
+        if any(
+            row.keys() >= {"Replicas", "capacityInBytes"} for row in found.record.mapFields.values()
+        ):
+            records.notes.add(DISKS, name)
 
 
 def _leave_out_mirrored(
