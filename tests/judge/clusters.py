@@ -8,6 +8,7 @@ import numpy as np
 import evenkeel as ek
 from tests.judge.case import Case, Family, build
 from tests.judge.draft import TIMES, Draft
+from tests.judge.world import CAUGHT_UP
 
 Drawn = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 ATTEMPTS = 50
@@ -597,6 +598,20 @@ def within_groups(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def lagging(rng: np.random.Generator) -> Drawn:
+    """Replicas that lag behind others, which are not to lead where they are."""
+    d = _draft(rng)
+    d.loads(d.pick([1, 2]), roles=0.3)
+    d.rows(min(d.whole(2, 4), d.nodes))
+    d.capacities(0.2, 0.8)
+    d.states(0.15 if d.chance(0.3) else 0.0)
+    synced = d.some(sum(len(row) for row in d.read_rows()), d.pick([0.5, 0.7, 0.9]))
+    d.flags_shape([CAUGHT_UP * int(one) for one in synced])
+    d.ask(0.2)
+    d.goals |= {"leaders": d.pick([0.0, 0.1, 0.3])}
+    return d.drawn()
+
+
 FAMILIES: dict[str, Family] = {
     each.__name__: each
     for each in (
@@ -606,6 +621,7 @@ FAMILIES: dict[str, Family] = {
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
         holders, exclusions, excluded_below, all_drain, within_groups,
+        lagging,
     )
 }  # fmt: skip
 """Families by name."""

@@ -90,7 +90,8 @@ class Model:
             n: cp.new_int_var(0, 0 if n in excluded else voters, f"v{p},{n}") for n in open_to
         })  # fmt: skip
         self.other.append({n: cp.new_int_var(0, light, f"o{p},{n}") for n in open_to})
-        self.leads.append({n: cp.new_bool_var(f"l{p},{n}") for n in open_to if world.may_lead[n]})
+        led_by = [n for n in open_to if world.may_lead[n] and n not in world.behind[p]]
+        self.leads.append({n: cp.new_bool_var(f"l{p},{n}") for n in led_by})
         self.clings.append({})
         cp.add(sum(self.voter[p].values()) <= voters)
         cp.add(sum(self.other[p].values()) <= light)

@@ -119,7 +119,11 @@ def _leader(world: World, p: int, after: Standing, budget: _Budget) -> Iterator[
         led = Standing(after.rows, leaders)
         if not budget.has("bytes", moved_bytes(world, led, way(world, led)) * (1.0 - SLACK)):
             continue
-        if world.lawful(p, slot, n) and _harmless(world, p, after, after.rows[p], slot):
+        if (
+            n not in world.behind[p]
+            and world.lawful(p, slot, n)
+            and _harmless(world, p, after, after.rows[p], slot)
+        ):
             yield Finding("no lawful leader though one stands by", f"partition {p}, node {n}")
             return
 

@@ -106,6 +106,7 @@ WORSE = {
     ),
     "lost its leader": (world(), CAME, [-1, 0]),
     "led by who may not lead": (world(leads=[True, True, False, True]), CAME, [1, 0]),
+    "led from behind": (world(flags=[[16, 0], [16, 16]]), CAME, [1, 0]),
     "wish dropped soft_spread": (
         world(spread={"zone": (1, "soft")}), [[0, 1], [1, 3]], [0, 0],
     ),

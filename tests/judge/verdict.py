@@ -165,6 +165,9 @@ def worse(world: World, after: Standing) -> Iterator[Finding]:
             continue
         touched.add(world.group[p])
         yield from _worse_partition(world, p, after)
+        n = after.leader_node(p)
+        if n in world.behind[p] and n != came.leader_node(p):
+            yield Finding("led from behind", f"partition {p}: node {n}")
     for g in sorted(touched):
         was, now = dict(of_group(world, g, came)), dict(of_group(world, g, after))
         alive = dict(of_group(world, g, _without_ghosts(world, came, world.members[g])))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tests.judge.case import Case
 
 VOTER, NON_VOTER = 0, 1
-PINNED = 1
+PINNED, CAUGHT_UP = 1, 16
 NODE = "node"
 
 REQUIREMENTS = {"require": False, "voters_require": True}
@@ -138,9 +138,20 @@ class World:
             [n for n, flag in zip(row, flags[p], strict=True) if n >= 0 and flag & PINNED]
             for p, row in enumerate(rows)
         ]
+        self.behind = [self._behind(p, row, flags[p]) for p, row in enumerate(rows)]
         self.forbidden: list[set[int]] = [set() for _ in rows]
         for p, n in given.get("forbidden", ()):
             self.forbidden[p].add(n)
+
+    def _behind(self, p: int, row: list[int], flags: list[int]) -> set[int]:
+        """Nodes whose replica lags and is not elected, as its partition is led, or others could."""
+        slots = [s for s, n in enumerate(row) if n >= 0]
+        synced = [s for s in slots if flags[s] & CAUGHT_UP]
+        led = self.came.leaders[p]
+        others = [s for s in synced if self.serves[row[s]] and self.roles[p][s] == VOTER]
+        if not synced or not (others or (led >= 0 and self.serves[row[led]])):
+            return set()
+        return {row[s] for s in slots if s not in synced and s != led}
 
     def _each(self, value: Any, default: list[int]) -> list[int]:
         if value is None:

@@ -82,6 +82,7 @@ class Small:
                 home=home,
                 ready=lives,
                 led_from=np.where(led & lives[at], home[at], -1).astype(np.int32),
+                electable=np.zeros(0, np.uint8),
                 leader_load=self.load + self.extra,
                 voter_load=self.load.copy(),
                 non_voter_load=self.load.copy(),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
-from evenkeel_kernels.core.problem import VOTER, Problem, State, following_load, index, is_away
+from evenkeel_kernels.core.problem import ANYWHERE, MOVED, VOTER, Problem, State, following_load, index, is_away
 
 
 @inline_only
@@ -17,6 +17,18 @@ def leader_away(problem: Problem, p: int, n: int) -> bool:
     """Whether ``p`` counts as led by another node than before if ``n`` (-1: nobody) leads it."""
     was = problem.partitions.led_from[p]
     return was >= 0 and n >= 0 and n != was
+
+
+@inline_only
+def may_be_led_from(problem: Problem, k: int, n: int) -> bool:
+    """Whether replica ``k`` may lead on node ``n``: the node may, and its system would elect it."""
+    partitions = problem.partitions
+    if partitions.electable.shape[0] == 0:
+        return problem.nodes.leads[n]
+    where = partitions.electable[k]
+    return problem.nodes.leads[n] and (
+        where == ANYWHERE or (where == MOVED and partitions.home[k] != n)
+    )
 
 
 @inline_only
@@ -110,7 +122,9 @@ def admits_leader(problem: Problem, state: State, p: int, slot: int) -> bool:
     partitions = problem.partitions
     k = partitions.first[p] + slot
     n = index(state.node[k])
-    if n < 0 or state.role[k] != VOTER or slot == state.leader[p] or not problem.nodes.leads[n]:
+    if n < 0 or state.role[k] != VOTER or slot == state.leader[p]:
+        return False
+    if not may_be_led_from(problem, k, n):
         return False
     rank = problem.rules.lead_rank[partitions.rule[p]]
     if rank[n] == 255:

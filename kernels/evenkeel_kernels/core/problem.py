@@ -23,6 +23,8 @@ from evenkeel_kernels.build.jit import by_reference, inline_only
 VOTER = 0
 NON_VOTER = 1
 UNLIMITED = 2**62
+NOWHERE, MOVED, ANYWHERE = 0, 1, 2
+"""Where a replica may lead: nowhere, only away from where it came from, or on any node that may."""
 
 
 @by_reference
@@ -54,6 +56,7 @@ class PartitionArrays(NamedTuple):
     home: NDArray[np.int32]  # (K,) the node it came from, -1 none
     ready: NDArray[np.bool_]  # (K,) could lead at once where it came from: it lives and is in sync
     led_from: NDArray[np.int32]  # (P,) the living node that led it at the start, -1 none
+    electable: NDArray[np.uint8]  # (K,) where it may lead: ANYWHERE, MOVED, NOWHERE; (0,) all may
     leader_load: NDArray[np.float64]  # (P, D)
     voter_load: NDArray[np.float64]  # (P, D)
     non_voter_load: NDArray[np.float64]  # (P, D)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import by_reference, no_alloc
 from evenkeel_kernels.core.by_node import scattered_by_node
+from evenkeel_kernels.core.leadership import may_be_led_from
 from evenkeel_kernels.core.node_scan import ROUNDING, new_scan
 from evenkeel_kernels.core.problem import UNLIMITED, VOTER, Problem, State, index, load_of
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first, repairs_first
@@ -127,7 +128,9 @@ def draw_off_each(
                     wanting[d] -= load if state.node[k] >= 0 else load - partitions.voter_load[p, d]
                 moving[p] = True
             elif state.node[k] >= 0:
-                leads = state.role[k] == VOTER and problem.nodes.leads[state.node[k]]
+                leads = state.role[k] == VOTER and may_be_led_from(
+                    problem, k, index(state.node[k])
+                )
                 for d in range(dimensions):
                     load = load_of(partitions, state, k, d)
                     could[d, state.node[k]] += partitions.leader_load[p, d] if leads else load

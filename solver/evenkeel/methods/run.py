@@ -28,10 +28,9 @@ from evenkeel.measure.units import powers, scaled
 from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
-from evenkeel.methods.shared.blocked_leaders import led_within_lists
 from evenkeel.methods.shared.disks import placed_on_disks
 from evenkeel.methods.shared.giving_up import with_last_in_sync, without_surplus
-from evenkeel.methods.shared.late_leaders import led_in_sync
+from evenkeel.methods.shared.kept_lists import kept_lists_messages, with_kept_lists
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.cost_tables import NodeTable
 from evenkeel.model.errors import FaultList
@@ -50,7 +49,7 @@ from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import LISTED_FAULTS, read_only
 from evenkeel.model.reading.quantities import check_time_limit, is_whole, read_count
 from evenkeel.model.rules import Rule
-from evenkeel.model.runtime.printable import counted, some_of
+from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER
 from evenkeel_kernels.build.compile_ahead import compiled_ahead
 from evenkeel_kernels.build.inventory import report_preparing
@@ -326,6 +325,10 @@ def _answered(chosen: Method, strategy: Strategy, request: Request) -> Outcome:
     if "partition_moves" in chosen.limits:
         asked = with_last_in_sync(without_surplus(request))
     outcome = strategy(with_group_limits(in_ordinary_units(chosen, asked)))
+    while chosen.never_worse and (kept := with_kept_lists(asked, outcome)) is not asked:
+        asked = kept
+        outcome = strategy(with_group_limits(in_ordinary_units(chosen, asked)))
+    outcome = _with_warnings(outcome, kept_lists_messages(request.cluster, asked.cluster))
     return outcome if asked is request else _unproven(replace(outcome, fewest=0))
 
 
@@ -341,9 +344,6 @@ def run_guarded(
     """Check the answer of a method for regressions, and warn of work that found no time."""
     began = time.perf_counter()
     cluster = request.cluster
-    if chosen.never_worse:
-        outcome = _led_in_sync(cluster, outcome)
-    outcome = _led_within_lists(cluster, outcome)
     placement = _placement_of(cluster, outcome)
     if text := unavailable_message(cluster):
         outcome = _with_warnings(outcome, [f"{text}."])
@@ -360,27 +360,6 @@ def run_guarded(
         outcome = _corrected(outcome, looked)
     outcome = _with_warnings(outcome, _about_time(request))
     return Run(request, outcome, looked.placement, looked.audit, looked.strikes, timings)
-
-
-def _led_in_sync(cluster: Cluster, outcome: Outcome) -> Outcome:
-    """Return the outcome without new leaders that lag; nothing is proven of it any more."""
-    leader = led_in_sync(cluster, outcome.node, outcome.leader)
-    if leader is outcome.leader:
-        return outcome
-    return replace(_unproven(outcome), leader=leader)
-
-
-def _led_within_lists(cluster: Cluster, outcome: Outcome) -> Outcome:
-    """Return the outcome without leaders that no list can elect; it is proven no more."""
-    leader = led_within_lists(cluster, outcome.node, outcome.leader)
-    if leader is outcome.leader:
-        return outcome
-    stay, names = np.flatnonzero(leader != outcome.leader).tolist(), cluster.partitions.names
-    text = (
-        f"{counted(len(stay), 'partition')} ({some_of(stay, lambda p: str(names[p]), 5)}) cannot "
-        "be led by another replica while a node that is down is in the list of replicas."
-    )
-    return _with_warnings(replace(_unproven(outcome), leader=leader), [text])
 
 
 def _placement_of(cluster: Cluster, outcome: Outcome) -> Placement:

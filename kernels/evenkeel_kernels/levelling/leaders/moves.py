@@ -21,6 +21,7 @@ from evenkeel_kernels.core.leadership import (
     admits_leader,
     affords_lead,
     leads_late,
+    may_be_led_from,
     shares_leader,
 )
 from evenkeel_kernels.core.node_scan import FAR, Scan
@@ -42,7 +43,7 @@ def may_lead(problem: Problem, state: State, p: int, k: int) -> bool:
     return (
         n >= 0
         and state.role[k] == VOTER
-        and problem.nodes.leads[n]
+        and may_be_led_from(problem, k, n)
         and problem.rules.lead_rank[problem.partitions.rule[p], n] < 255
     )
 

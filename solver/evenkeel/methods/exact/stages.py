@@ -26,6 +26,7 @@ from evenkeel.measure.binding import (
     partition_scope,
 )
 from evenkeel.measure.bounds import Bounds
+from evenkeel.measure.elections import led_from, ready
 from evenkeel.measure.group_goals import lead_goals
 from evenkeel.measure.loads import has_leaders, wanted_load
 from evenkeel.measure.tally import PlacementCounts
@@ -43,7 +44,6 @@ from evenkeel.methods.exact.variables import (
     order_symmetric,
     stuck,
 )
-from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.methods.shared.stopping import Progress, StopReason, Watch
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals

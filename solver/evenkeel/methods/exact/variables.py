@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import KINDS, Audit
 from evenkeel.measure.binding import nodes_that_meet, partition_scope
+from evenkeel.measure.elections import ANYWHERE, electable
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import baselines_of
 from evenkeel.methods.shared.answers import DEEPEST
@@ -183,6 +184,7 @@ class Variables:
     no_quorum: list[Any] = field(default_factory=list)
     swapped: list[SoftTerm] = field(default_factory=list)
     alike: list[list[int]] = field(default_factory=list)
+    unelected: list[set[int]] = field(default_factory=list)
     _sums: dict[tuple[int, int, int], Any] = field(default_factory=dict, init=False)
 
     def together(self, alike: list[int], n: int, kind: int, of: list[dict[int, Any]]) -> Any:
@@ -220,7 +222,10 @@ def add_variables(
     cluster: Cluster, model: CpModel, reasons: Reasons, slack: Slack, *, may_miss: bool
 ) -> Variables:
     """Make the unknowns of a cluster, with what binds each partition by itself to single nodes."""
-    variables = Variables(cluster, model, reasons, slack, alike=symmetric_partitions(cluster))
+    variables = Variables(
+        cluster, model, reasons, slack,
+        alike=symmetric_partitions(cluster), unelected=_unelected(cluster),
+    )  # fmt: skip
     standing = _Standing.of(cluster)
     scope = partition_scope(cluster)
     required = [(one.required(voters=False), one.required(voters=True)) for one in scope.demands]
@@ -343,11 +348,20 @@ def _endangered(variables: Variables) -> None:
             model.add(voters + int(quorum[p]) * variables.no_quorum[-1] >= int(quorum[p]))
 
 
+def _unelected(cluster: Cluster) -> list[set[int]]:
+    """Return for each partition the nodes with a replica that no election makes the leader."""
+    found: list[set[int]] = [set() for _ in range(len(cluster.partitions))]
+    placement = cluster.placement
+    for k in np.flatnonzero(electable(cluster) != ANYWHERE).tolist():
+        found[placement.owner[k]].add(int(placement.node[k]))
+    return found
+
+
 def _leader(variables: Variables, p: int) -> dict[int, Any]:
     """Let one voter lead that may, if there is one."""
     model, may_lead = variables.model, variables.cluster.nodes.may_lead
-    voters = variables.voters[p]
-    leads = {n: model.new_bool_var("") for n in voters if may_lead[n]}
+    voters, unelected = variables.voters[p], variables.unelected[p]
+    leads = {n: model.new_bool_var("") for n in voters if may_lead[n] and n not in unelected}
     placement = variables.cluster.placement
     was = int(placement.leader_node[p])
     lacking = model.new_bool_var("")

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import lead_ranks, partition_scope
+from evenkeel.measure.elections import electable, led_from, ready, would_lead
 from evenkeel.measure.group_goals import LeadCells, LeadGoals
 from evenkeel.methods.contract import Outcome
-from evenkeel.methods.shared.compile import led_from, ready
 from evenkeel.methods.shared.stopping import Clock, StopReason
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement, Role
@@ -96,9 +96,7 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
     placement = cluster.placement
     standing = np.flatnonzero((node >= 0) & (placement.role == Role.VOTER))
     standing = standing[cluster.nodes.may_lead[node[standing]]]
-    at_hand = ready(cluster) | (node != placement.node)
-    at_hand |= leader[placement.owner] == np.arange(len(node)) - placement.first[placement.owner]
-    standing = standing[at_hand[standing]]
+    standing = standing[would_lead(cluster, node, electable(cluster))[standing]]
     owner = placement.owner[standing].astype(np.int64)
     rank = np.zeros(len(standing), np.int64)
     scope = partition_scope(cluster)

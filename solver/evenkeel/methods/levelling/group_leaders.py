@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.bounds import goals_met
 from evenkeel.measure.compare import compare
+from evenkeel.measure.elections import led_from
 from evenkeel.measure.group_goals import LeadGoals, crowding, group_targets, lead_goals
 from evenkeel.measure.levelness import levelness
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.leaders.flow import Arcs, Places, arcs_of, flow_within, led_over
 from evenkeel.methods.levelling.run_state import placed_state
 from evenkeel.methods.shared.answers import audited_answer, regresses
-from evenkeel.methods.shared.compile import compile_problem, led_from
+from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.replica_counts import leading_slots
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.methods.shared.stopping import Clock, OutOfTime

@@ -15,6 +15,7 @@ from evenkeel.measure.binding import (
     partition_scope,
     read_from,
 )
+from evenkeel.measure.elections import electable, led_from, ready
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
@@ -178,6 +179,7 @@ def _partitions(cluster: Cluster, rule_of: NDArray[np.int32]) -> kernel.Partitio
         home=writable(placement.node),
         ready=ready(cluster),
         led_from=led_from(cluster),
+        electable=electable(cluster),
         leader_load=writable(partitions.load.leader),
         voter_load=writable(partitions.load.voter),
         non_voter_load=writable(partitions.load.non_voter),
@@ -480,25 +482,3 @@ def _moves(cluster: Cluster, cost: Cost) -> kernel.MoveArrays:
         tier_distance=writable(by_level),
         distance=writable(matrix),
     )
-
-
-def led_from(cluster: Cluster) -> NDArray[np.int32]:
-    """Node that led each partition where it lives, else -1; (P,)."""
-    led = cluster.placement.leader_node
-    lives = np.append(cluster.nodes.alive, False).take(led)
-    return np.where(lives, led, -1).astype(np.int32)
-
-
-def ready(cluster: Cluster) -> NDArray[np.bool_]:
-    """Return whether each replica, where it came from, could lead at once; (K,)."""
-    placement = cluster.placement
-    lives = np.append(cluster.nodes.alive, False).take(placement.node)
-    if not placement.flags.any():
-        return lives
-    synced = lives & ((placement.flags & Flag.CAUGHT_UP) != 0)
-    if not synced.any():
-        return lives
-    reported = np.zeros(len(placement), bool)
-    reported[placement.owner[synced]] = True
-    found: NDArray[np.bool_] = np.where(reported[placement.owner], synced, lives)
-    return found

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.loads import has_leaders
+from evenkeel.measure.elections import electable, would_lead
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role
@@ -15,15 +16,24 @@ from evenkeel.model.runtime.memoize import memoize
 def leading_slots(
     cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
 ) -> NDArray[np.int16]:
-    """Return leading slots; a cluster without leaders keeps none."""
+    """Return leading slots; a cluster without leaders keeps none.
+
+    Where no replica may lead, or one that no election makes the leader would, the node that led
+    goes on by the voter that it has then, if any; else another replica that may lead is elected.
+    """
     was = cluster.placement
     if not has_leaders(cluster):
         return was.leader
-    may_lead = np.append(cluster.nodes.may_lead, False)
-    if len(node) and leader.min() >= 0 and may_lead.take(node.take(was.first[:-1] + leader)).all():
+    may_lead, where = np.append(cluster.nodes.may_lead, False), electable(cluster)
+    if (
+        not len(where) and len(node) and leader.min() >= 0
+        and may_lead.take(node.take(was.first[:-1] + leader)).all()
+    ):  # fmt: skip
         return leader.astype(np.int16)
     at = was.replaced(node, leader).leader_node
+    elected = would_lead(cluster, node, where)
     unled = ~may_lead[at]
+    unled |= ~np.append(elected, False)[was.first[:-1] + np.maximum(leader, 0)] & (leader >= 0)
     handed = np.where(unled & (at != was.leader_node), -1, leader)
     # of the voters on that node the slot that led comes first, and so is written last
     replicas = np.flatnonzero(unled[was.owner] & (was.role == Role.VOTER))
@@ -33,6 +43,10 @@ def leading_slots(
     slot = replicas - was.first[was.owner[replicas]]
     order = np.argsort(slot == was.leader[was.owner[replicas]], kind="stable")
     handed[was.owner[replicas[order]]] = slot[order]
+    if len(where):
+        rest = np.flatnonzero((handed < 0)[was.owner] & elected & (was.role == Role.VOTER))
+        rest = rest[may_lead[node[rest]]][::-1]
+        handed[was.owner[rest]] = rest - was.first[was.owner[rest]]
     return handed.astype(np.int16)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.elections import ANYWHERE, electable
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
@@ -46,7 +47,10 @@ def actions_of(
 
     Replicas that are ``unfit (K,)`` lead nothing but what they lead at an end, and no partition
     detours by way of a node if both are among the ``full``. What is lost goes first if ``urged``.
+    Nor does a replica lead in between that no election makes the leader.
     """
+    if len(where := electable(cluster)):
+        unfit = (where != ANYWHERE) | (False if unfit is None else unfit)
     safety = Safety(cluster, transitions, protocol)
     actions = actions_in_order(safety, at_once, partition_orders(safety, unfit))
     if not actions.blocked.any():

@@ -1,0 +1,94 @@
+"""Elections: which replicas a system would elect as leaders.
+
+A search passes leads to these only. A replica that lags behind others leads where it moves to, as
+its copy is new there, but not where it came from. Where only the system elects, or a partition is
+left alone, its leader stays.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.intake.stranded import marked, unchanged
+from evenkeel.model.placement import Flag, Role
+from evenkeel.model.runtime.memoize import memoize
+
+NOWHERE, MOVED, ANYWHERE = 0, 1, 2
+"""Where a replica may lead: nowhere, only away from where it came from, or on any node that may."""
+
+LISTED = Flag.BLOCKS | Flag.PINNED
+"""Of a replica that stays in its list although its node is dead: the system takes no such list."""
+
+
+def led_from(cluster: Cluster) -> NDArray[np.int32]:
+    """Node that led each partition where it lives, else -1; (P,)."""
+    led = cluster.placement.leader_node
+    lives = np.append(cluster.nodes.alive, False).take(led)
+    return np.where(lives, led, -1).astype(np.int32)
+
+
+def ready(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return whether each replica, where it came from, could lead at once; (K,).
+
+    It lives; and where some live replicas are reported in sync, it is one of these.
+    """
+    placement = cluster.placement
+    lives = np.append(cluster.nodes.alive, False).take(placement.node)
+    if not placement.flags.any():
+        return lives
+    synced = lives & ((placement.flags & Flag.CAUGHT_UP) != 0)
+    if not synced.any():
+        return lives
+    reported = np.zeros(len(placement), bool)
+    reported[placement.owner[synced]] = True
+    found: NDArray[np.bool_] = np.where(reported[placement.owner], synced, lives)
+    return found
+
+
+def electable(cluster: Cluster) -> NDArray[np.uint8]:
+    """Return where each replica may lead, (K,): nowhere, only where it moves to, or anywhere.
+
+    Shape (0,) where all may lead anywhere. A leader may always lead on.
+
+    >>> import evenkeel as ek
+    >>> c = ek.Cluster.from_arrays(
+    ...     capacity=[[9.0]] * 3, load=[[1.0]], placement=[[0, 1, 2]],
+    ...     flags=[[Flag.CAUGHT_UP, 0, Flag.CAUGHT_UP]])
+    >>> electable(c).tolist() == [ANYWHERE, MOVED, ANYWHERE]
+    True
+    """
+    before, partitions = cluster.placement, len(cluster.partitions)
+    if not before.flags.any():
+        return np.zeros(0, np.uint8)
+    owner, voters = before.owner, before.role == Role.VOTER
+    lives = np.append(cluster.nodes.serves, False)[before.node]
+    leads = np.zeros(len(owner), np.bool_)
+    leads[before.leader_replica[before.leader >= 0]] = True
+
+    def some(which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return (np.bincount(owner[which], minlength=partitions) > 0)[owner]
+
+    synced, led = (before.flags & Flag.CAUGHT_UP) != 0, some(leads & lives)
+    lags = ~synced & some(synced) & (before.node >= 0) & (led | some(synced & voters & lives))
+    keeps = led & (marked(before, Flag.ELECTED) | marked(before, LISTED))[owner]
+    keeps &= ((before.flags & Flag.PREFERRED) == 0) | ~marked(before, LISTED)[owner]
+    keeps |= unchanged(before)[owner]
+    found = np.where(keeps, NOWHERE, np.where(lags, MOVED, ANYWHERE)).astype(np.uint8)
+    found[leads] = ANYWHERE
+    return found if (found != ANYWHERE).any() else found[:0]
+
+
+def would_lead(
+    cluster: Cluster, node: NDArray[np.int32], where: NDArray[np.uint8]
+) -> NDArray[np.bool_]:
+    """Return whether each replica would be elected on ``node (K,)``; ``where`` as `electable`.
+
+    A replica that comes to where another one lags changes nothing there: that one stays.
+    """
+    if not len(where):
+        return np.ones(len(node), np.bool_)
+    before = cluster.placement
+    row = before.owner.astype(np.int64) * (len(cluster.nodes) + 1)
+    barred = np.unique((row + before.node)[(where != ANYWHERE) & (before.node >= 0)])
+    led = (before.leader_node >= 0)[before.owner] & (node == before.leader_node[before.owner])
+    return np.asarray((where != NOWHERE) & (~np.isin(row + node, barred) | led))
