@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel_kernels.build.jit import inline_only, no_alloc
-from evenkeel_kernels.core.problem import ANYWHERE, MOVED, VOTER, Problem, State, following_load, index, is_away
+from evenkeel_kernels.core.problem import (
+    ANYWHERE,
+    MOVED,
+    VOTER,
+    Problem,
+    State,
+    following_load,
+    index,
+    is_away,
+)
 
 
 @inline_only

@@ -128,9 +128,7 @@ def draw_off_each(
                     wanting[d] -= load if state.node[k] >= 0 else load - partitions.voter_load[p, d]
                 moving[p] = True
             elif state.node[k] >= 0:
-                leads = state.role[k] == VOTER and may_be_led_from(
-                    problem, k, index(state.node[k])
-                )
+                leads = state.role[k] == VOTER and may_be_led_from(problem, k, index(state.node[k]))
                 for d in range(dimensions):
                     load = load_of(partitions, state, k, d)
                     could[d, state.node[k]] += partitions.leader_load[p, d] if leads else load

@@ -16,8 +16,19 @@ from evenkeel.model.runtime.memoize import memoize
 NOWHERE, MOVED, ANYWHERE = 0, 1, 2
 """Where a replica may lead: nowhere, only away from where it came from, or on any node that may."""
 
-LISTED = Flag.BLOCKS | Flag.PINNED
-"""Of a replica that stays in its list although its node is dead: the system takes no such list."""
+
+def blocking(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return which replicas are on dead nodes that their system takes in no list, (K,) bool."""
+    placement = cluster.placement
+    held = marked(placement, Flag.BLOCKS)[placement.owner] & (placement.node >= 0)
+    return np.asarray(held & ~np.append(cluster.nodes.serves, True)[placement.node])
+
+
+def kept_lists(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return which partitions keep their lists, as a blocking replica is pinned, (P,) bool."""
+    placement = cluster.placement
+    held = placement.owner[blocking(cluster) & ((placement.flags & Flag.PINNED) != 0)]
+    return np.asarray(np.bincount(held, minlength=len(placement)) > 0)
 
 
 def led_from(cluster: Cluster) -> NDArray[np.int32]:
@@ -57,9 +68,14 @@ def electable(cluster: Cluster) -> NDArray[np.uint8]:
     >>> electable(c).tolist() == [ANYWHERE, MOVED, ANYWHERE]
     True
     """
-    before, partitions = cluster.placement, len(cluster.partitions)
-    if not before.flags.any():
+    placement = cluster.placement
+    if not placement.flags.any():
         return np.zeros(0, np.uint8)
+    return memoize(placement, "electable", lambda: _electable(cluster), cluster.nodes)
+
+
+def _electable(cluster: Cluster) -> NDArray[np.uint8]:
+    before, partitions = cluster.placement, len(cluster.partitions)
     owner, voters = before.owner, before.role == Role.VOTER
     lives = np.append(cluster.nodes.serves, False)[before.node]
     leads = np.zeros(len(owner), np.bool_)
@@ -70,8 +86,9 @@ def electable(cluster: Cluster) -> NDArray[np.uint8]:
 
     synced, led = (before.flags & Flag.CAUGHT_UP) != 0, some(leads & lives)
     lags = ~synced & some(synced) & (before.node >= 0) & (led | some(synced & voters & lives))
-    keeps = led & (marked(before, Flag.ELECTED) | marked(before, LISTED))[owner]
-    keeps &= ((before.flags & Flag.PREFERRED) == 0) | ~marked(before, LISTED)[owner]
+    listed = kept_lists(cluster)[owner]
+    keeps = led & (marked(before, Flag.ELECTED)[owner] | listed)
+    keeps &= ~listed | ((before.flags & Flag.PREFERRED) == 0)
     keeps |= unchanged(before)[owner]
     found = np.where(keeps, NOWHERE, np.where(lags, MOVED, ANYWHERE)).astype(np.uint8)
     found[leads] = ANYWHERE
@@ -85,10 +102,15 @@ def would_lead(
 
     A replica that comes to where another one lags changes nothing there: that one stays.
     """
+    found = np.ones(len(node), np.bool_)
     if not len(where):
-        return np.ones(len(node), np.bool_)
+        return found
     before = cluster.placement
-    row = before.owner.astype(np.int64) * (len(cluster.nodes) + 1)
-    barred = np.unique((row + before.node)[(where != ANYWHERE) & (before.node >= 0)])
-    led = (before.leader_node >= 0)[before.owner] & (node == before.leader_node[before.owner])
-    return np.asarray((where != NOWHERE) & (~np.isin(row + node, barred) | led))
+    differs = np.bincount(before.owner[where != ANYWHERE], minlength=len(before)) > 0
+    k = np.flatnonzero(differs[before.owner])
+    p, at = before.owner[k], node[k]
+    row = p.astype(np.int64) * (len(cluster.nodes) + 1)
+    barred = (row + before.node[k])[(where[k] != ANYWHERE) & (before.node[k] >= 0)]
+    led = (before.leader_node[p] >= 0) & (at == before.leader_node[p])
+    found[k] = (where[k] != NOWHERE) & (~np.isin(row + at, barred) | led)
+    return found

@@ -33,8 +33,8 @@ class Flag(IntFlag):
     ``ELECTED``: it leads, and only its system elects leaders: no order makes another one lead.
     ``STAND_IN``: its partition has no leader, and the first replica counts as one, as in a cluster
     all partitions have leaders or none has.
-    ``BLOCKS``: it is on a dead node, and its system refuses a list of replicas that names one, so
-    that no order makes another replica lead while this one is listed.
+    ``BLOCKS``: its system refuses a list of replicas that names a dead node, so that a partition
+    changes no replica and no leader while one on such a node is listed.
 
     Examples
     --------

@@ -272,6 +272,12 @@ class TestLeadersBesideADeadBroker:
             for one in result.warnings
         )
 
+    def test_a_broker_that_is_declared_dead_blocks_its_lists(self):
+        rows = [self.ROW.format(p, 2, "2,3,1").replace("Isr: 2,3", "Isr: 2,3,1") for p in range(6)]
+        cluster = read((self.HEAD.format(6) + "".join(rows)).encode()).down("1")
+        result = ek.solve(cluster, goals=ek.Goals(leaders=0.1))
+        assert self.changes(cluster, result) == (0, [], [])
+
     def test_a_broker_that_is_to_lead_nothing_leads_on(self):
         cluster = self.described((2, "1,2,3"), (2, "2,3,1"))
         nodes = cluster.nodes

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenkeel.measure.elections import LISTED
+from evenkeel.measure.elections import blocking, kept_lists
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.intake.stranded import marked
 from evenkeel.model.placement import Flag
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.printable import counted, some_of
@@ -20,7 +19,7 @@ def with_kept_lists(request: Request, outcome: Outcome) -> Request:
     back to the preferred leader takes no list. The same request if the outcome changes none more.
     """
     before, serves = request.cluster.placement, request.cluster.nodes.serves
-    blocks = ((before.flags & Flag.BLOCKS) != 0) & ~marked(before, LISTED)[before.owner]
+    blocks = blocking(request.cluster) & ~kept_lists(request.cluster)[before.owner]
     if not blocks.any():
         return request
     node, leader, partitions = outcome.node, outcome.leader, len(before)
@@ -49,8 +48,8 @@ def with_kept_lists(request: Request, outcome: Outcome) -> Request:
 
 def kept_lists_messages(before: Cluster, after: Cluster) -> list[str]:
     """Return a note on the partitions that `with_kept_lists` has made stay."""
-    now, then = (marked(one.placement, LISTED) for one in (before, after))
-    stay, names = np.flatnonzero(then & ~now).tolist(), before.partitions.names
+    stay = np.flatnonzero(kept_lists(after) & ~kept_lists(before)).tolist()
+    names = before.partitions.names
     if not stay:
         return []
     which = some_of(stay, lambda p: str(names[p]), 5)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.elections import electable, would_lead
+from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.rows import at_node
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Role

@@ -302,7 +302,7 @@ def _placement(
         (Flag.CAUGHT_UP, rows.in_sync),
         (Flag.INCOMING, rows.adding),
         (Flag.PINNED | Flag.LEFT_ALONE, state.under_way[rows.owner]),
-        (Flag.BLOCKS, ~alive[node]),
+        (Flag.BLOCKS, np.ones(len(node), np.bool_)),
     ):
         flags[marked] |= np.uint16(flag)
     first = rows.first[:-1][np.diff(rows.first) > 0]
