@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.live import parts
@@ -121,8 +121,3 @@ class OpenSearch:
     def env(self) -> dict[str, str]:
         """What a folder's run needs to know."""
         return dict(os.environ) | {"ES": self.address, "PAUSE": "1", "TRIES": "60"}
-
-
-def moved(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> int:
-    """Return how many copies are on nodes that did not hold the shard."""
-    return sum(len({*after[name]} - {*before[name]}) for name in before)

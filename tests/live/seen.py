@@ -1,5 +1,7 @@
 """Where replicas are by name, whatever order the files of a system list them in."""
 
+from collections import Counter
+
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from evenkeel.planning.plan import Plan
@@ -29,6 +31,17 @@ def apart(now: Where, then: Where) -> dict[str, tuple[object, object]]:
         for key in now.keys() | then.keys()
         if now.get(key) != then.get(key)
     }
+
+
+def moves_between(before: Where, after: Where) -> int:
+    """Count the replicas that are where none of their partition was."""
+    return sum(len({*after[name][0]} - {*before[name][0]}) for name in before)
+
+
+def height(seen: Where, nodes: int) -> float:
+    """Return how many replicas are on the fullest node, by the mean over ``nodes``."""
+    held = Counter(node for own, _ in seen.values() for node in own)
+    return max(held.values()) * nodes / held.total()
 
 
 def after_wave(plan: Plan, wave: int) -> Placement:

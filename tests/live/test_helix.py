@@ -1,5 +1,6 @@
 """Apache Helix, live: what its controller assigns is what is computed from its records before."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.live import folders
 from tests.live.daemons import call, until
 from tests.live.helix_cluster import REBALANCER, Helix
 from tests.live.parts import say
-from tests.live.seen import Where, apart, where
+from tests.live.seen import Where, apart, height, moves_between, where
 
 ZONES = "abcd"
 INSTANCES = {f"h{i}_1": ZONES[i // 3] for i in range(12)}
@@ -58,7 +59,8 @@ class Crush:
         self.seen = self.read()
 
     def read(self) -> ek.Cluster:
-        return ek.read([self.helix.settled(self.name)])
+        self.dump = self.helix.settled(self.name)
+        return ek.read([self.dump])
 
     def foreseen(self, cluster: ek.Cluster) -> dict[str, Where]:
         """What each method answers for the resources of its strategy."""
@@ -126,8 +128,62 @@ def test_in_maintenance_nothing_is_placed_anew(crush):
     crush.comes(foreseen, "h9_1 lost in maintenance, which ended")
 
 
-def test_waged_in_step_with_the_pipeline(helix):
-    name = "waged"
+def operation(name: str) -> dict[str, list[str]]:
+    """Return the list of an instance's record that has it do this from now on."""
+    row = {"OPERATION": name, "REASON": "", "SOURCE": "USER", "TIMESTAMP": "0"}
+    return {"HELIX_INSTANCE_OPERATIONS": [json.dumps(row)]}
+
+
+def test_an_instance_is_swapped_for_another(crush):
+    helix, name, out, new = crush.helix, crush.name, "h4_1", "h12_1"
+    foreseen = crush.foreseen(crush.seen)
+    helix.instance(name, new, "b", logical=out, lists=operation("SWAP_IN"))
+    helix.join(name, new)
+    crush.comes(foreseen, f"{new} swapped in beside {out}", later="tail")
+    views = [file.read_text() for file in (crush.dump / "EXTERNALVIEW").iterdir()]
+    assert any(new in view for view in views)  # both have the same, and it counts once
+
+    helix.instance(name, out, "b", lists=operation("UNKNOWN"))
+    helix.instance(name, new, "b", logical=out, lists=operation("ENABLE"))
+    helix.leave(name, out)
+    renamed = {
+        resource: {
+            partition: (sorted(new if n == out else n for n in held), new if led == out else led)
+            for partition, (held, led) in rows.items()
+        }
+        for resource, rows in foreseen.items()
+    }
+    crush.comes(renamed, f"{new} in the place of {out}", later="tail")
+    assert not any(out in held for held, _ in where(crush.seen).values())
+
+
+def beside(start: ek.Cluster, seen: ek.Cluster, what: str) -> None:
+    """Compare the controller's answer with ours from the same start, asked for its level."""
+    before, theirs = where(start), where(seen)
+    nodes = int(start.nodes.alive.sum())
+    reached = height(theirs, nodes)
+    result = ek.solve(start, "balance", goals=ek.Goals(level=reached - 1.0))
+    ours = where(start, result.placement)
+    counts = [moves_between(before, one) for one in (theirs, ours)]
+    say(f"{what}: controller max/mean {reached:.3f}, {counts[0]} moves; "
+        f"evenkeel {height(ours, nodes):.3f}, {counts[1]} moves")  # fmt: skip
+    assert height(ours, nodes) <= reached + 1e-9 and counts[1] <= counts[0]
+
+
+@pytest.fixture
+def alone() -> Iterator[Helix]:
+    """A controller in a process of its own, as people run it.
+
+    After four strategies in one process WAGED's answer from nothing was another: once all had
+    been assigned as foreseen, it changed 9 of 32 partitions, for a reason that was not found.
+    """
+    found = Helix()
+    yield found
+    found.stop()
+
+
+def test_waged_in_step_with_the_pipeline(alone):
+    helix, name = alone, "waged"
     begin(
         helix,
         name,
@@ -162,9 +218,11 @@ def test_waged_in_step_with_the_pipeline(helix):
 
         seen = step(unassigned, "WAGED from nothing")
         helix.leave(name, "h4_1")
-        seen = step(seen.down("h4_1"), "WAGED, h4_1 lost")
+        start, seen = seen.down("h4_1"), step(seen.down("h4_1"), "WAGED, h4_1 lost")
+        beside(start, seen, "h4_1 lost")
         helix.join(name, "h4_1")
-        step(seen.up("h4_1"), "WAGED, h4_1 back")
+        start, seen = seen.up("h4_1"), step(seen.up("h4_1"), "WAGED, h4_1 back")
+        beside(start, seen, "h4_1 back")
 
 
 def test_a_folder_is_carried_out_in_semi_auto(helix, tmp_path):

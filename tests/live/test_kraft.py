@@ -21,7 +21,7 @@ from tests.live import folders, parts
 from tests.live.daemons import until
 from tests.live.kraft_cluster import CONTROLLERS, Kraft
 from tests.live.parts import say
-from tests.live.seen import Where, apart, where
+from tests.live.seen import Where, apart, moves_between, where
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 NEW = {7: "a", 8: "b", 9: "c"}
@@ -144,10 +144,6 @@ def level_of(cluster: ek.Cluster, placement: ek.Placement | None = None) -> floa
         for node in nodes:
             held[node] += size[partition]
     return max(held.values()) / (sum(held.values()) / len(held))
-
-
-def moves_between(before: Where, after: Where) -> int:
-    return sum(len({*after[name][0]} - {*before[name][0]}) for name in before)
 
 
 def test_beside_what_kafka_generates(kafka, operator):

@@ -10,9 +10,9 @@ import pytest
 import evenkeel as ek
 from tests.live import folders
 from tests.live.daemons import call, until
-from tests.live.opensearch_cluster import OpenSearch, moved
+from tests.live.opensearch_cluster import OpenSearch
 from tests.live.parts import say
-from tests.live.seen import Where, apart, where
+from tests.live.seen import Where, apart, moves_between, where
 
 ZONES = {"n0": "a", "n1": "b", "n2": "c", "n3": "a", "n4": "b", "n5": "c"}
 INDICES = {"orders": (6, 1, 9000), "clicks": (4, 2, 4500), "audit": (5, 1, 1800)}
@@ -110,7 +110,7 @@ def test_levelled_paused_resumed_and_undone(operator):
 
 def test_beside_its_own_balancer_on_the_same_start(operator):
     cluster, start = operator.cluster, operator.seen()
-    before = holders(where(start))
+    before = where(start)
     cluster.configure(cluster__routing__rebalance__enable="all")
     until("it begins", lambda: not cluster.settled(), timeout=60)
     until("it ends", lambda: cluster.settled() and cluster.settled(), timeout=300, pause=3.0)
@@ -120,12 +120,12 @@ def test_beside_its_own_balancer_on_the_same_start(operator):
     height = max(counts(theirs).values()) * len(ZONES) / replicas
     result = ek.solve(start.replace(bytes=None), goals=ek.Goals(level=height - 1.0))
     ours = where(start, result.placement)
-    say(f"its balancer: {moved(before, holders(theirs))} moves, shards per node "
+    say(f"its balancer: {moves_between(before, theirs)} moves, shards per node "
         f"{sorted(counts(theirs).values())}")  # fmt: skip
-    say(f"evenkeel: {moved(before, holders(ours))} moves, shards per node "
+    say(f"evenkeel: {moves_between(before, ours)} moves, shards per node "
         f"{sorted(counts(ours).values())}")  # fmt: skip
     assert max(counts(ours).values()) <= max(counts(theirs).values())
-    assert moved(before, holders(ours)) <= moved(before, holders(theirs))
+    assert moves_between(before, ours) <= moves_between(before, theirs)
 
 
 def test_a_node_is_drained_by_its_filter(operator):
