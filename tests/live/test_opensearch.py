@@ -34,6 +34,7 @@ def cluster() -> Iterator[OpenSearch]:
         )
         for name, (shards, replicas, docs) in INDICES.items():
             found.make_index(name, shards, replicas, docs, "n0,n1,n2")
+        time.sleep(SIZES_KEPT)  # a plan from sizes of before the merge would find others later
         yield found
     finally:
         found.stop()
