@@ -9,9 +9,17 @@ import json
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 SETTLE = 20.0
 """Seconds that the consumer has to catch up."""
@@ -74,20 +82,18 @@ def main(bootstrap: str, topic: str, rate: float, size: int, out: str) -> None:
     reader.start()
     number, value = 0, b"x" * size
 
-    def delivered(n: int, at: float, error: object) -> None:
+    def delivered(error: object, message: Message, n: int, at: float) -> None:
         if error is None:
             kept.add(n)
-            rows.append({"at": at, "seconds": time.time() - at})
+            rows.append({"at": at, "seconds": time.time() - at, "partition": message.partition()})
         else:
             rows.append({"at": at, "error": str(error)})
 
     begun = time.monotonic()
     while not ended.is_set():
         at = time.time()
-        producer.produce(
-            topic, value, mark + str(number).encode(),
-            on_delivery=lambda error, _, n=number, at=at: delivered(n, at, error),
-        )  # fmt: skip
+        told = partial(delivered, n=number, at=at)
+        producer.produce(topic, value, mark + str(number).encode(), on_delivery=told)
         number += 1
         while (left := begun + number / rate - time.monotonic()) > 0:
             producer.poll(min(left, 0.01))
