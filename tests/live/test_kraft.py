@@ -338,8 +338,9 @@ def test_a_broker_dies_while_it_is_copied_to(kafka, operator):
     kafka.tool("leader-election", "--election-type", "PREFERRED", "--all-topic-partitions")
     # leads that are given back may be above the goal for leaders again, which moves nothing
     folder = operator.plan(*LEVEL)
-    assert len(started(folder)) and not moves_between(started(folder), planned(folder))
-    operator.run(folder)
+    if folder.exists():  # none is written where nothing is to be done
+        assert not moves_between(started(folder), planned(folder))
+        operator.run(folder)
     operator.is_settled()
 
 
