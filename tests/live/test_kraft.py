@@ -262,7 +262,7 @@ def test_levelled_under_load_undone_and_levelled_again(kafka, operator):
 
     operator.run(folder / "undo")
     assert not apart(where(operator.seen()), started(folder))
-    again = operator.plan(*GENTLY)
+    again = operator.plan(*LEVEL)
     operator.run(again)
     assert not apart(where(operator.seen()), planned(again))
     operator.is_settled()
