@@ -295,15 +295,23 @@ class TestLeadersBesideADeadBroker:
         assert (plan.end.leader_node[1], len(plan.blocked)) == (2, 0)
 
     def test_no_replica_moves_in_a_list_that_keeps_the_dead_broker(self):
-        rows = [(2, "1,2,3")] * 4 + [(2, "2,3")] * 8
+        beside = [self.ROW.format(p, 2, "2,3") for p in range(8)]
+        beside.insert(0, self.HEAD.format(8).replace("Factor: 3", "Factor: 2"))
         brokers = answers(b1="silent", **{f"b{b}": "up" for b in range(2, 6)})
         for b, rack in zip(range(1, 6), b"abcbc", strict=True):
-            brokers = brokers.replace(b"rack-%d" % b, b"%c" % rack)
-        cluster = self.described(*rows, brokers=[brokers])
-        goals = ek.Goals(level=0.05, leaders=0.05)
-        result = ek.solve(cluster.replace(spread={"rack": 1}), goals=goals)
-        assert {int(one.partition.removeprefix("a-")) for one in result.moves} <= {*range(4, 12)}
-        assert self.changes(cluster, result)[0] > 0
+            brokers = brokers.replace(b"rack: rack %d " % b, b"rack: %c " % rack)
+        rows = [self.ROW.format(p, 2, "1,2,3") for p in range(4)]
+        described = "".join([self.HEAD.format(4), *rows])
+        described += "".join(beside).replace("Topic: a", "Topic: b")
+        cluster = read(described.encode(), brokers).replace(spread={"rack": 1})
+        assert "1" not in up(cluster)
+        result = ek.solve(cluster, goals=ek.Goals(level=0.05, leaders=0.05))
+        assert {one.partition[0] for one in result.moves} == {"b"}
+        counted, lists, _ = self.changes(cluster, result)
+        assert counted > 0
+        assert len(lists) == len({
+            one.partition for one in (*result.moves, *result.leader_changes)
+        })  # fmt: skip
 
     def test_leaders_change_where_the_dead_broker_is_replaced(self):
         brokers = answers(b1="silent", b2="up", b3="up", b4="up").replace(b"rack: rack", b"rack: n")
