@@ -9,7 +9,7 @@ CASES = sorted(file.parent.relative_to(PUBLIC).as_posix() for file in PUBLIC.rgl
 
 
 def test_every_case_is_used():
-    tests = "".join(file.read_text() for file in (places.ROOT / "tests" / "public").glob("*.py"))
+    tests = "".join(file.read_text() for file in (places.ROOT / "tests").rglob("test_*.py"))
     assert not [name for name in CASES if f'"{name}"' not in tests]
 
 

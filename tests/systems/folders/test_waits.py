@@ -6,7 +6,7 @@ import re
 import pytest
 
 import evenkeel as ek
-from tests.support import places
+from tests.public.case import PUBLIC
 from tests.support.systems.bench import System
 from tests.support.systems.worlds import WORLDS
 from tests.systems.folders.test_kafka_folder import TOOLS, folder_of, skewed
@@ -89,7 +89,7 @@ def test_a_broker_that_dies_as_verify_fails_is_named(kafka):
     assert f"{dies}: is dead, and the plan needs it" in done.stderr
 
 
-REFUSED = places.DATA / "public" / "kafka" / "refused-by-execute"
+REFUSED = PUBLIC / "kafka/refused-by-execute"
 
 
 @pytest.mark.parametrize(

@@ -327,12 +327,12 @@ class Run:
             if not command.waits:
                 raise Stopped(*_last(output), what)
             self._say("state", what)
-            if time.monotonic() - began > self._patience:
-                raise Stopped(*_last(output), f"given up after {self._patience:g} s: {what}")
             if time.monotonic() - reported >= self._report:
                 reported = time.monotonic()
                 self._say("waiting", what)
                 self._looked()
+            if time.monotonic() - began > self._patience:
+                raise Stopped(*_last(output), f"given up after {self._patience:g} s: {what}")
             time.sleep(self._pause)
 
     def _meets(self, command: Command) -> bool:
