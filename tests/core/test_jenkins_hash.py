@@ -17,12 +17,12 @@ from tests.naive.core import jenkins_hash as naive
 
 words = st.integers(0, 2**32 - 1)
 texts = st.text(st.characters(codec="utf-16", exclude_categories=()), max_size=12)
-hash_kernels = (hashing.hash1, hashing.hash2, hashing.hash3)
+hash_kernels = (hashing.hash1, hashing.hash2, hashing.hash3, hashing.hash4, hashing.hash5)
 
 
 @settings(deadline=None)
-@given(st.lists(words, min_size=3, max_size=3))
-def test_hashes_of_one_to_three_words_equal_the_naive_ones(values):
+@given(st.lists(words, min_size=5, max_size=5))
+def test_hashes_of_one_to_five_words_equal_the_naive_ones(values):
     given_words = [np.uint32(value) for value in values]
     for count, kernel in enumerate(hash_kernels, 1):
         assert int(kernel(*given_words[:count])) == naive.jenkins(*values[:count])

@@ -1,13 +1,13 @@
 """Bob Jenkins' 32-bit hash as CRUSH uses it, and Java's hash of a string.
 
-Helix's ``JenkinsHash`` and Ceph's ``rjenkins1`` are the same function of one to three inputs. The
-functions here take and give ``uint32`` and are inlined where they are
+Helix's ``JenkinsHash`` and Ceph's ``rjenkins1`` are the same function of one to three inputs; Ceph
+adds four and five. The functions here take and give ``uint32`` and are inlined where they are
 called, so that a plain loop over an array of inputs runs in the processor's vector lanes.
 
 References
 ----------
-Apache Helix, ``JenkinsHash`` (constants, one to three inputs); Ceph, ``rjenkins1``;
-the Java language library, ``String.hashCode`` (31 * h + code unit, in 32 bits).
+Apache Helix, ``JenkinsHash`` (constants, one to three inputs); Ceph, ``rjenkins1`` (one to five
+inputs); the Java language library, ``String.hashCode`` (31 * h + code unit, in 32 bits).
 """
 
 import numpy as np
@@ -90,6 +90,48 @@ def hash3(a: np.uint32, b: np.uint32, c: np.uint32) -> np.uint32:
     y, a, h = mix(y, a, h)
     b, x, h = mix(b, x, h)
     y, c, h = mix(y, c, h)
+    return h
+
+
+@inlined
+def hash4(a: np.uint32, b: np.uint32, c: np.uint32, d: np.uint32) -> np.uint32:
+    """Hash four words (Ceph only).
+
+    >>> one, two, three, four = np.arange(1, 5, dtype=np.uint32)
+    >>> int(hash4(one, two, three, four))
+    1768759062
+    """
+    x = X
+    y = Y
+    h = np.uint32(SEED ^ a ^ b ^ c ^ d)
+    a, b, h = mix(a, b, h)
+    c, d, h = mix(c, d, h)
+    a, x, h = mix(a, x, h)
+    y, b, h = mix(y, b, h)
+    c, x, h = mix(c, x, h)
+    y, d, h = mix(y, d, h)
+    return h
+
+
+@inlined
+def hash5(a: np.uint32, b: np.uint32, c: np.uint32, d: np.uint32, e: np.uint32) -> np.uint32:
+    """Hash five words (Ceph only).
+
+    >>> one, two, three, four, five = np.arange(1, 6, dtype=np.uint32)
+    >>> int(hash5(one, two, three, four, five))
+    1262657953
+    """
+    x = X
+    y = Y
+    h = np.uint32(SEED ^ a ^ b ^ c ^ d ^ e)
+    a, b, h = mix(a, b, h)
+    c, d, h = mix(c, d, h)
+    e, x, h = mix(e, x, h)
+    y, a, h = mix(y, a, h)
+    b, x, h = mix(b, x, h)
+    y, c, h = mix(y, c, h)
+    d, x, h = mix(d, x, h)
+    y, e, h = mix(y, e, h)
     return h
 
 
