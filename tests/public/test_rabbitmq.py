@@ -294,7 +294,7 @@ def test_a_queue_whose_name_no_command_takes_stays_and_the_others_move(public, t
     cluster = ek.read([tmp_path / "q.json", case.path("status.json")])
     assert len(cluster.partitions) == len(queues)
     answer = case.run("solve", str(tmp_path / "q.json"), "status.json", "-o", "p.sh")
-    assert answer.code == 3  # it leads where another one should
+    assert answer.code == 0  # others give their leads away in its place
     assert "$aws/things" in answer.err
     script = case.written("p.sh")
     assert "lead q" in script
