@@ -19,9 +19,11 @@ NOWHERE, MOVED, ANYWHERE = 0, 1, 2
 
 def blocking(cluster: Cluster) -> NDArray[np.bool_]:
     """Return which replicas are on dead nodes that their system takes in no list, (K,) bool."""
-    placement = cluster.placement
+    placement, serves = cluster.placement, cluster.nodes.serves
+    if serves.all() or not placement.flags.any():
+        return np.zeros(len(placement.node), np.bool_)
     held = marked(placement, Flag.BLOCKS)[placement.owner] & (placement.node >= 0)
-    return np.asarray(held & ~np.append(cluster.nodes.serves, True)[placement.node])
+    return np.asarray(held & ~np.append(serves, True)[placement.node])
 
 
 def kept_lists(cluster: Cluster) -> NDArray[np.bool_]:
@@ -95,14 +97,12 @@ def _electable(cluster: Cluster) -> NDArray[np.uint8]:
     return found if (found != ANYWHERE).any() else found[:0]
 
 
-def would_lead(
-    cluster: Cluster, node: NDArray[np.int32], where: NDArray[np.uint8]
-) -> NDArray[np.bool_]:
-    """Return whether each replica would be elected on ``node (K,)``; ``where`` as `electable`.
+def would_lead(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return whether each replica would be elected on ``node (K,)``.
 
     A replica that comes to where another one lags changes nothing there: that one stays.
     """
-    found = np.ones(len(node), np.bool_)
+    found, where = np.ones(len(node), np.bool_), electable(cluster)
     if not len(where):
         return found
     before = cluster.placement

@@ -17,6 +17,7 @@ from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Cost, Goals
 from evenkeel.model.limits import Limits
 from evenkeel.model.placement import Flag, Placement
+from evenkeel.model.reading.arrays import read_only
 
 PROVING = 2e-7
 """Seconds per replica that it takes to prove how many moves the goals take."""
@@ -38,6 +39,14 @@ class Request:
     def resumed_from(self, outcome: "Outcome") -> "Request":
         """Return the same request, begun where an outcome ends."""
         return replace(self, start=self.cluster.placement.replaced(outcome.node, outcome.leader))
+
+    def pinned(self, which: NDArray[np.bool_]) -> "Request":
+        """Return the same request with some replicas (K,) pinned."""
+        before = self.cluster.placement
+        flags = np.where(which, before.flags | Flag.PINNED, before.flags)
+        held = replace(before, flags=read_only(flags.astype(before.flags.dtype)))
+        start = held if self.start is before else self.start
+        return replace(self, cluster=replace(self.cluster, placement=held), start=start)
 
     def keep_pinned(
         self, node: NDArray[np.int32], leader: NDArray[np.int16]

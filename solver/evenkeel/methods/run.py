@@ -290,12 +290,7 @@ def _run_gently(chosen: Method, request: Request) -> Run:
     best = judged(found)
     for least in np.unique(costs[costs > 1.0])[::-1][:GENTLE].tolist():
         held = (costs >= least)[placement.owner] & stays
-        flags = np.where(held, placement.flags | Flag.PINNED, placement.flags)
-        pinned = replace(placement, flags=read_only(flags.astype(placement.flags.dtype)))
-        held_back = _run(chosen, replace(
-            request, cluster=replace(cluster, placement=pinned),
-            start=pinned if request.start is placement else request.start,
-        ))  # fmt: skip
+        held_back = _run(chosen, request.pinned(held))
         then = _run(chosen, replace(request, start=held_back.placement))
         for run in (held_back, then):
             if (score := judged(run)) < best:
@@ -328,8 +323,10 @@ def _answered(chosen: Method, strategy: Strategy, request: Request) -> Outcome:
     while chosen.never_worse and (kept := with_kept_lists(asked, outcome)) is not asked:
         asked = kept
         outcome = strategy(with_group_limits(in_ordinary_units(chosen, asked)))
+    if asked is request:
+        return outcome
     outcome = _with_warnings(outcome, kept_lists_messages(request.cluster, asked.cluster))
-    return outcome if asked is request else _unproven(replace(outcome, fewest=0))
+    return _unproven(replace(outcome, fewest=0))
 
 
 def _unproven(outcome: Outcome) -> Outcome:

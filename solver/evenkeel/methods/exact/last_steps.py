@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import KINDS, Audit, audit
 from evenkeel.measure.binding import NONE, partition_scope
 from evenkeel.measure.bounds import goals_met
-from evenkeel.measure.elections import ANYWHERE, MOVED, electable
+from evenkeel.measure.elections import would_lead
 from evenkeel.measure.levelness import ROUNDING, levelness
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import regressions
@@ -119,7 +119,6 @@ class _Steps:
     def __init__(self, request: Request, outcome: Outcome) -> None:
         cluster = request.cluster
         self.request, self.cluster, self.left = request, cluster, MOST
-        self._electable = electable(cluster)
         self._go_to(_Standing.of(cluster, cluster.placement.replaced(outcome.node, outcome.leader)))
         topology = cluster.topology
         self._spreads = [  # no node is the last one, and stands in no domain
@@ -167,8 +166,10 @@ class _Steps:
         was = self.now
         node, leader = was.placement.node.copy(), was.placement.leader.copy()
         node[list(nodes)] = list(nodes.values())
-        k = int(was.placement.first[p]) + leads
-        if leads != leader[p] and not self._is_elected(k, node[k]):
+        k = was.placement.first[p] + leads
+        if leads != leader[p] and not (
+            self._may_lead(node[k]) and would_lead(self.cluster, node)[k]
+        ):
             return None
         leader[p] = leads
         if self._crowds(p, node):
@@ -200,12 +201,6 @@ class _Steps:
 
     def _may_lead(self, n: int) -> bool:
         return n >= 0 and bool(self.cluster.nodes.may_lead[n])
-
-    def _is_elected(self, k: int, n: int) -> bool:
-        """Return whether a replica would lead on a node if its partition had no leader."""
-        where = self._electable[k] if len(self._electable) else ANYWHERE
-        moved = n != self.cluster.placement.node[k]
-        return self._may_lead(n) and bool(where == ANYWHERE or (where == MOVED and moved))
 
     def _steps(self, p: int) -> Iterator[Step]:
         """Yield what a partition may try, what takes the least first."""

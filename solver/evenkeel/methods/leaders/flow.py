@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import lead_ranks, partition_scope
-from evenkeel.measure.elections import electable, led_from, ready, would_lead
+from evenkeel.measure.elections import led_from, ready, would_lead
 from evenkeel.measure.group_goals import LeadCells, LeadGoals
 from evenkeel.methods.contract import Outcome
 from evenkeel.methods.shared.stopping import Clock, StopReason
@@ -96,7 +96,7 @@ def arcs_of(cluster: Cluster, node: NDArray[np.int32], leader: NDArray[np.int16]
     placement = cluster.placement
     standing = np.flatnonzero((node >= 0) & (placement.role == Role.VOTER))
     standing = standing[cluster.nodes.may_lead[node[standing]]]
-    standing = standing[would_lead(cluster, node, electable(cluster))[standing]]
+    standing = standing[would_lead(cluster, node)[standing]]
     owner = placement.owner[standing].astype(np.int64)
     rank = np.zeros(len(standing), np.int64)
     scope = partition_scope(cluster)

@@ -101,11 +101,9 @@ def with_last_in_sync(request: Request) -> Request:
         moves |= (amount > 0) & (crowd > amount)
     if not moves.any():
         return request
-    flags = placement.flags.copy()
-    flags[k[moves]] |= Flag.PINNED
-    held = replace(placement, flags=read_only(flags))
-    start = held if request.start is placement else request.start
-    return replace(request, cluster=replace(cluster, placement=held), start=start, proven=None)
+    held = np.zeros(len(placement.node), bool)
+    held[k[moves]] = True
+    return replace(request.pinned(held), proven=None)
 
 
 def _current(placement: Placement) -> NDArray[np.bool_]:

@@ -1,14 +1,11 @@
 """Lists of replicas that the system would refuse: their partitions stay as they are."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from evenkeel.measure.elections import blocking, kept_lists
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
-from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.printable import counted, some_of
 
 
@@ -37,13 +34,7 @@ def with_kept_lists(request: Request, outcome: Outcome) -> Request:
     stays = changed & (np.bincount(before.owner[listed], minlength=partitions) > 0)
     if not stays.any():
         return request
-    flags = np.where(stays[before.owner], before.flags | Flag.PINNED, before.flags)
-    pinned = replace(before, flags=read_only(flags.astype(before.flags.dtype)))
-    return replace(
-        request,
-        cluster=replace(request.cluster, placement=pinned),
-        start=pinned if request.start is before else request.start,
-    )
+    return request.pinned(stays[before.owner])
 
 
 def kept_lists_messages(before: Cluster, after: Cluster) -> list[str]:

@@ -31,7 +31,7 @@ def leading_slots(
     ):  # fmt: skip
         return leader.astype(np.int16)
     at = was.replaced(node, leader).leader_node
-    elected = would_lead(cluster, node, where)
+    elected = would_lead(cluster, node)
     unled = ~may_lead[at]
     unled |= ~np.append(elected, False)[was.first[:-1] + np.maximum(leader, 0)] & (leader >= 0)
     handed = np.where(unled & (at != was.leader_node), -1, leader)
