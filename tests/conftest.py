@@ -24,6 +24,13 @@ TESTS = Path(__file__).parent
 # The suite spreads over the cores by itself: what it starts compiles without help.
 os.environ.setdefault("EVENKEEL_COMPILE_PROCESSES", "1")
 
+# A shell that starts a job in its background, and nohup, have it ignore these signals.
+# What tests start would inherit that, and a shell among it could trap them no more.
+for ending in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(ending) is signal.SIG_IGN:
+        interrupts = ending == signal.SIGINT
+        signal.signal(ending, signal.default_int_handler if interrupts else signal.SIG_DFL)
+
 # Most garbage has no circles, and each file ends with a look for those.
 gc.set_threshold(20_000, 20, 20)
 
@@ -158,11 +165,3 @@ def _what_stays_is_looked_through_once() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt, as it does not where a shell ran us in its background."""
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, usual)
