@@ -15,10 +15,8 @@ from evenkeel_kernels.levelling.annealing import (
     refine,
 )
 from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.tree_search import Trail, complete
 from tests.naive.core import state as recounting
 from tests.naive.levelling.small import annealing as naive
-from tests.support.effort import mostly_long, share_of_examples
 from tests.support.small_problems import budgeted, random_small, tiny_case
 
 seeds = st.integers(0, 2**32 - 1)
@@ -56,14 +54,6 @@ def mixed_roles(problem, state):
     """Whether the replicas of each partition have more than one role, (P,)."""
     rows = (recounting.row(problem, p) for p in range(len(state.leader)))
     return np.array([len({int(state.role[k]) for k in row}) > 1 for row in rows], bool)
-
-
-def new_trail(state, steps=24):
-    """What a search depth first remembers."""
-    rows = [np.zeros(steps, np.int64) for _ in range(5)]
-    replicas, partitions = len(state.node), len(state.leader)
-    touched, handed = np.zeros(replicas, bool), np.zeros(partitions, bool)
-    return Trail(*rows, touched, handed, np.zeros(state.load.shape))
 
 
 def placed(state, best):
@@ -141,60 +131,3 @@ def test_runs_never_keep_what_is_better_than_the_best_there_is(seed, budgets):
         assert fewest is not None
         assert found >= fewest
     assert start[0].tolist() == problem.partitions.home.tolist()
-
-
-@pytest.mark.small
-@share_of_examples(1.5)
-@given(seeds, st.integers(0, 2), st.none() | st.integers(0, 99))
-def test_completing_mends_within_so_many_moves_and_else_changes_nothing(seed, most, budgets):
-    problem, state, aim, course, best = begun(tiny_case(seed), budgets=budgets)
-    node, leader = state.node.copy(), state.leader.copy()
-    effort = np.array([20_000], np.int64)
-    better = complete(problem, state, aim, course, best, new_trail(state), most, effort)
-    worths = [
-        naive.worth(problem, one, aim, course)
-        for one in naive.everything(problem, state, course)
-    ]  # fmt: skip
-    least = min((w[1] for w in worths if w is not None and w[0] == 0), default=None)
-    if better:
-        assert naive.worth(problem, state, aim, course) == (0, *best.worth[2:])
-        assert best.worth[2] <= most
-        assert least is not None
-        assert least <= best.worth[2]
-        assert state.node.tolist() == best.node.tolist()
-    else:
-        assert state.node.tolist() == node.tolist()
-        assert state.leader.tolist() == leader.tolist()
-        assert np.isinf(best.worth[0])
-    for p, faults in enumerate(course.faults.tolist()):
-        assert faults == naive.faults_of(problem, state, course, p)
-
-
-@pytest.mark.parametrize("first", mostly_long(range(0, 400, 100), [0]))
-def test_completing_finds_most_of_what_there_is(first):
-    missed = possible = 0
-    for seed in range(first, first + 100):
-        problem, state, aim, course, best = begun(tiny_case(seed))
-        worths = [
-            naive.worth(problem, one, aim, course)
-            for one in naive.everything(problem, state, course)
-        ]  # fmt: skip
-        least = min((w[1] for w in worths if w is not None and w[0] == 0), default=None)
-        if least is None:
-            continue
-        possible += 1
-        effort = np.array([20_000], np.int64)
-        missed += not complete(
-            problem, state, aim, course, best, new_trail(state), least, effort
-        )  # fmt: skip
-    assert possible > 10
-    assert missed <= 0.1 * possible
-
-
-def test_no_effort_is_no_change():
-    problem, state, aim, course, best = begun(tiny_case(5))
-    node = state.node.copy()
-    effort = np.zeros(1, np.int64)
-    if complete(problem, state, aim, course, best, new_trail(state), 3, effort):
-        assert course.faults.sum() == 0
-    assert state.node.tolist() == node.tolist()

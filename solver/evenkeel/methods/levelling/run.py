@@ -309,7 +309,6 @@ def refine_small(run: Run) -> bool:
         BRIEF_PATIENCE,
         BRIEF_STEPS,
         BRIEF_STEPS_PER_PLACE,
-        BRIEF_WAYS,
         Refining,
     )
 
@@ -323,15 +322,15 @@ def refine_small(run: Run) -> bool:
             return False
         return harmed or not regressions(cluster, placement, found)
 
-    steps, patience, ways = UNLIMITED, UNLIMITED, UNLIMITED
+    steps, patience = UNLIMITED, UNLIMITED
     if not run.has_limit:
         steps = min(BRIEF_STEPS, BRIEF_STEPS_PER_PLACE * size_of(cluster))
-        patience, ways = BRIEF_PATIENCE, BRIEF_WAYS
+        patience = BRIEF_PATIENCE
     refining = Refining(
         cluster, run.problem, placed_state(cluster, run.problem, run.placement, run.dropped),
         (np.where(run.dropped, -1, request.start.node), request.start.leader.copy()), _forced(run),
         run.dropped, run.most_leaders, floors_of(run), int(request.bounds.moves_level),
-        request.seed, steps, patience, ways, is_sound,
+        request.seed, steps, patience,
         lambda done, level: run.report("refine", before + done, level),
     )  # fmt: skip
     if not refining.found():

@@ -3,13 +3,11 @@
 Runs of `evenkeel_kernels.levelling.annealing` at the targets that were asked for. Where these
 cannot be reached, an aim falls as far as possible, which gives the least load of the fullest node.
 The others are relieved all the same, and then each node is asked for what it was found to reach,
-with the fewest moves. At the end some of the moves are taken back, and ways to do with one less are
-tried (`evenkeel_kernels.levelling.tree_search`).
+with the fewest moves.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +18,6 @@ from evenkeel.methods.levelling.run_state import placed_state
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Role
 from evenkeel_kernels.core.problem import Problem, State
-from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.annealing import (
     Aim,
     Best,
@@ -32,7 +29,6 @@ from evenkeel_kernels.levelling.annealing import (
 )
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 from evenkeel_kernels.levelling.threshold_walk import mean_square
-from evenkeel_kernels.levelling.tree_search import Trail, complete
 
 RUNS = 96
 LENGTHS = (1, 1, 1, 1, 3, 3)
@@ -53,17 +49,8 @@ TOLLS = (0.03, 0.01, 0.003, 0.001)
 HEATS = (0.03, 0.01)
 """Temperatures at the beginning, in the same units: from what came in, and from the best so far."""
 
-WAYS_PER_PLACE = 800
-WAYS_AT_ONCE, WAYS_APART = 5_000, 8
-"""Changes tried to do with one move less, in all and with the same moves taken back; of what is
-left, one in so many at most."""
-BEGINNING = 8
-"""So many changes take as long as it takes to begin with other moves taken back."""
-LONGEST_WAY = 24
-
-BRIEF_STEPS, BRIEF_PATIENCE, BRIEF_WAYS = 150_000, 50_000, 6_000
-"""Steps of all runs, steps without a move less, and changes tried to do with less, where no more is
-asked for."""
+BRIEF_STEPS, BRIEF_PATIENCE = 150_000, 50_000
+"""Steps of all runs, and steps without a move less, where no more is asked for."""
 BRIEF_STEPS_PER_PLACE = 1_000
 """Steps of all runs for each replica and node, at most, of these."""
 REACHED, LONGER = 3, 3
@@ -98,10 +85,6 @@ class Refining:
     # fewer are looked for
     most_steps: int
     patience: int
-    most_ways: int  # changes tried to do with one move less
-    # whether a placement, nodes and leading slots, breaks nothing that what came does not break:
-    # rules of groups are not asked when moves are taken back
-    is_sound: Callable[[NDArray[np.int32], NDArray[np.int16]], bool]
     # receives the steps done and the best level so far; returns whether to go on
     goes_on: Callable[[int, float], bool]
     best: Best = field(init=False)
@@ -151,7 +134,6 @@ class Refining:
                 if not self._stays_home(short, floor):
                     self._ask_what_can_be(nearest, floor)
             self._search(self.most_steps)
-        self._do_with_less()
         return True
 
     def _relieved(self, floor: NDArray[np.float64]) -> tuple[Best, float]:
@@ -312,55 +294,6 @@ class Refining:
         self._done += steps
         self._going = self.goes_on(self._done, float(self.best.worth[1]))
 
-    def _do_with_less(self) -> None:
-        """Take some moves back, and try to do with one less of them, until nothing helps."""
-        problem = self.problem
-        home = problem.partitions.home
-        replicas, nodes = len(self.state.node), len(self.state.replicas)
-        row = np.zeros(LONGEST_WAY, np.int64)
-        trail = Trail(
-            spot=row,
-            cursor=row.copy(),
-            left=row.copy(),
-            replica=row.copy(),
-            before=row.copy(),
-            touched=np.zeros(replicas, bool),
-            handed=np.zeros(len(self.state.leader), bool),
-            lighter=np.zeros(self.state.load.shape),
-        )
-        left = min(WAYS_PER_PLACE * replicas * nodes, self.most_ways)
-        better = True
-        while better and left > 0 and not self._is_done() and self.best.worth[0] == 0.0:
-            better = False
-            self._look_at((self.best.node, self.best.leader), 1.0)
-            node = self.state.node
-            away = np.flatnonzero((node >= 0) & (node != home) & (home >= 0) & ~self.forced)
-            for some in _subsets(away):
-                was = self.state.node[some]
-                relocate(problem, self.state, some, home[some])
-                begin_course(problem, self.state, self._aim, 1.0, self._course)
-                share = np.array([min(1 + left // WAYS_APART, WAYS_AT_ONCE)], np.int64)
-                left -= int(share[0]) + BEGINNING
-                better = self._completed(trail, len(some) - 1, share)
-                left += int(share[0])
-                if better or left <= 0:
-                    break
-                relocate(problem, self.state, some, was)
-
-    def _completed(self, trail: Trail, most_moves: int, effort: NDArray[np.int64]) -> bool:
-        """Complete what stands with so many moves; whether ``best`` got better, and is sound."""
-        own = self.best
-        kept = Best(own.node.copy(), own.leader.copy(), own.worth.copy())
-        if not complete(
-            self.problem, self.state, self._aim, self._course, self.best, trail, most_moves, effort
-        ):
-            return False
-        if self.is_sound(self.best.node, self.best.leader):
-            return True
-        self.best = kept
-        self._look_at((kept.node, kept.leader), 1.0)
-        return False
-
 
 def _mixed_roles(problem: Problem, state: State) -> NDArray[np.bool_]:
     """Return whether the replicas of each partition are not all of one role, (P,)."""
@@ -374,10 +307,3 @@ def _mixed_roles(problem: Problem, state: State) -> NDArray[np.bool_]:
 def _unmeasured(node: NDArray[np.int32], leader: NDArray[np.int16], faults: float = np.inf) -> Best:
     """Return a placement as the best, of which no more is known than what it breaks."""
     return Best(node.copy(), leader.copy(), np.array([faults, *[np.inf] * 4]))
-
-
-def _subsets(away: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Go through the sets of replicas to send home, small ones first."""
-    for size in range(1, len(away) + 1):
-        for some in combinations(away.tolist(), size):
-            yield np.array(some, np.int64)

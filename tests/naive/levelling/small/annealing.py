@@ -1,4 +1,4 @@
-"""Refining in plain Python: what is broken, what strains a node, and every way to mend a placement.
+"""Refining in plain Python: what is broken, what strains a node.
 
 All is counted anew from where replicas are and who leads.
 """
