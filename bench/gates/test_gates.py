@@ -121,7 +121,11 @@ def test_walk(gate):
         Contender(run, lambda: before_walking(compiled)),
         Contender(
             lambda: references.price_leader_changes(
-                compiled.problem, compiled.state, stroll.targets.scale, stroll.targets.knee, steps
+                compiled.problem,
+                compiled.state,
+                stroll.targets.scale,
+                stroll.targets.threshold,
+                steps,
             )
         ),
         rounds=15,

@@ -17,7 +17,7 @@ from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.leaders.moves import unassign_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT
 from evenkeel_kernels.levelling.penalty import Targets, new_targets
-from evenkeel_kernels.levelling.redistribution import Ease, knee, leader_ease
+from evenkeel_kernels.levelling.redistribution import Ease, leader_ease, penalty_threshold
 from evenkeel_kernels.levelling.threshold_walk import mean_square, moved_replicas
 from tests.support.instances import Instance, as_cluster, generate
 from tests.support.redistributed import redistribute
@@ -139,7 +139,9 @@ def before_walking(compiled: Compiled) -> Stroll:
     """Begin a walk."""
     problem, state = compiled.problem, compiled.fresh()
     nodes = state.load.shape[1]
-    targets = new_targets(problem, np.full(nodes, np.inf), knee(problem, state, DEFAULT.walk_knee))
+    targets = new_targets(
+        problem, np.full(nodes, np.inf), penalty_threshold(problem, state, DEFAULT.walk_threshold)
+    )
     return Stroll(
         state,
         targets,

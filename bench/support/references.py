@@ -50,7 +50,7 @@ def node_loads(problem: Problem, state: State) -> NDArray[np.float64]:
 
 
 def price_leader_changes(
-    problem: Problem, state: State, scale: NDArray[np.float64], knee: float, count: int
+    problem: Problem, state: State, scale: NDArray[np.float64], threshold: float, count: int
 ) -> float:
     """Price as many random changes of leader as a walk takes steps, block by block, making none.
 
@@ -67,7 +67,7 @@ def price_leader_changes(
         change = np.zeros(BLOCK)
         for d in range(len(state.load)):
             for node, more in ((here, -extra[p, d]), (there, extra[p, d])):
-                before = state.load[d, node] * scale[d, node] - knee
+                before = state.load[d, node] * scale[d, node] - threshold
                 after = before + more * scale[d, node]
                 change += np.maximum(after, 0.0) ** 2 - np.maximum(before, 0.0) ** 2
         best = min(best, change.min())

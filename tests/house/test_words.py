@@ -45,17 +45,17 @@ PLAIN = {
     "wing": "folder",
     "door": "public interface",
 }
-READ = ("solver", "docs", "notebooks", "bench", "README.md", "CONTRIBUTING.md", "SECURITY.md")
-LEFT = {
-    # names that kernels define
-    "solver/evenkeel/methods/levelling/group_leaders.py": {"seat", "seats"},
-    "solver/evenkeel/methods/levelling/losses.py": {"told"},
-    "solver/evenkeel/methods/levelling/rule_repair.py": {"mend", "seat", "seats"},
-    "solver/evenkeel/methods/levelling/run.py": {"mend"},
-    "bench/gates/test_gates.py": {"knee"},
-    "bench/support/compiled_clusters.py": {"knee"},
-    "bench/support/references.py": {"knee"},
-}
+READ = (
+    "solver",
+    "kernels",
+    "docs",
+    "notebooks",
+    "bench",
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+)
+LEFT: dict[str, set[str]] = {}
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Za-z][a-z]*")
 
 

@@ -51,14 +51,14 @@ def test_a_turn_makes_the_best_change_at_the_hottest_node(seed: int) -> None:
     small = random_small(seed)
     problem, state, targets = redistributed(small)
     plain = plain_state(small, state)
-    before, led = penalty(plain, targets.scale, targets.knee), state.leader.tolist()
+    before, led = penalty(plain, targets.scale, targets.threshold), state.leader.tolist()
     none_overfull = naive.fullest(plain, targets.scale) < 0
-    expected = naive.turn(plain, targets.scale, targets.knee)
+    expected = naive.turn(plain, targets.scale, targets.threshold)
     moved = moved_replicas(problem, state)
     breakout = new_breakout(state, moved)
     homes = by_node(problem.partitions.home, len(small.zone))
     assert break_out(problem, state, targets, moved, *homes, breakout, 1) == none_overfull
-    after = penalty(plain_state(small, state), targets.scale, targets.knee)
+    after = penalty(plain_state(small, state), targets.scale, targets.threshold)
     # a trade must relieve the node itself; the twin also tries those that relieve the other
     slack = 1e-9 * before + 1e-13
     assert expected * (1 - 1e-9) - slack <= after <= before + slack

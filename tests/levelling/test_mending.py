@@ -11,14 +11,14 @@ from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.state import relocate, transfer_leader
-from evenkeel_kernels.levelling.leaders.seats import seat_leaders, seat_on_first
-from evenkeel_kernels.levelling.pair_moves import COUNTS, mend_pairs
+from evenkeel_kernels.levelling.leaders.lone_leaders import place_leaders, place_on_first
+from evenkeel_kernels.levelling.pair_moves import COUNTS, repair_pairs
 from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.repair import breaches_without, leave_out_ghosts
+from evenkeel_kernels.levelling.repair import breaches_without, leave_out_dead
 from tests.core.test_state import assert_books_are_right
 from tests.naive.levelling import pair_mending as naive_pairs
 from tests.naive.levelling import repair as naive
-from tests.naive.levelling.leaders import seats as naive_seats
+from tests.naive.levelling.leaders import lone_leaders as naive_lone_leaders
 from tests.support.random_problems import random_budgeted, random_problem
 from tests.support.small_problems import Small, random_small
 
@@ -62,7 +62,7 @@ def test_ghosts_come_back_only_where_they_break_nothing(seed: int) -> None:
     relocate(problem, state, ghosts, np.full(len(ghosts), -1, np.int32))
     rows, width = rows_of(small, state), len(small.placement[0])
     out = np.zeros(len(state.node), bool)
-    leave_out_ghosts(problem, state, ghosts, out)
+    leave_out_dead(problem, state, ghosts, out)
     for k in ghosts.tolist():
         row = rows[k // width]
         back = list(row)
@@ -82,7 +82,7 @@ def test_a_partition_that_can_be_led_by_one_move_is(seed: int) -> None:
     last = len(small.placement) - 1
     every = np.arange(last + 1)
     scan = new_scan(problem, np.zeros(len(state.load)))
-    moved = seat_leaders(problem, state, scan, every)
+    moved = place_leaders(problem, state, scan, every)
     assert moved == np.count_nonzero(state.node != before)
     rows = rows_of(small, state)
     for row, was in zip(rows, small.placement, strict=True):
@@ -101,9 +101,9 @@ def test_a_partition_that_can_be_led_by_one_move_is(seed: int) -> None:
 def test_leaders_are_seated_as_by_hand(seed: int) -> None:
     _, problem, state = (random_budgeted if seed % 3 == 0 else random_problem)(seed)
     order = np.random.default_rng(seed).permutation(len(state.leader))
-    expected = naive_seats.seat_leaders(problem, state, order.tolist())
+    expected = naive_lone_leaders.place_leaders(problem, state, order.tolist())
     before = state.node.copy()
-    moved = seat_leaders(problem, state, new_scan(problem, np.zeros(len(state.load))), order)
+    moved = place_leaders(problem, state, new_scan(problem, np.zeros(len(state.load))), order)
     assert moved == np.count_nonzero(state.node != before)
     assert state.node.tolist() == expected.node.tolist()
     assert state.leader.tolist() == expected.leader.tolist()
@@ -117,8 +117,8 @@ def test_the_first_seat_is_that_by_hand(seed: int) -> None:
     _, problem, state = (random_budgeted if seed % 3 == 0 else random_problem)(seed)
     rng, before = np.random.default_rng(seed), state.node.copy()
     k, nodes = int(rng.integers(len(state.node))), rng.permutation(len(state.replicas))
-    expected = naive_seats.seat_on_first(problem, state, k, nodes.tolist())
-    assert seat_on_first(problem, state, k, nodes) == expected
+    expected = naive_lone_leaders.place_on_first(problem, state, k, nodes.tolist())
+    assert place_on_first(problem, state, k, nodes) == expected
     before[k] = nodes[expected] if expected >= 0 else before[k]
     assert state.node.tolist() == before.tolist()
     assert_books_are_right(problem, state)
@@ -137,12 +137,12 @@ def test_pairs_are_mended_as_by_hand(seed: int) -> None:
     kind = np.unique(kind, return_inverse=True)[1].astype(np.int64)
     targets = new_targets(problem, rng.integers(1, 4, nodes).astype(float), 1.0)
     order, looks = rng.permutation(len(state.leader)), np.array([rng.choice([0, 200, 10**6])])
-    expected, pairs, left = naive_pairs.mend_pairs(
+    expected, pairs, left = naive_pairs.repair_pairs(
         problem, state, targets, forced.tolist(), dropped.tolist(), order.tolist(), kind.tolist(),
         int(looks[0]),
     )  # fmt: skip
     before, after = new_counts(problem), new_counts(problem)
-    assert pairs == mend_pairs(
+    assert pairs == repair_pairs(
         problem, state, targets, forced, dropped, order, kind, int(kind.max()) + 1, looks, before,
         after,
     )  # fmt: skip
@@ -160,7 +160,7 @@ def test_a_pair_leaves_less_broken_and_loses_nobody(seed: int) -> None:
     nodes = len(small.zone)
     targets = new_targets(problem, np.full(nodes, np.inf), 1.0)
     scratch = np.zeros((3, COUNTS), np.int64)
-    pairs = mend_pairs(
+    pairs = repair_pairs(
         problem, state, targets, none, none, np.arange(len(before)), np.arange(nodes), nodes,
         np.array([10**6]), scratch, scratch.copy(),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Repair: who must leave, how broken a partition is, and mending it."""
+"""Repair: who must leave, how broken a partition is, and repairing it."""
 
 import numpy as np
 from hypothesis import given
@@ -15,7 +15,7 @@ from evenkeel_kernels.levelling.leaders.moves import (
     replace_leaders,
     unassign_leaders,
 )
-from evenkeel_kernels.levelling.repair import breaches, mend, must_relocate
+from evenkeel_kernels.levelling.repair import breaches, must_relocate, repair_partitions
 from tests.naive.levelling import repair as naive
 from tests.support.small_problems import Small, level_case, random_small
 
@@ -35,12 +35,12 @@ def admitted(problem, state, k, n):
     return admits(problem, state, k, n)
 
 
-def mended(problem: Problem, state: State, scan: Scan) -> int:
+def repaired(problem: Problem, state: State, scan: Scan) -> int:
     """Mend all partitions, a few looks at a time; the moves made."""
     left, made, reached = np.array([ANY, 0]), np.zeros(1, np.int64), 0
     while reached < len(state.leader):
         left[1] = 3
-        reached = mend(problem, state, scan, reached, left, made)
+        reached = repair_partitions(problem, state, scan, reached, left, made)
     return int(made[0])
 
 
@@ -109,7 +109,7 @@ def test_mending_leaves_nothing_that_one_move_mends(seed: int) -> None:
     replicas = len(small.placement[0])
     before = [naive.breaches(small, row) for row in small.placement]
     unplaced = state.node < 0
-    moves = mended(problem, state, new_scan(problem, np.zeros(state.load.shape[0])))
+    moves = repaired(problem, state, new_scan(problem, np.zeros(state.load.shape[0])))
     rows = state.node.reshape(-1, replicas).tolist()
     after = [naive.breaches(small, row) for row in rows]
     assert ((state.node < 0) == unplaced).all()
@@ -197,7 +197,7 @@ def test_two_replicas_in_one_zone_are_parted_by_one_move() -> None:
     small.accepts = small.leads = [True] * 12
     small.capacity[:] = np.inf
     problem, state = small.arrays()
-    assert mended(problem, state, new_scan(problem, np.zeros(2))) == 1
+    assert repaired(problem, state, new_scan(problem, np.zeros(2))) == 1
     assert len({small.zone[n] for n in state.node[:3]}) == 3
 
 
@@ -208,7 +208,7 @@ def test_a_group_with_too_many_in_a_zone_sheds_just_those(seed: int) -> None:
     problem, state = with_group_rules(small, [[0, most, -1, -1, -1]], [], [])
     before = state.group_count.copy()
     excess = int(np.maximum(before - most, 0).sum())
-    moves = mended(problem, state, new_scan(problem, np.zeros(2)))
+    moves = repaired(problem, state, new_scan(problem, np.zeros(2)))
     assert moves == excess == int((state.node != problem.partitions.home).sum())
     zone = np.array(small.zone)[state.node]
     assert state.group_count.tolist() == np.bincount(zone, minlength=4).tolist()
@@ -223,6 +223,6 @@ def test_a_group_with_too_few_inside_a_mask_brings_in_just_those(seed: int) -> N
     least = 15
     problem, state = with_group_rules(small, [], [[least, 0, 0]], [inside])
     missing = max(0, least - int(np.array(inside)[state.node].sum()))
-    moves = mended(problem, state, new_scan(problem, np.zeros(2)))
+    moves = repaired(problem, state, new_scan(problem, np.zeros(2)))
     assert moves == missing
     assert int(np.array(inside)[state.node].sum()) == state.group_inside[0] >= least

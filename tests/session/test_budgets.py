@@ -68,9 +68,9 @@ def check_against_a_solve(cluster, lost, goals, limits):
     for one in fields(way):
         ours, theirs = getattr(result.comparison, one.name), getattr(way, one.name)
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, err_msg=one.name)
-    found, told = levelness(now, after), result.levelness
-    np.testing.assert_allclose(told.loads, found.loads, rtol=1e-9, atol=1e-9)
-    assert np.array_equal(told.leaders, found.leaders)
+    found, report = levelness(now, after), result.levelness
+    np.testing.assert_allclose(report.loads, found.loads, rtol=1e-9, atol=1e-9)
+    assert np.array_equal(report.leaders, found.leaders)
     return True
 
 
@@ -139,19 +139,19 @@ def test_under_a_budget_of_data_as_many_as_can_are_mended():
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_callback_is_called_at_both_ends_and_may_interrupt(at):
     session = ek.Session(large_cluster()).apply(ek.Changes(down=3))
-    goals, told = ek.Goals(level=0.2), []
-    quick = session.solve(goals=goals, callback=told.append)
-    assert [one.moves for one in told] == [0, quick.comparison.moves]
-    assert quick.stop_reason == "tolerance" and told[0].seconds <= told[1].seconds
-    told.clear()
+    goals, report = ek.Goals(level=0.2), []
+    quick = session.solve(goals=goals, callback=report.append)
+    assert [one.moves for one in report] == [0, quick.comparison.moves]
+    assert quick.stop_reason == "tolerance" and report[0].seconds <= report[1].seconds
+    report.clear()
 
     def interrupt(progress):
-        told.append(progress)
-        if len(told) == at + 1:
+        report.append(progress)
+        if len(report) == at + 1:
             raise StopIteration
 
     result = session.solve(goals=goals, callback=interrupt)
-    assert len(told) == at + 1 and result.stop_reason == "interrupted"
+    assert len(report) == at + 1 and result.stop_reason == "interrupted"
     assert result.regressions == {}
     if at == 1:
         assert np.array_equal(result.placement.node, quick.placement.node)

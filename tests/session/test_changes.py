@@ -159,7 +159,7 @@ def test_pins_are_taken_back():
 
 @pytest.mark.parametrize("which", [[0], [1, 3], [4], [0, 1], range(5)])
 def test_removed_nodes_leave_nothing_behind(which):
-    """All that is told of the others is as it was, by name."""
+    """All that is report of the others is as it was, by name."""
     cluster = ruled()
     left = [n for n in range(5) if n not in which]
     fewer = cluster.remove_nodes(list(which))

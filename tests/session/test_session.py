@@ -108,13 +108,13 @@ def test_a_loss_takes_no_search_and_all_else_is_the_solve_of_the_snapshot(monkey
     monkeypatch.setattr(Standing, "lose", lambda *given: asked.append(1) or real(*given))
     quick = session.solve(goals=GOALS)
     assert asked and quick.status == "optimal" and quick.comparison.moves == quick.bounds.missing
-    told = session.solve("leaders", goals=None)
+    report = session.solve("leaders", goals=None)
     alone = ek.solve(session.cluster, "leaders", goals=None)
-    assert np.array_equal(told.placement.node, alone.placement.node)
+    assert np.array_equal(report.placement.node, alone.placement.node)
     for options in ({"limits": ek.Limits(moves=10_000)}, {"callback": lambda progress: None}):
         asked.clear()
-        told = session.solve(goals=GOALS, **options)
-        assert asked and np.array_equal(told.placement.node, quick.placement.node)
+        report = session.solve(goals=GOALS, **options)
+        assert asked and np.array_equal(report.placement.node, quick.placement.node)
     assert [name for name, one in METHODS.items() if one.ready] == ["balance"]
 
 

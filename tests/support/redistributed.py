@@ -7,7 +7,7 @@ from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT
 from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.redistribution import knee, placed_anew
+from evenkeel_kernels.levelling.redistribution import penalty_threshold, placed_anew
 from evenkeel_kernels.levelling.slices import at_once
 
 
@@ -32,5 +32,7 @@ def redistribute(
     """Place anew, then level leaders."""
     was = state.leader.copy()
     place_anew(problem, state, forced, most_leaders, most_moves)
-    targets = new_targets(problem, most_leaders, knee(problem, state, DEFAULT.sweep_knee))
+    targets = new_targets(
+        problem, most_leaders, penalty_threshold(problem, state, DEFAULT.sweep_threshold)
+    )
     at_once(level_leaders(problem, state, targets, was, DEFAULT.sweeps))

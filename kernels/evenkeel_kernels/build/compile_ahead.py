@@ -1,9 +1,9 @@
-"""Other processes compile what the kernels at hand will be followed by, while somebody waits.
+"""Other processes compile what the kernels at hand will be followed by, while a call waits.
 
 Compiling holds the interpreter's lock, so that threads gain nothing. `compiled_ahead` starts
 processes that go through the record of what the same kind of work compiled before, called before
 caller, and take what is neither kept nor being compiled; the process that waits finds it on disk.
-They end with the kernel at hand when nobody waits any more.
+They end with the kernel at hand when none waits any more.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ def compiled_ahead(work: str) -> Iterator[None]:
         try:
             yield
         finally:
-            for helper in helpers:  # it ends by itself, and nobody waits for it
+            for helper in helpers:  # it ends by itself, and is not waited for
                 threading.Thread(target=helper.communicate, daemon=True).start()
 
 
@@ -80,13 +80,13 @@ def _processes() -> int:
 
 
 def compile_recorded(work: str, stopped: threading.Event) -> None:
-    """Compile what the record names for a kind of work and nobody else has or is compiling."""
+    """Compile what the record names for a kind of work, unless another process does or did."""
     record = signatures.recorded()
     for name in record.work[work]:
         if stopped.is_set():
             return
         with contextlib.suppress(Exception):
-            # what cannot be compiled as it was recorded is compiled by whoever needs it
+            # what cannot be compiled as it was recorded is compiled where it is needed
             kernel = signatures.called(name)
             if backend.is_kept(kernel) or not backend.claimed(kernel):
                 continue

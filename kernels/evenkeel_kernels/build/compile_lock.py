@@ -27,10 +27,10 @@ LOCKING = fcntl is not None
 """Whether the system has locks that processes share."""
 
 PATIENCE = 120.0
-"""Seconds after which a kernel is compiled nevertheless: whoever has the lock may be stopped."""
+"""Seconds after which a kernel is compiled without the lock: its holder may have stopped."""
 
 PAUSE, SILENCE = 0.02, 1.0
-"""Seconds between two tries, and until it is said that another process is waited for."""
+"""Seconds between two tries, and until the wait for another process is reported."""
 
 logger = logging.getLogger("evenkeel.kernels")
 
@@ -51,11 +51,11 @@ class CompileLock:
     def acquire(self) -> None:
         """Take the lock, and wait as long as another process has it."""
         began = time.perf_counter()
-        told = False
+        warned = False
         while not self.claim():
             waited = time.perf_counter() - began
-            if waited >= SILENCE and not told:
-                told = True
+            if waited >= SILENCE and not warned:
+                warned = True
                 self._tell("waiting", logging.INFO)
             if waited >= PATIENCE:
                 self._tell("impatient", logging.WARNING)

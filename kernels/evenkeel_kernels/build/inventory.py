@@ -66,11 +66,11 @@ def inventory() -> Inventory:
 def on_compile(
     begun: Callable[[str], object] | None = None, done: Callable[[Compiled], object] | None = None
 ) -> Iterator[None]:
-    """Be told, within the context, of every kernel that is compiled because none was kept.
+    """Report, within the context, every kernel that is compiled because none was kept.
 
     ``begun``: called with the name of a kernel before it is compiled; ``done``: called with what it
-    was and how long it took; kernels that it calls, and that were compiled on the way, are told of
-    by themselves and not counted in. Yields nothing; leave the context to be told no more.
+    was and how long it took; kernels that it calls, and that were compiled on the way, are reported
+    by themselves and not counted in. Yields nothing; the report ends with the context.
 
     >>> names = []
     >>> with on_compile(begun=names.append):
@@ -84,13 +84,13 @@ def on_compile(
 
 @contextmanager
 def report_preparing(spent: Callable[[float], object]) -> Iterator[None]:
-    """Be told, within the context, of the seconds in which this thread compiles or loads kernels.
+    """Report, within the context, the seconds in which this thread compiles or loads kernels.
 
     Threads count, too, that run in a copy of this thread's context (``contextvars``); what several
     prepare at the same time counts once.
 
     ``spent``: called with the seconds each time that a kernel, with all that it calls, is ready to
-    run. Yields nothing; leave the context to be told no more.
+    run. Yields nothing; the report ends with the context.
 
     >>> seconds = []
     >>> with report_preparing(seconds.append):
@@ -118,7 +118,7 @@ class _Outermost(event.Listener):
         self._lock = threading.Lock()
         self._depth, self._began = 0, 0.0
 
-    def on_start(self, told: Any) -> None:
+    def on_start(self, happened: Any) -> None:
         if self not in _OUTERMOST.get():
             return
         with self._lock:
@@ -126,7 +126,7 @@ class _Outermost(event.Listener):
             if self._depth == 1:
                 self._began = time.perf_counter()
 
-    def on_end(self, told: Any) -> None:
+    def on_end(self, happened: Any) -> None:
         if self not in _OUTERMOST.get():
             return
         with self._lock:
@@ -136,7 +136,7 @@ class _Outermost(event.Listener):
 
 
 _OUTERMOST: ContextVar[tuple[_Outermost, ...]] = ContextVar("outermost", default=())
-"""Who is told of what is prepared in this context."""
+"""What receives the times of this context."""
 
 
 class _Listener(event.Listener):
@@ -149,20 +149,20 @@ class _Listener(event.Listener):
         self._done = done
         self._open = threading.local()
 
-    def on_start(self, told: Any) -> None:
+    def on_start(self, happened: Any) -> None:
         self._stack().append([time.perf_counter(), 0.0])
-        name = _name(told)
+        name = _name(happened)
         if name and self._begun is not None:
             self._begun(name)
 
-    def on_end(self, told: Any) -> None:
+    def on_end(self, happened: Any) -> None:
         if not self._stack():
-            return  # it began before anybody listened
+            return  # it began before anything listened
         started, inner = self._stack().pop()
         whole = time.perf_counter() - started
-        name = _name(told)
+        name = _name(happened)
         if self._stack():
-            # what is nobody's kernel belongs to the one that needed it
+            # what is no kernel of ours belongs to the one that needed it
             self._stack()[-1][1] += whole if name else inner
         if name and self._done is not None:
             self._done(Compiled(name, whole - inner))
@@ -174,9 +174,9 @@ class _Listener(event.Listener):
         return stack
 
 
-def _name(told: Any) -> str:
-    """Name the kernel that is told of, without the package; "" for numba's own functions."""
-    function = told.data["dispatcher"].py_func
+def _name(happened: Any) -> str:
+    """Name the kernel of an event, without the package; "" for numba's own functions."""
+    function = happened.data["dispatcher"].py_func
     if not function.__module__.startswith(f"{evenkeel_kernels.__name__}."):
         return ""
     return f"{function.__module__}.{function.__name__}".removeprefix(

@@ -175,14 +175,14 @@ def _kept(function: F, compiled: Any) -> F:
 class _Watching(event.Listener):
     """Has the reason logged before a kernel is compiled, or an error raised."""
 
-    def on_start(self, told: Any) -> None:
-        compiled = told.data["dispatcher"]
+    def on_start(self, happened: Any) -> None:
+        compiled = happened.data["dispatcher"]
         if hasattr(compiled, "of_kernels"):
             function = compiled.py_func
             named = f"{function.__module__}.{function.__name__}"
             before_compiling(named, backend.FIRST_SOLVE)
 
-    def on_end(self, told: Any) -> None:
+    def on_end(self, happened: Any) -> None:
         """Nothing to do."""
 
 

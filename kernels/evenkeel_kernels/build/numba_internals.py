@@ -180,7 +180,7 @@ class Nowhere(UserProvidedCacheLocator):
     """The place of kernels where no folder can be written: they load what is shipped."""
 
     PLACE = str(Path(__file__, "none"))
-    """A folder that nobody can make."""
+    """A folder that cannot be made."""
 
     def get_cache_path(self) -> str:
         """Return the folder."""
@@ -255,7 +255,7 @@ class KernelCache(FunctionCache):
             loaded = self._loaded(sig, target_context)
             if loaded is None:
                 self.lock.acquire()
-                loaded = self._loaded(sig, target_context)  # somebody may have kept it since
+                loaded = self._loaded(sig, target_context)  # another may have kept it since
         return loaded
 
     def _loaded(self, sig: Any, target_context: Any) -> Any:
@@ -290,8 +290,10 @@ class KernelCache(FunctionCache):
             if target == _target() and rest[0].llvm_cpython_wrapper_name.encode() in machine_code:
                 rest[5] = ""
                 payload = ((library, kind, (machine_code, b"")), *rest)
-                form, wing = shipped.half_key(tuple(arguments)), self._py_func.__module__
-                yield shipped.Entry(self._key, form, ".".join(wing.split(".")[:2]), dumps(payload))
+                form, folder = shipped.half_key(tuple(arguments)), self._py_func.__module__
+                yield shipped.Entry(
+                    self._key, form, ".".join(folder.split(".")[:2]), dumps(payload)
+                )
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled kernel; a full or vanished disk does not stop the caller."""
@@ -306,7 +308,7 @@ class KernelCache(FunctionCache):
             return True
         try:
             return any(key[1] == _target() for key in self._cache_file._load_index())
-        except Exception:  # an index that somebody cut short holds nothing
+        except Exception:  # an index that was cut short holds nothing
             return False
 
 

@@ -50,34 +50,34 @@ def half_key(of: object) -> str:
 
 
 class Entry(NamedTuple):
-    """A form of a kernel: both halves of its key in hexadecimal, its wing, and its code."""
+    """A form of a kernel: both halves of its key in hexadecimal, its folder, and its code."""
 
     kernel: str
     form: str
-    wing: str
+    folder: str
     code: bytes
 
 
 def write(place: Path, entries: Iterable[Entry]) -> None:
-    """Write a file of kernels: a table as JSON after its length, and the code of each wing.
+    """Write a file of kernels: a table as JSON after its length, and the code of each folder.
 
-    Kernels of a wing hold copies of the same parts and are compressed together, to less than half.
+    Kernels of a folder share parts and are compressed together, to less than half.
     """
     table: dict[str, dict[str, tuple[str, int, int]]] = {}
-    wings: dict[str, bytes] = {}
-    for kernel, form, wing, code in sorted(entries):
-        before = wings.get(wing, b"")
-        table.setdefault(kernel, {})[form] = wing, len(before), len(code)
-        wings[wing] = before + code
-    packed = {wing: lzma.compress(code) for wing, code in wings.items()}
-    sizes = {wing: len(code) for wing, code in packed.items()}
+    folders: dict[str, bytes] = {}
+    for kernel, form, folder, code in sorted(entries):
+        before = folders.get(folder, b"")
+        table.setdefault(kernel, {})[form] = folder, len(before), len(code)
+        folders[folder] = before + code
+    packed = {folder: lzma.compress(code) for folder, code in folders.items()}
+    sizes = {folder: len(code) for folder, code in packed.items()}
     head = json.dumps([table, sizes]).encode()
     place.write_bytes(SIZE.pack(len(head)) + head + b"".join(packed.values()))
 
 
 @functools.cache
 def _file() -> tuple[Mapping[str, Mapping[str, tuple[str, int, int]]], Mapping[str, bytes]]:
-    """Read where each kernel lies, and the wings as they are packed; nothing if none serve."""
+    """Read where each kernel lies, and the folders as they are packed; nothing if none serve."""
     if reason():
         return {}, {}
     try:
@@ -86,15 +86,15 @@ def _file() -> tuple[Mapping[str, Mapping[str, tuple[str, int, int]]], Mapping[s
         table, sizes = json.loads(data[SIZE.size : end])
         ends = list(accumulate(sizes.values(), initial=end))
         return table, {
-            wing: data[slice(*at)] for wing, at in zip(sizes, pairwise(ends), strict=True)
+            folder: data[slice(*at)] for folder, at in zip(sizes, pairwise(ends), strict=True)
         }
     except (OSError, ValueError, struct.error):  # a file that is damaged is as none
         return {}, {}
 
 
 @functools.cache
-def _unpacked(wing: str) -> bytes:
-    return lzma.decompress(_file()[1][wing])
+def _unpacked(folder: str) -> bytes:
+    return lzma.decompress(_file()[1][folder])
 
 
 def holds(kernel: str) -> bool:
@@ -107,8 +107,8 @@ def read(kernel: str, form: str) -> bytes | None:
     found = _file()[0].get(kernel, {}).get(form)
     if found is None:
         return None
-    wing, begin, length = found
-    return _unpacked(wing)[begin : begin + length]
+    folder, begin, length = found
+    return _unpacked(folder)[begin : begin + length]
 
 
 @functools.cache

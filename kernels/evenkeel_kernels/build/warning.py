@@ -1,4 +1,4 @@
-"""What is said, once in a process, where compiled kernels cannot be kept."""
+"""The warning, once in a process, where compiled kernels cannot be kept."""
 
 import warnings
 from functools import cache

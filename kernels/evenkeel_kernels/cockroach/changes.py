@@ -1,7 +1,7 @@
 """Changes of one range, applied to where it is and to what stores have, and the log of them.
 
 A store that gains a replica gains its load, and so does one that gains the lease; the class of the
-store is tallied again. Where a decision is made on what somebody knows of stores, the ``stores``
+store is tallied again. Where a decision is made on what one store knows of others, the ``stores``
 given here are the ones as they are, or the copy that the decision maker keeps up to date itself.
 
 A replica that leaves a store and comes back within one run moves data for nothing. So each range
@@ -137,7 +137,7 @@ def swap(ranges: Ranges, stores: Stores, p: int, target: int, removed: int) -> N
 
 @device_function
 def give_lease(ranges: Ranges, stores: Stores, p: int, s: int) -> None:
-    """Let the replica on a store hold the lease; nobody, for -1. O(W)."""
+    """Let the replica on a store hold the lease; none for -1. O(W)."""
     holder = leaseholder(ranges, p)
     if holder >= 0:
         book(stores, ranges.lease_load, p, holder, -1.0)

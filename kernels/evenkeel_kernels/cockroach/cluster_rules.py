@@ -222,7 +222,7 @@ def measure_limits(rules: ClusterRules, node: Ints, p: int, out: Floats, at: int
     first, domains = problem.partitions.first, problem.domains
     q = problem.partitions.rule[p]
     allowed = problem.rules.allowed[problem.partitions.mask[p]]
-    nobody = index(-1)
+    no_replica = index(-1)
     for i in range(problem.rules.limit_first[q], problem.rules.limit_first[q + 1]):
         limit = problem.rules.limit[i]
         level = index(limit[0])
@@ -234,13 +234,13 @@ def measure_limits(rules: ClusterRules, node: Ints, p: int, out: Floats, at: int
                 before += node[j] >= 0 and domains.domain[level, node[j]] == where
             # each one that comes after as many as there may be is one too many
             beyond += where >= 0 and before >= limit[1] >= 0
-        distinct = distinct_domains(first, node, domains.domain, p, nobody, nobody, level)
+        distinct = distinct_domains(first, node, domains.domain, p, no_replica, no_replica, level)
         out[at] = beyond
         out[at + 1] = max(0, limit[2] - distinct) if limit[2] >= 0 else 0
         out[at + 2] = max(0, distinct - limit[3]) if limit[3] >= 0 else 0
         out[at + 3] = 0.0
         if limit[4] >= 0:
-            skew = skew_of(first, node, domains, allowed, p, nobody, nobody, level)
+            skew = skew_of(first, node, domains, allowed, p, no_replica, no_replica, level)
             out[at + 3] = max(0, skew - limit[4])
         at += 4
     return at

@@ -392,7 +392,7 @@ def refuses_for_overload(context: LeaseContext, mean: float, s: int) -> bool:
 
 @device_function
 def mark_able(context: LeaseContext, raft: int) -> None:
-    """Mark those that serve and are not behind; if nobody knows who is, none. O(W)."""
+    """Mark those that serve and are not behind; none if that is not known. O(W)."""
     stores, contenders = context.stores, context.contenders
     for i in range(contenders.size[0]):
         serves = may_receive_load(stores.status[contenders.store[i]])
@@ -544,7 +544,7 @@ def lease_reason(
     """Return the place of the contender to which requests draw the lease, or -1, and why.
 
     Range ``p``, of configuration ``q``, is led from the store ``here``, which need not be one of
-    the contenders; -1 if nobody holds the lease. ``asked`` drives it away: its store is being
+    the contenders; -1 if none holds the lease. ``asked`` drives it away: its store is being
     drained, or loses the replica. Without a place, a reason above TOO_EARLY leaves the choice to
     counts. O(W (E + origins)).
     """

@@ -73,13 +73,13 @@ from evenkeel_kernels.cockroach.tables import (
 from evenkeel_kernels.core.problem import index
 
 STEPS = 32
-"""Decisions about one range in a row, after which the others have their turn."""
+"""Decisions about one range in a row, after which the others have tnext_holder turn."""
 
 TRIES = 8
 """Draws for one range, where what is drawn would not last."""
 
 NEEDED = 250.0
-"""Scores from here up are for constraints, disks and diversity, and no mere wish."""
+"""Scores from here up are for constraints, disks and diversity, and not for preferences."""
 
 DONE, STUCK, ACTED, WITHHELD, REFUSED = 0, 1, 2, 3, 4
 """What comes of looking at a range: nothing to do, something that cannot be done, something done,
@@ -219,7 +219,7 @@ def decide(
         return stepped(ACTED, action, LEARNER, NOWHERE, learner_of(ranges, p), 0.0)
     take_members(ranges, p, context.members)
     if action != CONSIDER_REBALANCE:
-        return mend(ranges, context, p, action, rng_state)
+        return repair(ranges, context, p, action, rng_state)
     q = index(ranges.config[p])
     role, came, tries = index(VOTER), index(DONE), 0
     while True:
@@ -297,7 +297,7 @@ def learner_of(ranges: Ranges, p: int) -> int:
 
 
 @device_function
-def mend(
+def repair(
     ranges: Ranges, context: AllocatorContext, p: int, action: int, rng_state: NDArray[np.uint64]
 ) -> Step:
     """Find whom to add, replace or remove, as ``action`` says; ``rng_state (1,)`` draws."""
@@ -429,7 +429,7 @@ def retire(ranges: Ranges, context: AllocatorContext, p: int, going: int) -> Non
 @device_function
 def transfer_leader(ranges: Ranges, context: AllocatorContext, p: int, going: int) -> None:
     """Give the lease to the voter that serves on the store with the fewest leases. O(W)."""
-    heir = index(NOWHERE)
+    next_holder = index(NOWHERE)
     for k in range(ranges.first[p], ranges.first[p + 1]):
         s = index(ranges.store[k])
         if s < 0 or s == going or ranges.role[k] != VOTER or ranges.behind[k]:
@@ -437,10 +437,13 @@ def transfer_leader(ranges: Ranges, context: AllocatorContext, p: int, going: in
         status = context.stores.status[s]
         if status != AVAILABLE and status != THROTTLED:
             continue
-        fewer = heir >= 0 and context.stores.amount[LEASES, s] < context.stores.amount[LEASES, heir]
-        if heir < 0 or fewer:
-            heir = s
-    give_lease(ranges, context.stores, p, heir)
+        fewer = (
+            next_holder >= 0
+            and context.stores.amount[LEASES, s] < context.stores.amount[LEASES, next_holder]
+        )
+        if next_holder < 0 or fewer:
+            next_holder = s
+    give_lease(ranges, context.stores, p, next_holder)
 
 
 @inline_only

@@ -1,6 +1,6 @@
 """What the decisions about one range stand on, as tuples of arrays: CockroachDB's allocator.
 
-A decision sees *stores* as somebody knows them, which may be long ago, and the replicas of one
+A decision sees *stores* as one of them knows them, perhaps from long ago, and the replicas of one
 *range*. S stores, C classes of stores that are alike, J conjunctions of constraints, Q
 configurations, P ranges, K replicas, A amounts. A store is a node of the cluster in the words of
 the rest of this project, and a *host* is what CockroachDB calls a node.
@@ -40,7 +40,7 @@ COUNT, LOAD, NEUTRAL = 0, 1, 2
 """What a ``Scorer`` levels: the number of ranges, the load of one row, nothing."""
 
 NOT_MODELLED, LEADING, LEADERLESS = 0, 1, 2
-"""What is known of a range's raft group: nothing is asked, the leaseholder leads it, or nobody
+"""What is known of a range's raft group: nothing is asked, the leaseholder leads it, or none
 here does, so that nothing may be removed and no lease moved."""
 
 IGNORE, BLOCK_REBALANCE, BLOCK_ALL = 0, 1, 2

@@ -297,7 +297,7 @@ def _search(
 ) -> tuple[int, bool]:
     """Search depth first for a placement within the targets that takes fewer moves.
 
-    The disks of a replica are tried from home onwards, in a circle; ``trial`` holds how many were.
+    The disks of a replica are tried in a circle that begins at home; ``trial`` holds how many were.
     """
     begin, end = disks.first[n], disks.first[n + 1]
     left, right = disks.disk_first[n], disks.disk_first[n + 1]

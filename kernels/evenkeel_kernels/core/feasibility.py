@@ -157,7 +157,7 @@ def fits(problem: Problem, state: State, k: int, n: int) -> bool:
 
 @inline_only
 def keeps_limits(problem: Problem, state: State, k: int, n: int) -> bool:
-    """Whether moving ``k`` to ``n`` breaks no limit of its partition, or mends more than it breaks.
+    """Whether moving ``k`` to ``n`` breaks no limit of its partition, or repairs more than that.
 
     A limit that is broken already may stay as broken as it is, never become worse.
     """
@@ -434,7 +434,7 @@ def admits(problem: Problem, state: State, k: int, n: int) -> bool:
         if here >= 0 and problem.nodes.leads[here] and rank[n] > rank[here]:
             return False
         if state.role[k] == NON_VOTER and problem.partitions.led_from[p] < 0:
-            return False  # where it leads now it counts as nobody
+            return False  # where it leads now it counts as unled
         if not affords_leader(problem, state, p, n) or not may_step_down(problem, state, k, n):
             return False
     return (

@@ -23,7 +23,7 @@ from evenkeel_kernels.core.problem import (
 
 @inline_only
 def leader_away(problem: Problem, p: int, n: int) -> bool:
-    """Whether ``p`` counts as led by another node than before if ``n`` (-1: nobody) leads it."""
+    """Whether ``p`` counts as led by another node than before if ``n`` (-1: none) leads it."""
     was = problem.partitions.led_from[p]
     return was >= 0 and n >= 0 and n != was
 
@@ -44,7 +44,7 @@ def may_be_led_from(problem: Problem, k: int, n: int) -> bool:
 def leads_late(problem: Problem, p: int, n: int) -> int:
     """Whether ``p``, whose leader is lost, could not be led from ``n`` at once: 1 or 0.
 
-    Somebody else leads it then until its copy is made there, and hands it on.
+    Another leads it then until its copy is made there, and hands it on.
     """
     partitions = problem.partitions
     if partitions.led_from[p] >= 0:
@@ -103,7 +103,7 @@ def affords_lead(problem: Problem, state: State, p: int, k: int) -> bool:
 
 @inline_only
 def shares_leader(problem: Problem, state: State, p: int, n: int, now: int) -> bool:
-    """Whether the domains have room if ``n`` leads ``p`` instead of ``now``; -1: nobody."""
+    """Whether the domains have room if ``n`` leads ``p`` instead of ``now``; -1: none."""
     partitions, domains = problem.partitions, problem.domains
     led = index(partitions.first[p] + max(state.leader[p], 0))
     for i in range(domains.limited.shape[0]):

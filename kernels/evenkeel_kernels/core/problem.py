@@ -215,7 +215,7 @@ def load_of(partitions: PartitionArrays, state: State, k: int, d: int) -> float:
 
 
 @inline_only
-def squared_excess(pressure: float, knee: float) -> float:
-    """Square of what ``pressure`` is above ``knee``."""
-    over = pressure - knee
+def squared_excess(pressure: float, threshold: float) -> float:
+    """Square of what ``pressure`` is above ``threshold``."""
+    over = pressure - threshold
     return over * over if over > 0.0 else 0.0

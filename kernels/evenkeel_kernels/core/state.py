@@ -334,7 +334,7 @@ def apply(problem: Problem, state: State, k: int, n: int) -> None:
 
 @inline_only
 def lead(problem: Problem, state: State, p: int, slot: int) -> None:
-    """Let ``slot`` (-1: nobody) lead partition ``p``; the leader's extra load goes with it."""
+    """Let ``slot`` (-1: none) lead partition ``p``; the leader's extra load goes with it."""
     partitions = problem.partitions
     before = state.leader[p]
     for turn in range(2):

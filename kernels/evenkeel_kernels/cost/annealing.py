@@ -317,7 +317,7 @@ def anneal(
     node, home, kept = state.node, problem.partitions.home, walk.kept
     nodes = cost.shape[0]
     spare = walk.spare[0]
-    mended = 2.0 * walk.breach_penalty[0] if walk.breach_penalty[0] < NEVER else 0.0
+    repaired = 2.0 * walk.breach_penalty[0] if walk.breach_penalty[0] < NEVER else 0.0
     random = walk.random[0]
     fall = (cold / hot) ** (COOLING_STEP / max(work, 1))
     temperature = hot
@@ -348,7 +348,7 @@ def anneal(
         z = x
         limit = accepted + spare
         if walk.breaches[0] > 0 and (broken[group[a]] > 0 or (b >= 0 and broken[group[b]] > 0)):
-            limit += mended
+            limit += repaired
         before = penalty[x] + penalty[y]
         if kind == SHIFT:
             price = shift_price(need, weight, excess, cost, a, x, y, limit + before)

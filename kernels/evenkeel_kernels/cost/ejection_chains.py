@@ -46,8 +46,8 @@ class Arcs(NamedTuple):
     may: NDArray[np.bool_]  # (R, M) whether the rules, room apart, admit each on each node
     moving: NDArray[np.float64]  # (R, M) what it costs, beside loads, to move each there
     price: NDArray[np.float64]  # (R, R) if one comes and the other leaves; inf where it may not
-    add: NDArray[np.float64]  # (R, M) if one comes and nobody leaves
-    lose: NDArray[np.float64]  # (R,) if each leaves and nobody comes
+    add: NDArray[np.float64]  # (R, M) if one comes and none leaves
+    lose: NDArray[np.float64]  # (R,) if each leaves and none comes
     out: NDArray[np.float64]  # (R,) least price with each coming
     into: NDArray[np.float64]  # (R,) least price with each leaving
     free: NDArray[np.float64]  # (R,) least of ``add``
@@ -85,7 +85,7 @@ def new_arcs(node: NDArray[np.int64], replica: NDArray[np.int64]) -> Arcs:
 def arriving(problem: Problem, walk: CostState, n: int, comes: int, goes: int) -> float:
     """Change of the cost of node ``n``, movement apart; inf where there is no room.
 
-    One ``comes`` and one ``goes``; -1 for nobody.
+    One ``comes`` and one ``goes``; -1 for none.
     """
     home = problem.partitions.home
     for d in range(walk.room.shape[1]):

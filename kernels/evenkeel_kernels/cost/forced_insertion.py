@@ -1,6 +1,6 @@
 """Big replicas rearranged: one is forced onto a node, and what it displaces finds other homes.
 
-No move out of a node that is full of large replicas helps by itself, since nobody has room for one.
+No move out of a node that is full of large replicas helps by itself, since none has room for one.
 So room is made: the forced one comes first, and those that were there before leave one by one, each
 time the one, and to the node, that costs least, until nothing more is gained. The whole is kept if
 it lowers the cost.
@@ -58,7 +58,7 @@ def pass_by(problem: Problem, walk: CostState, forced: Forced, y: int, k: int, s
 
 @inline_only
 def cost_less(walk: CostState, forced: Forced, b: int) -> float:
-    """Cost of the forced node if replica ``b`` (-1: nobody) left it."""
+    """Cost of the forced node if replica ``b`` (-1: none) left it."""
     cost = 0.0
     for c in range(forced.excess.shape[0]):
         more = forced.excess[c]
@@ -94,7 +94,7 @@ def next_to_leave(
 ) -> tuple[int, int, float, int]:
     """Find who of ``member (.,)`` should leave node ``y`` next, and where to.
 
-    While room is lacking, whoever leaves must make some, and the price is shared out over what it
+    While room is lacking, each that leaves must make some, and the price is shared out over what it
     makes; then only what lowers the cost counts. Returns (replica or -1, node, price, work).
     """
     now = cost_less(walk, forced, index(-1))

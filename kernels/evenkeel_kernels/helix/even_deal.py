@@ -182,7 +182,7 @@ class Deal(NamedTuple):
     held: NDArray[np.int32]  # (P, R) zones that hold each partition
     size: NDArray[np.int32]  # (P,) how many
     load: NDArray[np.int64]  # (N,) cards that each node holds now
-    taker: NDArray[np.int32]  # (C,) who took a card of the pool; -1 while nobody has
+    taker: NDArray[np.int32]  # (C,) who took a card of the pool; -1 while none has
     order: NDArray[np.int64]  # (C,) the cards of the pool in the order in which they were taken
 
 
@@ -429,7 +429,7 @@ def level_leaders(lists: Lists, nodes: int) -> None:
             return
         goal = shortest_chain(lists, leading, search, settled, top, number)
         if goal < 0:
-            # whom a chain reaches from here leads at most one fewer, and reaches nobody else
+            # a node that a chain reaches from here leads at most one fewer, and reaches no other
             for n in range(nodes):
                 settled[n] |= search.reached[n] == number
             number += 1

@@ -1,7 +1,7 @@
 """Leaders within numbers, the fewest of them changed: successive shortest paths.
 
 Leads are counted in *places*: a node, or a group on a node, which is a place within that node's.
-The last place holds all. One with too many leads hands one on, whoever takes it may hand on
+The last place holds all. One with too many leads hands one on, the one that takes it may hand on
 another, until the last is taken by a place that may, or should, have more (Ahuja, Magnanti and
 Orlin, *Network Flows*, 1993, section 9.7). A lead costs 1 away from who has it now, and prices keep
 all costs at 0 or more: first the length of the shortest chain is found, then as many chains of that

@@ -8,7 +8,7 @@ a capacity of its own, is given more than it has room for.
 
 What leading takes of the room that nodes have, and domains with a capacity of their own.
 
-Whoever leads a partition carries so much more, or less, than whoever follows. A *row* is a node or
+The leader of a partition carries so much more, or less, than its followers. A *row* is a node or
 a domain. It carries at most what it can, or what it came with where that was more already.
 """
 
@@ -36,7 +36,7 @@ class LeadRoom(NamedTuple):
     # (N, T) the rows of each node, itself first; -1 where it is in no domain of a tier
     row: NDArray[np.int64]
     weight: NDArray[np.float64]  # (P, C) what leading each partition adds
-    base: NDArray[np.float64]  # (M, C) what rows carry whoever leads
+    base: NDArray[np.float64]  # (M, C) what rows carry whichever leads
     most: NDArray[np.float64]  # (M, C) the most that they may
     load: NDArray[np.float64]  # (M, C) what they carry; changed
 

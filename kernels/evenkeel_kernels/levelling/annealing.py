@@ -63,7 +63,7 @@ class Pace(NamedTuple):
     """How a run goes."""
 
     move_penalty: float  # price of a move, in units of the penalty
-    lead_toll: float  # price of a change of leaders, or of a role traded
+    lead_penalty: float  # price of a change of leaders, or of a role traded
     fault: float  # price of a broken rule
     hot: float  # temperature at the start
     cold: float  # and at the end
@@ -75,7 +75,7 @@ class Course(NamedTuple):
     """What a run starts from and keeps up to date."""
 
     forced: NDArray[np.bool_]  # (K,) replicas that had to leave home
-    led: NDArray[np.bool_]  # (P,) whether somebody is to lead
+    led: NDArray[np.bool_]  # (P,) whether it is to be led
     mixed: NDArray[np.bool_]  # (P,) whether its replicas are not all of one role
     faults: NDArray[np.int64]  # (P,) broken rules of each partition
     tally: NDArray[np.int64]  # (4,) broken rules and what is beyond budgets, moves, changes of
@@ -95,21 +95,21 @@ def set_aim(problem: Problem, aim: Aim, value: float) -> None:
 
 
 @device_function
-def strain(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> float:
+def node_penalty(problem: Problem, state: State, aim: Aim, fault: float, n: int) -> float:
     """Penalty of node ``n``: what it carries and leads beyond the aim, or lacks to its floor.
 
     Every other limit that it breaks counts ``fault``.
     """
     nodes, domains, targets = problem.nodes, problem.domains, aim.targets
-    total = squared_excess(state.leaders[n] * targets.leader_scale[n], targets.knee)
+    total = squared_excess(state.leaders[n] * targets.leader_scale[n], targets.threshold)
     for d in range(state.load.shape[0]):
-        total += squared_excess(state.load[d, n] * targets.scale[d, n], targets.knee)
+        total += squared_excess(state.load[d, n] * targets.scale[d, n], targets.threshold)
         if aim.floor[d, n] > 0.0:
             lack = (aim.floor[d, n] - state.load[d, n]) * aim.asked.scale[d, n]
             total += squared_excess(lack, 0.0)
         if nodes.transient[d]:
             held = state.load[d, n] + state.held[d, n]
-            total += squared_excess(held * nodes.inverse[d, n], targets.knee)
+            total += squared_excess(held * nodes.inverse[d, n], targets.threshold)
     if state.replicas[n] > nodes.max_replicas[n]:
         total += fault * (state.replicas[n] - nodes.max_replicas[n])
     for i in range(domains.limited.shape[0]):
@@ -257,7 +257,7 @@ def note(problem: Problem, state: State, aim: Aim, course: Course, best: Best, f
         if moves == worth[2] and changes == worth[3] and trades >= worth[4]:
             return False
     for n in range(state.replicas.shape[0]):
-        if strain(problem, state, aim, 1.0, n) > 0.0:
+        if node_penalty(problem, state, aim, 1.0, n) > 0.0:
             return False
     for k in range(state.node.shape[0]):
         best.node[k] = state.node[k]
@@ -286,7 +286,7 @@ def begin_course(problem: Problem, state: State, aim: Aim, value: float, course:
 
 @inline_only
 def is_plain(problem: Problem, aim: Aim) -> bool:
-    """Whether too much load and too many leaders are all that strains a node."""
+    """Whether too much load and too many leaders are all that counts against a node."""
     nodes = problem.nodes
     for d in range(nodes.transient.shape[0]):
         if nodes.transient[d]:
@@ -364,7 +364,7 @@ def refine(
                 more += is_away(problem, i, here) - is_away(problem, i, there)
                 trades += is_reseated(problem, course, i, here)
                 trades -= is_reseated(problem, course, i, there)
-            change = pace.move_penalty * more + pace.lead_toll * trades
+            change = pace.move_penalty * more + pace.lead_penalty * trades
             if plain and here >= 0:
                 rough = change - pace.fault * (course.faults[p] + beyond)
                 if i < 0:
@@ -398,17 +398,17 @@ def refine(
             there = index(state.node[first + slot])
             if not may_lead(problem, state, p, first + slot) or here == there:
                 continue
-            change = pace.lead_toll * is_led_anew(problem, p, there)
+            change = pace.lead_penalty * is_led_anew(problem, p, there)
             if here >= 0:
-                change -= pace.lead_toll * is_led_anew(problem, p, here)
+                change -= pace.lead_penalty * is_led_anew(problem, p, here)
             if plain and here >= 0:
                 rough = change - pace.fault * (course.faults[p] + beyond)
                 if rough + passing_lead(partitions, state, targets, p, here, there) > allowed:
                     continue
         before = changes_of(problem, state, p, q)
-        change -= strain(problem, state, aim, pace.fault, there)
+        change -= node_penalty(problem, state, aim, pace.fault, there)
         if here >= 0:
-            change -= strain(problem, state, aim, pace.fault, here)
+            change -= node_penalty(problem, state, aim, pace.fault, here)
         if slot >= 0:
             transfer_leader(problem, state, p, slot)
         elif i >= 0:
@@ -421,9 +421,9 @@ def refine(
         if q >= 0:
             other = faults_of(problem, state, course, q)
             change += pace.fault * (other - course.faults[q])
-        hot = strain(problem, state, aim, pace.fault, there)
+        hot = node_penalty(problem, state, aim, pace.fault, there)
         if here >= 0:
-            hot += strain(problem, state, aim, pace.fault, here)
+            hot += node_penalty(problem, state, aim, pace.fault, here)
         if change + hot > allowed:
             if slot >= 0:
                 transfer_leader(problem, state, p, led)

@@ -4,7 +4,7 @@ The nodes that are used least, in arrays of their own: nearly always the best on
 
 A replica only adds to what a node carries, and so does what is charged besides its load: no node
 scores less with it than its use without it. So where the best of a few nodes scores less than any
-other is used, it is the best of all, and nobody need look at the others. Nodes that are all but
+other is used, it is the best of all, and the others need no look. Nodes that are all but
 full, the most of a cluster just expanded, are looked at once in a while and not for every replica.
 """
 
@@ -275,7 +275,7 @@ def comes_with_lead(problem: Problem, state: State, led: NDArray[np.bool_], k: i
 def is_last_to_lead(
     problem: Problem, state: State, order: NDArray[np.int64], at: int, end: int
 ) -> bool:
-    """Whether nobody leads the partition of ``order[at]`` unless this replica goes where it may."""
+    """Whether the partition of ``order[at]`` is unled unless this replica goes where it may."""
     first, p = problem.partitions.first, index(problem.partitions.owner[order[at]])
     if state.role[order[at]] != VOTER:
         return False

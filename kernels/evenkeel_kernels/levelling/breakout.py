@@ -82,7 +82,9 @@ def more_load(
     """Change of the penalty, by ``weight (D, N)``, if ``n`` carried ``more`` in dimension ``d``."""
     now = state.load[d, n] * targets.scale[d, n]
     then = (state.load[d, n] + more) * targets.scale[d, n]
-    return weight[d, n] * (squared_excess(then, targets.knee) - squared_excess(now, targets.knee))
+    return weight[d, n] * (
+        squared_excess(then, targets.threshold) - squared_excess(now, targets.threshold)
+    )
 
 
 @inline_only

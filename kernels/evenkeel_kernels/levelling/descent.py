@@ -43,7 +43,7 @@ from evenkeel_kernels.levelling.penalty import (
     passing_replica,
     penalty,
 )
-from evenkeel_kernels.levelling.redistribution import knee, moves_made, placed_anew
+from evenkeel_kernels.levelling.redistribution import moves_made, penalty_threshold, placed_anew
 from evenkeel_kernels.levelling.slices import looks_in_slice
 from evenkeel_kernels.levelling.threshold_walk import (
     accept_by_threshold,
@@ -93,8 +93,8 @@ def descend(
     ``was (P,)`` are the slots that led before any change; ``forced (K,)``, ``most_leaders (N,)``
     and ``most_moves`` are those of `placed_anew`, the first piece, which comes after slices of it,
     "place"; ``seed`` starts the walks. Every piece leaves a state that breaks no rule that it did
-    not break before. The pieces depend on nothing but the arguments: whoever takes the same number
-    of them has the same bits.
+    not break before. The pieces depend on nothing but the arguments: the same number of them gives
+    the same bits.
 
     Yields after each piece. The last one is "level", unless the cluster cannot be brought there by
     these means.
@@ -105,12 +105,16 @@ def descend(
             yield Progress("leaders", np.inf, 0)
     for _ in placed_anew(problem, state, forced, most_leaders, most_moves, parameters):
         yield Progress("place", np.inf, 0)
-    targets = targets._replace(knee=knee(problem, state, parameters.sweep_knee))
+    targets = targets._replace(
+        threshold=penalty_threshold(problem, state, parameters.sweep_threshold)
+    )
     scan = new_scan(problem, np.zeros(state.load.shape[0]))
     yield Progress("redistribute", highest(state, targets), 0)
     for _ in level_leaders(problem, state, targets, was, parameters.sweeps):
         yield Progress("leaders", np.inf, 0)
-    targets = targets._replace(knee=knee(problem, state, parameters.walk_knee))
+    targets = targets._replace(
+        threshold=penalty_threshold(problem, state, parameters.walk_threshold)
+    )
     steps = 0
     patience = Patience(problem, state, targets, parameters)
     for progress in walked(problem, state, targets, scan, forced, most_moves, seed, parameters):
@@ -136,7 +140,9 @@ def recalled(
     ``most_leaders (N,)`` is that of `placed_anew`. Yields the partitions looked at.
     """
     targets = new_targets(problem, most_leaders, 1.0)
-    targets = targets._replace(knee=knee(problem, state, parameters.walk_knee))
+    targets = targets._replace(
+        threshold=penalty_threshold(problem, state, parameters.walk_threshold)
+    )
     homes = by_node(problem.partitions.home, state.load.shape[1])
     looks = walk_length(problem, parameters)
     yield from recall(
@@ -223,7 +229,7 @@ class Patience:
     worth waiting longer. Few replicas are walked to the end: what is level there lies far apart.
 
     ``problem``: what is being levelled; ``state``: as it changes: looked at again each time;
-    ``gauge``: of the watermarks; its knee does not count; ``parameters``: how long to wait.
+    ``gauge``: of the watermarks; its threshold is 1; ``parameters``: how long to wait.
     """
 
     def __init__(
@@ -232,7 +238,7 @@ class Patience:
         self._parameters = parameters
         replicas = state.node.shape[0]
         self._state = state
-        self._gauge = targets._replace(knee=1.0)
+        self._gauge = targets._replace(threshold=1.0)
         self._near = 1.0 + state.load.shape[1] / max(1, replicas)
         self._length = (
             walk_length(problem, parameters) if replicas > parameters.few_replicas else 1 << 60
@@ -285,8 +291,8 @@ def walks(
     """Propose walks for as long as ``state`` is not level, each when the one before was taken.
 
     Closed ones first, a short one, which often will do, and longer ones; then open ones at a
-    falling toll; and, where replicas are few, some that are all but free to go anywhere: few
-    replicas are large beside the room that is left, so that what is level lies far apart. Where
+    falling move penalty; and, where replicas are few, some that are all but free to go anywhere:
+    few replicas are large beside the room that is left, so that what is level lies far apart. Where
     they are not, and few nodes are overfull, relief comes before any walk: a move or two, and all
     is level.
     """
@@ -335,10 +341,10 @@ def walks(
             yield Walk(0, least, np.inf, 2 * length, n_nodes, 4)
         return
     schedule.append(Walk(length // 4, least, np.inf, 2 * length, n_nodes, 4))
-    tolls = data * parameters.toll_falls ** np.arange(parameters.open_walks)
+    penalties = data * parameters.move_penalty_falls ** np.arange(parameters.open_walks)
     schedule += [
         Walk(length, 0.1 * move_penalty, move_penalty, length, 0, 0)
-        for move_penalty in tolls.tolist()
+        for move_penalty in penalties.tolist()
     ]
     if replicas <= parameters.few_replicas:
         schedule += [Walk(length, 0.3 * data, 0.01 * data, 0, 0, 0)] * parameters.free_walks
@@ -407,7 +413,9 @@ def relief(problem: Problem, state: State, targets: Targets, k: int, here: int) 
     for d in range(state.load.shape[0]):
         ratio = state.load[d, here] * targets.scale[d, here]
         less = load_of(problem.partitions, state, k, d) * targets.scale[d, here]
-        change += squared_excess(ratio - less, targets.knee) - squared_excess(ratio, targets.knee)
+        change += squared_excess(ratio - less, targets.threshold) - squared_excess(
+            ratio, targets.threshold
+        )
     p = index(problem.partitions.owner[k])
     if leads_now(problem.partitions.first, state.leader, p, k):
         ratio = state.leaders[here] * targets.leader_scale[here]

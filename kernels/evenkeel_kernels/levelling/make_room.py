@@ -7,7 +7,7 @@ missing. Of all nodes that one is taken which gives away least in all.
 Taking over: a replica that fits nowhere takes the place of any one that has room elsewhere.
 
 Displacing goes from larger replicas to smaller ones, so that it ends; where all weigh the same
-nobody is smaller. Here one makes way whatever it weighs, and only to a node that has room for it.
+no other is smaller. Here one makes way whatever it weighs, and only to a node that has room for it.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ SURELY = 1.0 - 1e-9
 """Part of a sum that it reaches in any order of its terms."""
 
 ALIKE = 0.5
-"""Where nobody makes way for one replica, nobody is sought for another so many times as large."""
+"""Where none makes way for one replica, none is sought for another so many times as large."""
 
 
 @inline_only
@@ -138,8 +138,8 @@ def node_to_clear(
 
     Returns it and how many of ``victim`` these are; -1 and 0 if there is none. ``size``, ``first``,
     ``member``, ``lack`` and ``most`` are those of `choose_victims`; ``score (N,)`` and
-    ``known (N,)`` are scratch. Nobody moves. A partition that nobody leads, and that has no other
-    replica, is led by ``k`` then, unless leading weighs less than following.
+    ``known (N,)`` are scratch. No replica moves. A partition of this replica alone that has no
+    leader is led by ``k`` then, unless leading weighs less than following.
 
     Who makes way on a node is chosen only once it may be the one: until then its score is that of
     the load it lacks, each dimension ``weight (D,)`` heavy. No replica may have a lesser ``size``
@@ -287,8 +287,8 @@ def take_over_each(
     No more than ``most`` find a place, and it ends after ``failures`` in a row. ``size (P,)`` says
     how large replicas are, ``first (N + 1,)`` and ``member`` list those of each node, as they were
     at some time, ``roomy`` the nodes to go to, in the order of preference; ``lack (D,)`` is
-    scratch. ``in_vain (N,)``, inf at first, says for which size nobody was found to make way on a
-    node: nobody is sought there for what is about as large.
+    scratch. ``in_vain (N,)``, inf at first, says for which size none was found to make way on a
+    node: none is sought there for what is about as large.
 
     Complexity: O(K roomy) checks for each one that finds no place.
     """

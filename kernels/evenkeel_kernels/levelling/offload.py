@@ -328,13 +328,13 @@ def shed_each(
                     peak[d] = max(peak[d], value[d, items])
                 items += 1
         needs = 0
-        wishes = False
+        has_soft = False
         for d in range(dimensions):
             hard[d] = max(0.0, staying[d] - watermark[d, n] * (1.0 - firm * share[d]))
             soft[d] = max(hard[d], staying[d] - watermark[d, n] * (1.0 - share[d]))
             emphasis[d] = 1.0
             needs += int(hard[d] > 0.0)
-            wishes = wishes or soft[d] > hard[d]
+            has_soft = has_soft or soft[d] > hard[d]
         if needs == 0:
             continue
         fewest = items + 1
@@ -359,7 +359,7 @@ def shed_each(
         if fewest > items:  # nothing it holds would do: give nothing away
             continue
         part = 2.0
-        while wishes and part > 0.03:
+        while has_soft and part > 0.03:
             for d in range(dimensions):
                 factor = part if soft[d] > hard[d] else 1.0
                 if hard[d] > 0.0:

@@ -1,13 +1,13 @@
 """Two replicas of a partition move at the same time, where neither may, or should, move alone.
 
 A partition may keep the rules before and after and break one halfway: two racks of which each holds
-one replica, and two tags that are to be one each. Whoever moves one replica at a time never gets
+one replica, and two tags that are to be one each. Moving one replica at a time never gets
 there. Here both are taken off; the first is tried on the best node of every kind, and the second
 then finds its own best. Nodes are of one kind if no rule tells them apart.
 
 What concerns a group as a whole is not looked at: its partitions are left to single moves.
 
-Two replicas of a partition move at once to mend it, where no single move would be lawful.
+Two replicas of a partition move at once to repair it, where no single move would be lawful.
 
 A voter can come to a region only once a non-voter has left it; a replica of an emptied zone can go
 only where a lost one stood that is placed elsewhere first.
@@ -49,8 +49,8 @@ def pressing(
     change = 0.0
     for d in range(state.load.shape[0]):
         more = sign * load_of(problem.partitions, state, k, d)
-        change += squared_excess((state.load[d, n] + more) * targets.scale[d, n], targets.knee)
-        change -= squared_excess(state.load[d, n] * targets.scale[d, n], targets.knee)
+        change += squared_excess((state.load[d, n] + more) * targets.scale[d, n], targets.threshold)
+        change -= squared_excess(state.load[d, n] * targets.scale[d, n], targets.threshold)
     if leads_now(problem.partitions.first, state.leader, problem.partitions.owner[k], k):
         change += squared_excess((state.leaders[n] + sign) * targets.leader_scale[n], 1.0)
         change -= squared_excess(state.leaders[n] * targets.leader_scale[n], 1.0)
@@ -161,7 +161,7 @@ def best_for(
     kind: NDArray[np.int64],
     of: int,
 ) -> int:
-    """Return the admitted node for ``k``, which is nowhere, that is pressed least by it; or -1.
+    """Return the admitted node for ``k``, which is nowhere, whose penalty rises least by it; or -1.
 
     Only nodes whose ``kind (N,)`` is ``of`` are looked at, or all for -1. O(N (D + admits)).
     """  # fmt: skip
@@ -291,7 +291,7 @@ def illness(problem: Problem, state: State, forced: NDArray[np.bool_], p: int) -
 
 
 @device_function
-def mend_pair(
+def repair_pair(
     problem: Problem,
     state: State,
     targets: Targets,
@@ -305,7 +305,7 @@ def mend_pair(
 ) -> bool:
     """Move ``k`` and ``j`` at once, if that leaves less wrong with their partition.
 
-    ``forced (K,)`` is as in `mend_pairs`; ``kind (N,)`` says of which of so many ``kinds`` each
+    ``forced (K,)`` is as in `repair_pairs`; ``kind (N,)`` says of which of so many ``kinds`` each
     node is; ``before`` and ``after (limits + terms, COUNTS)`` are scratch. O(kinds^2 N (D +
     admits)).
     """
@@ -337,7 +337,7 @@ def mend_pair(
 
 
 @no_alloc
-def mend_pairs(
+def repair_pairs(
     problem: Problem,
     state: State,
     targets: Targets,
@@ -350,11 +350,11 @@ def mend_pairs(
     before: NDArray[np.int64],
     after: NDArray[np.int64],
 ) -> int:
-    """Mend each of ``partitions`` by two moves at once, for as long as that helps.
+    """Repair each of ``partitions`` by two moves at once, for as long as that helps.
 
     ``forced (K,)`` replicas must get another node, ``dropped (K,)`` ones get none. ``looks (1,)``
     is how many nodes may still be looked at, and is kept up to date; ``kind``, ``before`` and
-    ``after`` are as in `mend_pair`.
+    ``after`` are as in `repair_pair`.
     Returns how many pairs moved.
     """
     first = problem.partitions.first
@@ -377,7 +377,9 @@ def mend_pairs(
                     if illness(problem, state, forced, p) == 0:
                         continue
                     looks[0] -= kinds * kinds * kind.shape[0]
-                    if mend_pair(problem, state, targets, forced, k, j, kind, kinds, before, after):
+                    if repair_pair(
+                        problem, state, targets, forced, k, j, kind, kinds, before, after
+                    ):
                         pairs += 1
                         going = True
     return pairs

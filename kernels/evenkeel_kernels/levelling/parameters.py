@@ -10,8 +10,9 @@ class Parameters:
     *Redistribution*
 
     ``sweeps``: most sweeps over all partitions that hand leadership on. ``ceiling``: target ratio
-    up to which replicas that were given away may be put down. ``sweep_knee``, ``walk_knee``: part
-    of the slack that the knee of the penalty lies below 1 while leaders spread, and in walks.
+    up to which replicas that were given away may be put down. ``sweep_threshold`` and
+    ``walk_threshold``: part of the slack that the threshold of the penalty lies below 1 while
+    leaders spread, and in walks.
 
     *Walks*
 
@@ -19,9 +20,9 @@ class Parameters:
     but at least ``walk_per_partition`` for each partition; ``first_steps`` bound the first walks,
     which find out whether too few replicas have moved. ``threshold`` is the rise of the penalty
     that they begin with, in units of the mean square of what leading adds. ``open_walks`` walks
-    have a toll that falls by the factor ``toll_falls``, and ``free_walks`` next to none. The caller
-    may stop after each ``chunk`` of steps. With up to ``brief_replicas``, ``brief_walk`` stands
-    for ``walk_per_replica``, unless the caller says how long it may take.
+    have a move penalty that falls by the factor ``move_penalty_falls``, and ``free_walks`` next to
+    none. The caller may stop after each ``chunk`` of steps. With up to ``brief_replicas``,
+    ``brief_walk`` stands for ``walk_per_replica``, unless the caller says how long it may take.
 
     *Relief*
 
@@ -53,15 +54,15 @@ class Parameters:
 
     sweeps: int = 12
     ceiling: float = 1.03
-    sweep_knee: float = 0.1
-    walk_knee: float = 0.5
+    sweep_threshold: float = 0.1
+    walk_threshold: float = 0.5
     walk_steps: int = 4_000_000
     walk_per_replica: int = 400
     walk_per_partition: int = 60
     first_steps: int = 2_000_000
     threshold: float = 0.1
     open_walks: int = 6
-    toll_falls: float = 0.3
+    move_penalty_falls: float = 0.3
     free_walks: int = 8
     chunk: int = 250_000
     brief_replicas: int = 1_000

@@ -1,9 +1,9 @@
-"""How hard a cluster is pressed: what is above its watermark, squared: the worst counts most.
+"""How overloaded a cluster is: what is above its watermark, squared: the worst counts most.
 
 The *target ratio* of a node is its load in units of its watermark, in each dimension, and its
 leaders in units of the most it should lead. A node whose target ratio is above 1 is *overfull*. The
-penalty that the searches lower is the sum of the squares of what is above ``knee``, a little below
-1: a linear one would be as happy to pass an excess on whole as to spread it thin.
+penalty that the searches lower is the sum of the squares of what is above ``threshold``, a little
+below 1: a linear one would be as happy to pass an excess on whole as to spread it thin.
 """
 
 from typing import NamedTuple
@@ -30,10 +30,10 @@ class Targets(NamedTuple):
 
     scale: NDArray[np.float64]  # (D, N) 1 / watermark
     leader_scale: NDArray[np.float64]  # (N,) 1 / most leaders
-    knee: float  # target ratio above it is penalised
+    threshold: float  # target ratio above it is penalised
 
 
-def new_targets(problem: Problem, most_leaders: NDArray[np.float64], knee: float) -> Targets:
+def new_targets(problem: Problem, most_leaders: NDArray[np.float64], threshold: float) -> Targets:
     """Gauge against the watermarks and ``most_leaders (N,)``, inf for no limit.
 
     What exceeds one by no more than a rounding error is within: the target may be exact, and what a
@@ -42,7 +42,7 @@ def new_targets(problem: Problem, most_leaders: NDArray[np.float64], knee: float
     return Targets(
         inverse(problem.nodes.watermark * (1.0 + ROUNDING)),
         inverse(most_leaders * (1.0 + ROUNDING)),
-        knee,
+        threshold,
     )
 
 
@@ -54,10 +54,10 @@ def passing(state: State, targets: Targets, d: int, here: int, there: int, load:
     after_here = (state.load[d, here] - load) * targets.scale[d, here]
     after_there = (state.load[d, there] + load) * targets.scale[d, there]
     return (
-        squared_excess(after_here, targets.knee)
-        - squared_excess(before_here, targets.knee)
-        + squared_excess(after_there, targets.knee)
-        - squared_excess(before_there, targets.knee)
+        squared_excess(after_here, targets.threshold)
+        - squared_excess(before_here, targets.threshold)
+        + squared_excess(after_there, targets.threshold)
+        - squared_excess(before_there, targets.threshold)
     )
 
 
@@ -134,13 +134,13 @@ def is_overfull(state: State, targets: Targets, n: int) -> bool:
 
 def count_overfull(state: State, targets: Targets) -> int:
     """Count the overfull nodes. O(D N)."""
-    pressed = (state.load * targets.scale > 1.0).any(axis=0)
-    return int((pressed | (state.leaders * targets.leader_scale > 1.0)).sum())
+    overfull = (state.load * targets.scale > 1.0).any(axis=0)
+    return int((overfull | (state.leaders * targets.leader_scale > 1.0)).sum())
 
 
 def penalty(state: State, targets: Targets) -> float:
     """Sum up the penalty of all nodes. O(D N)."""
-    over = np.maximum(state.load * targets.scale - targets.knee, 0.0)
+    over = np.maximum(state.load * targets.scale - targets.threshold, 0.0)
     leaders = np.maximum(state.leaders * targets.leader_scale - 1.0, 0.0)
     return float((over**2).sum() + (leaders**2).sum())
 

@@ -73,7 +73,7 @@ def lone_leaders_beyond(
 ) -> NDArray[np.int64]:
     """Choose leaders on nodes that lead more than ``most_leaders (N,)``, though others stood down.
 
-    Nobody could take over from those that still lead, so that replicas have to move: the smallest
+    No other could take over from those that still lead, so that replicas have to move: the smallest
     of those that are not ``leaving (K,)`` anyway, as they fit best elsewhere. O(P log P).
     """
     partitions = problem.partitions
@@ -198,8 +198,8 @@ def moves_made(problem: Problem, state: State, forced: NDArray[np.bool_]) -> int
     return int(((state.node >= 0) & (state.node != problem.partitions.home) & ~forced).sum())
 
 
-def knee(problem: Problem, state: State, part: float) -> float:
-    """Pressure that lies below 1 by ``part`` of the slack in the tightest dimension. O(D N)."""
+def penalty_threshold(problem: Problem, state: State, part: float) -> float:
+    """Target ratio that lies below 1 by ``part`` of the slack in the tightest dimension. O(D N)."""
     watermark = problem.nodes.watermark
     counted = np.isfinite(watermark)
     room = np.where(counted, watermark, 0.0).sum(axis=1)

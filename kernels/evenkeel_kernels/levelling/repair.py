@@ -1,8 +1,8 @@
-"""Repair: which replicas must leave where they are, and moves that mend broken rules.
+"""Repair: which replicas must leave where they are, and moves that repair broken rules.
 
 A replica must leave a node that does not keep it, or that its rule's mask or a ban forbids; one
 without a node must get one. `evenkeel_kernels.levelling.best_fit.best_fit` finds them homes. Rules
-that are broken in between replicas, two in one zone for instance, are mended one move at a time;
+that are broken in between replicas, two in one zone for instance, are repaired one move at a time;
 for the skews of groups, see `evenkeel_kernels.levelling.group_skew`.
 """
 
@@ -181,7 +181,7 @@ def breaches_without(
 
 
 @no_alloc
-def leave_out_ghosts(
+def leave_out_dead(
     problem: Problem, state: State, replicas: NDArray[np.int64], out: NDArray[np.bool_]
 ) -> None:
     """Put ``replicas`` back on the dead nodes they stood on, unless that breaks a rule.
@@ -204,7 +204,7 @@ def leave_out_ghosts(
 
 
 @inline_only
-def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int) -> int:
+def repairing_node(problem: Problem, state: State, scan: Scan, k: int, broken: int) -> int:
     """Best node for ``k`` on which fewer than ``broken`` rules are broken, -1 for none."""
     p = index(problem.partitions.owner[k])
     take_size(problem, state, scan, k)
@@ -222,7 +222,7 @@ def mending_node(problem: Problem, state: State, scan: Scan, k: int, broken: int
 
 
 @no_alloc
-def mend(
+def repair_partitions(
     problem: Problem,
     state: State,
     scan: Scan,
@@ -230,14 +230,14 @@ def mend(
     left: NDArray[np.int64],
     made: NDArray[np.int64],
 ) -> int:
-    """Mend the broken limits and terms of partitions from ``begin`` on; returns where to go on.
+    """Repair the broken limits and terms of partitions from ``begin`` on; returns where to go on.
 
     ``left (2,)`` is how many replicas may leave the node that they came from, and for how many
     partitions and nodes there may be a look; ``made (1,)`` counts the moves. Both are kept up to
-    date. A partition is mended one move at a time, each of which leaves less broken than before; of
+    date. A partition is repaired by single moves, each of which leaves less broken than before; of
     its replicas the one tried first leads nothing and comes first; a leader leads on where it goes,
     if it may, and otherwise another does; where no other could, it stays.
-    What no move mends stays.
+    What no move repairs stays.
 
     Complexity: O(K R) for each limit where nothing is broken, and a scan per replica where it is.
     """
@@ -268,7 +268,7 @@ def mend(
                     if turn == 1:  # where it led from is no reason to leave a rule broken
                         transfer_leader(problem, state, p, index(-1))
                     left[1] -= scan.score.shape[0]
-                    n = mending_node(problem, state, scan, k, broken)
+                    n = repairing_node(problem, state, scan, k, broken)
                     if n >= 0:
                         move(problem, state, k, n)
                     if n >= 0 and turn == 1:

@@ -9,7 +9,7 @@ A *closed* walk moves the replicas that it is given, and no others. Which of a n
 is not for it to change: those that do are its largest, and of all that could go in their stead
 nearly all are smaller, so that chance soon leaves a node too full that had just become level;
 `evenkeel_kernels.levelling.breakout` chooses such changes with care. In an *open* walk any replica
-may leave home, at a toll that counts as a rise of the penalty and is given back when it returns.
+may leave home, at a price that counts as a rise of the penalty and is given back when it returns.
 
 References
 ----------

@@ -6,7 +6,7 @@ schedule generation scheme for projects under resource constraints.
 
 What a change lacked it waits for in the heap of that resource, the smallest claim on top, and it is
 looked at again only when there is room for it. What was given back is kept as *tokens*, oldest
-first; a claim eats what was free at the beginning, then tokens, and comes after whoever gave them.
+first; a claim takes what was free at first, then tokens, and comes after those that gave them.
 So any execution that keeps these arrows keeps within every resource, whatever its clock does.
 
 Order of benefit: what levels the most per byte goes first, judged anew as nodes change.
@@ -127,7 +127,7 @@ def pop(changes: Changes, schedule: Schedule, heap: int) -> int:
 
 @inline_only
 def draw_arrow(schedule: Schedule, token: int, c: int) -> None:
-    """Let ``c`` come after whoever gave a token."""
+    """Let ``c`` come after each that gave a token."""
     giver = schedule.token_of[token]
     at = schedule.counts[1]
     if at > 0 and schedule.arrow[0, at - 1] == giver and schedule.arrow[1, at - 1] == c:

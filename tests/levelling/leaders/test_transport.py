@@ -48,7 +48,7 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
     stiffness = random.uniform(0.5, 20.0, resources)
     taken = [int(random.integers(0, len(row))) for row in rows]
     kept = [int(random.integers(-1, len(row))) for row in rows]
-    toll = [
+    fee = [
         (LATE * random.integers(0, 2, len(row))).tolist()
         if k < 0
         else [float(c != k) for c in range(len(row))]
@@ -62,7 +62,7 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
     least = [max(0, n - int(random.integers(0, 3))) for n in numbers]
     most = [n + int(random.integers(0, 3)) for n in numbers]
     bounds = [dict(enumerate(each)) | {-1: 0} for each in (numbers, least, most)]
-    plain = Plain(rows, list(taken), toll, extra.tolist(), scale.tolist(), above.tolist(),
+    plain = Plain(rows, list(taken), fee, extra.tolist(), scale.tolist(), above.tolist(),
                   stiffness.tolist(), cell, *bounds)  # fmt: skip
     first = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     choices = Choices(
@@ -70,14 +70,14 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
         first=first,
         slot=np.concatenate([np.arange(len(row)) for row in rows]).astype(np.int16),
         node=np.array([n for row in rows for n in row], np.int32),
-        toll=np.array([costs for row in toll for costs in row]),
+        fee=np.array([costs for row in fee for costs in row]),
         taken=(first[:-1] + np.array(taken)).astype(np.int32),
         kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)).astype(np.int32),
         extra=extra,
         content=np.array(
             [
                 row[t] if costs[t] == 0.0 and min(adds) >= 0.0 else -1
-                for row, t, costs, adds in zip(rows, taken, toll, extra, strict=True)
+                for row, t, costs, adds in zip(rows, taken, fee, extra, strict=True)
             ],
             np.int32,
         ),
@@ -110,10 +110,10 @@ def test_who_could_lead_is_listed_with_the_heaviest_leads_first(seed: int, keep:
         kept = problem.partitions.led_from[p] >= 0 and was[p] in slots and came[slots.index(was[p])]
         taken = was[p] if keep and kept else state.leader[p]
         assert choices.slot[choices.taken[m]] == taken
-        toll = choices.toll[choices.first[m] : choices.first[m + 1]].tolist()
+        fee = choices.fee[choices.first[m] : choices.first[m + 1]].tolist()
         if kept:
-            assert toll == [float(slot != was[p]) for slot in slots]
-        assert set(toll) <= {0.0, 1.0 if kept else LATE}
+            assert fee == [float(slot != was[p]) for slot in slots]
+        assert set(fee) <= {0.0, 1.0 if kept else LATE}
 
 
 @pytest.mark.small

@@ -20,10 +20,10 @@ def fullest(plain: PlainState, scale: np.ndarray) -> int:
     return int(np.argmax(over)) if max(over) > 0.0 else -1
 
 
-def turn(plain: PlainState, scale: np.ndarray, knee: float) -> float:
+def turn(plain: PlainState, scale: np.ndarray, threshold: float) -> float:
     """Make the best change at the fullest node; returns the penalty afterwards."""
     here = fullest(plain, scale)
-    before = penalty(plain, scale, knee)
+    before = penalty(plain, scale, threshold)
     if here < 0:
         return before
     for candidates in (hand_overs(plain, here), exchanges(plain, here)):
@@ -31,7 +31,7 @@ def turn(plain: PlainState, scale: np.ndarray, knee: float) -> float:
         for placement, leader in candidates:
             tried = PlainState(plain.small)
             tried.placement, tried.leader = placement, leader
-            after = penalty(tried, scale, knee)
+            after = penalty(tried, scale, threshold)
             if after < least:
                 best, least = tried, after
         if best is not None:

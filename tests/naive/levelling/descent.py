@@ -49,14 +49,14 @@ def greedy_cover(
     return limit + 1, chosen + [-1] * (limit - len(chosen))
 
 
-def penalty(plain: PlainState, scale: np.ndarray, knee: float) -> float:
-    """Sum over nodes and dimensions of the square of the target ratio above ``knee``."""
+def penalty(plain: PlainState, scale: np.ndarray, threshold: float) -> float:
+    """Sum over nodes and dimensions of the square of the target ratio above ``threshold``."""
     loads = np.array([plain.load(n) for n in range(len(plain.small.zone))]).T
-    return float((np.maximum(loads * scale - knee, 0.0) ** 2).sum())
+    return float((np.maximum(loads * scale - threshold, 0.0) ** 2).sum())
 
 
-def spread_leaders(plain: PlainState, scale: np.ndarray, knee: float, trigger: float) -> int:
-    """One sweep: each leader on a pressed node goes where the whole penalty becomes least."""
+def spread_leaders(plain: PlainState, scale: np.ndarray, threshold: float, trigger: float) -> int:
+    """One sweep: each leader on a overfull node goes where the whole penalty becomes least."""
     small = plain.small
     changed = 0
     for p, row in enumerate(plain.placement):
@@ -64,10 +64,10 @@ def spread_leaders(plain: PlainState, scale: np.ndarray, knee: float, trigger: f
         if slot < 0 or row[slot] < 0:
             continue
         here = row[slot]
-        pressed = (plain.load(here) * scale[:, here] > trigger) & (small.extra[p] > 0.0)
-        if not pressed.any():
+        overfull = (plain.load(here) * scale[:, here] > trigger) & (small.extra[p] > 0.0)
+        if not overfull.any():
             continue
-        before = penalty(plain, scale, knee)
+        before = penalty(plain, scale, threshold)
         best, least = slot, -1e-12
         for other, there in enumerate(row):
             if there < 0 or there == here or not small.leads[there]:
@@ -77,7 +77,7 @@ def spread_leaders(plain: PlainState, scale: np.ndarray, knee: float, trigger: f
             if (gains & full).any():
                 continue
             plain.leader[p] = other
-            change = penalty(plain, scale, knee) - before
+            change = penalty(plain, scale, threshold) - before
             plain.leader[p] = slot
             if change < least:
                 best, least = other, change

@@ -22,7 +22,7 @@ WAITS = 1_000
 """How many broken rules a replica without a node is worth."""
 
 
-def mend_pairs(
+def repair_pairs(
     problem: Problem,
     state: State,
     targets: Targets,
@@ -107,8 +107,8 @@ def pressing(problem: Problem, state: State, targets: Targets, k: int, n: int) -
     books, change = recount(problem, state), 0.0
     for d, more in enumerate(loads(problem, state, k)):
         load, scale = books["load"][d, n], targets.scale[d, n]
-        change += squared((load + more) * scale - targets.knee)
-        change -= squared(load * scale - targets.knee)
+        change += squared((load + more) * scale - targets.threshold)
+        change -= squared(load * scale - targets.threshold)
     if leads(problem, state, k):
         count, scale = books["leaders"][n], targets.leader_scale[n]
         change += squared((count + 1.0) * scale - 1.0) - squared(count * scale - 1.0)

@@ -168,7 +168,7 @@ def nearest_with_room(
 def could_take(problem: Problem, state: State, targets: Targets, p: int, slot: int, n: int) -> bool:
     """Whether ``slot`` of ``p``, on node ``n``, may lead it and its node stays below its watermark.
 
-    Only where leading weighs no less than following: then no link of a chain strains another.
+    Only where leading weighs no less than following: then no link of a chain burdens another.
     """
     for d in range(state.load.shape[0]):
         extra = problem.partitions.leader_load[p, d] - problem.partitions.voter_load[p, d]

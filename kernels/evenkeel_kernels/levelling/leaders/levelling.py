@@ -33,7 +33,7 @@ def level_leaders(
 ) -> Generator[int]:
     """Choose leaders so that overfull nodes cool, few of the slots ``was (P,)`` losing the lead.
 
-    ``targets`` has the knee of the penalty for what is handed on one by one. Yields the
+    ``targets`` has the threshold of the penalty for what is handed on one by one. Yields the
     partitions looked at, slice by slice. No node ends further above its capacity, also where the
     caller stops halfway.
     """
@@ -45,8 +45,8 @@ def level_leaders(
         if not binds_leaders(problem):
             yield from transport_leaders(problem, state, targets, was)
         elif problem.budgets.leader_changes < UNLIMITED:
-            yield from ration_leaders(problem, state, targets._replace(knee=1.0), True)
-        yield from _hand_over_rest(problem, state, targets._replace(knee=1.0), sweeps)
+            yield from ration_leaders(problem, state, targets._replace(threshold=1.0), True)
+        yield from _hand_over_rest(problem, state, targets._replace(threshold=1.0), sweeps)
     finally:
         taken_back = bool((_over_capacity(problem, state) > over).any())
         if taken_back:
@@ -63,7 +63,7 @@ def _hand_over_rest(
         return
     partitions = problem.partitions
     large = mean_square(targets, partitions.leader_load - partitions.voter_load) ** 0.5
-    yield from spread_leaders(problem, state, targets, 0.5 + 0.5 * targets.knee, sweeps, large)
+    yield from spread_leaders(problem, state, targets, 0.5 + 0.5 * targets.threshold, sweeps, large)
     most = np.divide(
         1.0,
         targets.leader_scale,
@@ -102,7 +102,7 @@ def recall(
     if binds_leaders(problem):
         return
     nodes, before, over = state.node.copy(), state.leader.copy(), _over_capacity(problem, state)
-    tight = targets._replace(knee=1.0)
+    tight = targets._replace(threshold=1.0)
     try:
         yield from transport_leaders(problem, state, tight, was, keep=True)
         yield from _hand_over_rest(problem, state, tight, sweeps)

@@ -5,7 +5,7 @@ are placed the leaders stand down: replicas then weigh what data weighs, and a s
 is kept free for the leaders that come back. Then leadership is handed on until no node is above
 its watermark.
 
-Lost leaders: whoever could take over at once leads on, where no goal needs a new copy to.
+Lost leaders: a replica that could take over at once leads on, where no goal needs a new copy to.
 
 A partition whose leader is lost is led by one that survived while the lost copy is made anew. If
 that copy is to lead in the end, leadership is handed on once more.
@@ -123,17 +123,17 @@ def unassign_leaders(
                 extra[d] += partitions.leader_load[p, d] - partitions.voter_load[p, d]
 
 
-PRESSED = 0.7
-"""Part of its watermark from which on a node is pressed: one more lead there may crowd others."""
+NEARLY_FULL = 0.7
+"""Part of its watermark at which a node is nearly full: one more lead there may crowd others."""
 
 
 @device_function
 def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -> None:
-    """Give ``p``, which nobody leads, the leader that its rule prefers.
+    """Give ``p``, which none leads, the leader that its rule prefers.
 
     Among equals one with room, which the ``favoured`` slot, that has led already, may go without;
     one whose node what leading adds does not press; where who led is lost, one that is there before
-    a copy yet to be made; the favoured one; the one whose node is pressed least; the one that leads
+    a copy yet to be made; the favoured one; the one whose node is least full; the one that leads
     least.
     """
     partitions = problem.partitions
@@ -160,7 +160,7 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
         full = not admits_leader(problem, state, p, slot)
         if full and (slot != favoured or turn < 0):
             continue
-        order = (int(rank[n]), full, max(score, PRESSED), late, score, int(state.leaders[n]))
+        order = (int(rank[n]), full, max(score, NEARLY_FULL), late, score, int(state.leaders[n]))
         if order < least:
             best, least = slot, order
         if turn < 0:
@@ -171,7 +171,7 @@ def appoint(problem: Problem, state: State, scan: Scan, p: int, favoured: int) -
 
 @no_alloc
 def assign_leaders(problem: Problem, state: State, scan: Scan, was: NDArray[np.int16]) -> int:
-    """Appoint a leader wherever nobody leads, preferably the slot ``was (P,)`` that did.
+    """Appoint a leader wherever none leads, preferably the slot ``was (P,)`` that did.
 
     Returns how many changed. O(K D).
     """
@@ -185,7 +185,7 @@ def assign_leaders(problem: Problem, state: State, scan: Scan, was: NDArray[np.i
 
 @no_alloc
 def return_leaders(problem: Problem, state: State, was: NDArray[np.int16]) -> None:
-    """Let the slot ``was (P,)`` lead again, or nobody, asking no rule. O(P), and D for each."""
+    """Let the slot ``was (P,)`` lead again, or none, asking no rule. O(P), and D for each."""
     for p in range(was.shape[0]):
         if state.leader[p] != was[p]:
             transfer_leader(problem, state, p, index(was[p]))
@@ -242,8 +242,8 @@ def may_follow(problem: Problem, state: State, p: int) -> bool:
 
 
 @inline_only
-def _counts_as_nobody(problem: Problem, state: State, p: int, slot: int) -> bool:
-    """Whether a slot without a vote leads a partition that nobody led: it shall not go on to."""
+def _counts_as_unled(problem: Problem, state: State, p: int, slot: int) -> bool:
+    """Whether a slot without a vote leads a partition that none led: it shall not go on to."""
     k = problem.partitions.first[p] + max(slot, 0)
     return slot >= 0 and state.role[k] != VOTER and problem.partitions.led_from[p] < 0
 
@@ -259,7 +259,7 @@ def replace_leaders(problem: Problem, state: State, scan: Scan) -> int:
         if before < 0 or (can_pass_on(problem, state, p) and may_follow(problem, state, p)):
             transfer_leader(problem, state, p, index(-1))
             appoint(problem, state, scan, p, index(-1))
-            if state.leader[p] < 0 and not _counts_as_nobody(problem, state, p, before):
+            if state.leader[p] < 0 and not _counts_as_unled(problem, state, p, before):
                 transfer_leader(problem, state, p, index(before))
             changed += int(state.leader[p] != before)
     return changed
@@ -280,7 +280,7 @@ def spread_leaders(
     on: fewer change hands if the large ones do. Ends when a sweep over all changes nothing, or
     after ``sweeps``. Yields the partitions looked at, slice by slice, and returns the changes made.
 
-    Complexity: O(P D) for each sweep, and O(R D) for each leader on a pressed node.
+    Complexity: O(P D) for each sweep, and O(R D) for each leader on an overfull node.
     """
     changed = 0
     for sweep in range(sweeps):
@@ -318,13 +318,13 @@ def spread_some(
         here = state.node[partitions.first[p] + slot]
         if here < 0:
             continue
-        pressed = least_extra == 0.0 and state.leaders[here] * targets.leader_scale[here] > 1.0
+        overfull = least_extra == 0.0 and state.leaders[here] * targets.leader_scale[here] > 1.0
         for d in range(dimensions):
             if state.load[d, here] * targets.scale[d, here] > trigger:
                 extra = partitions.leader_load[p, d] - partitions.voter_load[p, d]
                 if extra > 0.0 and extra * targets.scale[d, here] >= least_extra:
-                    pressed = True
-        if not pressed:
+                    overfull = True
+        if not overfull:
             continue
         best = index(-1)
         least = -1e-12

@@ -86,7 +86,7 @@ def relieve_fullest(
                 if change > least[0]:
                     continue
                 more = int(leader_away(problem, p, n)) - int(leader_away(problem, p, top))
-                gain = (change, more, pressed_by(problem, state, targets, p, n))
+                gain = (change, more, pressure_by(problem, state, targets, p, n))
                 if (gain < least or (gain == least and p < best)) and admits_leader(
                     problem, state, p, other
                 ):
@@ -121,7 +121,7 @@ def fullest(state: State, targets: Targets, by_load: bool, stuck: NDArray[np.boo
 
 
 @inline_only
-def pressed_by(problem: Problem, state: State, targets: Targets, p: int, n: int) -> float:
+def pressure_by(problem: Problem, state: State, targets: Targets, p: int, n: int) -> float:
     """Greatest target ratio of node ``n``, in what leading ``p`` adds to, if it led that."""
     ratio = (state.leaders[n] + 1) * targets.leader_scale[n]
     for d in range(state.load.shape[0]):

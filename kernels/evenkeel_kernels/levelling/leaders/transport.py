@@ -48,7 +48,7 @@ MARGIN, OF_SLACK = 0.25, 0.25
 slack."""
 LEAST_GAIN = 1e-9
 LATE = 0.1
-"""What it costs, in leader changes, that somebody else leads until a lost leader's copy is made."""
+"""What it costs, in leader changes, that another leads until a lost leader's copy is made."""
 LEAST_LEAD = 1e-100
 """Of the target ratio of a mean lead: a resource may add nothing where there is a choice."""
 LARGEST, SIZES = 1025, 2051
@@ -69,7 +69,7 @@ class Choices(NamedTuple):
     first: NDArray[np.int64]  # (M + 1,) its choices are first[m] : first[m + 1]
     slot: NDArray[np.int16]  # (A,)
     node: NDArray[np.int32]  # (A,)
-    toll: NDArray[np.float64]  # (A,) what it costs, in leader changes
+    fee: NDArray[np.float64]  # (A,) what it costs, in leader changes
     taken: NDArray[np.int32]  # (M,) the choice that leads now
     kept: NDArray[np.int32]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
@@ -128,7 +128,7 @@ def count_choices(
 ) -> None:
     """Fill ``count (P,)`` with the choices that each partition has, and ``size (P,)``. O(K + P E).
 
-    Of partitions ``begin`` to ``end``. 0 where nobody leads, where leading weighs nothing, and
+    Of partitions ``begin`` to ``end``. 0 where none leads, where leading weighs nothing, and
     where there is one choice only. The size of a lead on a node of ``mean_scale (E,)`` is in half
     octaves, 0 the greatest; ``resource (E,)`` is as in `extra_of`. ``listed (SIZES, 2)`` counts
     the partitions of each size, and their choices.
@@ -204,7 +204,7 @@ def keeps_cells(choices: Choices, now: int, then: int) -> bool:
 def note_content(choices: Choices, m: int) -> None:
     """Note whether ``m`` is where it costs nothing, and leading weighs no less than following."""
     now = index(choices.taken[m])
-    content = choices.toll[now] == 0.0
+    content = choices.fee[now] == 0.0
     for e in range(choices.extra.shape[1]):
         content = content and choices.extra[m, e] >= 0.0
     choices.content[m] = choices.node[now] if content else -1
@@ -252,10 +252,10 @@ def list_choices(
                 choices.taken[m] = at
             if led and slot == was[p] and state.node[k] == partitions.home[k]:
                 choices.kept[m] = at
-            choices.toll[at] = LATE * leads_late(problem, p, index(state.node[k]))
+            choices.fee[at] = LATE * leads_late(problem, p, index(state.node[k]))
             at += 1
         for choice in range(choices.first[m], at if choices.kept[m] >= 0 else 0):
-            choices.toll[choice] = float(int(choice != choices.kept[m]))
+            choices.fee[choice] = float(int(choice != choices.kept[m]))
         note_content(choices, m)
 
 
@@ -291,14 +291,14 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
             saves += choices.extra[m, e] * charges.price[here, e]
         if content and saves <= 1.0 and (choices.kept[m] >= 0 or saves <= 0.0):
             continue  # any other choice costs a leader change, or nothing is saved
-        paid = choices.toll[now]
+        paid = choices.fee[now]
         best, least = now, -LEAST_GAIN
         leaving = np.nan
         for choice in range(choices.first[m], choices.first[m + 1]):
             if choice == now:
                 continue
             there = index(choices.node[choice])
-            change = choices.toll[choice] - paid
+            change = choices.fee[choice] - paid
             costs = change - saves
             for e in range(resources):
                 costs += choices.extra[m, e] * charges.price[there, e]
@@ -339,7 +339,7 @@ def trade_choices(
             there = index(choices.node[choice])
             if there == here:
                 continue
-            change = choices.toll[choice] - choices.toll[now]
+            change = choices.fee[choice] - choices.fee[now]
             change += charge(choices, charges, m, here, -1.0)
             change += charge(choices, charges, m, there, 1.0)
             shift(choices, charges, m, here, -1.0)
@@ -364,7 +364,7 @@ def trade_choices(
                     ):
                         if not keeps or not keeps_cells(choices, own, index(to)):
                             continue
-                    both = leaving + (choices.toll[to] - choices.toll[choices.taken[q]])
+                    both = leaving + (choices.fee[to] - choices.fee[choices.taken[q]])
                     both += charge(choices, charges, q, index(choices.node[to]), 1.0)
                     if both < least:
                         best, best_to, other, other_to, least = m, choice, q, to, both
@@ -482,7 +482,7 @@ def _drawn_up(
         first=np.full(chosen + 1, number),
         slot=np.empty(number, np.int16),
         node=np.empty(number, np.int32),
-        toll=np.empty(number),
+        fee=np.empty(number),
         taken=np.empty(chosen, np.int32),
         kept=np.empty(chosen, np.int32),
         extra=np.empty((chosen, len(resource))),

@@ -16,8 +16,8 @@ from evenkeel_kernels.levelling.losses.records import (
     MIN_DOMAINS,
     SPREAD,
     Demanded,
+    LossReport,
     Stock,
-    Told,
 )
 
 TOLERANCE = 1e-11
@@ -29,20 +29,20 @@ ROUNDING = 1e-10
 
 @device_function
 def find_endangered(
-    partitions: PartitionArrays, demanded: Demanded, told: Told, count: int
+    partitions: PartitionArrays, demanded: Demanded, report: LossReport, count: int
 ) -> None:
     """List the partitions that the loss leaves without data, short of live replicas, or stuck."""
-    told.endangered_count[:] = 0
+    report.endangered_count[:] = 0
     for i in range(count):
-        p = index(partitions.owner[told.replica[i]])
-        if i > 0 and partitions.owner[told.replica[i - 1]] == p:
+        p = index(partitions.owner[report.replica[i]])
+        if i > 0 and partitions.owner[report.replica[i - 1]] == p:
             continue
         live, voters, live_voters = 0, 0, 0
         for j in range(demanded.first[p], demanded.first[p + 1]):
             n = partitions.home[j]
             if n < 0:
                 continue
-            lives = demanded.serves[n] and not told.lost[n]
+            lives = demanded.serves[n] and not report.lost[n]
             votes = demanded.role[j] == 0
             live += int(lives)
             voters += int(votes)
@@ -55,13 +55,13 @@ def find_endangered(
             (2, voters > 0 and 2 * live_voters <= voters),
         ):
             if found:
-                told.endangered[danger, told.endangered_count[danger]] = p
-                told.endangered_count[danger] += 1
+                report.endangered[danger, report.endangered_count[danger]] = p
+                report.endangered_count[danger] += 1
 
 
 @device_function
 def measure(
-    partitions: PartitionArrays, stock: Stock, demanded: Demanded, told: Told, count: int
+    partitions: PartitionArrays, stock: Stock, demanded: Demanded, report: LossReport, count: int
 ) -> None:
     """Add up what nodes carry and lead now, and what moved.
 
@@ -71,63 +71,63 @@ def measure(
     """
     dimensions, nodes = stock.load.shape
     for n in range(nodes):
-        told.replicas[n] = 0 if told.lost[n] else demanded.replicas_on[n]
-        told.leaders[n] = 0 if told.lost[n] else demanded.leaders_on[n]
+        report.replicas[n] = 0 if report.lost[n] else demanded.replicas_on[n]
+        report.leaders[n] = 0 if report.lost[n] else demanded.leaders_on[n]
     for d in range(dimensions):
-        told.moved[d] = 0.0
+        report.moved[d] = 0.0
         for n in range(nodes):
-            told.load[d, n] = 0.0 if told.lost[n] else stock.load[d, n]
+            report.load[d, n] = 0.0 if report.lost[n] else stock.load[d, n]
     for i in range(count):
-        k, n = told.replica[i], told.node[i]
+        k, n = report.replica[i], report.node[i]
         p = index(partitions.owner[k])
-        leader = demanded.first[p] + told.slot[i] if told.slot[i] >= 0 else -1
+        leader = demanded.first[p] + report.slot[i] if report.slot[i] >= 0 else -1
         home = index(partitions.home[k])
-        stood = not told.lost[home]
-        waits = told.lost[n]
-        told.replicas[n] += 1
-        told.replicas[home] -= int(stood)
-        told.leaders[n] += int(leader == k)
+        stood = not report.lost[home]
+        waits = report.lost[n]
+        report.replicas[n] += 1
+        report.replicas[home] -= int(stood)
+        report.leaders[n] += int(leader == k)
         for d in range(dimensions):
             more = partitions.voter_load[p, d]
             if leader == k:
                 more = partitions.leader_load[p, d]
             elif demanded.role[k] == 1:
                 more = partitions.non_voter_load[p, d]
-            told.load[d, n] += more
+            report.load[d, n] += more
             if not waits:
-                told.moved[d] += more
+                report.moved[d] += more
             if stood:
-                told.load[d, home] -= more
-        last = i + 1 == count or partitions.owner[told.replica[i + 1]] != p
-        if told.led[p] or not last or leader < 0 or was_lost(told, partitions.owner, i, leader):
+                report.load[d, home] -= more
+        last = i + 1 == count or partitions.owner[report.replica[i + 1]] != p
+        if report.led[p] or not last or leader < 0 or was_lost(report, partitions.owner, i, leader):
             continue
         there = partitions.home[leader]
-        told.leaders[there] += 1
+        report.leaders[there] += 1
         for d in range(dimensions):
             less = partitions.voter_load[p, d]
-            told.load[d, there] += partitions.leader_load[p, d] - less
+            report.load[d, there] += partitions.leader_load[p, d] - less
     for d in range(dimensions):
         room, carried, most = 0.0, 0.0, 0.0
         for n in range(nodes):
-            if told.lost[n]:
+            if report.lost[n]:
                 continue
             capacity = demanded.capacity[d, n]
             if demanded.receives[n]:
                 room += capacity
             if demanded.serves[n]:
-                carried += told.load[d, n]
+                carried += report.load[d, n]
                 if capacity > 0.0:
-                    most = max(most, told.load[d, n] / capacity)
-        told.most[d] = most
-        told.fair[d] = carried / room if room > 0.0 else 0.0
+                    most = max(most, report.load[d, n] / capacity)
+        report.most[d] = most
+        report.fair[d] = carried / room if room > 0.0 else 0.0
 
 
 @device_function
-def was_lost(told: Told, owner: NDArray[np.int32], last: int, k: int) -> bool:
+def was_lost(report: LossReport, owner: NDArray[np.int32], last: int, k: int) -> bool:
     """Whether ``k`` is among what its partition lost, by ``owner (K,)``; ``last`` is its entry."""
     at = last
-    while at >= 0 and owner[told.replica[at]] == owner[k]:
-        if told.replica[at] == k:
+    while at >= 0 and owner[report.replica[at]] == owner[k]:
+        if report.replica[at] == k:
             return True
         at -= 1
     return False
@@ -141,7 +141,7 @@ def is_sound(
     node: NDArray[np.int32],
     leader: NDArray[np.int16],
     has_leaders: bool,
-    told: Told,
+    report: LossReport,
     count: int,
 ) -> bool:
     """Whether no rule is broken but by what waits, and every node within its target.
@@ -150,27 +150,27 @@ def is_sound(
     Of ``node (K,)`` and ``leader (P,)`` only rows in which something moved, or waits, are read;
     ``target (D, N)`` is what nodes may carry.
     """
-    owner, levelled = partitions.owner, told.waits[0] == 0 or told.waits[2] > 0
+    owner, levelled = partitions.owner, report.waits[0] == 0 or report.waits[2] > 0
     for n in range(target.shape[1]):
-        if told.lost[n]:
+        if report.lost[n]:
             continue
-        if told.leaders[n] > told.most_leaders[n]:
+        if report.leaders[n] > report.most_leaders[n]:
             return False
         for d in range(target.shape[0]):
-            if levelled and told.load[d, n] > target[d, n] * (1.0 + ROUNDING):
+            if levelled and report.load[d, n] > target[d, n] * (1.0 + ROUNDING):
                 return False
             there = demanded.serves[n] or demanded.holds[n]
-            if there and told.load[d, n] > demanded.capacity[d, n] * (1.0 + TOLERANCE):
+            if there and report.load[d, n] > demanded.capacity[d, n] * (1.0 + TOLERANCE):
                 return False
-        if 0 <= demanded.max_replicas[n] < told.replicas[n]:
+        if 0 <= demanded.max_replicas[n] < report.replicas[n]:
             return False
     for i in range(count):
-        p = index(owner[told.replica[i]])
-        if not demanded.receives[told.node[i]] and not told.lost[told.node[i]]:
+        p = index(owner[report.replica[i]])
+        if not demanded.receives[report.node[i]] and not report.lost[report.node[i]]:
             return False
-        if i > 0 and owner[told.replica[i - 1]] == p:
+        if i > 0 and owner[report.replica[i - 1]] == p:
             continue
-        if not row_is_sound(partitions.home, demanded, node, told.lost, p):
+        if not row_is_sound(partitions.home, demanded, node, report.lost, p):
             return False
         if has_leaders and demanded.replicas[p] > 0:
             if leader[p] < 0:
@@ -178,7 +178,7 @@ def is_sound(
                     return False
                 continue
             k = demanded.first[p] + leader[p]
-            if node[k] < 0 or told.lost[node[k]] or not demanded.leads[node[k]]:
+            if node[k] < 0 or report.lost[node[k]] or not demanded.leads[node[k]]:
                 return False
             if demanded.role[k] != 0:
                 return False

@@ -1,4 +1,4 @@
-"""Nodes are lost: what they held is placed anew, judged, told, and taken back.
+"""Nodes are lost: what they held is placed anew, judged, reported, and taken back.
 
 The cluster that it begins with breaks no rule. What stands on lost nodes has to move, and the
 answer is worth having only if it is proven to be as good as any: everything placed, no rule broken,
@@ -6,15 +6,15 @@ every node within its target, and as many moves made as replicas were lost; or o
 `evenkeel_kernels.levelling.losses.room` proves that they are not enough. No placement makes do with
 fewer then. Where budgets cannot carry all of it, the most endangered come first, and the others
 wait where they are: that is an answer if every one of them waits for a budget, and for nothing
-else. In any other case -1 is returned, and somebody else has to search.
+else. In any other case -1 is returned, and a search has to be made.
 
 A loss costs O(D N) for each replica lost, vectorised, and O(N (D + M)) besides: nothing is looked
-at that was not touched. Everything is put back as it was, floats bit by bit, so that what is told
-of a loss does not depend on those that were played before.
+at that was not touched. Everything is put back as it was, floats bit by bit, so that the report of
+a loss does not depend on those that were played before.
 
 One loss after another from the same cluster: figures of each, and no placements.
 
-Whoever asks about many losses asks how each ends, not where every replica is then. All of a series
+A question about many losses asks how each ends, not where every replica is then. All of a series
 is played without Python, so that other threads have the interpreter meanwhile.
 """
 
@@ -35,8 +35,8 @@ from evenkeel_kernels.levelling.losses.records import (
     Demanded,
     Figures,
     Kept,
+    LossReport,
     Stock,
-    Told,
 )
 from evenkeel_kernels.levelling.losses.room import make_room
 from evenkeel_kernels.levelling.losses.urgency import (
@@ -67,7 +67,7 @@ def play_losses(
     asked: Asked,
     kept: Kept,
     nodes: NDArray[np.int32],
-    told: Told,
+    report: LossReport,
 ) -> int:
     """Lose ``nodes (n,)``, place what they held, tell what came of it, and take it back.
 
@@ -76,36 +76,38 @@ def play_losses(
     ``problem`` and the scales of ``scan`` are scratch.
     """
     partitions = problem.partitions
-    count = lose(problem, state, scan, stock, nodes, told)
-    find_endangered(partitions, demanded, told, count)
-    set_targets(problem, scan, stock, demanded, asked, told)
-    told.gave_way[0], told.waits[0] = 0, 0
-    told.waits[1], told.waits[2] = 1, 1
+    count = lose(problem, state, scan, stock, nodes, report)
+    find_endangered(partitions, demanded, report, count)
+    set_targets(problem, scan, stock, demanded, asked, report)
+    report.gave_way[0], report.waits[0] = 0, 0
+    report.waits[1], report.waits[2] = 1, 1
     sound, binds = False, budgeted.budgets.binds
-    if budgets_carry(budgeted, state, demanded, told, count):
-        sound = place_all(problem, budgeted, state, scan, stock, demanded, kept, nodes, told, count)
-        count += told.gave_way[0]
+    if budgets_carry(budgeted, state, demanded, report, count):
+        sound = place_all(
+            problem, budgeted, state, scan, stock, demanded, kept, nodes, report, count
+        )
+        count += report.gave_way[0]
         if binds and not sound:
-            take_back(problem, state, scan, stock, kept, nodes, told, count)
-            count = lose(problem, state, scan, stock, nodes, told)
-            told.gave_way[0] = 0
+            take_back(problem, state, scan, stock, kept, nodes, report, count)
+            count = lose(problem, state, scan, stock, nodes, report)
+            report.gave_way[0] = 0
     if binds and not sound:
-        sound = place_within_budgets(budgeted, state, scan, demanded, told, count)
-        largest_first(partitions, stock, told, count)
+        sound = place_within_budgets(budgeted, state, scan, demanded, report, count)
+        largest_first(partitions, stock, report, count)
     for i in range(count):
-        k = told.replica[i]
-        told.node[i] = state.node[k] if state.node[k] >= 0 else partitions.home[k]
-        told.slot[i] = state.leader[partitions.owner[k]]
+        k = report.replica[i]
+        report.node[i] = state.node[k] if state.node[k] >= 0 else partitions.home[k]
+        report.slot[i] = state.leader[partitions.owner[k]]
     if sound:
-        measure(partitions, stock, demanded, told, count)
+        measure(partitions, stock, demanded, report, count)
         sound = is_sound(
             partitions, problem.nodes.watermark, demanded, state.node, state.leader,
-            stock.led > 0, told, count,
+            stock.led > 0, report, count,
         )  # fmt: skip
-    if sound and told.waits[0] > 0:
-        reopen(scan, kept, told)
-        told.waits[1] = int(fit_too(problem, state, scan, told, count))
-    take_back(problem, state, scan, stock, kept, nodes, told, count)
+    if sound and report.waits[0] > 0:
+        reopen(scan, kept, report)
+        report.waits[1] = int(fit_too(problem, state, scan, report, count))
+    take_back(problem, state, scan, stock, kept, nodes, report, count)
     return count if sound else index(-1)
 
 
@@ -119,7 +121,7 @@ def place_all(
     demanded: Demanded,
     kept: Kept,
     nodes: NDArray[np.int32],
-    told: Told,
+    report: LossReport,
     count: int,
 ) -> bool:
     """Place all that was lost with ``nodes (n,)``; whether all of it found a place.
@@ -130,47 +132,47 @@ def place_all(
     gave_way, failed, at = index(0), index(0), index(0)
     for attempt in range(ATTEMPTS):
         if attempt > 0:
-            take_back(problem, state, scan, stock, kept, nodes, told, count)
-            lose(problem, state, scan, stock, nodes, told)
+            take_back(problem, state, scan, stock, kept, nodes, report, count)
+            lose(problem, state, scan, stock, nodes, report)
         if attempt == 1:
-            at = index(told.node[0])
-            bring_forward(problem.partitions.owner, told, failed, count)
+            at = index(report.node[0])
+            bring_forward(problem.partitions.owner, report, failed, count)
         if attempt == 2:
-            gave_way = make_room(budgeted, state, scan, stock, demanded, told, at, count)
-            told.gave_way[0] = gave_way
+            gave_way = make_room(budgeted, state, scan, stock, demanded, report, at, count)
+            report.gave_way[0] = gave_way
             if gave_way == 0:
                 return False
         placed, begin = gave_way, gave_way
         while begin < count:
             end = count
             if budgeted.budgets.tiers.shape[0] > 0:
-                end = end_of_row(problem.partitions.owner, told, begin, count)
+                end = end_of_row(problem.partitions.owner, report, begin, count)
             placed += best_fit(
-                budgeted, state, scan, told.replica, told.forced, told.led, 1.0, begin, end
+                budgeted, state, scan, report.replica, report.forced, report.led, 1.0, begin, end
             )  # fmt: skip
             for i in range(begin, end):
-                close_entered(budgeted, state, scan, told, index(state.node[told.replica[i]]))
+                close_entered(budgeted, state, scan, report, index(state.node[report.replica[i]]))
             begin = end
         if placed == count:
             return True
         if attempt == 0:
-            failed = list_failures(state.node, told, count)
+            failed = list_failures(state.node, report, count)
         if failed > (FEW if attempt == 0 else 1):
             break
     return False
 
 
 @device_function
-def end_of_row(owner: NDArray[np.int32], told: Told, begin: int, count: int) -> int:
+def end_of_row(owner: NDArray[np.int32], report: LossReport, begin: int, count: int) -> int:
     """Return where the replicas end that are lost of the same partition, by ``owner (K,)``."""
     end = index(begin + 1)
-    while end < count and owner[told.replica[end]] == owner[told.replica[begin]]:
+    while end < count and owner[report.replica[end]] == owner[report.replica[begin]]:
         end += 1
     return end
 
 
 @device_function
-def close_entered(budgeted: Problem, state: State, scan: Scan, told: Told, n: int) -> None:
+def close_entered(budgeted: Problem, state: State, scan: Scan, report: LossReport, n: int) -> None:
     """Close the domains that ``n`` has just been entered in and that may be entered no more.
 
     A domain with a lost node is not closed: what stood there does not enter it. O(members).
@@ -183,7 +185,7 @@ def close_entered(budgeted: Problem, state: State, scan: Scan, told: Told, n: in
             continue
         has_lost = False
         for m in range(domains.member_first[where], domains.member_first[where + 1]):
-            has_lost = has_lost or told.lost[domains.member[m]]
+            has_lost = has_lost or report.lost[domains.member[m]]
         for m in range(domains.member_first[where], domains.member_first[where + 1]):
             for mask in range(scan.closed.shape[0]):
                 if not has_lost:
@@ -192,7 +194,7 @@ def close_entered(budgeted: Problem, state: State, scan: Scan, told: Told, n: in
 
 @device_function
 def place_within_budgets(
-    budgeted: Problem, state: State, scan: Scan, demanded: Demanded, told: Told, count: int
+    budgeted: Problem, state: State, scan: Scan, demanded: Demanded, report: LossReport, count: int
 ) -> bool:
     """Place what budgets allow, the most endangered first; whether all else waits for a budget.
 
@@ -200,43 +202,43 @@ def place_within_budgets(
     then, another may. What finds no place lets others go first that are in as much danger, as long
     as they use up what it would have needed.
     """
-    most_endangered_first(budgeted, state, demanded, told, count)
-    lead_again(budgeted, state, scan, told, count)
+    most_endangered_first(budgeted, state, demanded, report, count)
+    lead_again(budgeted, state, scan, report, count)
     enter, passed_over, danger = True, False, index(0)
     for i in range(count):
-        if enter and affords_move(budgeted, state, told.replica[i]):
-            if passed_over and told.urgency[i] != danger:
+        if enter and affords_move(budgeted, state, report.replica[i]):
+            if passed_over and report.urgency[i] != danger:
                 return False
-            placed = place_one(budgeted, state, scan, told, i, 1.0)
+            placed = place_one(budgeted, state, scan, report, i, 1.0)
             if not placed:
-                placed = place_one(budgeted, state, scan, told, i, 0.5 * FAR)
-                told.waits[2] *= int(not placed)
+                placed = place_one(budgeted, state, scan, report, i, 0.5 * FAR)
+                report.waits[2] *= int(not placed)
             if placed:
-                close_entered(budgeted, state, scan, told, index(state.node[told.replica[i]]))
+                close_entered(budgeted, state, scan, report, index(state.node[report.replica[i]]))
                 continue
-            passed_over, danger = True, told.urgency[i]
-            enter = may_enter(budgeted, state, demanded, told.lost, 1)
-        told.waits[0] += 1
-    lead_again(budgeted, state, scan, told, count)
+            passed_over, danger = True, report.urgency[i]
+            enter = may_enter(budgeted, state, demanded, report.lost, 1)
+        report.waits[0] += 1
+    lead_again(budgeted, state, scan, report, count)
     if passed_over and budgeted.budgets.data_dimension >= 0:
         return False
     for i in range(count):
-        k = told.replica[i]
+        k = report.replica[i]
         if passed_over and enter and state.node[k] < 0 and affords_move(budgeted, state, k):
             return False
     return True
 
 
 @device_function
-def lead_again(problem: Problem, state: State, scan: Scan, told: Told, count: int) -> None:
+def lead_again(problem: Problem, state: State, scan: Scan, report: LossReport, count: int) -> None:
     """Appoint who leads what is not led, unless its leader is on a node below its target.
 
     Only what lost a replica is looked at.
     """
     partitions = problem.partitions
     for i in range(count):
-        p = index(partitions.owner[told.replica[i]])
-        if told.led[p]:
+        p = index(partitions.owner[report.replica[i]])
+        if report.led[p]:
             continue
         if state.leader[p] >= 0:
             n, above = state.node[partitions.first[p] + state.leader[p]], False
@@ -249,52 +251,58 @@ def lead_again(problem: Problem, state: State, scan: Scan, told: Told, count: in
 
 
 @device_function
-def fit_too(problem: Problem, state: State, scan: Scan, told: Told, count: int) -> bool:
+def fit_too(problem: Problem, state: State, scan: Scan, report: LossReport, count: int) -> bool:
     """Place what waits, as if there were no budgets; whether all of it found a place.
 
     Then some placement within the targets is known, and the rules are not to blame.
     """
     waits, p = index(0), index(0)
     for i in range(count):
-        k = told.replica[i]
+        k = report.replica[i]
         if state.node[k] < 0:
             p = index(problem.partitions.owner[k])
-            told.every[p] = told.led[p] or state.leader[p] >= 0
-            told.urgency[waits] = k
+            report.every[p] = report.led[p] or state.leader[p] >= 0
+            report.urgency[waits] = k
             waits += 1
     placed = best_fit(
-        problem, state, scan, told.urgency, told.forced, told.every, 0.5 * FAR, index(0), waits
+        problem, state, scan, report.urgency, report.forced, report.every, 0.5 * FAR, index(0),
+        waits,
     )  # fmt: skip
     for i in range(waits):
-        told.every[problem.partitions.owner[told.urgency[i]]] = True
+        report.every[problem.partitions.owner[report.urgency[i]]] = True
     return placed == waits
 
 
 @device_function
 def place_one(
-    problem: Problem, state: State, scan: Scan, told: Told, i: int, ceiling: float
+    problem: Problem, state: State, scan: Scan, report: LossReport, i: int, ceiling: float
 ) -> bool:
     """Place the lost replica ``i`` where it fits best and no node is too full; whether it fits."""
-    k = told.replica[i]
+    k = report.replica[i]
     p = index(problem.partitions.owner[k])
-    told.every[p] = told.led[p] or state.leader[p] >= 0
-    best_fit(problem, state, scan, told.replica, told.forced, told.every, ceiling, i, i + 1)
-    told.every[p] = True
+    report.every[p] = report.led[p] or state.leader[p] >= 0
+    best_fit(problem, state, scan, report.replica, report.forced, report.every, ceiling, i, i + 1)
+    report.every[p] = True
     return state.node[k] >= 0
 
 
 @device_function
 def lose(
-    problem: Problem, state: State, scan: Scan, stock: Stock, nodes: NDArray[np.int32], told: Told
+    problem: Problem,
+    state: State,
+    scan: Scan,
+    stock: Stock,
+    nodes: NDArray[np.int32],
+    report: LossReport,
 ) -> int:
     """Close ``nodes (n,)`` and take what they hold off them; how much that is.
 
-    It is listed in ``told.replica``, largest partitions first.
+    It is listed in ``report.replica``, largest partitions first.
     """
     partitions = problem.partitions
     count = index(0)
     for n in nodes:
-        told.lost[n] = True
+        report.lost[n] = True
         problem.nodes.accepts[n] = False
         problem.nodes.leads[n] = False
         for mask in range(scan.closed.shape[0]):
@@ -302,55 +310,55 @@ def lose(
             problem.rules.allowed[mask, n] = False
         for i in range(stock.first[n], stock.first[n + 1]):
             k = stock.member[i]
-            told.replica[count] = k
+            report.replica[count] = k
             count += 1
-    largest_first(partitions, stock, told, count)
+    largest_first(partitions, stock, report, count)
     for i in range(count):
-        k = told.replica[i]
+        k = report.replica[i]
         p = index(partitions.owner[k])
         if leads_now(partitions.first, state.leader, p, k):
             transfer_leader(problem, state, p, index(-1))
-            told.led[p] = False
+            report.led[p] = False
             partitions.led_from[p] = -1
         move(problem, state, k, index(-1))
     return count
 
 
 @device_function
-def list_failures(node: NDArray[np.int32], told: Told, count: int) -> int:
-    """Fill ``told.node`` with the places of what has no ``node (K,)``; how many of ``count``."""
+def list_failures(node: NDArray[np.int32], report: LossReport, count: int) -> int:
+    """Fill ``report.node`` with the places of what has no ``node (K,)``; how many of ``count``."""
     failed = index(0)
     for at in range(count):
-        if node[told.replica[at]] < 0:
-            told.node[failed] = at
+        if node[report.replica[at]] < 0:
+            report.node[failed] = at
             failed += 1
     return failed
 
 
 @device_function
-def bring_forward(owner: NDArray[np.int32], told: Told, failed: int, count: int) -> None:
-    """Put what is at places ``told.node[:failed]`` first, with its partition by ``owner (K,)``."""
+def bring_forward(owner: NDArray[np.int32], report: LossReport, failed: int, count: int) -> None:
+    """Put what is at ``report.node[:failed]`` first, with its partition by ``owner (K,)``."""
     front, done = index(0), index(0)
     for i in range(failed):
-        begin = index(told.node[i])
+        begin = index(report.node[i])
         if begin < done:
             continue
-        p = owner[told.replica[begin]]
-        while begin > done and owner[told.replica[begin - 1]] == p:
+        p = owner[report.replica[begin]]
+        while begin > done and owner[report.replica[begin - 1]] == p:
             begin -= 1
         done = begin
-        while done < count and owner[told.replica[done]] == p:
-            k = told.replica[done]
+        while done < count and owner[report.replica[done]] == p:
+            k = report.replica[done]
             for at in range(done, front, -1):
-                told.replica[at] = told.replica[at - 1]
-            told.replica[front] = k
+                report.replica[at] = report.replica[at - 1]
+            report.replica[front] = k
             front += 1
             done += 1
 
 
 @device_function
 def set_targets(
-    problem: Problem, scan: Scan, stock: Stock, demanded: Demanded, asked: Asked, told: Told
+    problem: Problem, scan: Scan, stock: Stock, demanded: Demanded, asked: Asked, report: LossReport
 ) -> None:
     """Set the watermarks, and the most leaders of nodes, by the nodes that are not lost.
 
@@ -358,7 +366,7 @@ def set_targets(
     least, and the mean where the room that is left is too much for rules to force anything.
     Where there is no mean, since capacity has no end, nothing is within a target.
     """
-    lost, watermark = told.lost, problem.nodes.watermark
+    lost, watermark = report.lost, problem.nodes.watermark
     nodes = lost.shape[0]
     for d in range(watermark.shape[0]):
         room, unit = 0.0, stock.unit[d]
@@ -390,7 +398,7 @@ def set_targets(
             scan.scale[d, n] = 1.0 / max(target, 1e-30)
     weight = 0.0
     for n in range(nodes):
-        told.most_leaders[n] = np.inf
+        report.most_leaders[n] = np.inf
         if not lost[n]:
             weight += stock.lead_weight[n]
     if asked.leaders >= 0.0 and weight > 0.0:
@@ -405,7 +413,7 @@ def set_targets(
                 even = max(even, stock.led / weight)
                 least = max(least, rounded_down(whole * stock.lead_weight[n]))
             most = (1.0 + asked.leaders) * even * stock.lead_weight[n]
-            told.most_leaders[n] = max(least, rounded_down(most))
+            report.most_leaders[n] = max(least, rounded_down(most))
 
 
 @device_function
@@ -460,21 +468,21 @@ def take_back(
     stock: Stock,
     kept: Kept,
     nodes: NDArray[np.int32],
-    told: Told,
+    report: LossReport,
     count: int,
 ) -> None:
     """Put all back as it was before ``nodes (n,)`` were lost, sums included."""
     partitions = problem.partitions
     for i in range(count):
-        k = told.replica[i]
+        k = report.replica[i]
         p = index(partitions.owner[k])
-        if not told.led[p]:
+        if not report.led[p]:
             if state.leader[p] >= 0:
                 transfer_leader(problem, state, p, index(-1))
-            told.led[p] = True
+            report.led[p] = True
         move(problem, state, k, index(partitions.home[k]))
     for i in range(count):
-        p = index(partitions.owner[told.replica[i]])
+        p = index(partitions.owner[report.replica[i]])
         if state.leader[p] != stock.leader[p]:
             transfer_leader(problem, state, p, index(stock.leader[p]))
             partitions.led_from[p] = partitions.home[partitions.first[p] + stock.leader[p]]
@@ -491,20 +499,20 @@ def take_back(
         for where in range(state.domain_load.shape[1]):
             state.domain_load[d, where] = kept.domain_load[d, where]
     for n in nodes:
-        told.lost[n] = False
+        report.lost[n] = False
         problem.nodes.accepts[n] = kept.accepts[n]
         problem.nodes.leads[n] = kept.leads[n]
         for mask in range(scan.closed.shape[0]):
             problem.rules.allowed[mask, n] = kept.allowed[mask, n]
-    reopen(scan, kept, told)
+    reopen(scan, kept, report)
 
 
 @device_function
-def reopen(scan: Scan, kept: Kept, told: Told) -> None:
+def reopen(scan: Scan, kept: Kept, report: LossReport) -> None:
     """Open what was closed for its budget, or lost, and is lost no more."""
     for mask in range(scan.closed.shape[0]):
         for n in range(scan.closed.shape[1]):
-            if not told.lost[n]:
+            if not report.lost[n]:
                 scan.closed[mask, n] = kept.closed[mask, n]
 
 
@@ -519,7 +527,7 @@ def play_series(
     kept: Kept,
     first: NDArray[np.int64],
     nodes: NDArray[np.int32],
-    told: Told,
+    report: LossReport,
     figures: Figures,
 ) -> int:
     """Play S losses, each of ``nodes[first[i] : first[i + 1]]``; ``first (S + 1,)``.
@@ -532,27 +540,27 @@ def play_series(
     for i in range(first.shape[0] - 1):
         count = play_losses(
             problem, problem, state, scan, stock, demanded, asked, kept,
-            nodes[first[i] : first[i + 1]], told,
+            nodes[first[i] : first[i + 1]], report,
         )  # fmt: skip
         figures.moves[i] = count
-        figures.gave_way[i] = told.gave_way[0]
+        figures.gave_way[i] = report.gave_way[0]
         total = 0
         for danger in range(DANGERS):
-            listed = told.endangered_count[danger] if count >= 0 else 0
+            listed = report.endangered_count[danger] if count >= 0 else 0
             figures.endangered_count[i, danger] = listed
             total += listed
         if used + total > figures.endangered.shape[0]:
             return i
         if count < 0:
             continue
-        for d in range(told.most.shape[0]):
-            figures.most[i, d] = told.most[d]
-            figures.fair[i, d] = told.fair[d]
-            figures.moved[i, d] = told.moved[d]
+        for d in range(report.most.shape[0]):
+            figures.most[i, d] = report.most[d]
+            figures.fair[i, d] = report.fair[d]
+            figures.moved[i, d] = report.moved[d]
         for danger in range(DANGERS):
             end = used + figures.endangered_count[i, danger]
             for j in range(used, end):
-                figures.endangered[j] = told.endangered[danger, j - used]
+                figures.endangered[j] = report.endangered[danger, j - used]
             sort_between(figures.endangered, used, end)
             used = end
     return first.shape[0] - 1

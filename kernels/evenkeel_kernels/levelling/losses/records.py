@@ -1,4 +1,4 @@
-"""What a loss is played on, and what is told of it, as tuples of arrays.
+"""What a loss is played on, and what is reported of it, as tuples of arrays.
 
 N nodes, P partitions, K replicas, D dimensions, L tiers, Q classes of demands, A the most replicas
 that may be lost at once. Everything that is judged by is counted and bound apart from what is
@@ -37,8 +37,8 @@ class Stock(NamedTuple):
     lead_even: NDArray[np.float64]  # (N,) leaders by lead weight, as ``even``
     lead_least: NDArray[np.float64]  # (N,) the same in whole ones
     leads_alike: bool  # whether no rule forces leaders anywhere
-    lead_weight: NDArray[np.float64]  # (N,) 0 where nobody may lead
-    led: int  # partitions that are led; 0 where nobody leads
+    lead_weight: NDArray[np.float64]  # (N,) 0 where none may lead
+    led: int  # partitions that are led; 0 where none is led
     bytes_dimension: int  # the dimension that moves; -1 none
 
 
@@ -76,7 +76,7 @@ class Asked(NamedTuple):
 
 
 @by_reference
-class Told(NamedTuple):
+class LossReport(NamedTuple):
     """What became of a loss: the first entries are those of the replicas lost, or that moved."""
 
     replica: NDArray[np.int64]  # (A,) what was lost, in the order of placing, then what gave way
@@ -107,9 +107,9 @@ class Told(NamedTuple):
 class Figures(NamedTuple):
     """What became of each of S losses; room for E partitions that they endanger, in all."""
 
-    moves: NDArray[np.int64]  # (S,) replicas moved; -1 where it takes a search: nothing is told
-    gave_way: NDArray[np.int64]  # (S,) as in ``Told``
-    most: NDArray[np.float64]  # (S, D) as in ``Told``
+    moves: NDArray[np.int64]  # (S,) replicas moved; -1 where it takes a search: nothing is reported
+    gave_way: NDArray[np.int64]  # (S,) as in ``LossReport``
+    most: NDArray[np.float64]  # (S, D) as in ``LossReport``
     fair: NDArray[np.float64]  # (S, D)
     moved: NDArray[np.float64]  # (S, D)
     endangered_count: NDArray[np.int64]  # (S, 3)

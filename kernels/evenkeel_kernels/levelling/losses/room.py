@@ -22,7 +22,7 @@ from evenkeel_kernels.core.problem import (
 from evenkeel_kernels.core.state import move
 from evenkeel_kernels.levelling.leaders.moves import appoint
 from evenkeel_kernels.levelling.losses.judge import ROUNDING, row_is_sound
-from evenkeel_kernels.levelling.losses.records import Demanded, Stock, Told
+from evenkeel_kernels.levelling.losses.records import Demanded, LossReport, Stock
 from evenkeel_kernels.levelling.losses.urgency import size_of
 
 TRIES = 32
@@ -36,13 +36,13 @@ def make_room(
     scan: Scan,
     stock: Stock,
     demanded: Demanded,
-    told: Told,
+    report: LossReport,
     at: int,
     count: int,
 ) -> int:
     """Place the one of ``count`` lost replicas that is ``at`` this place, where another gives way.
 
-    None of them is placed yet; it becomes the first in ``told.replica``, and what gave way stands
+    None of them is placed yet; it becomes the first in ``report.replica``, and what gave way stands
     behind the last. That one leads nothing, and its partition has lost nothing. Who is placed shall
     follow: if its partition is not led, who lives is appointed. Returns how many gave way:
     0 or 1; none where it is not proven that one has to, or where any node is too full before.
@@ -50,24 +50,24 @@ def make_room(
     Complexity: O(K D) at first and for each that is asked, and O(N R^2) for each limit.
     """
     partitions, watermark = problem.partitions, problem.nodes.watermark
-    k = told.replica[at]
+    k = report.replica[at]
     p = index(partitions.owner[k])
     lost = 0
     for j in range(partitions.first[p], partitions.first[p + 1]):
-        lost += int(partitions.home[j] >= 0 and told.lost[partitions.home[j]])
+        lost += int(partitions.home[j] >= 0 and report.lost[partitions.home[j]])
     for n in range(watermark.shape[1]):
         for d in range(watermark.shape[0]):
-            if not told.lost[n] and state.load[d, n] > watermark[d, n] * (1.0 + ROUNDING):
+            if not report.lost[n] and state.load[d, n] > watermark[d, n] * (1.0 + ROUNDING):
                 return 0
-    if lost > 1 or not has_to_be_made(problem, state, stock, demanded, told, k):
+    if lost > 1 or not has_to_be_made(problem, state, stock, demanded, report, k):
         return 0
-    if not told.led[p]:
+    if not report.led[p]:
         appoint(problem, state, scan, p, index(-1))
         if state.leader[p] < 0:
             return 0
     j = index(-1)
     for _ in range(TRIES):
-        j = smallest_that_covers(problem, state, stock, told, k, j)
+        j = smallest_that_covers(problem, state, stock, report, k, j)
         if j < 0:
             return 0
         here = index(state.node[j])
@@ -82,9 +82,9 @@ def make_room(
         if within and admits(problem, state, k, here):
             move(problem, state, k, here)
             for i in range(at, 0, -1):
-                told.replica[i] = told.replica[i - 1]
-            told.replica[0] = k
-            told.replica[count] = j
+                report.replica[i] = report.replica[i - 1]
+            report.replica[0] = k
+            report.replica[count] = j
             return 1
         move(problem, state, j, here)
     return 0
@@ -92,22 +92,22 @@ def make_room(
 
 @device_function
 def has_to_be_made(
-    problem: Problem, state: State, stock: Stock, demanded: Demanded, told: Told, k: int
+    problem: Problem, state: State, stock: Stock, demanded: Demanded, report: LossReport, k: int
 ) -> bool:
-    """Whether no node has room for ``k`` while all that was not lost stays, whoever leads.
+    """Whether no node has room for ``k`` while all that was not lost stays, whichever leads.
 
-    ``told.hosts (N,)`` becomes the nodes on which no rule of its row would be broken.
+    ``report.hosts (N,)`` becomes the nodes on which no rule of its row would be broken.
     """
     partitions, watermark = problem.partitions, problem.nodes.watermark
     p = index(partitions.owner[k])
     for n in range(watermark.shape[1]):
-        told.hosts[n] = False
-        if told.lost[n] or not demanded.receives[n]:
+        report.hosts[n] = False
+        if report.lost[n] or not demanded.receives[n]:
             continue
         state.node[k] = n
-        told.hosts[n] = row_is_sound(partitions.home, demanded, state.node, told.lost, p)
+        report.hosts[n] = row_is_sound(partitions.home, demanded, state.node, report.lost, p)
         state.node[k] = -1
-        if not told.hosts[n]:
+        if not report.hosts[n]:
             continue
         room = True
         for d in range(watermark.shape[0]):
@@ -131,7 +131,7 @@ def lightest_of(partitions: PartitionArrays, p: int, d: int) -> float:
 
 @device_function
 def smallest_that_covers(
-    problem: Problem, state: State, stock: Stock, told: Told, k: int, tried: int
+    problem: Problem, state: State, stock: Stock, report: LossReport, k: int, tried: int
 ) -> int:
     """Return the smallest replica that makes room for ``k`` where it stands, else -1.
 
@@ -142,7 +142,7 @@ def smallest_that_covers(
     if tried >= 0:
         above = size_of(partitions, stock, index(partitions.owner[tried]))
     for n in range(watermark.shape[1]):
-        if not told.hosts[n]:
+        if not report.hosts[n]:
             continue
         for i in range(stock.first[n], stock.first[n + 1]):
             j = stock.member[i]
@@ -156,7 +156,7 @@ def smallest_that_covers(
             for d in range(watermark.shape[0]):
                 load = state.load[d, n] + load_of(partitions, state, k, d)
                 covers = covers and load - load_of(partitions, state, j, d) <= watermark[d, n]
-            if covers and is_whole(problem, told.lost, q):
+            if covers and is_whole(problem, report.lost, q):
                 best, least = index(j), size
     return best
 

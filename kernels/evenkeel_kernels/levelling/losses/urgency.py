@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evenkeel_kernels.build.jit import device_function
 from evenkeel_kernels.core.feasibility import ROUNDING
 from evenkeel_kernels.core.problem import NON_VOTER, PartitionArrays, Problem, State, index
-from evenkeel_kernels.levelling.losses.records import Demanded, Stock, Told
+from evenkeel_kernels.levelling.losses.records import Demanded, LossReport, Stock
 
 MARGINS = 1 << 20
 """More than any row has replicas: a margin of live ones outweighs every margin of voters."""
@@ -27,50 +27,52 @@ def size_of(partitions: PartitionArrays, stock: Stock, p: int) -> float:
 
 
 @device_function
-def largest_first(partitions: PartitionArrays, stock: Stock, told: Told, count: int) -> None:
+def largest_first(
+    partitions: PartitionArrays, stock: Stock, report: LossReport, count: int
+) -> None:
     """Put what was lost in the order of sizes; replicas of a partition stay together."""
     for i in range(count):
-        told.urgency[i] = 0
-        told.size[i] = -size_of(partitions, stock, index(partitions.owner[told.replica[i]]))
-    sort_lost(told, count)
+        report.urgency[i] = 0
+        report.size[i] = -size_of(partitions, stock, index(partitions.owner[report.replica[i]]))
+    sort_lost(report, count)
 
 
 @device_function
 def most_endangered_first(
-    budgeted: Problem, state: State, demanded: Demanded, told: Told, count: int
+    budgeted: Problem, state: State, demanded: Demanded, report: LossReport, count: int
 ) -> None:
     """Put what was lost, the largest first until now, in the order of danger.
 
     The fewest live replicas against those that must live come first, then the fewest voters against
-    a quorum; each replica of a partition that is mended makes the next one less urgent.
+    a quorum; each replica of a partition that is repaired makes the next one less urgent.
     """
     partitions, budgets = budgeted.partitions, budgeted.budgets
-    by_data = budgets.data_dimension >= 0 and data_of(budgeted, state, told, count) > budgets.data
+    by_data = budgets.data_dimension >= 0 and data_of(budgeted, state, report, count) > budgets.data
     earlier = 0
     for i in range(count):
-        p = index(partitions.owner[told.replica[i]])
-        earlier = earlier + 1 if i > 0 and partitions.owner[told.replica[i - 1]] == p else 0
+        p = index(partitions.owner[report.replica[i]])
+        earlier = earlier + 1 if i > 0 and partitions.owner[report.replica[i - 1]] == p else 0
         live, voters, voting = 0, 0, 0
         for k in range(demanded.first[p], demanded.first[p + 1]):
             n = partitions.home[k]
-            lives = n >= 0 and demanded.serves[n] and not told.lost[n]
+            lives = n >= 0 and demanded.serves[n] and not report.lost[n]
             votes = n >= 0 and demanded.role[k] == 0
             live += int(lives)
             voters += int(votes)
             voting += int(lives and votes)
         margin = live - demanded.min_active[p] + earlier
-        told.urgency[i] = margin * MARGINS + voting - voters // 2 - 1 + earlier
+        report.urgency[i] = margin * MARGINS + voting - voters // 2 - 1 + earlier
         if by_data:
-            told.size[i] = data_of_one(budgeted, state, told.replica[i])
-    sort_lost(told, count)
+            report.size[i] = data_of_one(budgeted, state, report.replica[i])
+    sort_lost(report, count)
 
 
 @device_function
-def data_of(budgeted: Problem, state: State, told: Told, count: int) -> float:
+def data_of(budgeted: Problem, state: State, report: LossReport, count: int) -> float:
     """Return what all that was lost weighs in the dimension that moves."""
     data = 0.0
     for i in range(count):
-        data += data_of_one(budgeted, state, told.replica[i])
+        data += data_of_one(budgeted, state, report.replica[i])
     return data
 
 
@@ -86,7 +88,7 @@ def data_of_one(budgeted: Problem, state: State, k: int) -> float:
 
 @device_function
 def budgets_carry(
-    budgeted: Problem, state: State, demanded: Demanded, told: Told, count: int
+    budgeted: Problem, state: State, demanded: Demanded, report: LossReport, count: int
 ) -> bool:
     """Whether the budgets might let all that was lost move: their sums are enough for it."""
     budgets = budgeted.budgets
@@ -95,9 +97,9 @@ def budgets_carry(
     if count > budgets.moves or (count > 0 and budgets.of_partition == 0):
         return False
     if budgets.data_dimension >= 0:
-        if data_of(budgeted, state, told, count) > budgets.data * (1.0 + ROUNDING):
+        if data_of(budgeted, state, report, count) > budgets.data * (1.0 + ROUNDING):
             return False
-    return may_enter(budgeted, state, demanded, told.lost, count)
+    return may_enter(budgeted, state, demanded, report.lost, count)
 
 
 @device_function
@@ -136,29 +138,29 @@ def may_enter(
 
 
 @device_function
-def sort_lost(told: Told, count: int) -> None:
+def sort_lost(report: LossReport, count: int) -> None:
     """Sort by urgency, then size, then replica, in place (Shell, 1959; gaps of Knuth)."""
     gap = 1
     while gap < count // 3:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, count):
-            urgency, size, k = told.urgency[i], told.size[i], told.replica[i]
+            urgency, size, k = report.urgency[i], report.size[i], report.replica[i]
             at = i
-            while at >= gap and is_later(told, at - gap, urgency, size, k):
-                told.urgency[at] = told.urgency[at - gap]
-                told.size[at] = told.size[at - gap]
-                told.replica[at] = told.replica[at - gap]
+            while at >= gap and is_later(report, at - gap, urgency, size, k):
+                report.urgency[at] = report.urgency[at - gap]
+                report.size[at] = report.size[at - gap]
+                report.replica[at] = report.replica[at - gap]
                 at -= gap
-            told.urgency[at], told.size[at], told.replica[at] = urgency, size, k
+            report.urgency[at], report.size[at], report.replica[at] = urgency, size, k
         gap //= 3
 
 
 @device_function
-def is_later(told: Told, i: int, urgency: int, size: float, k: int) -> bool:
+def is_later(report: LossReport, i: int, urgency: int, size: float, k: int) -> bool:
     """Whether entry ``i`` comes after ``k`` of this urgency and size."""
-    if told.urgency[i] != urgency:
-        return told.urgency[i] > urgency
-    if told.size[i] != size:
-        return told.size[i] > size
-    return told.replica[i] > k
+    if report.urgency[i] != urgency:
+        return report.urgency[i] > urgency
+    if report.size[i] != size:
+        return report.size[i] > size
+    return report.replica[i] > k

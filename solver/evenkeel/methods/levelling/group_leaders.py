@@ -32,7 +32,7 @@ from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import UNLIMITED, Problem, State
 from evenkeel_kernels.leaders.fewest_changes import FAR, LeadFlow, excess
 from evenkeel_kernels.levelling.descent import relieve
-from evenkeel_kernels.levelling.leaders.seats import seat_on_first
+from evenkeel_kernels.levelling.leaders.lone_leaders import place_on_first
 from evenkeel_kernels.levelling.leaders.transport import Cells, transport_leaders
 from evenkeel_kernels.levelling.penalty import highest, new_targets
 
@@ -227,7 +227,7 @@ def _move_some(
                 was = int(state.node[k])
                 if was < 0 or (was == placement.node[k]) != again:
                     continue
-                to = seat_on_first(problem, state, k, np.array(places, np.int64))
+                to = place_on_first(problem, state, k, np.array(places, np.int64))
                 if to >= 0:
                     places.pop(to)
                     left[v] -= 1

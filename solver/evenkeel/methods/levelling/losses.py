@@ -39,8 +39,8 @@ from evenkeel_kernels.levelling.losses.records import (
     Demanded,
     Figures,
     Kept,
+    LossReport,
     Stock,
-    Told,
 )
 
 
@@ -51,7 +51,7 @@ class Workspace:
     problem: Problem
     state: State
     scan: Scan
-    report: Told
+    report: LossReport
     endangered: NDArray[np.int32]
 
     def figures(self, losses: int) -> Figures:
@@ -114,10 +114,10 @@ class Workspaces:
         )  # fmt: skip
 
 
-def _new_report(state: State) -> Told:
+def _new_report(state: State) -> LossReport:
     dimensions, nodes = state.load.shape
     replicas, partitions = len(state.node), len(state.leader)
-    return Told(
+    return LossReport(
         replica=np.empty(replicas, np.int64),
         urgency=np.empty(replicas, np.int64),
         size=np.empty(replicas),

@@ -21,11 +21,11 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.levelling.group_skew import even_out
-from evenkeel_kernels.levelling.leaders.seats import seat_leaders
-from evenkeel_kernels.levelling.pair_moves import COUNTS, mend_pairs, move_in_tandem
+from evenkeel_kernels.levelling.leaders.lone_leaders import place_leaders
+from evenkeel_kernels.levelling.pair_moves import COUNTS, move_in_tandem, repair_pairs
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import Targets, highest
-from evenkeel_kernels.levelling.repair import mend
+from evenkeel_kernels.levelling.repair import repair_partitions
 from evenkeel_kernels.levelling.slices import RULES, slices
 
 GROUPS = 32
@@ -62,9 +62,9 @@ def repair_rules(run: Run) -> bool:
     problem, state = run.problem, run.state
     scan = new_scan(problem, np.zeros(problem.nodes.watermark.shape[0]))
     left, made, reached = np.array([run.most_moves - run.moves, 0]), np.zeros(1, np.int64), 0
-    while reached < len(state.leader) and run.look("mend"):
+    while reached < len(state.leader) and run.look("rules"):
         left[1] = RULES
-        reached = mend(problem, state, scan, reached, left, made)
+        reached = repair_partitions(problem, state, scan, reached, left, made)
     return bool(made[0] > 0) and run.ratio > 1.0
 
 
@@ -83,7 +83,7 @@ def even_out_groups(run: Run) -> bool:
     while length < 2 * enough and run.stop is None:
         length = length if problem.budgets.binds else enough
         for begin, end in slices(groups, GROUPS):
-            if not run.look("mend"):
+            if not run.look("rules"):
                 break
             made += even_out(
                 problem, run.state, run.forced, first, member, begin, end, journal[:length]
@@ -99,7 +99,7 @@ def repair_leaders(run: Run) -> bool:
     if len(ill) == 0:
         return False
     scan = new_scan(problem, np.zeros(len(state.load)))
-    return seat_leaders(problem, state, scan, ill) > 0 and run.ratio > 1.0
+    return place_leaders(problem, state, scan, ill) > 0 and run.ratio > 1.0
 
 
 def make_way_for_leaders(run: Run) -> bool:
@@ -142,7 +142,7 @@ def repair_in_pairs(run: Run) -> None:
     looks = np.array([run.parameters.pair_looks], np.int64)
     before, after = new_counts(problem), new_counts(problem)
     for begin, end in slices(len(partitions), PAIRED):
-        mend_pairs(
+        repair_pairs(
             problem, state, run.targets, run.forced, run.dropped, partitions[begin:end], kind,
             int(kind.max(initial=-1)) + 1, looks, before, after,
         )  # fmt: skip

@@ -97,7 +97,7 @@ from evenkeel_kernels.levelling.leaders.levelling import level_leaders
 from evenkeel_kernels.levelling.leaders.moves import lead_by_survivors, prefer, replace_leaders
 from evenkeel_kernels.levelling.parameters import DEFAULT, Parameters
 from evenkeel_kernels.levelling.penalty import new_targets
-from evenkeel_kernels.levelling.repair import leave_out_ghosts, mend, must_relocate
+from evenkeel_kernels.levelling.repair import leave_out_dead, must_relocate, repair_partitions
 from evenkeel_kernels.levelling.slices import at_once, looks_in_slice
 
 
@@ -174,7 +174,7 @@ def search(run: Run) -> None:
         with run.timed("repair"):
             repair(run)
     if run.broken:
-        with run.timed("mend"):
+        with run.timed("rules"):
             repair_rules(run)
             even_out_groups(run)
     repair_leaders(run)
@@ -294,7 +294,7 @@ def _put_back(run: Run, dead: NDArray[np.int64]) -> None:
     weights = soft_weights(run)
     if weights:
         ignore_soft_rules(run, weights[-1])
-    leave_out_ghosts(run.problem, run.state, dead, np.zeros(len(run.state.node), bool))
+    leave_out_dead(run.problem, run.state, dead, np.zeros(len(run.state.node), bool))
 
 
 def refine_small(run: Run) -> bool:
@@ -627,7 +627,7 @@ def repair_within_targets(run: Run) -> None:
     for p in np.unique(np.concatenate([[-1], *broken]))[1:].tolist():
         node, leader = run.state.node.copy(), run.state.leader.copy()
         just_this = np.array([run.most_moves - run.moves, 1])
-        mend(run.problem, run.state, scan, p, just_this, np.zeros(1, np.int64))
+        repair_partitions(run.problem, run.state, scan, p, just_this, np.zeros(1, np.int64))
         if run.ratio > 1.0:
             run.restart_from(node, leader)
             failed += 1

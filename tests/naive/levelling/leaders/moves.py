@@ -5,7 +5,7 @@ import numpy as np
 from evenkeel_kernels.core.problem import VOTER, Problem, State
 from evenkeel_kernels.levelling.penalty import Targets
 from tests.naive.core.state import domains_have_room, recount, row
-from tests.naive.levelling.leaders.seats import can_pay
+from tests.naive.levelling.leaders.lone_leaders import can_pay
 
 
 def prefer(problem: Problem, state: State, targets: Targets, floor: np.ndarray) -> list[int]:

@@ -44,7 +44,7 @@ class Plain:
 
     nodes: list[list[int]]  # of each partition's choices
     taken: list[int]
-    toll: list[list[float]]  # leader changes that each of them costs
+    fee: list[list[float]]  # leader changes that each of them costs
     extra: list[list[float]]
     scale: list[list[float]]
     above: list[list[float]]
@@ -77,7 +77,7 @@ class Plain:
 
     def changed(self, m: int, choice: int) -> float:
         """How many more leaders have changed if ``m`` took ``choice``."""
-        return self.toll[m][choice] - self.toll[m][self.taken[m]]
+        return self.fee[m][choice] - self.fee[m][self.taken[m]]
 
     def take(self, m: int, choice: int) -> None:
         """Let ``m`` be led from ``choice``."""
@@ -90,7 +90,7 @@ class Plain:
 
     def cost(self) -> float:
         """What all nodes are charged, and the leaders changed."""
-        changes = sum(toll[t] for t, toll in zip(self.taken, self.toll, strict=True))
+        changes = sum(fee[t] for t, fee in zip(self.taken, self.fee, strict=True))
         squares = (max(a, 0.0) ** 2 * s for row in self.above for a, s in
                    zip(row, self.stiffness, strict=True))  # fmt: skip
         return changes + sum(squares)

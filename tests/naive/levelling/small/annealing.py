@@ -1,4 +1,4 @@
-"""Refining in plain Python: what is broken, what strains a node.
+"""Refining in plain Python: what is broken, and what strains a node.
 
 All is counted anew from where replicas are and who leads.
 """
@@ -49,8 +49,8 @@ def strains(problem: Problem, state: State, aim: Aim) -> np.ndarray:
     """Penalty of every node for what it carries and leads beyond the aim, (N,)."""
     counts = naive.recount(problem, state)
     targets = aim.targets
-    over = np.maximum(counts["load"] * targets.scale - targets.knee, 0.0) ** 2
-    led = np.maximum(counts["leaders"] * targets.leader_scale - targets.knee, 0.0) ** 2
+    over = np.maximum(counts["load"] * targets.scale - targets.threshold, 0.0) ** 2
+    led = np.maximum(counts["leaders"] * targets.leader_scale - targets.threshold, 0.0) ** 2
     lack = np.where(aim.floor > 0.0, aim.floor - counts["load"], 0.0)
     short = np.maximum(lack, 0.0) * np.where(aim.floor > 0.0, aim.asked.scale, 0.0)
     return np.asarray(over.sum(0) + led + (short**2).sum(0))

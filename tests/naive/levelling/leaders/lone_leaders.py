@@ -8,7 +8,7 @@ from tests.naive.core.node_scan import preference
 from tests.naive.core.state import admits, domains_have_room, loads, recount, row, spent
 
 
-def seat_leaders(problem: Problem, state: State, partitions: list[int]) -> State:
+def place_leaders(problem: Problem, state: State, partitions: list[int]) -> State:
     """The state once a voter of each partition that cannot be led went to where it may lead."""
     state = state._replace(node=state.node.copy(), leader=state.leader.copy())
     for p in partitions:
@@ -68,7 +68,7 @@ def best_node(problem: Problem, state: State, k: int, ceiling: float) -> int | N
     return min(found)[1] if found else None
 
 
-def seat_on_first(problem: Problem, state: State, k: int, nodes: list[int]) -> int:
+def place_on_first(problem: Problem, state: State, k: int, nodes: list[int]) -> int:
     """The position of the first node that admits a replica and can carry it as a leader; or -1."""
     load = problem.partitions.leader_load[problem.partitions.owner[k]]
     books = recount(problem, state)

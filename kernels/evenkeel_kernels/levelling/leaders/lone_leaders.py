@@ -12,7 +12,7 @@ from evenkeel_kernels.levelling.leaders.moves import can_pass_on, leads_well
 
 
 @no_alloc
-def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray[np.int64]) -> int:
+def place_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray[np.int64]) -> int:
     """Let a voter of each of ``partitions`` that cannot be led move to where it may lead.
 
     The one that leads now is tried first; another takes the lead along, for which the domains that
@@ -56,7 +56,7 @@ def seat_leaders(problem: Problem, state: State, scan: Scan, partitions: NDArray
 
 
 @no_alloc
-def seat_on_first(problem: Problem, state: State, k: int, nodes: NDArray[np.int64]) -> int:
+def place_on_first(problem: Problem, state: State, k: int, nodes: NDArray[np.int64]) -> int:
     """Move replica ``k`` to the first of ``nodes`` that admits it, below its watermark if it leads.
 
     Returns the position of that node, -1 for none. O(D) for each, beside what admitting takes.
