@@ -82,17 +82,6 @@ def test_files_of_other_tools_are_named(public, begins, says):
     assert answer.code == 2 and says in answer.text
 
 
-def test_a_list_in_place_of_a_node_is_named_at_its_line(public):
-    answer = public("tables/lists-of-nodes").run("check", "nodes.csv", "list.csv")
-    assert answer.code == 2
-    assert "list.csv:2: node: lists several nodes: each replica needs a row" in answer.text
-
-
-def test_tables_are_read_behind_the_statement_that_printed_them(public):
-    answer = public("tables/printed-by-crash").run("check", "stores.txt", "replicas.txt")
-    assert answer.code == 0 and "3 nodes, 3 alive · 2 partitions · 4 replicas" in answer.text
-
-
 @pytest.mark.parametrize(
     ("file", "says"),
     [
@@ -127,25 +116,10 @@ def test_nothing_moves(public, case, files):
     assert (found.json["status"], found.json["moves"]) == ("optimal", 0)
 
 
-def test_a_broker_in_sync_without_a_replica_is_noted(public):
-    answer = public("kafka/in-sync-beyond-the-replicas").run("check", "described.txt")
-    assert answer.code == 0 and "orders-1 (4)" in answer.text
-
-
 def test_answers_of_one_session_are_told_apart(public):
     cluster = ek.read(public("rabbitmq/session-of-two-commands").path("session.txt"))
     assert [*cluster.nodes.names] == ["rabbit@rmq1", "rabbit@rmq2", "rabbit@rmq3"]
     assert cluster.placement.nodes.tolist() == [[0, 1]]
-
-
-def test_assignments_over_several_lines_are_told_apart(public):
-    answer = public("kafka/generated-over-several-lines").run("check", "generated.txt")
-    assert answer.code == 0 and "4 nodes, 4 alive" in answer.text and "proposed" in answer.text
-
-
-def test_servers_that_count_streams_and_list_none_are_noted(public):
-    answer = public("nats/answer-of-the-first-releases").run("check", "jetstream.json")
-    assert answer.code == 0 and "list none (nats02): ask with --streams" in answer.text
 
 
 def test_an_assignment_without_a_partition_0_is_drained(public):
@@ -395,45 +369,6 @@ class TestSessions:
         assert cluster.placement.nodes.tolist() == [[0, 1, 2], [0, 1, 3]]
         wanted = ek.read([case.path("ranges.txt"), case.path("zones.txt")]).partitions.replicas
         assert wanted.tolist() == [5, 5]
-
-    def test_a_table_of_another_kind_needs_a_file_of_its_own(self, public):
-        answer = public("cockroach/session-of-several-statements").run("check", "both.txt")
-        assert answer.code == 2
-        assert "both.txt:6: begins another table, of node status" in answer.text
-
-    @pytest.mark.parametrize(
-        ("file", "says"),
-        [
-            ("health-below.txt", "health-below.txt:7: begins another answer"),
-            ("cut.txt", "cut.txt:3: has no column node"),
-            ("indices.txt", "_cat/indices lists no node: give _cat/shards"),
-            ("cat-nodes.txt", "_cat/nodes lists no shard and no attribute"),
-        ],
-    )
-    def test_what_is_missing_is_named(self, public, file, says):
-        answer = public("elasticsearch/answers-of-one-session").run("check", file)
-        assert answer.code == 2 and says in answer.text
-
-    def test_disks_of_an_early_release(self, public):
-        case = public("elasticsearch/answers-of-one-session")
-        answer = case.run("check", "shards.txt", "allocation.txt")
-        assert answer.code == 1
-        for says in ("no disk and no shard of Hoder", "Sphinxor (2 of 5)", "unassigned 2"):
-            assert says in answer.text
-
-
-@pytest.mark.parametrize(
-    "file", ["pods.txt", "rancher.json", "zones.txt", "events.txt", "top.txt", "deploy.json"]
-)
-def test_rows_of_kubectl_ask_for_json(public, file):
-    answer = public("kubernetes/rows-and-other-answers").run("check", file)
-    assert answer.code == 2 and "-o json" in answer.text
-
-
-@pytest.mark.parametrize("file", ["table-and-yaml.txt", "snipped.txt"])
-def test_excerpts_of_resources_ask_for_all(public, file):
-    answer = public("longhorn/excerpts").run("check", file)
-    assert answer.code == 2 and "get -o json nodes.longhorn.io,volumes.longhorn.io" in answer.text
 
 
 def test_replicas_that_run_without_a_time_count_as_healthy(public):

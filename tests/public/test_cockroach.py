@@ -46,6 +46,12 @@ def arrived(result):
     return {move.target for move in result.moves}
 
 
+def test_ranges_alone_are_read_with_a_note(public):
+    answer = public("cockroach/ranges-alone").run("check", "ranges.txt")
+    assert answer.code == 0
+    assert "no node status" in answer.err
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_only_node_of_a_rack_that_a_constraint_names_stays_and_the_constraint_is_why(
     public, method
@@ -531,12 +537,6 @@ def test_a_region_that_is_back_takes_its_replicas_and_leases():
     assert {*leads} <= {"1", "2", "3"}
 
 
-def test_ranges_alone_are_read_with_a_note(public):
-    answer = public("cockroach/ranges-alone").run("check", "ranges.txt")
-    assert answer.code == 0
-    assert "no node status" in answer.err
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_of_one_range_are_one(public, method):
     cluster = read("cockroach/several-tables-in-a-range")
@@ -668,9 +668,6 @@ def test_node_status_of_1_0(public):
     assert [*np.bincount(read.placement.node, minlength=4)] == [6, 6, 6, 0]
     found = ek.solve(read, goals=ek.Goals(level=0.1))
     assert max(np.bincount(found.placement.node, minlength=4)) == 5
-    answer = case.run("check", "testing_ranges.txt")
-    assert answer.code == 2
-    assert "crdb_internal.ranges" in answer.text
 
 
 def test_what_decommission_prints_while_it_waits(public):
@@ -693,13 +690,6 @@ def test_rows_as_lines_of_json(public):
     read = ek.read(case.path("ranges.ndjson"), case.path("nodes.ndjson"))
     found = ek.solve(read, goals=ek.Goals(level=0.1))
     assert max(np.bincount(found.placement.node, minlength=4)) == 5
-
-
-@pytest.mark.parametrize("name", ["ranges.json", "r3.json"])
-def test_reports_on_ranges_are_refused_with_the_statement(public, name):
-    answer = public("cockroach/reports-of-a-node").run("check", name)
-    assert answer.code == 2
-    assert "crdb_internal.ranges" in answer.text
 
 
 def test_ranges_of_a_database_with_tables(public):

@@ -186,30 +186,17 @@ class TestReports:
 
 
 class TestOtherAnswers:
-    def test_chosen_columns_need_their_header(self, public):
-        answer = public("elasticsearch/chosen-columns-without-header").run("check", "shards.txt")
-        assert answer.code == 2 and "?v" in answer.text
-
     def test_tables_of_a_later_release(self, public):
         answer, commands = ordered(public("elasticsearch/tables-of-8-14"), "--level", "none",
                                    files=TEXTS)  # fmt: skip
         assert answer.code == 0
         assert [(kind, of["node"]) for kind, of in commands] == [("allocate_replica", "es-2")]
 
-    def test_comments_of_a_console_are_no_rows(self, public):
-        answer = public("elasticsearch/pasted-from-the-console").run("check", "shards.txt")
-        assert answer.code == 0 and "2 nodes, 2 alive" in answer.text
-
     def test_the_state_of_the_cluster_has_shards(self, public):
         case = public("elasticsearch/cluster-state")
         assert case.run("check", "state.json").code == 0
         cluster = ek.read(str(case.path("state.json")))
         assert [cluster.nodes.names[n] for n in cluster.placement.node.tolist()] == ["n2", "n3"]
-
-    def test_statistics_of_nodes_have_disks(self, public):
-        case = public("elasticsearch/nodes-stats")
-        answer = case.run("check", "shards.json", "nodes.json", "stats.json")
-        assert answer.code == 1 and "n2 (95.0%)" in answer.text
 
 
 class TestPlaces:
@@ -478,8 +465,6 @@ def test_two_of_three_nodes_are_decommissioned(public):
     answer, commands = ordered(case, files=("shards.txt", "settings.json"))
     assert answer.code == 4 and "to leave their nodes (5)" in answer.text
     assert [(of["shard"], of["to_node"]) for _, of in commands] == [(3, "node-6")]
-    refused = case.run("check", "rows-without-prirep.json")
-    assert refused.code == 2 and "[0].prirep: must be p, r or s" in refused.text
 
 
 @pytest.mark.parametrize("disks", ["allocation.json", "allocation.yaml"])

@@ -249,16 +249,6 @@ def test_records_among_what_tools_print(public, name, files):
     assert (read.placement.node >= 0).sum() == 11  # as the view has them
 
 
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [("rebalance.json", "/zk/get"), ("idealstate.json", "/zk/get"), ("log.txt", "zkCli.sh")],
-)
-def test_other_answers_are_refused_with_the_way_to_records(public, name, word):
-    answer = public("helix/answers-and-logs").run("check", name)
-    assert answer.code == 2
-    assert word in answer.text
-
-
 def test_records_that_are_not_there_are_noted(public):
     case = public("helix/led-and-unled-resources")
     ideal = str(case.path("dump") / "IDEALSTATES")

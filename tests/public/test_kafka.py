@@ -330,18 +330,6 @@ class TestReported:
         assert told.code in (3, 4) and "nothing can repair 3 partitions now" in told.text
         assert lists(case, "p.json") == {} and elected(case, "p.election.json") == []
 
-    def test_what_was_pasted_from_a_terminal(self, public):
-        case = public("kafka/pasted-with-wrapped-lines")
-        told = case.run("check", "described.txt")
-        assert told.code == 1 and "brokers 1001, 1002, 1003" in told.text
-        assert "nothing can repair 3 partitions now" in told.text
-
-    def test_a_line_within_a_message(self, public):
-        case = public("kafka/listed-by-a-service-check")
-        told = case.run("check", "found.txt")
-        assert told.code == 1 and "the listing is filtered" in told.text
-        assert "not alive: 1" in told.text and "sjqxBeforeTopic-0" in told.text
-
     def test_log_directories_with_keys_in_another_order(self, public):
         case = public("kafka/log-dirs-of-one-topic")
         files = ("described.txt", "logdirs.json")
@@ -636,40 +624,6 @@ def test_a_state_of_partitions_in_trouble_only(public, tmp_path):
         ek.read(str(tmp_path / "short.json"))
 
 
-CHECKED = [
-    ("kafka/missing-broker-of-three", ["described.txt"], 1, ["no sign of life of brokers 1003"]),
-    ("kafka/kcat-text", ["kcat.txt"], 1, ["not alive: 6", "lost-0 (on 6)"]),
-    ("kafka/kcat-json", ["kcat.json"], 0, ["3 nodes, 3 alive"]),
-    ("kafka/admin-client-of-python", ["topics.json"], 1, ["not alive: 3", "audit-0 (on 3)"]),
-    ("kafka/generated-assignments", ["generated.txt"], 0, ["6 nodes, 6 alive", "--target"]),
-    ("kafka/verified-after-generate", ["session.txt"], 0,
-     ["4 nodes, 4 alive", "reassignment of 5 partitions (streaming_ma30_sdc-0"]),
-    ("kafka/execute-output", ["kafka2.txt"], 0, ["a running reassignment of 2 partitions"]),
-    ("kafka/lower-case-of-kafka-08", ["listed.txt"], 1, ["not alive: 1"]),
-    ("kafka/utf-16-of-powershell", ["described.txt"], 0, ["3 nodes, 3 alive · 3 partitions"]),
-    ("kafka/rpk-table", ["described.txt"], 2, ["kafka-topics.sh --describe"]),
-    ("kafka/cruise-control-text", ["load.txt"], 2, ["json=true"]),
-    ("kafka/cruise-control-dead-disk", ["state.json", "load.json"], 0,
-     ["/d2 (dead disk) on broker 3"]),
-    ("kafka/cruise-control-no-capacities", ["state.json", "load.json"], 0,
-     ["disk and network_in and network_out", "-1"]),
-    ("kafka/cruise-control-proposals", ["state.json", "load.json", "proposals.json"], 2,
-     ["--target"]),
-    ("kafka/strimzi-broker-load", ["brokerLoad.json"], 2, ["kafka_cluster_state"]),
-    ("kafka/cruise-control-own-state", ["state.json"], 2, ["kafka_cluster_state"]),
-    ("kafka/racks-of-api-versions", ["described.txt", "api.txt"], 1, ["t-0 · rack eu-west-1a"]),
-    ("kafka/verified-and-complete", ["described.txt", "verify.txt"], 0, ["3 nodes, 3 alive"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "files", "code", "words"), CHECKED)
-def test_what_other_tools_print_is_read_or_said_to_be_what_it_is(public, name, files, code, words):
-    answer = public(name).run("check", *files)
-    assert answer.code == code, answer.text
-    assert [word for word in words if word not in answer.text] == []
-    assert "the listing is filtered" not in answer.text
-
-
 SOLVED = [
     ("kafka/missing-broker-of-three", ["described.txt"], 4, {"test2-1": [1002, 1001]}),
     ("kafka/kcat-text", ["kcat.txt"], 3, {"lost-1": [2, 1]}),
@@ -736,13 +690,6 @@ def test_three_replicas_in_two_zones(public):
     assert len({*row} & {1003, 1002, 1005}) == 2 and {*row} & {1001, 1007}
 
 
-def test_what_a_topic_is_marked_for_and_who_is_demoted_is_noted(public):
-    answer = public("kafka/topic-marked-for-deletion").run("check", "described.txt")
-    assert "a mark of deletion on topics gone" in answer.text and "2 partitions" in answer.text
-    answer = public("kafka/cruise-control-demoted").run("check", "state.json", "load.json")
-    assert "a demotion of brokers 2" in answer.text
-
-
 def test_replicas_of_a_dead_broker_leave_it_but_not_the_last(public):
     case = public("kafka/cruise-control-dead-broker")
     answer = case.run("solve", "state.json", "load.json", "-o", "p.json")
@@ -793,12 +740,6 @@ def test_a_lower_factor_takes_followers_away(public):
     assert [rows[f"logs-{p}"][0] for p in range(8)] == [p % 4 + 1 for p in range(8)]
     assert all(len(row) == 2 for row in rows.values())
     assert {*Counter(broker for row in rows.values() for broker in row).values()} == {4}
-
-
-def test_unavailable_partitions_are_a_filtered_listing(public):
-    answer = public("kafka/unavailable-partitions").run("check", "described.txt")
-    assert answer.code == 1 and "the listing is filtered" in answer.text
-    assert "not alive: 6" in answer.text and "a-3 (on 5, 6), b-0 (on 6)" in answer.text
 
 
 def test_a_broker_that_joins_a_rack_takes_from_all(public):

@@ -266,13 +266,6 @@ def test_missing_replicas_go_to_the_only_disk_that_takes_them(public, name, join
     assert joins or "cfg4" in answer.text
 
 
-@pytest.mark.parametrize("name", ["volumes.json", "volumes.txt", "nodes.txt"])
-def test_what_is_printed_for_people_is_refused_with_the_command(public, name):
-    answer = public("longhorn/printed-for-people").run("check", name)
-    assert answer.code == 2
-    assert "replicas.longhorn.io" in answer.text
-
-
 @pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
 def test_a_support_bundle(public, packed, tmp_path):
     pytest.importorskip("yaml")

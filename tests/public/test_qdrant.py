@@ -41,11 +41,6 @@ def test_other_peers_are_asked_for(public):
     assert "no answer of GET /cluster" in answer.err
 
 
-def test_shards_are_asked_for(public):
-    answer = public("qdrant/peers-alone").run("check", "cluster.json")
-    assert answer.code == 0 and "of GET /collections/NAME/cluster of each peer" in answer.err
-
-
 def test_shards_on_which_peers_disagree_stay(public):
     case = public("qdrant/answers-of-three-pods")
     assert moves(case, "session.txt", "--drain", "434571113528785", code=3) == []
@@ -89,23 +84,3 @@ def test_a_factor_under_another_name_is_noted(public):
     assert answer.code == 0 and "without shards (collection), which is not used" in answer.err
     cluster = ek.read([case.path("wiki@0.json"), case.path("wiki.json")])
     assert cluster.partitions.replicas.tolist() == [2, 1, 1]  # shards with a key have their own
-
-
-def test_a_transfer_that_never_ends_leaves_its_shard_alone(public):
-    answer = public("qdrant/transfer-to-itself").run("check", "wiki@0.json")
-    assert "being copied; they are left alone (wiki/0)" in answer.err
-
-
-@pytest.mark.parametrize(
-    ("file", "says"),
-    [
-        *((file, "GET /collections/NAME/cluster of each peer")
-          for file in ("first.json", "script.json", "telemetry.json", "client.txt",
-                       "collections.json")),
-        ("disabled.json", "without cluster mode"),
-        ("error.json", "an error of a request to Qdrant"),
-    ],
-)  # fmt: skip
-def test_other_answers_are_refused_with_a_way_out(public, file, says):
-    answer = public("qdrant/other-answers").run("check", file)
-    assert answer.code == 2 and says in answer.text

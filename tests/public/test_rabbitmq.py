@@ -123,19 +123,6 @@ def test_a_node_that_is_needed_for_a_majority_keeps_its_members(public):
     assert {what for what, _, _ in calls(case)} <= {"lead"}
 
 
-def test_output_for_people_is_refused_with_a_hint(public):
-    answer = public("rabbitmq/output-for-people").run("solve", "queues.txt")
-    assert answer.code == 2
-    assert "add --formatter json" in answer.text
-
-
-def test_a_listing_without_members_is_refused_with_the_whole_command(public):
-    answer = public("rabbitmq/listing-of-messages").run("check", "queues.txt")
-    assert answer.code == 2
-    assert "without members" in answer.text
-    assert "rabbitmqctl list_queues name type leader members online" in answer.text
-
-
 def test_a_queue_that_tells_nothing_is_named_and_the_others_are_read(public):
     case = public("rabbitmq/queue-that-tells-nothing")
     answer = case.run("check", "queues.json", "status.json")
@@ -212,11 +199,6 @@ def test_a_node_that_is_to_leave_is_emptied(public):
         steps = [(what, node) for what, one, node in found if one == queue]
         assert steps[0] == ("join", "rabbit@rabbit-3")
         assert steps[-1] == ("leave", "rabbit@rabbit-0")
-
-
-def test_the_status_of_one_queue_is_refused_with_the_listing_to_give(public):
-    answer = public("rabbitmq/quorum-status").run("check", "status.txt")
-    assert answer.code == 2 and "list_queues name type leader members online" in answer.text
 
 
 FILES = ("queues.json", "status.json")

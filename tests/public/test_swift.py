@@ -154,11 +154,6 @@ def test_a_ring_of_a_big_endian_host_comes_back_as_it_was(public):
     assert head["byteorder"] == "big"
 
 
-def test_the_text_of_a_builder_is_refused_with_what_to_give(public):
-    answer = public("swift/builder-as-text").run("check", "builder.txt")
-    assert answer.code == 2 and "object.ring.gz" in answer.text
-
-
 def moved(case, rows):
     """How many replicas are on other devices than in the ring of the case."""
     _, before = read_ring(case.path("object.ring.gz"))

@@ -158,11 +158,6 @@ def test_tables_divided_by_tabs_are_written_so(public):
     ]  # fmt: skip
 
 
-def test_other_headings_are_refused_with_those_that_are_needed(public):
-    answer = public("tables/headings-of-others").run("check", "brokers.csv", "placement.csv")
-    assert answer.code == 2 and "node, id or name, and cap_NAME" in answer.text
-
-
 def shrunk(case, *words):
     found = case.run("size", "nodes.csv", "replicas.csv", "--shrink", *words, "--json").json
     assert found["status"] == "optimal" and found["price"] == found["price_at_least"]

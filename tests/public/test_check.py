@@ -1,0 +1,225 @@
+"""What ``evenkeel check`` says of files as people saved, pasted and posted them."""
+
+import pytest
+
+DESCRIBE = "kafka-topics.sh --describe"
+NO_DATA = "is a message of a tool, and no data"
+OF_RANGES = "crdb_internal.ranges"
+OF_REPLICAS = "replicas.longhorn.io"
+OF_RESOURCES = "get -o json nodes.longhorn.io,volumes.longhorn.io"
+OF_SHARDS = "GET /collections/NAME/cluster of each peer"
+RING = "object.ring.gz"
+
+REFUSED = {
+    "cockroach/reports-of-a-node": {"ranges.json": OF_RANGES, "r3.json": OF_RANGES},
+    "cockroach/session-of-several-statements": {
+        "both.txt": "both.txt:6: begins another table, of node status",
+    },
+    "cockroach/status-of-1-0": {"testing_ranges.txt": OF_RANGES},
+    "elasticsearch/answers-of-one-session": {
+        "health-below.txt": "health-below.txt:7: begins another answer",
+        "cut.txt": "cut.txt:3: has no column node",
+        "indices.txt": "_cat/indices lists no node: give _cat/shards",
+        "cat-nodes.txt": "_cat/nodes lists no shard and no attribute",
+    },
+    "elasticsearch/answers-with-comments": {"page.txt": "each needs a file of its own"},
+    "elasticsearch/chosen-columns-without-header": {"shards.txt": "?v"},
+    "elasticsearch/copied-by-way-of-a-spreadsheet": {
+        "commas.csv": "format=json",
+        "rows.json health.json": "_cluster/health lists",
+        "rows.json nodes.txt": "_cat/nodes",
+    },
+    "elasticsearch/decommission-of-two": {
+        "rows-without-prirep.json": "[0].prirep: must be p, r or s",
+    },
+    "elasticsearch/error-in-place-of-rows": {
+        "error.json": "answered with an error",
+        "headless.txt": "?v",
+    },
+    "elasticsearch/messages-in-place-of-answers": {
+        "page.json": NO_DATA, "curl.json": NO_DATA, "aws.json": NO_DATA, "topics.txt": NO_DATA,
+        "kubectl.json": NO_DATA, "none.json": NO_DATA, "refused.yaml": NO_DATA,
+        "rabbit.json": NO_DATA, "middle.json": "begins in the middle of JSON",
+    },
+    "elasticsearch/state-without-nodes": {"nodes.json shards.json": "is already the name of"},
+    "helix/answers-and-logs": {
+        "rebalance.json": "/zk/get",
+        "idealstate.json": "/zk/get",
+        "log.txt": "zkCli.sh",
+    },
+    "kafka/answers-of-consoles": {
+        "kafkactl.json": DESCRIBE, "kafka-ui.json": DESCRIBE, "rest.json": DESCRIBE,
+        "redpanda.json": DESCRIBE, "akhq.json": DESCRIBE, "ids.txt": DESCRIBE,
+    },
+    "kafka/cruise-control-own-state": {"state.json": "kafka_cluster_state"},
+    "kafka/cruise-control-proposals": {"state.json load.json proposals.json": "--target"},
+    "kafka/cruise-control-text": {"load.txt": "json=true"},
+    "kafka/listings-of-others": {
+        "topicctl.txt": f"is what topicctl prints: give what {DESCRIBE}",
+        "python.txt": f"give what {DESCRIBE} prints",
+        "nothing.txt": "lists no topic",
+        "kcat.txt": "lists 0 of its 1 partitions",
+        "elision.txt": "announces 1000 partitions, 3 follow",
+        "zookeeper.txt": "is ZooKeeper's state of one topic",
+    },
+    "kafka/rpk-table": {"described.txt": DESCRIBE},
+    "kafka/session-described-twice": {"cut.txt": "cut.txt:7: is cut off"},
+    "kafka/session-with-verify": {"cut.txt verify.txt": "cut.txt:13: "},
+    "kafka/strimzi-broker-load": {"brokerLoad.json": "kafka_cluster_state"},
+    "kafka/third-broker-of-topicmappr": {"topicmappr.txt": "is what topicmappr prints"},
+    "kubernetes/printed-for-people": {
+        "labels.txt": "-o json", "wide.txt": "-o json", "described.txt": "-o json",
+    },
+    "kubernetes/rows-and-other-answers": {
+        "pods.txt": "-o json", "rancher.json": "-o json", "zones.txt": "-o json",
+        "events.txt": "-o json", "top.txt": "-o json", "deploy.json": "-o json",
+    },
+    "longhorn/excerpts": {"table-and-yaml.txt": OF_RESOURCES, "snipped.txt": OF_RESOURCES},
+    "longhorn/printed-for-people": {
+        "volumes.json": OF_REPLICAS, "volumes.txt": OF_REPLICAS, "nodes.txt": OF_REPLICAS,
+    },
+    "qdrant/other-answers": {
+        "first.json": OF_SHARDS, "script.json": OF_SHARDS, "telemetry.json": OF_SHARDS,
+        "client.txt": OF_SHARDS, "collections.json": OF_SHARDS,
+        "disabled.json": "without cluster mode",
+        "error.json": "an error of a request to Qdrant",
+    },
+    "rabbitmq/listing-of-messages": {
+        "queues.txt": "without members … rabbitmqctl list_queues name type leader members online",
+    },
+    "rabbitmq/loop-over-virtual-hosts": {"quiet.json": "read one virtual host at a time"},
+    "rabbitmq/output-for-people": {"queues.txt": "add --formatter json"},
+    "rabbitmq/outputs-of-erlang": {
+        "eval.txt": "--formatter json", "erlang.txt": "--formatter json",
+        "queues.csv": "--formatter json", "tabs.txt": "--formatter json",
+    },
+    "rabbitmq/quorum-status": {"status.txt": "list_queues name type leader members online"},
+    "rabbitmq/status-of-old-releases": {
+        "erlang.txt": "--formatter json", "status.txt": "--formatter json",
+        "queues.json zones.txt": '{"rabbit@a": "zone-1"}',
+    },
+    "swift/builder-as-text": {"builder.txt": RING},
+    "swift/other-outputs": {"nodes.txt": RING, "dispersion.txt": RING},
+    "tables/exported": {
+        "totals.csv replicas.csv": "the total of the rows above",
+        "latin.csv replicas.csv": "save it as UTF-8",
+        "workbook.xlsx replicas.csv": "save each sheet as CSV",
+        "both.json replicas.csv": "each table as a file",
+    },
+    "tables/headings-of-others": {
+        "brokers.csv placement.csv": "node, id or name, and cap_NAME",
+    },
+    "tables/lists-of-nodes": {
+        "nodes.csv list.csv":
+            "list.csv:2: node: lists several nodes: each replica needs a row",
+    },
+    "tables/outputs-of-other-systems": {
+        "nodetool.txt": "nodetool … two tables",
+        "redis.txt": "redis-cli … two tables",
+        "solr.json": "Solr … two tables",
+        "hdfs.txt": "HDFS … two tables",
+        "mongo.txt": "MongoDB … two tables",
+        "citus.csv": "cap_NAME",
+    },
+    "tables/parted-by-blanks": {"expanded.txt replicas.txt": "expanded form of psql"},
+}  # fmt: skip
+"""What is said of files that are refused, by case and files; an ellipsis parts several texts."""
+
+BROKEN = {
+    "elasticsearch/answers-of-one-session": {
+        "shards.txt allocation.txt":
+            "no disk and no shard of Hoder … Sphinxor (2 of 5) … unassigned 2",
+    },
+    "elasticsearch/columns-that-were-chosen": {"shards.txt allocation.txt": "es-hot-2 (86.0%)"},
+    "elasticsearch/nodes-stats": {"shards.json nodes.json stats.json": "n2 (95.0%)"},
+    "kafka/admin-client-of-python": {"topics.json": "not alive: 3 … audit-0 (on 3)"},
+    "kafka/cruise-control-demoted": {"state.json load.json": "a demotion of brokers 2"},
+    "kafka/kcat-text": {"kcat.txt": "not alive: 6 … lost-0 (on 6)"},
+    "kafka/listed-by-a-service-check": {
+        "found.txt": "the listing is filtered … not alive: 1 … sjqxBeforeTopic-0",
+    },
+    "kafka/lower-case-of-kafka-08": {"listed.txt": "not alive: 1"},
+    "kafka/missing-broker-of-three": {"described.txt": "no sign of life of brokers 1003"},
+    "kafka/page-with-tags": {"described.txt": "testSource-1 (on 2)"},
+    "kafka/pasted-with-wrapped-lines": {
+        "described.txt": "brokers 1001, 1002, 1003 … nothing can repair 3 partitions now",
+    },
+    "kafka/racks-of-api-versions": {"described.txt api.txt": "t-0 · rack eu-west-1a"},
+    "kafka/unavailable-partitions": {
+        "described.txt":
+            "the listing is filtered … not alive: 6 … a-3 (on 5, 6), b-0 (on 6)",
+    },
+    "tables/exported": {"null-nodes.csv null-replicas.csv": "no value of node in 1 row"},
+}  # fmt: skip
+"""The same of files in which a hard rule is broken."""
+
+SOUND = {
+    "elasticsearch/answers-with-comments": {
+        "shards.txt allocation.txt": "no rows of all copies of uecent-20200622/0",
+    },
+    "elasticsearch/copied-by-way-of-a-spreadsheet": {"tabs.txt": ""},
+    "elasticsearch/pages-of-shards": {
+        "shards.json": "one page of _list/shards … 4 replicas",
+        "shards.txt": "one page of _list/shards … 4 replicas",
+    },
+    "elasticsearch/pasted-from-the-console": {"shards.txt": "2 nodes, 2 alive"},
+    "kafka/cruise-control-dead-disk": {"state.json load.json": "/d2 (dead disk) on broker 3"},
+    "kafka/cruise-control-no-capacities": {
+        "state.json load.json": "disk and network_in and network_out … -1",
+    },
+    "kafka/execute-output": {"kafka2.txt": "a running reassignment of 2 partitions"},
+    "kafka/generated-assignments": {"generated.txt": "6 nodes, 6 alive … --target"},
+    "kafka/generated-over-several-lines": {"generated.txt": "4 nodes, 4 alive … proposed"},
+    "kafka/in-sync-beyond-the-replicas": {"described.txt": "orders-1 (4)"},
+    "kafka/kcat-json": {"kcat.json": "3 nodes, 3 alive"},
+    "kafka/pools-of-brokers": {
+        "described.txt racks.json": "no sign of life of brokers 100, 101 … --add-nodes",
+    },
+    "kafka/session-described-twice": {"session.txt": ""},
+    "kafka/session-with-verify": {
+        "described.txt verify.txt": "a running reassignment of 2 partitions",
+    },
+    "kafka/topic-marked-for-deletion": {
+        "described.txt": "a mark of deletion on topics gone … 2 partitions",
+    },
+    "kafka/utf-16-of-powershell": {"described.txt": "3 nodes, 3 alive · 3 partitions"},
+    "kafka/verified-after-generate": {
+        "session.txt":
+            "4 nodes, 4 alive … reassignment of 5 partitions (streaming_ma30_sdc-0",
+    },
+    "kafka/verified-and-complete": {"described.txt verify.txt": "3 nodes, 3 alive"},
+    "kubernetes/dump-of-a-cluster": {
+        "nodes.json none.json": "",
+        "nodes-of-podset.json podset.json": "StrimziPodSet: they stay",
+    },
+    "nats/answer-of-the-first-releases": {
+        "jetstream.json": "list none (nats02): ask with --streams",
+    },
+    "qdrant/peers-alone": {"cluster.json": f"of {OF_SHARDS}"},
+    "qdrant/transfer-to-itself": {"wiki@0.json": "being copied; they are left alone (wiki/0)"},
+    "rabbitmq/queues-one-by-one": {"queue.json": ""},
+    "tables/printed-by-crash": {
+        "stores.txt replicas.txt": "3 nodes, 3 alive · 2 partitions · 4 replicas",
+    },
+}  # fmt: skip
+"""The same of files in which none is."""
+
+
+def rows(table):
+    return [(case, files, says) for case, said in table.items() for files, says in said.items()]
+
+
+@pytest.mark.parametrize(
+    ("code", "case", "files", "says"),
+    [
+        (code, *row)
+        for code, table in ((2, REFUSED), (1, BROKEN), (0, SOUND))
+        for row in rows(table)
+    ],
+)
+def test_what_is_said_of_files(public, code, case, files, says):
+    answer = public(case).run("check", *files.split())
+    assert answer.code == code, answer.text
+    assert [one for one in says.split(" … ") if one not in answer.text] == []
+    filtered = "the listing is filtered"
+    assert (filtered in answer.text) == (filtered in says)
