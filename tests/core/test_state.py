@@ -10,6 +10,7 @@ from evenkeel_kernels.core import state as kernel
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import total_cost
 from tests.naive.core import state as naive
+from tests.support.in_step import admits
 from tests.support.random_problems import random_budgeted, random_problem
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -25,11 +26,6 @@ def apply(problem: Problem, state: State, k: int, n: int) -> None:
 @jit
 def delta(problem: Problem, state: State, k: int, n: int) -> float:
     return kernel.delta(problem, state, k, n)
-
-
-@jit
-def admits(problem: Problem, state: State, k: int, n: int) -> bool:
-    return admission.admits(problem, state, k, n)
 
 
 @jit

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import evenkeel as ek
 from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.state import move_if_admitted, relocate
 from evenkeel_kernels.levelling.idle_moves import take_back_idle
 from evenkeel_kernels.levelling.penalty import highest, new_targets
@@ -16,15 +15,10 @@ from evenkeel_kernels.levelling.threshold_walk import trade_if_admitted
 from tests.levelling.test_descent import check_counts, check_rules
 from tests.naive.levelling import idle_moves as naive
 from tests.support.effort import mostly_long, share_of_examples
+from tests.support.in_step import InStep
 from tests.support.small_problems import level_case, random_small
 
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-@no_alloc
-def admitted(problem, state, k, n):
-    """A piece, made callable."""
-    return admits(problem, state, k, n)
 
 
 @no_alloc
@@ -60,39 +54,18 @@ def taken_back(problem, state, targets, forced, height):
 
 def spelled_out(problem, state, targets, forced, height):
     """Run the twin, which asks the rules of a state that moves along with it."""
-    first, owner = problem.partitions.first, problem.partitions.owner
-    node = state.node.tolist()
-
-    def in_step():
-        gone = np.flatnonzero(state.node != node)
-        relocate(problem, state, gone, np.array(node, np.int32)[gone])
-
-    def leads(k):
-        return int(state.leader[owner[k]] >= 0 and k == first[owner[k]] + state.leader[owner[k]])
-
-    def size(k):
-        load = problem.partitions.leader_load if leads(k) else problem.partitions.voter_load
-        return load[owner[k]].tolist()
-
-    def may(k, n):
-        in_step()
-        return admitted(problem, state, k, n)
+    plain = InStep(problem, state)
 
     def may_trade(k, i):
-        in_step()
+        plain.follow()
         return traded(problem, state, k, i)
 
-    nodes = state.load.shape[1]
-    first_of, member = by_node(state.node, nodes)
-    cluster = {
-        "load": state.load.T.tolist(), "scale": targets.scale.T.tolist(), "node": node,
-        "members": [member[first_of[n] : first_of[n + 1]].tolist() for n in range(nodes)],
-        "home": problem.partitions.home.tolist(), "forced": forced.tolist(), "size": size,
-        "leads": leads, "leaders": state.leaders.tolist(),
+    cluster = plain.cluster() | {
+        "scale": targets.scale.T.tolist(), "forced": forced.tolist(),
         "leader_scale": targets.leader_scale.tolist(),
     }  # fmt: skip
-    returned = naive.take_back_idle(cluster, height, may, may_trade)
-    return node, returned
+    returned = naive.take_back_idle(cluster, height, plain.may, may_trade)
+    return plain.node, returned
 
 
 @pytest.mark.small

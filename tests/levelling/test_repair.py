@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenkeel_kernels.build.jit import no_alloc
-from evenkeel_kernels.core.feasibility import admits
 from evenkeel_kernels.core.node_scan import FAR, Scan, new_scan
 from evenkeel_kernels.core.problem import Problem, State
 from evenkeel_kernels.core.state import settle
@@ -17,6 +16,7 @@ from evenkeel_kernels.levelling.leaders.moves import (
 )
 from evenkeel_kernels.levelling.repair import breaches, must_relocate, repair_partitions
 from tests.naive.levelling import repair as naive
+from tests.support.in_step import admits
 from tests.support.small_problems import Small, level_case, random_small
 
 seeds = st.integers(0, 2**32 - 1)
@@ -27,12 +27,6 @@ ANY = 1 << 40
 def breaches_of(problem, state, p, moved_k, target):
     """A piece, made callable."""
     return breaches(problem, state, p, moved_k, target)
-
-
-@no_alloc
-def admitted(problem, state, k, n):
-    """The same of another."""
-    return admits(problem, state, k, n)
 
 
 def repaired(problem: Problem, state: State, scan: Scan) -> int:
@@ -119,7 +113,7 @@ def test_mending_leaves_nothing_that_one_move_mends(seed: int) -> None:
     last = n_partitions - 1  # nothing changed after it was looked at
     for slot in range(replicas):
         for n in range(len(small.zone)):
-            if admitted(problem, state, last * replicas + slot, n) and rows[last][slot] >= 0:
+            if admits(problem, state, last * replicas + slot, n) and rows[last][slot] >= 0:
                 instead = [n if s == slot else at for s, at in enumerate(rows[last])]
                 assert naive.breaches(small, instead) >= after[last]
 

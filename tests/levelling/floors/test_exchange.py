@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 import evenkeel as ek
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.floors import DONORS, exchange
-from tests.levelling.floors.test_fill import admitted, floors
+from tests.levelling.floors.test_fill import floors
 from tests.naive.levelling.floors import exchange as naive
 from tests.support.effort import mostly_long, share_of_examples
+from tests.support.in_step import InStep
 from tests.support.small_problems import level_case, random_small
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -39,33 +39,13 @@ def traded(problem, state, lowest, most_leaders, in_vain=ENDLESS):
 
 def spelled_out(problem, state, lowest, most_leaders):
     """Run the twin, which asks the rules of a state that moves along with it."""
-    first, owner = problem.partitions.first, problem.partitions.owner
-
-    def leads(k):
-        return bool(state.leader[owner[k]] >= 0 and k == first[owner[k]] + state.leader[owner[k]])
-
-    def size(k):
-        load = problem.partitions.leader_load if leads(k) else problem.partitions.voter_load
-        return load[owner[k]].tolist()
-
-    node = state.node.tolist()
-
-    def may(k, n):
-        gone = np.flatnonzero(state.node != node)
-        relocate(problem, state, gone, np.array(node, np.int32)[gone])
-        return admitted(problem, state, k, n)
-
-    nodes = state.load.shape[1]
-    first_of, member = by_node(state.node, nodes)
-    cluster = {
-        "load": state.load.T.tolist(), "target": problem.nodes.watermark.T.tolist(), "node": node,
-        "members": [member[first_of[n] : first_of[n + 1]].tolist() for n in range(nodes)],
-        "home": problem.partitions.home.tolist(), "size": size, "leads": leads,
-        "owner": owner.tolist(), "accepts": problem.nodes.accepts.tolist(),
-        "leaders": state.leaders.tolist(),
+    plain = InStep(problem, state)
+    cluster = plain.cluster() | {
+        "target": problem.nodes.watermark.T.tolist(), "accepts": problem.nodes.accepts.tolist(),
+        "owner": problem.partitions.owner.tolist(),
     }  # fmt: skip
-    trades = naive.exchange(cluster, lowest.T.tolist(), most_leaders, may)
-    return node, len(trades)
+    trades = naive.exchange(cluster, lowest.T.tolist(), most_leaders, plain.may)
+    return plain.node, len(trades)
 
 
 @pytest.mark.small

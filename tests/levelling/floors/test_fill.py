@@ -5,23 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenkeel_kernels.build.jit import no_alloc
 from evenkeel_kernels.core.by_node import by_node
-from evenkeel_kernels.core.feasibility import admits
-from evenkeel_kernels.core.state import relocate
 from evenkeel_kernels.levelling.floors import DONORS, fill
 from tests.naive.levelling.floors import fill as naive
 from tests.support.effort import share_of_examples
+from tests.support.in_step import InStep
 from tests.support.small_problems import level_case, random_small
 
 SEEDS = st.integers(0, 2**32 - 1)
 ENDLESS = 1 << 40
-
-
-@no_alloc
-def admitted(problem, state, k, n):
-    """A piece, made callable."""
-    return admits(problem, state, k, n)
 
 
 def filled(problem, state, lowest, most_leaders, most_moves):
@@ -38,30 +30,12 @@ def filled(problem, state, lowest, most_leaders, most_moves):
 
 def spelled_out(problem, state, lowest, most_leaders, most_moves):
     """Run the twin, which asks the rules of a state that moves along with it."""
-    first, owner = problem.partitions.first, problem.partitions.owner
-
-    def size(k):
-        p = owner[k]
-        lead = state.leader[p] >= 0 and k == first[p] + state.leader[p]
-        return (problem.partitions.leader_load if lead else problem.partitions.voter_load)[p]
-
-    def leads(k):
-        return state.leader[owner[k]] >= 0 and k == first[owner[k]] + state.leader[owner[k]]
-
-    node = state.node.tolist()
-
-    def may(k, n):
-        gone = np.flatnonzero(state.node != node)
-        relocate(problem, state, gone, np.array(node, np.int32)[gone])
-        return admitted(problem, state, k, n)
-
-    cluster = {
-        "load": state.load.T.tolist(), "target": problem.nodes.watermark.T.tolist(), "node": node,
-        "home": problem.partitions.home.tolist(), "size": size, "leads": leads,
-        "accepts": problem.nodes.accepts.tolist(), "leaders": state.leaders.tolist(),
+    plain = InStep(problem, state)
+    cluster = plain.cluster() | {
+        "target": problem.nodes.watermark.T.tolist(), "accepts": problem.nodes.accepts.tolist()
     }  # fmt: skip
-    made = naive.fill(cluster, lowest.T.tolist(), most_leaders, may, most_moves)
-    return node, made
+    made = naive.fill(cluster, lowest.T.tolist(), most_leaders, plain.may, most_moves)
+    return plain.node, made
 
 
 def floors(problem, state, seed):
