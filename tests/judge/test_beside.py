@@ -43,12 +43,6 @@ def test_moves_above_the_fewest_are_counted():
     assert tried({"level": 0.5}, rows, **THREE).above == 2
 
 
-def test_goals_that_are_reachable_count_as_missed():
-    missed = tried({"level": 0.0}, [[0], [0], [0], [1], [2], [2]], **THREE)
-    assert (missed.reached, missed.above) == (False, None)
-    assert [finding.kind for finding in missed.findings] == ["goals reachable but missed"]
-
-
 SHORT = {
     "capacity": [[9.0]] * 4, "load": [[1.0]] * 2, "replicas": 2, "min_active": [1, 2],
     "alive": [True, True, True, False], "placement": [[0, 3], [1, 3]],
