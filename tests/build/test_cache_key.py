@@ -256,6 +256,26 @@ def test_a_folder_that_vanishes_does_not_stop_the_caller(toys, tmp_path):
     assert done.stderr.count("KernelCacheWarning") == 1
 
 
+FULL = """
+import resource
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, hard))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit to the size of a file")
+@pytest.mark.parametrize("most", [0, 1000], ids=["nothing", "an index without its kernel"])
+def test_a_disk_that_is_full_is_named_once_and_used_once_there_is_room(toys, most):
+    shutil.rmtree(toys / "__pycache__")
+    done = run(FULL.format(most=most) + CALL, toys)
+    assert done.stdout.split() == ["25", "5", "compiled", "compiled"]
+    assert done.stderr.count("KernelCacheWarning") == 1
+    assert "cannot be kept ([Errno 27] File too large)" in done.stderr
+    assert not list((toys / "__pycache__").glob("*.nbc*"))
+    assert call(toys) == ["25", "5", "compiled", "compiled"]
+    assert call(toys) == ["25", "5", "loaded", "loaded"]
+
+
 def test_a_module_run_as_a_script_leaves_its_kernels_usable(toys):
     # The cached kernel holds a reference to the module it was compiled in.
     run("import sys; sys.path.insert(0, 'toys'); import apart; apart.apart(1)", toys)

@@ -299,8 +299,11 @@ class KernelCache(FunctionCache):
         """Save a compiled kernel; a full or vanished disk does not stop the caller."""
         try:
             super().save_overload(sig, data)
-        except OSError:
-            warn_once()
+        except OSError as error:
+            if self._cache_path == Nowhere.PLACE:
+                warn_once()
+            else:
+                warn_once(str(error))
 
     def holds(self) -> bool:
         """Whether anything is kept or shipped for this processor from these sources."""

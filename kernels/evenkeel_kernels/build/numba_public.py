@@ -88,8 +88,8 @@ def _forgive(compiled: Any) -> None:
     def save_or_warn(*entry: Any) -> None:
         try:
             save(*entry)
-        except OSError:  # the disk is full, or the folder was taken away
-            warn_once()
+        except OSError as error:  # the disk is full, or the folder was taken away
+            warn_once(str(error))
 
     kept.load_overload, kept.save_overload = load_or_none, save_or_warn
 

@@ -1,19 +1,23 @@
 """The warning, once in a process, where compiled kernels cannot be kept."""
 
+import threading
 import warnings
-from functools import cache
 
 
 class KernelCacheWarning(RuntimeWarning):
     """Compiled kernels cannot be kept, so that every process compiles them again."""
 
 
-@cache
-def warn_once() -> None:
-    """Say so."""
-    warnings.warn(
-        "no folder can be written that would keep compiled kernels, so that every process compiles "
-        "them again; NUMBA_CACHE_DIR names a folder to use",
-        KernelCacheWarning,
-        stacklevel=4,
-    )
+def warn_once(because: str = "no folder can be written") -> None:
+    """Say so, with the reason that was met first, such as that a disk is full."""
+    if not _warned.is_set():
+        _warned.set()
+        warnings.warn(
+            f"compiled kernels cannot be kept ({because}), so that every process compiles them "
+            "again; NUMBA_CACHE_DIR names a folder to use",
+            KernelCacheWarning,
+            stacklevel=4,
+        )
+
+
+_warned = threading.Event()
