@@ -142,7 +142,8 @@ def enter(command, place, prints):
     elif words[:2] == ["pip", "install"]:
         extras = re.search(r"\[(\w+)\]", words[-1])
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        assert words[-1].partition("[")[0] in (project["name"], "."), f"{place}: {command}"
+        ours = (project["name"], ".", f"{project['name']}-*.whl")
+        assert words[-1].partition("[")[0] in ours, f"{place}: {command}"
         assert extras is None or extras[1] in project["optional-dependencies"], (
             f"{place}: {command}"
         )
