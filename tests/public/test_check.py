@@ -17,12 +17,10 @@ REFUSED = {
     },
     "cockroach/status-of-1-0": {"testing_ranges.txt": OF_RANGES},
     "elasticsearch/answers-of-one-session": {
-        "health-below.txt": "health-below.txt:7: begins another answer",
         "cut.txt": "cut.txt:3: has no column node",
         "indices.txt": "_cat/indices lists no node: give _cat/shards",
         "cat-nodes.txt": "_cat/nodes lists no shard and no attribute",
     },
-    "elasticsearch/answers-with-comments": {"page.txt": "each needs a file of its own"},
     "elasticsearch/chosen-columns-without-header": {"shards.txt": "?v"},
     "elasticsearch/copied-by-way-of-a-spreadsheet": {
         "commas.csv": "format=json",
@@ -69,6 +67,7 @@ REFUSED = {
     "kafka/third-broker-of-topicmappr": {"topicmappr.txt": "is what topicmappr prints"},
     "kubernetes/printed-for-people": {
         "labels.txt": "-o json", "wide.txt": "-o json", "described.txt": "-o json",
+        "columns.txt": "-o json",
     },
     "kubernetes/rows-and-other-answers": {
         "pods.txt": "-o json", "rancher.json": "-o json", "zones.txt": "-o json",
@@ -156,6 +155,7 @@ BROKEN = {
 SOUND = {
     "elasticsearch/answers-with-comments": {
         "shards.txt allocation.txt": "no rows of all copies of uecent-20200622/0",
+        "page.txt": "es-node3 (3 of 17)",
     },
     "elasticsearch/copied-by-way-of-a-spreadsheet": {"tabs.txt": ""},
     "elasticsearch/pages-of-shards": {

@@ -484,3 +484,13 @@ def test_answers_that_were_asked_for_in_part(public):
     cluster = ek.read([case.path(name) for name in ("shards.txt", "nodes.json", "index.json")])
     reach = cluster.rules[int(cluster.partitions.rule[0])].require
     assert any("_tier_preference" in one for one in reach)
+
+
+def test_a_node_that_a_setting_empties_is_named_with_it(public):
+    answer = public("elasticsearch/excluded-by-an-operator").run(
+        "solve", "shards.txt", "settings.json", "--json"
+    )
+    name = "opensearch-cluster-data-nodes-0"
+    setting = f"cluster.routing.allocation.exclude._name: {name}"
+    assert f"that {name} may hold no shard: {setting}" in answer.err
+    assert answer.json["broken"] == {"unassigned": 1}

@@ -24,7 +24,6 @@ from evenkeel.systems.elasticsearch.settings import (
     SEARCH,
     DataNode,
     Settings,
-    allowed,
     filtered,
     is_everywhere,
     is_true,
@@ -656,9 +655,14 @@ def _copy(found: Findings, i: int, place: Mapping[str, int]) -> tuple[int, int]:
 
 def _states(found: Findings, nodes: Sequence[DataNode]) -> dict[str, Any]:
     """Return the states of nodes: cluster filters and shutdowns drain them."""
-    leave = ~allowed(found.cluster, "cluster.routing.allocation.", nodes)
+    may, closing = filtered(found.cluster, "cluster.routing.allocation.", nodes)
     strange = np.array([node.strange for node in nodes], np.bool_)
-    leave &= ~strange
+    leave = ~may & ~strange
+    if leave.any():
+        emptied = [nodes[n].name for n in np.flatnonzero(leave).tolist()]
+        found.notes.add(
+            f"that {some_of(emptied, printable, 4)} may hold no shard: {', '.join(closing)}"
+        )
     accepts = ~leave & ~strange
     place = {node.key: n for n, node in enumerate(nodes)}
     for _, one in found.shutdown:

@@ -176,11 +176,6 @@ def read_text(faults: FaultList, document: Document, kind: Table) -> Rows:
     """Return the rows of a table, and report lines that are not rows."""
     lines = [line.rstrip("\r") for line in document.text(faults).split("\n")]
     filled = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    for number, line in filled:
-        if REQUEST.match(line):
-            message = "begins another answer: each answer needs a file of its own"
-            faults.add(f"{document.name}:{number}", quoted(line[:80]), message)
-            return Rows([], [])
     titles = _titles(kind, filled[0][1]) if filled else []
     usual: Callable[[str], Row | None] = _shard if kind == "shards" else _allocation
     known = usual
@@ -224,7 +219,7 @@ def _heads(kind: Table, titles: Sequence[str]) -> bool:
     if kind == "shards":
         return {*titles} >= KEYS
     disks = [title for title in titles if title.startswith("disk.")]
-    return len(disks) > 1 and "node" in titles
+    return bool(disks) and "node" in titles
 
 
 def _missing(kind: Table, titles: Sequence[str]) -> str:
@@ -283,11 +278,20 @@ PASTED = re.compile(
 )
 """First lines that are no answer: comments of Kibana's console, the request, the words of curl."""
 
-REQUEST = re.compile(r"\s*(?:[^\s]*[$#>] ?)?(?:GET +/?_|curl +[^|]*_)")
-"""A line that asks for an answer."""
+BEGINS = re.compile(
+    rb"^[ \t]*(?:(?:[^\s]*[$#>] ?)?(?:GET +/?_|curl +[^|\n]*_)|/?_(?:cat|cluster|nodes|all)/"
+    rb"|index +shard +prirep |shards +(?:shards\.undesired +)?(?:write_load\S+ +)?disk\.)[^\n]*",
+    re.MULTILINE,
+)
+"""A line that asks for an answer, or the header of a table that another one precedes."""
 
-LAST = re.compile(rb"\s*(?:```|[^\s]*@[^\n]*[$#]|\$)\s*\Z")
-"""Last lines that are none: a prompt, the end of a quotation."""
+LAST = re.compile(
+    rb"\s*(?:^[ \t]*(?:```|#|//|[-*] )[^\n]*\s*|[^\s]*@[^\n]*[$#]\s*|\$\s*)+\Z", re.MULTILINE
+)
+"""Last lines that are none: a prompt, the end of a quotation, what is said of the next answer."""
+
+MOST_PASTED = 2**20
+"""Bytes of what people paste from a console, which may hold several answers."""
 
 TOKEN = re.compile(rb"^next_token +(\S+)\s*$", re.MULTILINE)
 """How a page of OpenSearch's ``_list/shards`` ends; ``null`` on the last."""
@@ -458,8 +462,12 @@ class Findings:
 
 
 def recognises(document: Document) -> Kind:
-    """Return the answer that a document is; "" for other documents."""
-    head = _answer(document).data[:HEAD].lstrip()
+    """Return the answer that a document is, or the first of several; "" for other documents."""
+    return next((kind for one in _answers(document) if (kind := _kind_of(one))), "")
+
+
+def _kind_of(document: Document) -> Kind:
+    head = document.data[:HEAD].lstrip()
     if head.startswith(b"["):
         if b'"prirep"' in head or all(name in head for name in SHARD_ROWS):
             return "shards"
@@ -521,6 +529,18 @@ def _answer(document: Document) -> Document:
     return document if (first, end) == (0, len(document.data)) else document.part(first, end)
 
 
+def _answers(document: Document) -> list[Document]:
+    """Return the answers of a session, without what the console or terminal has around each."""
+    data = document.data
+    starts = [found.start() for found in BEGINS.finditer(data)] if len(data) < MOST_PASTED else []
+    if not any(data[:at].strip() for at in starts):
+        return [_answer(document)]
+    # a header right below its request is of the same answer
+    cuts = [0, *(at for at in starts if data[:at].strip())]
+    parts = [document.part(a, b) for a, b in pairwise([*cuts, len(data)])]
+    return [one for one in map(_answer, parts) if one.data.strip()]
+
+
 ROW = (
     rb"(?:[^\n]*\n){0,20}?[^\n]*\b[0-9]+ +[prs] +"
     rb"(?:STARTED|UNASSIGNED|RELOCATING|INITIALIZING)\b"
@@ -528,9 +548,6 @@ ROW = (
 """A row of shards among others that are none."""
 
 OTHERS = {
-    rb".*\bdisk\.avail\b.*\nindex +shard +prirep|.*\nindex +shard +prirep.*\bdisk\.avail\b": (
-        "it holds several answers, and each needs a file of its own"
-    ),
     rb"index,shard,prirep": "commas part its columns, and format=json is read",
     ROW: "_cat/shards with h= needs its header (?v) to be understood",
     rb'\s*\{[^}]{0,400}"can_allocate"|.{0,4000}"node_allocation_decisions"': "_cluster/allocation/"
@@ -572,8 +589,8 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     """Read all documents."""
     found = Findings(faults)
-    for given in map(_answer, documents):
-        kind, document = recognises(given), given
+    for given in [one for document in documents for one in _known(faults, document)]:
+        kind, document = _kind_of(given), given
         if IN_YAML.match(given.data[:HEAD].lstrip()):
             loaded = load_yaml(faults, given, "ask for format=json")
             document = Document(given.name, msgspec.json.encode(loaded), given.path)
@@ -600,6 +617,19 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     found.chosen |= found.started.keys()
     found.cluster = found.started | found.cluster
     return found
+
+
+def _known(faults: FaultList, document: Document) -> list[Document]:
+    """Return the answers of a document that are read, of each kind one; others are passed over."""
+    answers = _answers(document)
+    kinds = [_kind_of(one) for one in answers]
+    for i, (one, kind) in enumerate(zip(answers, kinds, strict=True)):
+        if kind and kind in kinds[:i]:
+            begin = one.data.lstrip()
+            at = f"{document.name}:{one.line_at(len(one.data) - len(begin))}"
+            message = f"begins another answer of {kind}: each needs a file of its own"
+            faults.add(at, quoted(begin[:80]), message)
+    return [one for one, kind in zip(answers, kinds, strict=True) if kind] or answers[:1]
 
 
 def _take_table(found: Findings, document: Document, kind: Literal["shards", "allocation"]) -> None:

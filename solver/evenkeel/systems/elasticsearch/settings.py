@@ -106,11 +106,6 @@ def words(value: Any) -> list[str]:
     return [one.strip() for one in str(value or "").split(",") if one.strip()]
 
 
-def allowed(settings: Settings, prefix: str, nodes: Sequence[DataNode]) -> NDArray[np.bool_]:
-    """Return the nodes that the filters below a prefix let hold shards, (N,) bool."""
-    return filtered(settings, prefix, nodes)[0]
-
-
 def filtered(
     settings: Settings, prefix: str, nodes: Sequence[DataNode]
 ) -> tuple[NDArray[np.bool_], list[str]]:

@@ -326,7 +326,7 @@ TABLE = re.compile(
     rb"VOLUME|STATUS +VOLUME|DESIRED)|^Name: +\S+\r?\n(Namespace|Roles|Labels|Priority): |"
     rb"^(\S+ +)?\S+ +[0-9]+/[0-9]+ +(Running|Pending|Completed|Terminating|Error|Init:|\w+BackOff)|"
     rb"^Events:\s+Type +Reason|^NAME +CPU\(cores\)|"
-    rb'"allocatable"\s*:\s*\{',
+    rb'"allocatable"\s*:\s*\{|^[^\n]{0,200}[$#>] ?(?:sudo )?(?:kubectl|oc) ',
     re.MULTILINE,
 )
 """Tables for people and their rows, what kubectl describes, and nodes as other APIs answer."""
