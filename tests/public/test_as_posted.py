@@ -46,6 +46,7 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("helix/ambry-static-layouts", "HardwareLayout.json", "as zkCli.sh prints them"),
         ("helix/ambry-static-layouts", "PartitionLayout.json", "as zkCli.sh prints them"),
         ("helix/pinot-servers-of-segments", "servers.json", "/zk/get?path="),
+        ("helix/pinot-tiers-by-age", "summary.json", "/zk/get?path="),
         ("longhorn/volume-as-python-prints-it", "volume.txt", "get -o json nodes.longhorn.io"),
         ("longhorn/volume-as-python-prints-it", "volumes.yaml", "get -o json nodes.longhorn.io"),
         ("tables/printed-by-crash", "shards.txt", "a row for each replica"),
@@ -369,6 +370,20 @@ class TestSessions:
         assert cluster.placement.nodes.tolist() == [[0, 1, 2], [0, 1, 3]]
         wanted = ek.read([case.path("ranges.txt"), case.path("zones.txt")]).partitions.replicas
         assert wanted.tolist() == [5, 5]
+
+    def test_tables_of_two_kinds_are_read(self, public):
+        case = public("cockroach/session-of-several-statements")
+        cluster = ek.read(case.path("both.txt"))
+        assert [*cluster.partitions.names] == ["38"]
+        assert "region" in cluster.topology.tiers
+
+    def test_settings_and_shards_of_one_session_are_read(self, public):
+        case = public("elasticsearch/session-of-the-console")
+        cluster = ek.read(case.path("settings-and-shards.txt"))
+        assert cluster.nodes.keeps.tolist() == [False, True, True]
+        page = ek.read(case.path("page.txt"))
+        assert [page.placement.node.tolist().count(n) for n in range(3)] == [3, 3, 4]
+        assert "disk" in page.dimensions and (page.nodes.capacity[:, 1] > 4e13).all()
 
 
 def test_replicas_that_run_without_a_time_count_as_healthy(public):

@@ -12,9 +12,6 @@ RING = "object.ring.gz"
 
 REFUSED = {
     "cockroach/reports-of-a-node": {"ranges.json": OF_RANGES, "r3.json": OF_RANGES},
-    "cockroach/session-of-several-statements": {
-        "both.txt": "both.txt:6: begins another table, of node status",
-    },
     "cockroach/status-of-1-0": {"testing_ranges.txt": OF_RANGES},
     "elasticsearch/answers-of-one-session": {
         "cut.txt": "cut.txt:3: has no column node",
@@ -38,6 +35,10 @@ REFUSED = {
         "page.json": NO_DATA, "curl.json": NO_DATA, "aws.json": NO_DATA, "topics.txt": NO_DATA,
         "kubectl.json": NO_DATA, "none.json": NO_DATA, "refused.yaml": NO_DATA,
         "rabbit.json": NO_DATA, "middle.json": "begins in the middle of JSON",
+    },
+    "elasticsearch/session-of-the-console": {
+        "twice.txt": "twice.txt:4: begins another answer of shards",
+        "free-space-only.txt": "needs two of the columns disk.avail, disk.total, disk.used",
     },
     "elasticsearch/state-without-nodes": {"nodes.json shards.json": "is already the name of"},
     "helix/answers-and-logs": {

@@ -710,3 +710,26 @@ def test_partitions_by_the_values_that_statements_list(public):
         "ALTER RANGE 52 RELOCATE VOTERS FROM 4 TO 3;",
         "ALTER RANGE 54 RELOCATE VOTERS FROM 1 TO 9;",
     ]
+
+
+def test_a_prompt_in_brackets_begins_no_json(public):
+    cluster = ek.read(
+        *map(public("cockroach/prompt-in-brackets").path, ("nodes.txt", "ranges.txt"))
+    )
+    assert cluster.nodes.alive.tolist() == [True, True, False, True]
+    moves = ek.solve(cluster, goals=ek.Goals(level=None)).moves
+    assert [(one.partition, one.target) for one in moves] == [("70", "4"), ("72", "2")]
+
+
+class TestZoneGet:
+    """What ``cockroach zone get`` prints."""
+
+    def test_the_table_below_its_name(self, public):
+        case = public("cockroach/zone-get")
+        answer = case.run("check", "ranges.txt", "nodes.txt", "zone.yaml", "--json")
+        assert answer.json["broken"] == {"place": 2, "soft_spread": 3, "lead": 1}
+
+    def test_several_with_their_requests(self, public):
+        case = public("cockroach/zone-get")
+        cluster = ek.read(*map(case.path, ("ranges.txt", "nodes.txt", "session.txt")))
+        assert cluster.partitions.replicas.tolist() == [5, 5, 5]

@@ -30,7 +30,7 @@ from evenkeel.systems.cockroach.allocator.zone_configs import (
     check_config,
     parse_config,
 )
-from evenkeel.systems.cockroach.documents import kind_of, table_of
+from evenkeel.systems.cockroach.documents import kind_of, tables_of
 from evenkeel.systems.cockroach.zones import (
     COUNTS,
     DEFAULT,
@@ -655,19 +655,21 @@ def _without_quorum(cluster: Cluster) -> NDArray[np.bool_]:
 
 def _read_document(found: _Found, document: Document) -> None:
     kind = kind_of(document)
-    if kind == "ranges":
-        found.ranges.append(table_of(found.faults, document))
-    elif kind == "node status":
-        found.nodes.append(table_of(found.faults, document))
-    elif kind == "store status":
-        found.stores.append(table_of(found.faults, document))
-    elif kind == "zone SQL":
+    if kind == "zone SQL":
         read_zone_sql(found.faults, document, found.zones)
         found.zones.written = True
-    elif kind == "zone table":
-        read_zone_table(found.faults, table_of(found.faults, document), found.zones)
     elif kind == "zone YAML":
         read_zone_yaml(found.faults, document, found.zones)
+    elif kind:
+        for kind, table in tables_of(found.faults, document):
+            if kind == "ranges":
+                found.ranges.append(table)
+            elif kind == "node status":
+                found.nodes.append(table)
+            elif kind == "store status":
+                found.stores.append(table)
+            elif kind == "zone table":
+                read_zone_table(found.faults, table, found.zones)
     else:
         message = (
             "is not a table of ranges, nodes or stores nor a zone configuration of CockroachDB"

@@ -44,6 +44,14 @@ REPORT = re.compile(rb'^\s*[\[{].*"(?:rangeInfos|internalReplicas|internal_repli
 """How descriptors of ranges begin in reports of a node and in a debug zip."""
 
 
+class Header(NamedTuple):
+    """Where a line of names stands, and where the line of dashes below it ends."""
+
+    start: int
+    end: int
+    below: int
+
+
 def shell_names(document: Document) -> frozenset[str]:
     r"""Return the names of the columns, in lower case; none of what is no such table.
 
@@ -54,8 +62,7 @@ def shell_names(document: Document) -> frozenset[str]:
     if RECORD.search(text):
         first = RECORD.split(text)[1].splitlines()
         return frozenset(line.partition("|")[0].strip().lower() for line in first if "|" in line)
-    headers = _headers(text)
-    return _names(text, headers[_first_known(text, headers)]) if headers else frozenset()
+    return _names(text, known[0]) if (known := _known_headers(text)) else frozenset()
 
 
 def shell_hint(document: Document) -> str:
@@ -87,34 +94,31 @@ def shell_hint(document: Document) -> str:
     return ""
 
 
-def read_shell_table(faults: FaultList, document: Document) -> Table:
-    """Read such a table, and those with the same columns below it; other text is passed over.
+def read_shell_tables(faults: FaultList, document: Document) -> list[Table]:
+    """Read such tables, those with the same columns as one; other text is passed over.
 
-    Of tables with the state of nodes the last counts. A table of another kind that is read needs a
-    file of its own.
+    Of tables with the state of nodes the last counts.
     """
     text = _as_printed(document.text(faults))
     if RECORD.search(text):
-        return _from_records(document, text)
-    headers = _headers(text)
-    headers = headers[_first_known(text, headers) :]
-    titles = _cells(_line(text, headers[0]))
+        return [_from_records(document, text)]
+    alike: dict[tuple[str, ...], list[Header]] = {}
+    for header in _known_headers(text):
+        alike.setdefault(tuple(_cells(_line(text, header))), []).append(header)
+    return [_of_headers(faults, document, text, *one) for one in alike.items()]
+
+
+def _of_headers(
+    faults: FaultList, document: Document, text: str, titles: Sequence[str], alike: list[Header]
+) -> Table:
+    """Read the rows below headers with the same titles."""
     rows: list[list[str]] = []
     lines: list[int] = []
     ragged = 0
-    alike = [header for header in headers if _cells(_line(text, header)) == titles]
     # the status of nodes that is printed again is that of a later time
-    state = _kind_of_names(_names(text, headers[0])) in ("node status", "store status")
-    for header in headers:
+    state = _kind_of_names(_names(text, alike[0])) in ("node status", "store status")
+    for header in alike[-1:] if state else alike:
         above = _line(text, header)
-        if state and header in alike[:-1]:
-            continue
-        if _cells(above) != titles:
-            if kind := _kind_of_names(_names(text, header)):
-                number = text.count("\n", 0, header.start) + 1
-                message = f"begins another table, of {kind}: each needs a file of its own"
-                faults.add(f"{document.name}:{number}", quoted(above.strip()[:80]), message)
-            continue
         begun = len(rows)
         for number, line in _body(text, header):
             cells = _cells(line, above, len(titles))
@@ -138,14 +142,6 @@ def _as_printed(text: str) -> str:
     return TABBED.sub(lambda line: line[0].replace("\t", " | "), text.translate(LINES))
 
 
-class Header(NamedTuple):
-    """Where a line of names stands, and where the line of dashes below it ends."""
-
-    start: int
-    end: int
-    below: int
-
-
 def _headers(text: str) -> list[Header]:
     """Return the lines of names, which stand above lines of dashes."""
     found = [Header(one.start(), one.end(), one.end()) for one in UNRULED.finditer(text)]
@@ -158,6 +154,12 @@ def _headers(text: str) -> list[Header]:
     return found
 
 
+def _known_headers(text: str) -> list[Header]:
+    """Return the lines of names of tables that are read; the first line of names if none is."""
+    headers = _headers(text)
+    return [one for one in headers if _kind_of_names(_names(text, one))] or headers[:1]
+
+
 def _line(text: str, header: Header) -> str:
     return text[header.start : header.end]
 
@@ -165,12 +167,6 @@ def _line(text: str, header: Header) -> str:
 def _names(text: str, header: Header) -> frozenset[str]:
     """Return the names of the columns, in lower case."""
     return frozenset(name.lower() for name in _cells(_line(text, header)))
-
-
-def _first_known(text: str, headers: Sequence[Header]) -> int:
-    """Return the place of the first table that is read; 0 if none is."""
-    known = (i for i, header in enumerate(headers) if _kind_of_names(_names(text, header)))
-    return next(known, 0)
 
 
 def _body(text: str, header: Header) -> Iterator[tuple[int, str]]:
@@ -285,14 +281,20 @@ def _kind_of_names(names: frozenset[str]) -> Kind:
     return ""
 
 
-def table_of(faults: FaultList, document: Document) -> Table:
-    """Read a table: CSV, TSV, what is printed for people, a list of objects or one per line."""
-    data = document.data.lstrip()
-    if data[:1] not in (b"{", b"["):
-        read = read_shell_table if shell_names(document) else read_table
-        return read(faults, document)
+def tables_of(faults: FaultList, document: Document) -> list[tuple[Kind, Table]]:
+    """Read tables: CSV, TSV, those printed for people, a list of objects or one per line."""
+    if document.is_json:
+        tables = [_from_json(faults, document)]
+    elif shell_names(document):
+        tables = read_shell_tables(faults, document)
+    else:
+        tables = [read_table(faults, document)]
+    return [(_kind_of_names(frozenset(one.columns)), one) for one in tables]
+
+
+def _from_json(faults: FaultList, document: Document) -> Table:
     try:
-        if data[:1] == b"[":
+        if document.data.lstrip().startswith(b"["):
             rows = msgspec.json.decode(document.data, type=list[dict[str, Any]])
         else:
             rows = msgspec.json.Decoder(dict[str, Any]).decode_lines(document.data)

@@ -12,7 +12,7 @@ that SQL needs no optional package and values such as ``on`` or ``1.10`` stay te
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evenkeel.model.errors import FaultList
@@ -323,8 +323,31 @@ def _set(faults: FaultList, at: str, config: dict[str, Any], name: str, value: s
         faults.add(f"{at}: {quoted(name)}", quoted(value), NO_FIELD)
 
 
+GOT = re.compile(
+    rb"^(?:[^\n]*[$#>] [^\n]*zone get [^\n]*\n)?(\.?[\w-]+(?:\.[\w-]+){0,2})[ \t\r]*\n"
+    rb"((?:(?!\.?[\w.-]+[ \t\r]*$)[^\n$]*(?:\n|\Z))+)",
+    re.MULTILINE,
+)
+"""What ``cockroach zone get`` prints (until 19.2): a target, and below it its fields."""
+
+
+def _with_target(found: re.Match[bytes]) -> bytes:
+    """Return a configuration below its target as an entry of a mapping from targets."""
+    target = found[1].decode()
+    first, *rest = target.split(".")
+    if not first:
+        name = f"RANGE {rest[0]}"
+    else:  # no release that prints this has other schemas
+        name = f"TABLE {first}.public.{rest[0]}" if rest else f"DATABASE {first}"
+        name = f"PARTITION {rest[1]} OF {name}" if len(rest) == 2 else name
+    return f'"{name}":\n'.encode() + re.sub(rb"(?m)^(?=.)", b"  ", found[2])
+
+
 def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
     """Read one configuration, which then is the default, or a mapping from targets to them."""
+    if GOT.match(document.data.lstrip()):
+        text = GOT.sub(_with_target, document.data)
+        document = replace(document, data=re.sub(rb"(?m)^[^\n:]*[$#>][ \t\r]*$", b"", text))
     loaded = load_yaml(faults, document, "hand in SQL")
     zones.written = True
     if loaded is None:
@@ -356,7 +379,8 @@ def _add_yaml(
     given: Mapping[Any, Any],
 ) -> None:
     config = {}
-    for name, value in given.items():
+    for given_name, value in given.items():
+        name = str(given_name).removeprefix("experimental_")
         if name in FIELDS:
             if value is not None:
                 config[name] = value
