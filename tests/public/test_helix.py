@@ -264,3 +264,14 @@ def test_disks_of_instances_are_noted(public):
     assert answer.code == 0 and "of disks inside host0_6667" in answer.text
     alone = case.run("check", str(case.path("dump") / "CONFIGS"))
     assert alone.code == 2 and "add IDEALSTATES, as zkCli.sh prints it" in alone.text
+
+
+def test_segments_of_a_tier_stay_there(public):
+    answer, written = solved(public("helix/pinot-tiers-by-age"))
+    assert answer.json["moves"] == 0 and not written
+    assert "logs_OFFLINE that segments move to servers of other tags with their age" in answer.err
+
+
+def test_segments_in_error_are_noted(public):
+    answer, _ = solved(public("helix/pinot-segments-in-error"))
+    assert answer.json["moves"] == 0 and "of t_OFFLINE replicas in the state ERROR" in answer.err

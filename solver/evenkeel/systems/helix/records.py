@@ -43,7 +43,7 @@ ANSWERED = {
 ANSWER = re.compile(rb'"(idealState|externalView|resourceConfig|config|liveInstance)"\s*:\s*\{')
 PINOT = re.compile(
     rb'\s*\{\s*"(?:OFFLINE|REALTIME|instanceName|_segmentToConsumingInfoMap)"\s*:|'
-    rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsMap)"\s*:',
+    rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsMap|rebalanceSummaryResult)"\s*:',
     re.DOTALL,
 )
 """What answers of Pinot's controller on a table, an instance or a rebalance begin with."""

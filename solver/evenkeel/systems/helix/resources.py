@@ -38,6 +38,10 @@ TOGETHER = (
     "of table {} that segments belong together (by upserts, deduplication, or partitions of the "
     "servers): what is there stays; rebalance it by Pinot"
 )
+TIERED = (
+    "of table {} that segments move to servers of other tags with their age (tierConfigs): what is "
+    "there stays; rebalance it by Pinot"
+)
 UNTAGGED = "no server with the tenant tag of table {}: what is there stays"
 INFERRED = (
     "no configuration of table {} (PROPERTYSTORE/CONFIGS/TABLE): segments go to servers with "
@@ -66,6 +70,9 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
         _fields_of(config, key) for key in ("upsertConfig", "dedupConfig")
     ):
         records.notes.add(TOGETHER, name)
+        return None
+    if config is not None and config.text("tierConfigs").strip() not in ("", "null", "[]"):
+        records.notes.add(TIERED, name)
         return None
     own = [f"{raw}_OFFLINE"] if kind == "OFFLINE" else [f"{raw}_COMPLETED", f"{raw}_CONSUMING"]
     listed = next((records.partitions[one] for one in own if one in records.partitions), None)
