@@ -288,3 +288,25 @@ def test_a_volume_of_harvester_with_both_replicas_on_its_only_node(public):
     assert document["broken"] == {"unassigned": 1, "spread": 1}
     assert any("v1" in line for line in document["warnings"])
     assert ek.solve(ek.read(case.path("all.yaml")), "longhorn").moves == ()
+
+
+class TestSecondNodeJoins:
+    """Two replicas are wanted where volumes have one."""
+
+    WORDS = ("--replicas", "*=2", "--level", "none")
+
+    @pytest.mark.parametrize("words", [("-o", "plan.json"), ("--method", "longhorn")])
+    def test_what_cannot_set_the_number_refuses_it(self, public, words):
+        answer = public("longhorn/second-node-joins").run(
+            "solve", "longhorn.json", *self.WORDS, *words
+        )
+        assert answer.code == 2 and "numberOfReplicas" in answer.text
+
+    def test_a_folder_sets_it(self, public):
+        case = public("longhorn/second-node-joins")
+        answer = case.run(
+            "plan", "longhorn.json", *self.WORDS, "--protocol", "longhorn", "-o", "move"
+        )
+        assert answer.code == 0
+        text = case.written("move/waves.json")
+        assert text.count('\\"numberOfReplicas\\":2') >= 4

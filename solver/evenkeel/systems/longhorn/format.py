@@ -461,16 +461,21 @@ def changes(cluster: Cluster, names: Sequence[str], after: Placement) -> list[Ex
     before = cluster.placement
     moved = np.flatnonzero(before.node != after.node)
     volumes, begin = np.unique(before.owner[moved], return_index=True)
-    found: list[Exchange] = []
+    found, taken = list[Exchange](), set(names)
     for p, slots in zip(volumes.tolist(), np.split(moved, begin[1:]), strict=False):
-        found += _of_volume(cluster, names, after, p, slots.tolist())
+        found += _of_volume(cluster, names, taken, after, p, slots.tolist())
     return list(_with_room(cluster, found))
 
 
 def _of_volume(
-    cluster: Cluster, names: Sequence[str], after: Placement, p: int, slots: list[int]
+    cluster: Cluster,
+    names: Sequence[str],
+    taken: set[str],
+    after: Placement,
+    p: int,
+    slots: list[int],
 ) -> Iterator[Exchange]:
-    """Pair the replicas of a volume that go with those that are built."""
+    """Pair the replicas of a volume that go with those that are built, which take new names."""
     was = cluster.placement.node
     leaving = [k for k in slots if was[k] >= 0]
     coming: list[tuple[int, int]] = []
@@ -481,8 +486,6 @@ def _of_volume(
             leaving.remove(same)
         elif disk >= 0:
             coming.append((k, disk))
-    first = cluster.placement.first
-    taken = set(names[first[p] : first[p + 1]])
     for k, disk in coming:
         old = Slot()
         if leaving:
@@ -945,9 +948,7 @@ class _Writer:
 
     def _manifest(self, change: Change, n: int) -> bytes:
         """Return the new replica of a volume on a disk as JSON."""
-        p, first = change.partition, self.cluster.placement.first
-        names = self.snapshot.replicas.names
-        taken = {*names[first[p] : first[p + 1]]}
+        p, taken = change.partition, {*self.snapshot.replicas.names}
         drawn = (replica_name(change.name, f"{self.cluster.nodes.names[n]} {i}") for i in count())
         name = next(one for one in drawn if one not in taken)
         exchange = Exchange(p, Slot(), Slot(name, n))
@@ -995,6 +996,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         value = type(snapshot).__name__
         message = "was not read from Longhorn's resources: there are none to write"
         raise InvalidInput([Fault("cluster.native", value, message)])
+    _refuse_other_numbers(cluster, snapshot)
     found = [] if placement is None else changes(cluster, snapshot.replicas.names, placement)
     _check(cluster, snapshot, placement, found)
     try:
@@ -1011,6 +1013,21 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         files[path.with_suffix(".undo.json")] = _steps(cluster, snapshot, back)
         files[path.with_suffix(".patches.json")] = _steps(cluster, snapshot, found)
     return files
+
+
+def _refuse_other_numbers(cluster: Cluster, snapshot: Snapshot) -> None:
+    """Raise for volumes of which other numbers of replicas are wanted than Longhorn has."""
+    names, others = (
+        cluster.partitions.names,
+        np.flatnonzero(cluster.partitions.replicas != snapshot.volumes.replicas),
+    )
+    if len(others):
+        message = (
+            "has another number of replicas than the numberOfReplicas that Longhorn keeps: only a "
+            "folder sets it (evenkeel plan ... --protocol longhorn -o FOLDER)"
+        )
+        named = some_of(others.tolist(), lambda p: str(names[p]), 5)
+        raise InvalidInput([Fault("cluster.partitions.replicas", named, message)])
 
 
 def _check(

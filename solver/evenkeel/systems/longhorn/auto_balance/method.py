@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.methods.contract import Outcome, Request, SimulatedState
 from evenkeel.methods.shared.stopping import Progress, StopReason
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.errors import Fault, InvalidInput
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.systems.longhorn.auto_balance.compile import (
     limited_redundancy,
@@ -40,6 +41,10 @@ def longhorn(request: Request) -> Outcome:
     """Balance every volume as Longhorn does, or all of them by one plan."""
     options = request.options
     assert isinstance(options, Longhorn)
+    wanted = request.cluster.partitions.replicas
+    if (wanted != system_of(request.cluster).volumes.replicas).any():
+        message = "Longhorn keeps numberOfReplicas of its volumes: another needs method balance"
+        raise InvalidInput([Fault("cluster.partitions.replicas", "other numbers", message)])
     if options.scope == "cluster":
         from evenkeel.systems.longhorn.auto_balance.cluster_scope import cluster_scope
 
