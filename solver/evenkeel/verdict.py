@@ -168,7 +168,10 @@ def _too_much(cluster: Cluster, bounds: Bounds) -> str:
         takes = cluster.nodes.serves & cluster.nodes.accepts
         why = f"no node takes replicas with any {cluster.dimensions[d]}"
         if (cluster.nodes.capacity[takes, d] > 0.0).any():
-            why = f"the nodes that take replicas are in too few places, by {bounds.level_term[d]}"
+            term = bounds.level_term[d]
+            why = f"the nodes that take replicas are in too few places, by {term}"
+            if term == "largest replica":
+                why = "no node that takes replicas may hold some of them"
         return f"Proven: no placement meets the hard rules, since {why}. "
     return (
         f"Proven: no placement meets the hard rules, since some node would carry at least "

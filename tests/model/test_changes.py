@@ -187,6 +187,11 @@ class TestFromArrays:
     def test_placements_that_are_none(self, placement, paths):
         assert set(refused(lambda: build(placement=placement))) == paths
 
+    def test_replicas_that_are_missing_in_floats(self):
+        nodes = [[0.0, 1.0, float("nan")], [2.0, float("nan"), float("nan")]] * 2
+        placement = build(placement=nodes).placement.nodes
+        assert placement.tolist() == [[0, 1, -1], [2, -1, -1]] * 2
+
     @pytest.mark.parametrize(
         "zones",
         [

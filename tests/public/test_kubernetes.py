@@ -232,3 +232,10 @@ def test_a_cordoned_node_takes_no_more_of_the_pods_it_has(public):
     crowded = np.where(cluster.placement.node < 0, 0, cluster.placement.node).astype(np.int32)
     placed = cluster.placement.replaced(crowded, cluster.placement.leader)
     assert audit(cluster, placed).counts["not_accepted"] == 1
+
+
+def test_a_volume_where_its_pod_may_not_be(public):
+    answer, moved = evicted(public("kubernetes/volume-in-a-third-zone"), *NEVER)
+    assert (answer.code, moved) == (4, {})
+    assert "no node that takes replicas may hold some of them" in answer.text
+    assert "volumes of default/StatefulSet/iris-data/iris-data-2" in answer.text

@@ -198,8 +198,8 @@ class Cluster(Changeable, Shown):
         depends : sequence of (int or str, int or str, str), optional
             (group, group it needs, tier).
         placement : Placement, array_like of int32 or str, (P, R), or (K,) with ``first``, optional
-            Node of each replica by slot: a number, -1 or None for none, or a name. Rows may differ
-            in length. Slot 0 leads unless ``leader`` is given. A ``Placement`` brings its
+            Node of each replica by slot: a number, -1, NaN or None for none, or a name. Rows may
+            differ in length. Slot 0 leads unless ``leader`` is given. A ``Placement`` brings its
             leaders, roles and flags.
         first : array_like of int64, shape (P + 1,), optional
             Where each partition's replicas start in a flat placement.

@@ -173,7 +173,8 @@ def _rows(faults: FaultList, given: Given, partitions: int, names: Names) -> Row
     if first is None:
         if len(shape_of(placement)) != 2 or _has_names(placement):
             return _rows_by_name(faults, placement, partitions, names) or nothing
-        table = as_array(faults, "placement", placement, np.int32, (partitions, None))
+        filled = _without_nan(placement)
+        table = as_array(faults, "placement", filled, np.int32, (partitions, None))
         return Rows(table.reshape(-1), np.arange(partitions + 1, dtype=np.int64) * table.shape[1])
     if len(shape_of(placement)) == 1 and _has_names(placement):
         placement = _numbers(faults, "placement", placement, names)
@@ -193,6 +194,15 @@ def _has_names(placement: Any) -> bool:
         return np.asarray(placement).dtype.kind in "UO"
     except (ValueError, TypeError, OverflowError):  # reported where it is read as numbers
         return False
+
+
+def _without_nan(placement: Any) -> Any:
+    """Return nodes with -1 where pandas, which then has floats, has none."""
+    try:
+        given = np.asarray(placement)
+    except (ValueError, TypeError, OverflowError):  # reported where it is read
+        return placement
+    return np.where(np.isnan(given), -1.0, given) if given.dtype.kind == "f" else placement
 
 
 def _rows_by_name(faults: FaultList, placement: Any, partitions: int, names: Names) -> Rows | None:
