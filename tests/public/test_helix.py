@@ -275,3 +275,12 @@ def test_segments_of_a_tier_stay_there(public):
 def test_segments_in_error_are_noted(public):
     answer, _ = solved(public("helix/pinot-segments-in-error"))
     assert answer.json["moves"] == 0 and "of t_OFFLINE replicas in the state ERROR" in answer.err
+
+
+def test_completed_segments_go_to_servers_with_a_tag_of_another_kind(public):
+    answer, written = solved(public("helix/pinot-completed-on-another-tenant"), "--level", "none")
+    assert "no server with the tenant tag" not in answer.err
+    [table] = written.values()
+    assert {name: next(iter(row)).split(".")[2] for name, row in table["mapFields"].items()} == {
+        f"ev__0__{i}__20250101T0000Z": "0" if i == 4 else "1" for i in range(5)
+    }

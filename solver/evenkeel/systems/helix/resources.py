@@ -92,7 +92,8 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
         if not wanted:
             wanted, required = {tag for one in tagged for tag in one}, False
     fits = wanted.issubset if required else lambda tags: not wanted.isdisjoint(tags)
-    homes = frozenset(one for one in servers if not wanted or fits(_tags(records, one, kind)))
+    # a table of kind REALTIME may keep what is complete on servers with a tag of OFFLINE
+    homes = frozenset(one for one in servers if not wanted or fits(_tags(records, one, "")))
     if not homes:
         records.notes.add(UNTAGGED, name)
         return None
@@ -100,9 +101,9 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
 
 
 def _tags(records: Records, instance: str, kind: str) -> set[str]:
-    """Return the tags of a server by which it serves tables of a kind, OFFLINE or REALTIME."""
+    """Return the tags of a server by which it serves tables of a kind, or of all for ""."""
     listed = records.instance[instance].record.listFields.get("TAG_LIST", ())
-    return {tag for tag in listed if tag.endswith(f"_{kind}")}
+    return {tag for tag in listed if tag.endswith(kind and f"_{kind}")}
 
 
 def _fields_of(config: Found, name: str) -> dict[str, object]:
