@@ -167,6 +167,26 @@ def test_parameters_are_checked_together():
     assert [fault.path for fault in told.value.faults] == ["level", "extra_moves", "spare_leaders"]
 
 
+def test_limits_that_are_not_kept_are_refused():
+    for limits in (5, ek.Limits(leader_changes=1)):
+        with pytest.raises(ek.InvalidInput, match="limits"):
+            BalanceEngine(limits=limits)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_a_partial_keeps_budgets_of_nodes_and_an_emergency_is_exempt(most):
+    cluster = small(
+        domains=None, spread=None, replicas=1, load=[[1.0]] * 12, placement=[[0]] * 12,
+        capacity=[[16.0]] * 6,
+    )  # fmt: skip
+    engine = BalanceEngine(limits=ek.Limits(node_in=most))
+    current = assignment([[0]] * 12)
+    after = engine(Task(Scope.PARTIAL, cluster, current)).assignment.node
+    assert np.bincount(after, minlength=6)[1:].tolist() == [most] * 5
+    lost = engine(Task(Scope.EMERGENCY, cluster.down("n0"), current)).assignment.node
+    assert len(lost) == 12 and not (lost == 0).any()
+
+
 def test_nothing_wrong_returns_what_came():
     cluster = small()
     current = ENGINE(Task(Scope.GLOBAL, cluster, assignment([[]] * 6))).assignment

@@ -61,6 +61,7 @@ from evenkeel.methods.registry import METHODS, imported
 from evenkeel.model.assignment import Assignment
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
+from evenkeel.model.limits import Limits
 from evenkeel.model.reading.arrays import read_only
 
 
@@ -590,7 +591,7 @@ class Pipeline:
         self,
         method: str | Engine = "balance",
         *,
-        options: Options | Mapping[str, float | None] | None = None,
+        options: Options | Mapping[str, float | Limits | None] | None = None,
         store: Store | None = None,
         clock: Clock | None = None,
         workers: Workers | None = None,
@@ -884,7 +885,7 @@ ENGINES = {
 
 
 def engine_of(
-    method: str | Engine, options: Options | Mapping[str, float | None] | None = None
+    method: str | Engine, options: Options | Mapping[str, float | Limits | None] | None = None
 ) -> Engine:
     """Return the engine of a method, or the one that is given."""
     faults = FaultList()

@@ -95,6 +95,9 @@ class BalanceEngine:
         get anywhere.
     spare_leaders : int
         Leaders that a node may have beyond the least possible greatest number.
+    limits : Limits or None
+        Budgets of a partial run, such as moves into a node or a zone; repairs that a step waits for
+        are exempt. ``leader_changes`` is refused.
     leader_load : float or None
         How far what a node's leaders weigh in the tightest dimension may be above its fair share of
         that; None: only their number counts. Leadership is handed on for it, nothing is moved.
@@ -119,9 +122,14 @@ class BalanceEngine:
     least_moves: int = 40
     spare_leaders: int = 1
     leader_load: float | None = 0.1
+    limits: Limits | None = None
 
     def __post_init__(self) -> None:
         faults = FaultList()
+        if not isinstance(self.limits, Limits | None):
+            faults.add("limits", self.limits, "must be Limits")
+        elif self.limits is not None and self.limits.leader_changes is not None:
+            faults.add("limits.leader_changes", self.limits.leader_changes, "is not kept here")
         for name in ("level", "extra_moves", "least_moves", "spare_leaders", "leader_load"):
             value = getattr(self, name)
             if value is None and name == "leader_load":
@@ -163,7 +171,11 @@ def _level(engine: BalanceEngine, task: Task) -> Answer:
         work_limit = max(IN_PASSING, PER_REPLICA * len(start.node))
         extra = engine.extra_moves * float(cluster.partitions.replicas.sum(dtype=np.int64))
         needed = max(proven.moves_feasible, proven.forced)
-        limits = Limits(moves=needed + max(int(extra), engine.least_moves))
+        budget = needed + max(int(extra), engine.least_moves)
+        limits = engine.limits or Limits()
+        limits = replace(
+            limits, moves=budget if limits.moves is None else min(budget, limits.moves)
+        )
     model = _Model(cluster, proven, time.perf_counter() - started)
     outcome = _solve(task, model, limits, work_limit)
     after = _placed(model, outcome.node, outcome.leader)
