@@ -346,8 +346,8 @@ def _with_target(found: re.Match[bytes]) -> bytes:
 def read_zone_yaml(faults: FaultList, document: Document, zones: Zones) -> None:
     """Read one configuration, which then is the default, or a mapping from targets to them."""
     if GOT.match(document.data.lstrip()):
-        text = GOT.sub(_with_target, document.data)
-        document = replace(document, data=re.sub(rb"(?m)^[^\n:]*[$#>][ \t\r]*$", b"", text))
+        data = GOT.sub(_with_target, document.data)
+        document = replace(document, data=re.sub(rb"(?m)^[^\n:]*[$#>][ \t\r]*$", b"", data))
     loaded = load_yaml(faults, document, "hand in SQL")
     zones.written = True
     if loaded is None:

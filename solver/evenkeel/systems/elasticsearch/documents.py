@@ -288,7 +288,7 @@ BEGINS = re.compile(
 LAST = re.compile(
     rb"\s*(?:^[ \t]*(?:```|#|//|[-*] )[^\n]*\s*|[^\s]*@[^\n]*[$#]\s*|\$\s*)+\Z", re.MULTILINE
 )
-"""Last lines that are none: a prompt, the end of a quotation, what is said of the next answer."""
+"""Last lines that are none: a prompt, the end of a quotation, the words before the next answer."""
 
 MOST_PASTED = 2**20
 """Bytes of what people paste from a console, which may hold several answers."""
