@@ -79,10 +79,11 @@ REFUSED = {
         "volumes.json": OF_REPLICAS, "volumes.txt": OF_REPLICAS, "nodes.txt": OF_REPLICAS,
     },
     "qdrant/other-answers": {
-        "first.json": OF_SHARDS, "script.json": OF_SHARDS, "telemetry.json": OF_SHARDS,
+        "first.json": OF_SHARDS, "script.json": OF_SHARDS,
         "client.txt": OF_SHARDS, "collections.json": OF_SHARDS,
         "disabled.json": "without cluster mode",
         "error.json": "an error of a request to Qdrant",
+        "level-2.json": "ask for it with details_level=3",
     },
     "rabbitmq/listing-of-messages": {
         "queues.txt": "without members … rabbitmqctl list_queues name type leader members online",

@@ -30,12 +30,14 @@ class TestKafka:
         assert {*cluster.partitions.names} == {f"yt_gaming_subtitles-{p}" for p in range(6)}
         assert (len(cluster.nodes), case.run("check", "described.txt").code) == (14, 0)
 
-    def test_a_session_with_two_descriptions_names_both(self, public):
+    def test_of_two_descriptions_in_a_session_the_last_counts(self, public):
         case = public("kafka/session-before-and-after")
         answer = case.run("check", "session.txt")
-        assert answer.code == 2
-        for line in ("session.txt:29: ", "session.txt:3,", "my-topic-0", "keep the one"):
-            assert line in answer.text
+        assert answer.code == 0
+        assert "unlike lines on 3 partitions in one file (my-topic-0" in answer.text
+        assert "brokers 0, which only earlier lines name, are not counted" in answer.text
+        cluster, rest = (ek.read(case.path(name)) for name in ("session.txt", "rest.txt"))
+        assert cluster.placement.node.tolist() == rest.placement.node.tolist()
         rest = case.run("check", "rest.txt")
         assert rest.code == 0
         assert "a proposed assignment beside the current one" in rest.text
@@ -73,6 +75,25 @@ class TestKafka:
         cluster = ek.read(public("kafka/colours-and-prefixes").path(name))
         topic = "dlee-topic1" if name == "warning.txt" else "orders"
         assert [*cluster.partitions.names] == [f"{topic}-{p}" for p in range(3)]
+
+    @pytest.mark.parametrize(
+        ("name", "repeated", "down"),
+        [
+            ("session.txt", 3, ("102", "103")),
+            ("page.txt", 10, ()),  # 102 and 103 lead another topic, which was described before
+            ("kcat.txt", 1, ()),
+        ],
+    )
+    def test_the_last_of_several_listings_counts(self, public, name, repeated, down):
+        case = public("kafka/listed-before-and-after")
+        cluster = ek.read(case.path(name))
+        names = cluster.nodes.names
+        assert tuple(names[n] for n in np.flatnonzero(~cluster.nodes.alive)) == down
+        answer = case.run("check", name)
+        partitions = "partition" if repeated == 1 else "partitions"
+        assert f"unlike lines on {repeated} {partitions} in one file" in answer.text
+        led = {names[n] for n in cluster.placement.leader_node[-repeated:].tolist()}
+        assert led == {"101"}
 
     def test_equal_descriptions_are_no_contradiction(self, public):
         case = public("kafka/session-described-twice")

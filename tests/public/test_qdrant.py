@@ -84,3 +84,35 @@ def test_a_factor_under_another_name_is_noted(public):
     assert answer.code == 0 and "without shards (collection), which is not used" in answer.err
     cluster = ek.read([case.path("wiki@0.json"), case.path("wiki.json")])
     assert cluster.partitions.replicas.tolist() == [2, 1, 1]  # shards with a key have their own
+
+
+def test_telemetry_of_the_cluster_has_all_peers(public):
+    case = public("qdrant/telemetry")
+    cluster = ek.read(case.path("cluster.json"))
+    assert cluster.nodes.alive.tolist() == [True, True, False]
+    assert cluster.partitions.load.voter[:, 0].tolist() == [310386, 358500]
+    # the replica on the peer that is silent is made anew on the one that lacks it
+    answer = case.run("solve", "cluster.json", "-o", "plan.json")
+    assert answer.code == 0, answer.text
+    assert [one["request"] for one in json.loads(case.written("plan.json"))] == [
+        {"replicate_shard": {"shard_id": 1, "from_peer_id": 2, "to_peer_id": 1}},
+        {"drop_replica": {"shard_id": 1, "peer_id": 3}},
+    ]
+
+
+def test_telemetry_of_a_peer_names_the_others(public):
+    found = moves(public("qdrant/telemetry"), "peer.json")
+    assert [(name, *peers) for name, _, *peers in found] == [("benchmark", 1, 2)] * 2
+
+
+def test_telemetry_without_the_cluster_is_of_the_peers_whose_points_it_has(public):
+    cluster = ek.read(public("qdrant/telemetry").path("collections.json"))
+    assert [*cluster.partitions.names] == ["benchmark/0", "benchmark/1"]
+    assert cluster.nodes.alive.all() and len(cluster.nodes) == 2
+
+
+def test_results_alone_are_read(public):
+    case = public("qdrant/results-alone")
+    cluster = ek.read([case.path("cluster.json"), case.path("orion.json")])
+    assert [*cluster.nodes.names] == ["101", "202", "303", "404"]
+    assert cluster.placement.node.tolist() == [0, 1, 1, 3]

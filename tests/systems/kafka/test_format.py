@@ -126,15 +126,14 @@ class TestDescription:
         text = (
             "Topic: a\tPartitionCount: 3\tReplicationFactor: 2\tConfigs: min.insync.replicas=x\n"
             "\tTopic: a\tPartition: 0\tLeader: 9\tReplicas: 1,2\tIsr: 1,3\n"
-            "\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\n"
-            "\tTopic: a\tPartition: 1\tLeader: 1\tReplicas: 1,one\tIsr: 1\n"
+            "\tTopic: a\tPartition: 1\tLeader: 1\tReplicas: 1,2\tIsr: 1\n"
+            "\tTopic: a\tPartition: 2\tLeader: 1\tReplicas: 1,one\tIsr: 1\n"
         )
         assert faults_of(text.encode()) == [
             ("<bytes>:1", "x"),
+            ("<bytes>:4", "one"),
             ("<bytes>:2", [3]),
             ("<bytes>:2", 9),
-            ("<bytes>:3", "a-0"),
-            ("<bytes>:4", "one"),
         ]
 
     def test_a_line_that_cannot_be_read_contradicts_no_other(self):

@@ -89,7 +89,7 @@ def read(
     given |= disks_of(found, state.rows, replicas, brokers, missing)
     missing.moving = len(found.moving)
     note_topics(missing, found, names if found.reassigned else ())
-    note_stated(missing, found, given["dimensions"])
+    note_stated(missing, found, brokers, given["dimensions"])
     given |= tier_of_racks(found, brokers, given["alive"], given["replicas"], spread)
     folders = _folders(rows, names, replicas, brokers)
     native = ({"log_dirs": folders} if folders else {}) | as_native(missing)

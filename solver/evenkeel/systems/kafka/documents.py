@@ -11,7 +11,6 @@ table of the same. ``racks.py`` reads these and files of racks.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -26,9 +25,9 @@ from evenkeel.systems.kafka.cruise_control import (
     is_other_answer,
     read_cruise,
 )
-from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition, whole
+from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition, whole
 from evenkeel.systems.kafka.log_dirs import BrokerDirs, LogDirs, listed_in
-from evenkeel.systems.kafka.metadata import is_metadata, read_metadata
+from evenkeel.systems.kafka.metadata import is_metadata, lines_of_metadata
 from evenkeel.systems.kafka.ongoing import (
     is_list_of_reassigned,
     read_reassigned,
@@ -276,10 +275,12 @@ def read_document(findings: Findings, document: Document) -> None:
     kind = kind_of(document)
     if kind == "assignment":
         _read_assignment(findings, document)
-    elif kind == "description":
-        read_description(findings, document)
-    elif kind == "metadata":
-        read_metadata(findings, document)
+    elif kind in ("description", "metadata"):
+        findings.documents += 1
+        lines = lines_of_metadata(findings, document) if kind == "metadata" else []
+        if any(map(_is_topic, document.data.split(b"\n"))):
+            lines += _lines_of_description(findings, document)
+        findings.add_lines(lines)
     elif kind == "reassigned":
         read_reassigned(findings, document)
     elif kind == "log-dirs":
@@ -469,11 +470,11 @@ OBSERVERS = ("Observers", "LiveObservers")
 WANTED = {"Topic", "Partition", "Leader", "Replicas", "Isr"}
 
 
-def read_description(findings: Findings, document: Document) -> None:
-    """Read the output of ``kafka-topics --describe``; lines without a topic are ignored."""
-    findings.documents += 1
+def _lines_of_description(findings: Findings, document: Document) -> list[Line]:
+    """Return the partitions that ``kafka-topics --describe`` prints; other lines are ignored."""
+    lines: list[Line] = []
     announced: dict[str, tuple[int, str]] = {}
-    seen: dict[str, int] = {}
+    seen: dict[str, set[str]] = {}
     topic = ""
     for number, line in enumerate(document.text(findings.faults).split("\n"), start=1):
         fields = _fields(line)
@@ -492,21 +493,21 @@ def read_description(findings: Findings, document: Document) -> None:
                 findings.factor[topic] = factor
             _read_configs(findings, at, topic, fields.get("Configs", ""))
             continue
-        seen.setdefault(topic, 0)
+        seen.setdefault(topic, set()).add(fields["Partition"])
         missing = sorted(WANTED - fields.keys())
         if missing:
             findings.faults.add(
                 at, quoted(line.strip()), f"is cut off: it has no {', '.join(missing)}"
             )
-            seen[topic] += 1
-        elif topic in findings.deleted or _read_partition(findings, at, fields):
-            seen[topic] += 1
+        elif topic not in findings.deleted:
+            lines += _partition(findings, number, at, fields)
     for topic, (count, at) in announced.items():
         # a filtered description (--under-replicated-partitions) has no header lines
-        if count != seen.get(topic, 0):
-            found = f"announces {count} partitions, {seen.get(topic, 0)} follow"
+        if count != (listed := len(seen.get(topic, ()))):
+            found = f"announces {count} partitions, {listed} follow"
             message = f"{found}: the file is cut, filtered, or of another tool: {DESCRIBE}"
             findings.faults.add(at, quoted(topic), message)
+    return lines
 
 
 def _fields(line: str) -> dict[str, str]:
@@ -525,8 +526,8 @@ def _read_configs(findings: Findings, at: str, topic: str, configs: str) -> None
             findings.min_in_sync[topic] = _whole(findings, at, "min.insync.replicas", value)
 
 
-def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> bool:
-    """Read the line of a partition; False if it repeats one, as where a session describes twice."""
+def _partition(findings: Findings, line: int, at: str, fields: dict[str, str]) -> list[Line]:
+    """Return a line on a partition; none if it is unreadable, and so not compared with others."""
     before = len(findings.faults.faults)
     number = _whole(findings, at, "Partition", fields["Partition"])
     leader = -1
@@ -544,13 +545,8 @@ def _read_partition(findings: Findings, at: str, fields: dict[str, str]) -> bool
         removing=_brokers(findings, at, "Removing Replicas", fields.get("Removing Replicas", "")),
         observing=tuple(dict.fromkeys(chain(*observers))),
     )
-    key = TopicPartition(fields["Topic"], number)
-    again = findings.partitions.get(key)
-    if again and again.document == replicas.document and replace(again, path=at) == replicas:
-        return False
-    if len(findings.faults.faults) == before:  # do not compare an unreadable line with others
-        findings.add_partition(key, replicas)
-    return True
+    readable = len(findings.faults.faults) == before
+    return [(line, TopicPartition(fields["Topic"], number), replicas)] if readable else []
 
 
 def _brokers(findings: Findings, at: str, name: str, text: str) -> tuple[int, ...]:

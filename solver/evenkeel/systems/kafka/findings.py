@@ -1,6 +1,6 @@
 """The contents of all files of a Kafka cluster, gathered before the cluster is built."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import isclose
 from typing import TYPE_CHECKING, NamedTuple
@@ -69,6 +69,10 @@ class Replicas:
 
     observing: tuple[int, ...] = ()
     """Confluent's observers, which copy and never join the ISR."""
+
+
+Line = tuple[int, TopicPartition, Replicas]
+"""A line of a text on a partition, by its number."""
 
 
 class FoundDir(NamedTuple):
@@ -149,6 +153,9 @@ class Findings:
     unheld: set[str] = field(default_factory=set)
     """Partitions with brokers in sync that hold no replica of them."""
 
+    replaced: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Partitions on which a later line of the same text counts, with the brokers of the others."""
+
     observing: set[int] = field(default_factory=set)
     """Brokers with a live observer."""
 
@@ -200,6 +207,21 @@ class Findings:
                 message = f"is the capacity of {name} of broker {broker}, {before:g} at {first}"
                 self.faults.add(at, amount, message)
             known[name] = min(before, amount)
+
+    def add_lines(self, lines: Iterable[Line]) -> None:
+        """Add the partitions of a text; of several lines on one the last counts.
+
+        A session describes a topic before a change and after it.
+        """
+        last: dict[TopicPartition, Replicas] = {}
+        for _, partition, given in sorted(lines, key=lambda line: line[0]):
+            before = last.get(partition)
+            if before is not None and replace(before, path=given.path) != given:
+                name = str(partition)
+                self.replaced[name] = (*self.replaced.get(name, ()), *before.brokers)
+            last[partition] = given
+        for partition, given in last.items():
+            self.add_partition(partition, given)
 
     def add_partition(self, partition: TopicPartition, given: Replicas) -> None:
         """Add a partition of a file; report a contradiction between files."""

@@ -662,7 +662,7 @@ def _of_reassignments(missing: Missing) -> Iterator[str]:
 
 
 def _of_orders(missing: Missing) -> Iterator[str]:
-    """Yield notes on deleted topics, proposals, and demoted brokers."""
+    """Yield notes on deleted topics, proposals, repeated lines, and demoted brokers."""
     if missing.deleted:
         yield (
             f"a mark of deletion on topics {_some(missing.deleted)}: Kafka reassigns none of their "
@@ -673,6 +673,13 @@ def _of_orders(missing: Missing) -> Iterator[str]:
             f"a proposed assignment beside the current one ({_some(missing.proposals)}): the "
             "current one is read, and brokers of the other count as up; save the other as a file "
             "of its own, and give it as --target"
+        )
+    if missing.replaced:
+        gone = f"; brokers {_some(missing.earlier)}, which only earlier lines name, are not counted"
+        yield (
+            f"unlike lines on {counted(missing.replaced_count, 'partition')} in one file "
+            f"({_some(missing.replaced, missing.replaced_count)}): the last of each counts"
+            f"{gone if missing.earlier else ''}"
         )
     if missing.unheld:
         yield f"brokers in sync that hold no replica ({_some(missing.unheld)}): they count as none"

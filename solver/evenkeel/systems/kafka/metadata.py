@@ -12,7 +12,7 @@ import msgspec
 
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import note_syntax
-from evenkeel.systems.kafka.findings import MOST, Findings, Replicas, TopicPartition
+from evenkeel.systems.kafka.findings import MOST, Findings, Line, Replicas, TopicPartition
 from evenkeel.systems.kafka.racks import add_rack
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -46,17 +46,16 @@ def is_metadata(head: bytes) -> bool:
     return re.search(rb'\btopic "[^"\n]+" with [0-9]+ partitions', head) is not None
 
 
-def read_metadata(findings: Findings, document: Document) -> None:
-    """Read topics, and the brokers that are up."""
-    findings.documents += 1
+def lines_of_metadata(findings: Findings, document: Document) -> list[Line]:
+    """Return the partitions, and read the brokers that are up."""
     if document.data.lstrip().startswith((b"{", b"[")):
-        _read_json(findings, document)
-    else:
-        _read_text(findings, document)
+        return _of_json(findings, document)
+    return _of_text(findings, document)
 
 
-def _read_text(findings: Findings, document: Document) -> None:
-    """Read the lines of ``kcat -L``."""
+def _of_text(findings: Findings, document: Document) -> list[Line]:
+    """Return the lines of ``kcat -L``."""
+    lines: list[Line] = []
     topic, announced, listed = "", 0, 0
     widths: dict[str, int] = {}
 
@@ -78,21 +77,23 @@ def _read_text(findings: Findings, document: Document) -> None:
             replicas, in_sync = (
                 tuple(int(one) for one in text.split(",") if one) for text in found.groups()[2:]
             )
-            _add(
-                findings, at, TopicPartition(topic, int(found[1])), int(found[2]), replicas, in_sync
-            )
+            partition = TopicPartition(topic, int(found[1]))
+            given = _replicas(findings, at, int(found[2]), replicas, in_sync)
+            lines.append((number, partition, given))
             widths[topic] = max(widths.get(topic, 0), len(replicas))
     check(f"{document.name}:{number}")
     findings.factor = widths | findings.factor
+    return lines
 
 
-def _read_json(findings: Findings, document: Document) -> None:
-    """Read the answer of a client as JSON."""
+def _of_json(findings: Findings, document: Document) -> list[Line]:
+    """Return the answer of a client as JSON."""
+    lines: list[Line] = []
     try:
         given: Any = msgspec.json.decode(document.data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         note_syntax(findings.faults, document, error)
-        return
+        return []
     path = f"{document.name}: "
     topics = given
     if isinstance(given, dict):
@@ -120,26 +121,26 @@ def _read_json(findings: Findings, document: Document) -> None:
                 findings.faults.add(where, quoted(one), message)
                 continue
             leads = leader if _is_id(leader) else -1
-            _add(findings, where, TopicPartition(topic, number), leads, replicas, in_sync)
+            held = _replicas(findings, where, leads, replicas, in_sync)
+            lines.append((len(lines), TopicPartition(topic, number), held))
             widths[topic] = max(widths.get(topic, 0), len(replicas))
     if not widths and not findings.faults:
         findings.faults.add(document.name, document.data[:40], "lists no topic")
     findings.factor = widths | findings.factor
+    return lines
 
 
-def _add(
+def _replicas(
     findings: Findings,
     at: str,
-    partition: TopicPartition,
     leader: int,
     replicas: tuple[int, ...],
     in_sync: tuple[int, ...],
-) -> None:
-    """Add a partition; an answer may still name a leader or ISR that left the replicas."""
+) -> Replicas:
+    """Return a partition; an answer may still name a leader or ISR that left the replicas."""
     kept = tuple(one for one in in_sync if one in replicas)
     leads = leader if leader in replicas else -1
-    given = Replicas(replicas, at, findings.documents, leader=leads, in_sync=kept)
-    findings.add_partition(partition, given)
+    return Replicas(replicas, at, findings.documents, leader=leads, in_sync=kept)
 
 
 def _value(given: Any, name: str) -> Any:

@@ -12,10 +12,11 @@ import msgspec
 
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
-from evenkeel.systems.json_text import Int32, Int64, decode_json
+from evenkeel.systems.json_text import Int32, Int64, decode_json, note_misfits
 from evenkeel.systems.notes import Notes
+from evenkeel.systems.qdrant.telemetry import answers_of
 
-Kind = Literal["shards of a collection", "peers", "collection", ""]
+Kind = Literal["shards of a collection", "peers", "collection", "telemetry", ""]
 HEAD = 65536
 DIGITS = 20
 """Digits of the largest number of a peer."""
@@ -24,8 +25,12 @@ KINDS: dict[Kind, tuple[bytes, ...]] = {
     "shards of a collection": (b'"local_shards"', b'"remote_shards"'),
     "peers": (b'"peers"', b'"raft_info"'),
     "collection": (b'"optimizer_status"', b'"shard_number"'),
+    "telemetry": (b'"collections"', b'"shards"'),
 }
 """Texts that all stand at the beginning of a kind of document."""
+
+OF_SHARDS = re.compile(rb'"replicate_states"|"replicas"\s*:\s*\[\s*(?:\]|\{\s*"peer_id")')
+"""What the shards in telemetry have, and those of other systems have not."""
 
 ASKS = "the answers of GET /cluster, and of GET /collections/NAME/cluster of each peer"
 
@@ -87,10 +92,13 @@ class Result(msgspec.Struct):
     config: Config | None = None
 
 
-class Answer(msgspec.Struct):
-    """An answer; ``collection`` is none of Qdrant's: it names what the answer does not."""
+class Answer(Result):
+    """An answer, or its result alone, as ``jq .result`` prints it.
 
-    result: Result
+    ``collection`` is none of Qdrant's: it names what the answer does not.
+    """
+
+    result: Result | None = None
     collection: str = ""
 
 
@@ -144,7 +152,7 @@ class Findings:
         """Take every answer in a document."""
         named = self._name(document)
         for at, answer, plain in _each(self.faults, document):
-            name, result = answer.collection or named, answer.result
+            name, result = answer.collection or named, answer.result or answer
             self.answers.append({"collection": name, **plain})
             if result.config is not None:
                 self.factors[name] = result.config.params.replication_factor
@@ -200,7 +208,7 @@ class Findings:
     def _take_shards(self, at: str, name: str, result: Result) -> None:
         own = result.peer_id
         if own < 0:
-            message = "is missing: the answer is of an old release, or cut"
+            message = f"is missing: the answer is of an old release, or cut: give {ASKS}"
             self.faults.add(f"{at}.result.peer_id", None, message)
         elif before := self._seen.get((name, own)):
             message = (
@@ -236,28 +244,32 @@ def as_text(key: str | int | None) -> str:
 
 def _each(faults: FaultList, document: Document) -> Iterator[tuple[str, Answer, dict[str, Any]]]:
     """Yield the answers in a document, alone or in a list, each with its place and as it was."""
-    many = document.data.lstrip().startswith(b"[")
-    shape: Any = list[Answer] if many else Answer
-    found: Any = decode_json(faults, document, shape)
-    plain: Any = None if found is None else decode_json(faults, document, Any)
-    if plain is not None:
-        for i, one in enumerate(found if many else [found]):
-            at = f"{document.name}: [{i}]" if many else f"{document.name}: "
-            yield at, one, plain[i] if many else plain
+    given: Any = decode_json(faults, document, Any)
+    for i, one in enumerate(given if isinstance(given, list) else [given]):
+        at = f"{document.name}: " + (f"[{i}]" if isinstance(given, list) else "")
+        for plain in [] if one is None else answers_of(faults, at, one):
+            before = len(faults.faults)
+            note_misfits(faults, at, plain, Answer)
+            if len(faults.faults) == before:
+                yield at, msgspec.convert(plain, Answer), plain
 
 
 def recognises(document: Document) -> Kind:
     """Return the kind of a document; "" if it is none of Qdrant."""
     head = document.data[:HEAD]
-    if not document.is_json or b'"result"' not in head:
-        return ""
-    return next((kind for kind, needed in KINDS.items() if all(x in head for x in needed)), "")
+    if document.is_json:
+        for kind, needed in KINDS.items():
+            if all(x in head for x in needed):
+                return kind if kind != "telemetry" or OF_SHARDS.search(head) else ""
+    return ""
 
 
 def hint(document: Document) -> str:
     """Return why an answer without a cluster is not read; "" for other documents."""
     if re.match(rb'\s*\{\s*"result"\s*:\s*\{\s*"status"\s*:\s*"disabled"', document.data):
         return "is of a node of Qdrant without cluster mode, which moves no shards"
+    if b'"number_of_collections"' in document.data[:HEAD]:
+        return "is telemetry of Qdrant without shards: ask for it with details_level=3"
     failed = re.match(
         rb'\s*\{(?:\s*"result"\s*:\s*null\s*,)?\s*"status"\s*:\s*\{\s*"error"', document.data
     )

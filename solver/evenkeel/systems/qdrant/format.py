@@ -362,9 +362,12 @@ def asked(output: str) -> Checked:
 def settled(output: str) -> Checked:
     """Return whether no shard of a collection is being copied."""
     try:
-        transfers = msgspec.json.decode(output, type=Answer).result.shard_transfers
+        result = msgspec.json.decode(output, type=Answer).result
     except (msgspec.MsgspecError, UnicodeDecodeError):
+        result = None
+    if result is None:
         return Checked(False, f"no answer of a peer: {output.strip()[:200]!r}")
+    transfers = result.shard_transfers
     text = ", ".join(f"{one.shard_id} to {one.to}" for one in transfers[:5])
     return Checked(not transfers, f"{len(transfers)} under way ({text})" if transfers else "")
 
@@ -382,7 +385,7 @@ CARRIER = Carrier(
 
 FORMAT = Format(
     name=NAME,
-    summary="Qdrant: /cluster, /collections/NAME and /collections/NAME/cluster as JSON",
+    summary="Qdrant: /cluster, /collections/NAME and /collections/NAME/cluster as JSON, telemetry",
     suffixes=(".json",),
     recognises=recognises,
     read=read,
