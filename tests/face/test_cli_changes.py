@@ -59,6 +59,21 @@ def test_a_dead_replica_is_replaced_where_the_only_live_one_may_not_lead(tmp_pat
     assert "stay and are led" not in capsys.readouterr().err
 
 
+def test_nothing_moves_to_lead_where_the_others_lag(tmp_path, capsys):
+    rows = ("0\tLeader: 3\tReplicas: 3,4\tIsr: 3", "1\tLeader: 3\tReplicas: 3,2\tIsr: 3,2",
+            "2\tLeader: 4\tReplicas: 4,2\tIsr: 4,2")  # fmt: skip
+    text = "Topic: a\tPartitionCount: 3\tReplicationFactor: 2\tConfigs: \n"
+    (tmp_path / "described.txt").write_text(
+        text + "".join(f"\tTopic: a\tPartition: {row}\n" for row in rows)
+    )
+    out = tmp_path / "out.json"
+    words = ["--level", "none", "--no-lead", "3", "-o", str(out)]
+    assert main(["solve", str(tmp_path / "described.txt"), *words]) == 3  # one still leads
+    lists = json.loads(out.read_text())["partitions"]
+    assert lists == [{"topic": "a", "partition": 1, "replicas": [2, 3]}]
+    assert "no replica elsewhere can lead 1 partition (a-0)" in capsys.readouterr().err
+
+
 def test_a_sole_replica_on_a_demoted_node_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     ek.write(

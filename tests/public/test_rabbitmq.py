@@ -299,3 +299,11 @@ def test_a_queue_of_a_forgotten_node_is_named_and_left_alone(public):
     assert calls(case) == [] and not re.search(
         r"^(join|lead|leave) \S", case.written("out.sh"), re.M
     )
+
+
+def test_a_queue_is_named_after_its_request(public):
+    case = public("rabbitmq/queue-asked-for-by-name")
+    cluster = ek.read(case.path("session.txt"))
+    assert [*cluster.partitions.names] == ["analytics.clicks"] and len(cluster.nodes) == 3
+    answer = case.run("check", "no-name.txt")
+    assert answer.code == 2 and "is missing: list all with rabbitmqctl" in answer.text

@@ -186,7 +186,8 @@ def _not_leading(cluster: "Cluster", which: Sequence[str]) -> "Cluster":
     """Return the cluster with nodes that lead nothing; note partitions without another leader."""
     import numpy as np
 
-    from evenkeel.model.intake.stranded import led_alone, marked, with_left_alone
+    from evenkeel.measure.elections import led_alone
+    from evenkeel.model.intake.stranded import marked, with_left_alone
     from evenkeel.model.placement import Flag
     from evenkeel.model.reading.selection import find_nodes
 

@@ -97,6 +97,24 @@ def _electable(cluster: Cluster) -> NDArray[np.uint8]:
     return found if (found != ANYWHERE).any() else found[:0]
 
 
+def led_alone(cluster: Cluster, nodes: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which partitions are led on some nodes (N,), and only there as they are now, (P,).
+
+    To lead nothing is no reason to move data: where no other replica can lead where it is, these
+    stay, unless their node gives its replicas away, or one on a dead node is replaced, by which
+    they may be led.
+    """
+    held = cluster.placement
+    nodes = nodes & cluster.nodes.may_hold
+    others = np.append(cluster.nodes.may_lead & ~nodes, False)[held.node]
+    if len(where := electable(cluster)):
+        others &= where == ANYWHERE
+    others |= np.append(~cluster.nodes.alive, False)[held.node]
+    led = np.append(nodes, False)[held.leader_node]
+    led &= np.bincount(held.owner[others], minlength=len(held)) == 0
+    return np.asarray(led)
+
+
 def would_lead(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return whether each replica would be elected on ``node (K,)``.
 

@@ -528,10 +528,9 @@ def _strangers(documents: "Sequence[Document]", there: Sequence[Format]) -> list
     )
     near = there
     if known_by[likely.name]:
-        others, near = (
-            f"the others are of {likely.name!r}, which reads {likely.summary}",
-            [likely],
-        )
+        give = f": give {likely.asks}" if likely.asks else ""
+        others = f"the others are of {likely.name!r}, which reads {likely.summary}{give}"
+        near = [likely]
     faults = FaultList()
     for document in documents:
         if any(one.recognises(document) for one in there) or note_cut_off(faults, document):

@@ -58,20 +58,6 @@ def with_left_alone(cluster: "Cluster", which: NDArray[np.bool_]) -> "Cluster":
     return cluster.with_placement(replace(held, flags=flags))
 
 
-def led_alone(cluster: "Cluster", nodes: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which partitions are led on some nodes (N,) and by no replica elsewhere, (P,) bool.
-
-    To lead nothing is no reason to move data: where no other replica can lead, these stay, unless
-    their node gives its replicas away, or one on a dead node is replaced, by which they may be led.
-    """
-    held = cluster.placement
-    nodes = nodes & cluster.nodes.may_hold
-    able = np.append(cluster.nodes.may_lead & ~nodes, False)[held.node]
-    others = np.bincount(held.owner[able], minlength=len(held)).astype(float)
-    others += np.bincount(held.owner, np.append(~cluster.nodes.alive, False)[held.node], len(held))
-    return np.asarray(np.append(nodes, False)[held.leader_node] & (others == 0))
-
-
 def stranding(flags: NDArray[np.integer], rows: NDArray[np.bool_]) -> NDArray[np.uint16]:
     """Return flags in which the replicas of some ``rows (K,)`` are stranded, and so stay."""
     return np.where(rows, flags | np.uint16(MARKS), flags).astype(np.uint16)

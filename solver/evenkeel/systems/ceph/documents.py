@@ -153,7 +153,10 @@ OTHERS = {
     rb"^\s*health: HEALTH_|^HEALTH_(?:OK|WARN|ERR)\b|^--- RAW STORAGE ---|^\s+pgs:  ": (
         "to tell the state of Ceph, without its groups"
     ),
-    rb"^pool \d+ '.*' (?:replicated|erasure) ": "to list pools of Ceph",
+    rb"^pool \d+ '.*' (?:replicated|erasure) |\A\s*\[\s*\{\s*\"pool(?:_id|_name)?\"": (
+        "to list pools of Ceph"
+    ),
+    rb"\A\s*\[?\s*\{\s*\"rule_id\"": "to list rules of Ceph's CRUSH map",
 }
 """What people paste in place of maps, by its pattern."""
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.elections import led_alone
 from evenkeel.model.cluster import Cluster
-from evenkeel.model.intake.stranded import led_alone, stranding, with_left_alone
+from evenkeel.model.intake.stranded import stranding, with_left_alone
 from evenkeel.model.names import Names
 from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +23,9 @@ Bytes = Annotated[int, Meta(ge=0, lt=2**60)]
 
 PAGE = re.compile(rb'"items"\s*:\s*\[')
 """What a page of ``/api/queues`` has, and one queue of ``/api/queues/VHOST/NAME`` has not."""
+
+REQUEST = re.compile(rb"/api/queues/([^/\s\"'?|;)]+)/([^/\s\"'?|;)]+)")
+"""A request for one queue, whose answer ``jq`` may have stripped of the name."""
 
 QUORUM = {"quorum", "rabbit_quorum_queue"}
 AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
@@ -256,7 +260,7 @@ def _take_queues(found: Findings, document: Document, vhost: str) -> None:
     """Read queues; ``vhost`` is the virtual host that their banner names, if it is another one."""
     alone = document.data.lstrip().startswith(b"{")
     if alone and not PAGE.search(document.data[:HEAD]):
-        document, alone = Document(document.name, b"[%s]" % document.data, document.path), False
+        document, alone = _one_queue(document), False
     if alone:
         page = decode_json(found.faults, document, Page)
         decoded = decode_json(found.faults, document, RawPage)
@@ -270,6 +274,10 @@ def _take_queues(found: Findings, document: Document, vhost: str) -> None:
             )
     else:
         listed = decode_json(found.faults, document, list[Raw])
+        for i, row in enumerate(listed or ()):
+            if "name" not in row:
+                found.faults.add(f"{document.name}: [{i}].name", None, f"is missing: {LISTED}")
+                return
         typed = None if listed is None else decode_json(found.faults, document, list[Queue])
         if listed is None or typed is None:
             return
@@ -291,11 +299,21 @@ def _take_queues(found: Findings, document: Document, vhost: str) -> None:
             continue
         first, before = found.queues.setdefault((one.vhost or found.vhost, one.name), (at, one))
         if before is not one:
-            message = f"is already given at {first}: read one virtual host at a time"
+            message = f"is already given at {first}: of one listing read one virtual host at a time"
             found.faults.add(f"{at}.name", quoted(one.name), message)
     if silent:
         named = some_of(silent, printable, MOST_NAMED)
         found.notes.add(f"no members of quorum queues ({named}): these are left out")
+
+
+def _one_queue(document: Document) -> Document:
+    """Return an answer on one queue as a list, with the name that its request has."""
+    data = document.data.strip()
+    if (asked := REQUEST.findall(document.before)) and not re.search(rb'"name"\s*:', data):
+        vhost, name = (unquote(one.decode("utf-8", "replace")) for one in asked[-1])
+        given = msgspec.json.encode({"name": name, "vhost": vhost})
+        data = given[:-1] + b"," + data.removeprefix(b"{")
+    return Document(document.name, b"[%s]" % data, document.path)
 
 
 def _take_status(found: Findings, document: Document) -> None:
