@@ -351,10 +351,3 @@ def test_forms_that_are_not_read_are_refused_with_the_command(public, name, word
     answer = public("ceph/xml-and-binary-maps").run("check", name)
     assert answer.code == 2
     assert word in answer.text
-
-
-def test_pools_and_rules_without_maps_ask_for_these(public):
-    answer = public("ceph/pools-and-rules-listed").run(
-        "check", "pools.json", "rules.json", "tree.json"
-    )
-    assert answer.code == 2 and answer.text.count("give ceph osd dump, ceph osd crush dump") == 2

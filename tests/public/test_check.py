@@ -11,6 +11,9 @@ OF_SHARDS = "GET /collections/NAME/cluster of each peer"
 RING = "object.ring.gz"
 
 REFUSED = {
+    "ceph/pools-and-rules-listed": {
+        "pools.json rules.json tree.json": "give ceph osd dump … list rules of Ceph's CRUSH map",
+    },
     "cockroach/reports-of-a-node": {"ranges.json": OF_RANGES, "r3.json": OF_RANGES},
     "cockroach/status-of-1-0": {"testing_ranges.txt": OF_RANGES},
     "elasticsearch/answers-of-one-session": {
@@ -94,6 +97,7 @@ REFUSED = {
         "eval.txt": "--formatter json", "erlang.txt": "--formatter json",
         "queues.csv": "--formatter json", "tabs.txt": "--formatter json",
     },
+    "rabbitmq/queue-asked-for-by-name": {"no-name.txt": "is missing: list all with rabbitmqctl"},
     "rabbitmq/quorum-status": {"status.txt": "list_queues name type leader members online"},
     "rabbitmq/status-of-old-releases": {
         "erlang.txt": "--formatter json", "status.txt": "--formatter json",
@@ -168,6 +172,10 @@ SOUND = {
     "kafka/cruise-control-dead-disk": {"state.json load.json": "/d2 (dead disk) on broker 3"},
     "kafka/cruise-control-no-capacities": {
         "state.json load.json": "disk and network_in and network_out … -1",
+    },
+    "kafka/executed-behind-a-description": {
+        "session.txt": "a running reassignment of 2 partitions",
+        "kafka-3.txt": "a running reassignment of 2 partitions",
     },
     "kafka/execute-output": {"kafka2.txt": "a running reassignment of 2 partitions"},
     "kafka/generated-assignments": {"generated.txt": "6 nodes, 6 alive … --target"},

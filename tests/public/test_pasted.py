@@ -95,6 +95,11 @@ class TestKafka:
         led = {names[n] for n in cluster.placement.leader_node[-repeated:].tolist()}
         assert led == {"101"}
 
+    def test_a_description_behind_what_was_executed_shows_its_end(self, public):
+        case = public("kafka/executed-behind-a-description")
+        answer = case.run("check", "described-after.txt")
+        assert answer.code == 0 and "running reassignment" not in answer.text
+
     def test_equal_descriptions_are_no_contradiction(self, public):
         case = public("kafka/session-described-twice")
         assert moved(case, "described.txt", "answers.txt", "--level", "5%")[0] == 2

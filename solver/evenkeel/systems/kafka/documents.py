@@ -243,20 +243,25 @@ def read_beside(findings: Findings, document: Document) -> None:
     described = kind_of(document) == "description"
     if described and b'"partitions"' in data and ASSIGNED.search(data):
         findings.proposals.append(document.name)
-    elif not described:
+    if described:  # a description shows what was ordered before it
+        end = data.find(b"\n", data.rfind(b"Replicas:"))
+        _read_begun(findings, document.part(end, len(data)) if end >= 0 else Document("", b""))
+    else:
+        _read_begun(findings, document)
         _read_proposal(findings, document)
 
 
-def _read_proposal(findings: Findings, document: Document) -> None:
-    """Read what ``--generate`` and ``--execute`` print behind the current assignment.
-
-    ``--generate`` proposes brokers that are up.
-    """
+def _read_begun(findings: Findings, document: Document) -> None:
+    """Read the partitions that ``--execute`` began to move."""
     read_started(findings, document)
     if BEGUN in document.data:
         current = decode_json(FaultList(), _assignment_part(document), Assignment)
         for row in current.partitions if current else ():
             findings.reassigned.setdefault(f"{row.topic}-{row.partition}", ((), ()))
+
+
+def _read_proposal(findings: Findings, document: Document) -> None:
+    """Read what ``--generate`` prints behind the current assignment, of brokers that are up."""
     if other := PROPOSED.search(document.data):
         findings.proposals.append(document.name)
         rest = document.part(other.end(), len(document.data))
