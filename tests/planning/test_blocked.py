@@ -173,3 +173,24 @@ def test_more_circles_than_are_searched_share_the_spare_node_that_just_fits(prot
     else:
         assert plan.complete
         assert plan.copies == 3 * pairs
+
+
+@pytest.mark.parametrize("protocol", ["kafka", "ceph"])
+def test_an_exchange_that_finds_no_room_is_split_only_where_each_step_keeps_the_rules(protocol):
+    """n1 kept zone a; it left alone, since there was no room for the replica that keeps it next."""
+    planned = 0
+    for seed in range(400):
+        rng = np.random.default_rng([seed, 49])
+        nodes = int(rng.integers(5, 7))
+        first, after = rng.permutation(nodes)[:2].tolist(), rng.permutation(nodes)[:2].tolist()
+        cluster = ek.Cluster.from_arrays(
+            capacity=[[10.0]] * (nodes + 1), load=[[4.0], [8.0]],
+            placement=[first, [after[0], -1]], alive=[True] * nodes + [False], leader=[0, 0],
+            domains={"zone": [*rng.permutation([*"aabbcc"])[:nodes], "d"]}, replicas=[2, 1],
+            leads=[*(rng.random(nodes) < 0.7), True],
+            rules=[ek.Rule(place={"zone=a": 1}), ek.Rule()], rule=[0, 1],
+        )  # fmt: skip
+        plan = to(cluster, [*after, nodes, -1], [int(rng.integers(2)), 0], protocol=protocol)
+        assert plan.check().ok, seed
+        planned += len(plan.steps) > 0
+    assert planned > 40

@@ -304,7 +304,7 @@ def _ordered(
     transitions, actions = schedule.transitions, schedule.actions
     if protocol.whole and len(schedule.stuck):
         # what finds no room at once may find it one by one
-        actions = apart(actions, schedule.stuck)
+        actions = apart(Safety(cluster, transitions, protocol), actions, schedule.stuck)
         schedule = Schedule.of(cluster, target, transitions, actions, throttle, protocol)
     if actions.recovers.any() and len(schedule.stuck):
         schedule = _unbarred(schedule, throttle, protocol)

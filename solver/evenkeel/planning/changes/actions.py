@@ -318,11 +318,37 @@ def ushered(actions: Actions, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     return rows[at]
 
 
-def apart(actions: Actions, changes: NDArray[np.intp]) -> Actions:
-    """Let what some changes do at once happen one after another."""
+def apart(safety: Safety, actions: Actions, changes: NDArray[np.intp]) -> Actions:
+    """Let what some changes do at once happen one after another, where each step keeps the rules.
+
+    What an exchange at one instant admits may break a rule halfway.
+    """
     opens = np.diff(actions.change, prepend=-1) > 0
-    opens |= np.isin(actions.change, changes)
+    opens |= np.isin(actions.change, np.setdiff1d(changes, _needed_whole(safety, actions, changes)))
     return replace(actions, change=(np.cumsum(opens) - 1).astype(np.int32))
+
+
+def _needed_whole(safety: Safety, actions: Actions, changes: NDArray[np.intp]) -> NDArray[np.int32]:
+    """Return the changes of which a single action breaks a rule that the whole of it keeps."""
+    transitions, doubles = safety.transitions, not safety.protocol.joint
+    partitions = np.unique(actions.partition[np.isin(actions.change, changes)])
+    first = np.searchsorted(actions.partition, partitions)
+    end = np.searchsorted(actions.partition, partitions, side="right")
+    rows = np.searchsorted(transitions.partition, partitions)
+    node, role = transitions.before[rows].copy(), transitions.role[rows].copy()
+    found = [np.zeros(0, np.int32)]
+    for turn in range(int((end - first).max(initial=0))):
+        some = np.flatnonzero(first + turn < end)
+        at, row = first[some] + turn, rows[some]
+        slot = (transitions.replica[row] == actions.replica[at, None]).argmax(1)
+        new, was = actions.target[at, None], role[some]
+        both = np.hstack([node[some], new]), np.hstack([was, was[np.arange(len(some)), slot, None]])
+        node[some, slot], role[some, slot] = actions.target[at], actions.role[at]
+        broken = ~safety.keeps(row, node[some], role[some])
+        serves_twice = doubles & (actions.action[at] == Action.MOVE)
+        broken |= serves_twice & ~safety.keeps(row, *both, slot)
+        found.append(actions.change[at[broken]])
+    return np.unique(np.concatenate(found))
 
 
 def _alone(
