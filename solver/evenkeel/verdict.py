@@ -325,7 +325,7 @@ def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
             yield f"{name} at most {text}"
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if any(tolerance is not None for tolerance in asked):
-        yield from _floor_texts(cluster, asked, floor_mean(cluster, bounds.fair).tolist())
+        yield from _floor_texts(cluster, bounds, asked)
     if (most := group_targets(cluster, goals)) is not None and len(most):
         share = f"its share plus {goals.groups:.2%}"
         yield f"replicas of a group at most {from_to(most)} on a node: {share}"
@@ -336,19 +336,30 @@ def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
         yield f"leaders at most {most:,.0f} on a node: {more}"
 
 
-def _floor_texts(
-    cluster: Cluster, asked: Sequence[float | None], mean: Sequence[float]
-) -> Iterator[str]:
+def _floor_texts(cluster: Cluster, bounds: Bounds, asked: Sequence[float | None]) -> Iterator[str]:
     """Yield the same for tolerances below the mean, by dimension."""
-    for name, tolerance, of, alike in zip(
-        cluster.dimensions, asked, mean, cluster.partitions.load.alike, strict=True
+    nodes, load = cluster.nodes, cluster.partitions.load
+    for d, (name, of) in enumerate(
+        zip(cluster.dimensions, floor_mean(cluster, bounds.fair).tolist(), strict=True)
     ):
-        if tolerance is not None and 0.0 < (1.0 - tolerance) * of < np.inf:
-            below = f"the mean of {of:.2%} less {tolerance:.2%}"
-            if alike:
-                below += ", rounded down to whole replicas"
-            least = f"{(1.0 - tolerance) * of:.2%} of capacity"
-            yield f"{name} at least {least} on nodes that take replicas: {below}"
+        tolerance = asked[d]
+        if tolerance is None or not 0.0 < (1.0 - tolerance) * of < np.inf:
+            continue
+        room = np.where(nodes.may_receive, nodes.capacity[:, d], 0.0)
+        on = np.flatnonzero((room > 0.0) & (room < np.inf))
+        least, below = (
+            (1.0 - tolerance) * of * room[on],
+            f"the mean of {of:.2%} less {tolerance:.2%}",
+        )
+        if load.alike[d]:
+            below += ", rounded down to whole replicas"
+            least = np.floor(least / load.unit[d] * (1.0 + ROUNDING)) * load.unit[d]
+        lower = bounds.floor[on, d] < least * (1.0 - ROUNDING)
+        share = f"{(1.0 - tolerance) * of:.2%} of capacity"
+        if lower.any():
+            left = (bounds.floor[on, d] / room[on])[lower].min()
+            share += f", {left:.2%} where rules leave less,"
+        yield f"{name} at least {share} on nodes that take replicas: {below}"
 
 
 def level_text(cluster: Cluster, bounds: Bounds, dimension: int, tolerance: float) -> str:

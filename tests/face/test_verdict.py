@@ -124,6 +124,20 @@ def test_floors_are_told_like_other_tolerances():
     assert not ek.solve(CLUSTER, goals=ek.Goals(level=None, floor=1.0)).targets
 
 
+def test_a_floor_names_what_rules_leave_for_nodes():
+    """n1 holds one of each, and so more than its share: less is left for n0 than the mean."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[80.0], [40.0], [80.0]], load=[[3.0]] * 8, leader_load=[[6.0]] * 8,
+        dimensions=["cpu"], accepts=[True, False, False], placement=[[0, 1, 2]] * 8,
+    )  # fmt: skip
+    found = ek.solve(cluster, goals=ek.Goals(level=None, floor=0.0))
+    assert found.bounds.floor[0, 0] == pytest.approx(36.0)
+    assert found.targets == (
+        "cpu at least 48.00% of capacity, 45.00% where rules leave less, on nodes that take "
+        "replicas: the mean of 48.00% less 0.00%",
+    )
+
+
 def test_what_only_soft_rules_miss_is_told():
     cluster = ek.Cluster.from_arrays(
         capacity=[[10.0]] * 2, load=[[1.0]], placement=[[0, 1]], rule=[0],

@@ -161,8 +161,10 @@ def _is_ruled(world: World) -> bool:
     terms = any(rule.keys() - {"spread", "min_domains", "max_domains", "skew"}
                 for rule in world.rules)  # fmt: skip
     able = [may for n, may in enumerate(world.may_lead) if world.may_receive[n]]
+    everywhere = max(world.wanted, default=0) >= sum(world.may_hold)  # one of each on every node
     return (
         terms
+        or everywhere
         or any(one.tier != NODE for one in bounds)
         or bool(world.tier_capacity)
         or (world.has_leaders and not all(able))
