@@ -57,6 +57,9 @@ SETTINGS: Mapping[str, object] = {
     "broker.heartbeat.interval.ms": 1000,
     "replica.lag.time.max.ms": 10000,
     "replica.fetch.wait.max.ms": 200,
+    "replica.fetch.response.max.bytes": 262144,
+    "replica.fetch.max.bytes": 262144,
+    "replica.fetch.backoff.ms": 100,
 }
 
 
