@@ -228,6 +228,7 @@ def fill(nats: Nats, streams: Mapping[str, tuple[int, int]], body: int) -> None:
 
         connection = await client.connect(nats.urls, user="APP", password="APP")
         stream = connection.jetstream(timeout=20)
+        await _answered(connection.jetstream(timeout=2))
         for name, (replicas, _) in streams.items():
             await stream.add_stream(name=name, subjects=[f"{name}.>"], num_replicas=replicas)
         for name, (_, count) in streams.items():
@@ -236,6 +237,17 @@ def fill(nats: Nats, streams: Mapping[str, tuple[int, int]], body: int) -> None:
         await connection.close()
 
     asyncio.run(work())
+
+
+async def _answered(stream: Any) -> None:
+    """Wait until JetStream answers a client: servers that list each other may not do so yet."""
+    for _ in range(30):
+        try:
+            await stream.account_info()
+        except TimeoutError:
+            continue
+        return
+    raise AssertionError("JetStream answers no client")
 
 
 def contents(nats: Nats, streams: Sequence[str]) -> dict[str, tuple[int, int]]:
