@@ -138,12 +138,13 @@ def test_levelled_twice_in_a_row_then_nothing_to_do(ceph, read):
     ceph.wait_clean()
 
 
-def test_the_folder_of_a_plan_is_run_undone_and_run_again(ceph, read):
+def test_the_folder_of_a_plan_is_killed_run_again_and_undone(ceph, read):
     without_pairs(ceph)
     before = read()
     words = ("--method", "ceph_upmap", "--throttle", "node-in=2", "--throttle", "node-out=2")
     folder = folders.plan(ceph.dumps(read.folder / "dumps"), read.folder / "plan", *words)
     planned = where(before, ek.solve(before, "ceph_upmap").placement)
+    folders.killed(folder, ceph.env(), lambda: apart(where(read()), where(before)))
     say(folders.run(folder, ceph.env()))
     assert not apart(where(read()), planned)
     data_is_whole(ceph)

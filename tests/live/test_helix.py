@@ -245,7 +245,9 @@ def test_a_folder_is_carried_out_in_semi_auto(helix, tmp_path):
         say(call(command, env=helix.env(name), timeout=300).strip()[-600:])
 
     folder = plan("move", "--level", "0.1", "--leaders", "0.1")
-    run(folder, "--until", "3")
+    folders.killed(
+        folder, helix.env(name), lambda: apart(where(ek.read([helix.dump(name)[0]])), before)
+    )
     dump, rest = helix.settled(name, quiet=1.0), tmp_path / "rest"
     call([folders.program(tmp_path), "resume", folder / "plan.json", dump, "-o", rest])
     run(rest)

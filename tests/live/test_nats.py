@@ -1,8 +1,5 @@
 """NATS, live: servers join, are drained and lost; streams moved wave by wave, resumed, undone."""
 
-import os
-import signal
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,14 +68,9 @@ class Operator:
 
     def killed_in_a_wave(self, folder: Path) -> None:
         """Begin a run, and end it in its first wave."""
-        running = subprocess.Popen(
-            [str(self.evenkeel), "run", str(folder)], env=self.nats.env(), start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
         start = where(ek.read(self.dump()))
-        until("a move", lambda: apart(where(ek.read(self.dump())), start), timeout=60, pause=0.1)
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
+        env = self.nats.env()
+        folders.killed(folder, env, lambda: apart(where(ek.read(self.dump())), start))
 
     def is_as(self, end: Placement, cluster: Cluster) -> Cluster:
         """Verify servers and leaders of all streams against a placement; the cluster as read."""

@@ -1,4 +1,4 @@
-"""OpenSearch, live: levelled beside its own balancer, drained, paused, resumed and undone."""
+"""OpenSearch, live: levelled beside its own balancer, killed, resumed, undone, drained."""
 
 import time
 from collections import Counter
@@ -97,10 +97,14 @@ def target(folder: Path) -> dict[str, list[str]]:
     return holders(where(plan.cluster, plan.end))
 
 
-def test_levelled_paused_resumed_and_undone(operator):
+def test_levelled_killed_resumed_and_undone(operator):
     before = holders(where(operator.seen()))
     folder = operator.plan(*LEVEL)
-    operator.run(folder, "--until", "2")
+    cluster = operator.cluster
+    folders.killed(
+        folder, cluster.env(), lambda: apart(holders(where(ek.read(cluster.dumps()))), before)
+    )
+    until("nothing under way", cluster.settled, timeout=120)
     rest = operator.resume(folder)
     operator.run(rest)
     assert not apart(holders(where(operator.seen())), target(folder))

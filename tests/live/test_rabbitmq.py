@@ -160,7 +160,7 @@ def test_a_lost_member_is_deleted_before_another_is_added(rabbit, read):
     data_is_whole(rabbit)
 
 
-def test_a_folder_that_stops_between_two_members_is_resumed_and_undone(rabbit, read):
+def test_a_folder_stops_between_two_members_is_resumed_and_undone_by_a_killed_run(rabbit, read):
     before = read()
     dumps = rabbit.dumps(read.folder / "dumps")
     words = ("--level", "none", "--drain", rabbit.name(3), "--throttle", "node-in=2")
@@ -175,6 +175,8 @@ def test_a_folder_that_stops_between_two_members_is_resumed_and_undone(rabbit, r
     say(folders.run(rest, rabbit.env()))
     assert not apart(where(read()), where(plan.cluster, plan.end))
     data_is_whole(rabbit)
+    there = where(read())
+    folders.killed(folder / "undo", rabbit.env(), lambda: apart(where(read()), there))
     say(folders.run(folder / "undo", rabbit.env()))
     assert not apart(where(read()), where(before))
     data_is_whole(rabbit)

@@ -1,8 +1,5 @@
 """Swift, live: devices join, leave and fail; rings written, distributed, replicated and undone."""
 
-import os
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +11,7 @@ from evenkeel.measure.audit import audit
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Placement
 from tests.live import folders
-from tests.live.daemons import call, until
+from tests.live.daemons import call
 from tests.live.parts import say
 from tests.live.seen import apart, where
 from tests.live.swift_cluster import Reader, Swift
@@ -65,13 +62,7 @@ class Operator:
         """Begin a run, and end it while replicators work for its first ring."""
         mark = self.swift.folder / "replicating"
         mark.unlink(missing_ok=True)
-        running = subprocess.Popen(
-            [str(self.evenkeel), "run", str(folder)], env=self.swift.env(), start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        until("replication", mark.exists, timeout=120, pause=0.1)
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
+        folders.killed(folder, self.swift.env(), mark.exists)
 
     def is_as(self, end: Placement, cluster: Cluster) -> Cluster:
         """Verify the ring, the disks and the objects against a placement; the cluster as read."""
