@@ -160,6 +160,7 @@ def test_a_pipeline_that_is_let_go_of_takes_its_threads_along():
     assert len(evenkeel_threads()) == before
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_step_leaves_everything_in_order():
     engine = PlainEngine()
 

@@ -190,6 +190,7 @@ def test_what_can_be_placed_by_nobody_is_said_to_be_proven():
     assert result.message.endswith(told)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_still_reaches_python_after_a_proof():
     cluster = tiny(np.random.default_rng(3))
     ek.solve(cluster, method="exact")

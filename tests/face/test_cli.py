@@ -226,6 +226,7 @@ class TestSolve:
         assert main(["solve", described, "-q", "-o", out, "--to", "native-npz"]) == 0
         assert len(read(out).nodes) == len(read(described).nodes)
 
+    @pytest.mark.usefixtures("interruptible")
     def test_ctrl_c_writes_the_best_so_far(self, cluster_file, tmp_path, capsys, method):
         placed = tmp_path / "placed.npz"
         name = method(interrupted_by_a_person)
@@ -237,6 +238,7 @@ class TestSolve:
         assert "Cut short, since it was interrupted; still broken" in said
         assert np.array_equal(read(placed).placement.node, read(cluster_file).placement.node)
 
+    @pytest.mark.usefixtures("interruptible")
     def test_a_second_ctrl_c_gives_up(self, cluster_file, tmp_path, capsys, method):
         placed = tmp_path / "placed.npz"
         handler = signal.getsignal(signal.SIGINT)

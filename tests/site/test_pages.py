@@ -143,7 +143,7 @@ def enter(command, place, prints):
         extras = re.search(r"\[(\w+)\]", words[-1])
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         ours = (project["name"], ".", f"{project['name']}-*.whl")
-        assert words[-1].partition("[")[0] in ours, f"{place}: {command}"
+        assert words[-1].rpartition("/")[2].partition("[")[0] in ours, f"{place}: {command}"
         assert extras is None or extras[1] in project["optional-dependencies"], (
             f"{place}: {command}"
         )

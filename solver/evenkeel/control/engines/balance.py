@@ -95,12 +95,12 @@ class BalanceEngine:
         get anywhere.
     spare_leaders : int
         Leaders that a node may have beyond the least possible greatest number.
-    limits : Limits or None
-        Budgets of a partial run, such as moves into a node or a zone; repairs that a step waits for
-        are exempt. ``leader_changes`` is refused.
     leader_load : float or None
         How far what a node's leaders weigh in the tightest dimension may be above its fair share of
         that; None: only their number counts. Leadership is handed on for it, nothing is moved.
+    limits : Limits or None
+        Budgets of a partial run, such as moves into a node or a zone; repairs that a step waits for
+        are exempt. ``leader_changes`` is refused.
 
     Raises
     ------
