@@ -347,15 +347,13 @@ def _floor_texts(cluster: Cluster, bounds: Bounds, asked: Sequence[float | None]
             continue
         room = np.where(nodes.may_receive, nodes.capacity[:, d], 0.0)
         on = np.flatnonzero((room > 0.0) & (room < np.inf))
-        least, below = (
-            (1.0 - tolerance) * of * room[on],
-            f"the mean of {of:.2%} less {tolerance:.2%}",
-        )
+        part = (1.0 - tolerance) * of
+        least, below = part * room[on], f"the mean of {of:.2%} less {tolerance:.2%}"
         if load.alike[d]:
             below += ", rounded down to whole replicas"
             least = np.floor(least / load.unit[d] * (1.0 + ROUNDING)) * load.unit[d]
         lower = bounds.floor[on, d] < least * (1.0 - ROUNDING)
-        share = f"{(1.0 - tolerance) * of:.2%} of capacity"
+        share = f"{part:.2%} of capacity"
         if lower.any():
             left = (bounds.floor[on, d] / room[on])[lower].min()
             share += f", {left:.2%} where rules leave less,"

@@ -73,7 +73,7 @@ from evenkeel_kernels.cockroach.tables import (
 from evenkeel_kernels.core.problem import index
 
 STEPS = 32
-"""Decisions about one range in a row, after which the others have tnext_holder turn."""
+"""Decisions about one range in a row, after which the others have their turn."""
 
 TRIES = 8
 """Draws for one range, where what is drawn would not last."""
