@@ -163,6 +163,25 @@ def test_more_replicas_than_zones_are_placed_as_far_as_the_rule_lets():
     assert all("spread zone 1" in one.blocked for one in result.unplaced)
 
 
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({"spread": {"node": 1}}, "spread node 1 of its group"),
+        ({"spread": {"zone": 1}}, "spread zone 1 of its group"),
+        ({"max_domains": {"zone": 1}, "spread": {"node": 1}}, "max_domains zone 1 of its group"),
+    ],
+)
+def test_a_limit_of_a_group_is_named_where_it_keeps_a_replica_off(rule, reason):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 3, load=[[1.0]] * 4, replicas=1, group=[0] * 4,
+        domains={"zone": ["a", "a", "b"]}, rules=[ek.Rule(**rule)], group_rule=[0],
+    )  # fmt: skip
+    result = ek.solve(cluster)
+    assert result.unplaced
+    for one in result.unplaced:
+        assert reason in one.blocked and not any("open" in why for why in one.blocked)
+
+
 def test_a_wish_gives_way_where_a_replica_would_have_no_node():
     cluster = ek.Cluster.from_arrays(
         capacity=[[9.0]] * 4,

@@ -2,11 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import Demands, eligible_domains, nodes_of, partition_scope
+from evenkeel.measure.binding import (
+    Scope,
+    eligible_domains,
+    group_scope,
+    nodes_of,
+    partition_scope,
+)
 from evenkeel.measure.spending import Spent
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement, Role
@@ -139,9 +146,6 @@ def blocked_nodes(
     partition = int(placement.owner[replica])
     here = int(placement.node[replica])
     start, end = placement.first[partition], placement.first[partition + 1]
-    others = np.arange(start, end)
-    others = others[(others != replica) & (placement.node[others] >= 0)]
-    other_nodes = placement.node[others]
     reasons: list[str] = []
     verdict = np.full(len(nodes), -1, np.int16)
 
@@ -165,40 +169,20 @@ def blocked_nodes(
     banned = cluster.forbidden[cluster.forbidden[:, 0] == partition, 1]
     mark(np.isin(np.arange(len(nodes)), banned), "this partition may not come there")
     scope = partition_scope(cluster)
-    demands = scope.demands[scope.rule[partition]]
+    group = int(cluster.partitions.group[partition])
+    of_group = cluster.partitions.group[placement.owner] == group
+    bound = [
+        _Bound(scope, partition, np.arange(start, end), ""),
+        _Bound(group_scope(cluster), group, np.flatnonzero(of_group), " of its group"),
+    ]
     voter = placement.role[replica] == Role.VOTER
-    for term in demands.terms:
+    for term in scope.demands[scope.rule[partition]].terms:
         if term.for_all and (voter or not term.voters):
             mark(~nodes_of(cluster, term), str(term))
-
-    def mark_limits(*, hard: bool) -> None:
-        for limit in demands.limits:
-            if limit.hard != hard:
-                continue
-            row = topology.tier_index(limit.tier)
-            domain = topology.domain_with_nodes[row]
-            taken = domain[other_nodes]
-            taken = taken[taken >= 0]
-            width = int(topology.domain_count[row])
-            count = np.bincount(taken, minlength=width)
-            strength = "" if limit.hard else " (soft)"
-            reason = f"{limit.kind} {limit.tier} {limit.amount}{strength}"
-            at = np.append(count, 0)[domain]  # a node in no domain finds none there
-            if limit.kind == "spread":
-                mark((domain >= 0) & (at >= limit.amount), reason)
-            elif limit.kind == "max_domains":
-                mark((at == 0) & ((count > 0).sum() >= limit.amount), reason)
-            elif limit.kind == "min_domains":
-                reached = (count > 0).sum() + (at == 0)
-                missing = int((placement.node[start:end] < 0).sum()) - int(here < 0)
-                mark(reached + missing < limit.amount, reason)
-            else:
-                eligible = eligible_domains(cluster, scope, row)[scope.rule[partition]]
-                least = count[eligible].min() if eligible.any() else 0
-                mark(at + 1 - least > limit.amount, reason)
-
-    mark_limits(hard=True)
-    _mark_terms(cluster, placement, demands, replica, others, mark)
+    for one in bound:
+        _mark_limits(cluster, placement, one, replica, mark, hard=True)
+    for one in bound:
+        _mark_terms(cluster, placement, one, replica, mark)
     limit_of = nodes.max_replicas
     held = np.bincount(placement.node[placement.node >= 0], minlength=len(nodes))
     mark((limit_of >= 0) & (held - stays >= limit_of), "most replicas per node")
@@ -219,27 +203,80 @@ def blocked_nodes(
         size = float(_own_load(cluster, placement, replica)[at]) if at >= 0 else 0.0
         for reason, closed in spent.closes(cluster, size):
             mark(closed & ~stays, reason)
-    mark_limits(hard=False)  # they give way, so whatever else keeps a replica off is the reason
+    for one in bound:  # they give way, so whatever else keeps a replica off is the reason
+        _mark_limits(cluster, placement, one, replica, mark, hard=False)
     return verdict, reasons
+
+
+class _Bound(NamedTuple):
+    """A partition or group whose demands bind a replica."""
+
+    scope: Scope
+    member: int
+    replicas: NDArray[np.int64]
+    """All that they count."""
+
+    note: str
+    """What a reason ends with."""
+
+
+def _mark_limits(
+    cluster: Cluster,
+    placement: Placement,
+    bound: _Bound,
+    replica: int,
+    mark: Callable[[NDArray[np.bool_], str], None],
+    *,
+    hard: bool,
+) -> None:
+    """Mark nodes in domains where a limit permits no other replica."""
+    scope, topology = bound.scope, cluster.topology
+    held = placement.node[bound.replicas]
+    other_nodes = held[(bound.replicas != replica) & (held >= 0)]
+    here = int(placement.node[replica])
+    for limit in scope.demands[scope.rule[bound.member]].limits:
+        if limit.hard != hard:
+            continue
+        row = topology.tier_index(limit.tier)
+        domain = topology.domain_with_nodes[row]
+        taken = domain[other_nodes]
+        taken = taken[taken >= 0]
+        width = int(topology.domain_count[row])
+        count = np.bincount(taken, minlength=width)
+        reason = f"{limit.kind} {limit.tier} {limit.amount}{bound.note}{'' if hard else ' (soft)'}"
+        at = np.append(count, 0)[domain]  # a node in no domain finds none there
+        if limit.kind == "spread":
+            mark((domain >= 0) & (at >= limit.amount), reason)
+        elif limit.kind == "max_domains":
+            mark((at == 0) & ((count > 0).sum() >= limit.amount), reason)
+        elif limit.kind == "min_domains":
+            reached = (count > 0).sum() + (at == 0)
+            missing = int((held < 0).sum()) - int(here < 0)
+            mark(reached + missing < limit.amount, reason)
+        else:
+            eligible = eligible_domains(cluster, scope, row)[scope.rule[bound.member]]
+            least = count[eligible].min() if eligible.any() else 0
+            mark(at + 1 - least > limit.amount, reason)
 
 
 def _mark_terms(
     cluster: Cluster,
     placement: Placement,
-    demands: Demands,
+    bound: _Bound,
     replica: int,
-    others: NDArray[np.int64],
     mark: Callable[[NDArray[np.bool_], str], None],
 ) -> None:
     """Mark nodes outside a mask that still needs this replica inside."""
     voter = placement.role == Role.VOTER
-    for term in demands.counted:
+    others = bound.replicas[bound.replicas != replica]
+    others = others[placement.node[others] >= 0]
+    for term in bound.scope.demands[bound.scope.rule[bound.member]].counted:
         if term.voters and not voter[replica]:
             continue
         mask = nodes_of(cluster, term)
         counted = others[voter[others]] if term.voters else others
         if mask[placement.node[counted]].sum() < term.least:
-            mark(~mask, str(term))
+            mark(~mask, f"{term}{bound.note}")
 
 
 def _own_load(cluster: Cluster, placement: Placement, replica: int) -> NDArray[np.float64]:
