@@ -80,30 +80,33 @@ test: $(READY)
 test-long: $(READY)
 	$(PY) -m pytest $(SPREAD) -m "long and not notebook and not browser"
 
+# What cannot be installed here is named, and what needs it is left out.
+LIVE := $(PY) -m pytest -m live -s -rs
+
 # Apart from all else: it installs packages of Debian, Maven and Go, and starts daemons on loopback.
 live: $(READY)
-	$(PY) -m pytest -m live -s tests/live
+	$(LIVE) tests/live
 
 live-kafka: $(READY)
-	$(PY) -m pytest -m live -s tests/live/test_kraft.py
+	$(LIVE) tests/live/test_kraft.py
 
 live-helix: $(READY)
-	$(PY) -m pytest -m live -s tests/live/test_helix.py
+	$(LIVE) tests/live/test_helix.py
 
 live-opensearch: $(READY)
-	$(PY) -m pytest -m live -s tests/live/test_opensearch.py
+	$(LIVE) tests/live/test_opensearch.py
 
 live-swift: $(READY)
-	$(PY) -m pytest -m live -s tests/live/test_swift.py
+	$(LIVE) tests/live/test_swift.py
 
 live-nats: $(READY)
-	$(PY) -m pytest -m live -s tests/live/test_nats.py
+	$(LIVE) tests/live/test_nats.py
 
 live-ceph: $(READY)
-	$(PY) -m pytest -m live -s tests/live/test_ceph.py tests/live/test_ceph_tools.py
+	$(LIVE) tests/live/test_ceph.py tests/live/test_ceph_tools.py
 
 live-rabbitmq: $(READY)
-	$(PY) -m pytest -m live -s tests/live/test_rabbitmq.py
+	$(LIVE) tests/live/test_rabbitmq.py
 
 explore: $(READY)
 	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m "not long and not notebook and not browser"

@@ -4,8 +4,6 @@ import time
 
 import pytest
 
-from tests.live.parts import NotObtainable
-
 HERE = "tests/live/"
 
 
@@ -17,15 +15,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if live and "live" not in config.getoption("markexpr"):
         config.hook.pytest_deselected(items=live)
         items[:] = [item for item in items if item not in live]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef, request):
-    """Let what cannot be had here fail by its name."""
-    try:
-        return (yield)
-    except NotObtainable as missing:
-        pytest.fail(f"NOT RUN: {missing}", pytrace=False)
 
 
 @pytest.fixture

@@ -105,14 +105,20 @@ class JavaProgram:
     """A program of ours that runs parts of a system in one process, and takes commands."""
 
     def __init__(
-        self, name: str, jars: Path, folder: Path, options: Sequence[str], *words: object
+        self,
+        name: str,
+        jars: Path,
+        folder: Path,
+        options: Sequence[str],
+        *words: object,
+        within: Sequence[str] = (),
     ) -> None:
         self.classes = f"{folder / 'classes'}:{jars}/*"
         sources = [HERE / "Commands.java", HERE / f"{name}.java"]
         call(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", folder / "classes", *sources])
         with (folder / "out").open("ab") as out:
             self.process = subprocess.Popen(
-                [*ASIDE, *JAVA, *options, "-cp", self.classes, name, *map(str, words)],
+                [*ASIDE, *within, *JAVA, *options, "-cp", self.classes, name, *map(str, words)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=out, text=True,
             )  # fmt: skip
         assert self._line() == "ready"

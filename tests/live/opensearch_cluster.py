@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from tests.live import parts
@@ -17,6 +17,13 @@ JARS = (
     "org.apache.logging.log4j:log4j-core:2.21.0",
 )
 OPTIONS = ("-Xmx1500m", "-Dopensearch.set.netty.runtime.available.processors=false")
+DISK = "128m"
+"""Size of the disk of each node, a file system in memory that no other process sees."""
+
+MOUNTED = """cd "$1"; shift
+for name in $1; do mkdir -p $name; mount -t tmpfs -o size=$2 none $name || exit; done
+cd ..; shift 2; exec "$@"
+"""
 DUMPS = {
     "shards.json": "_cat/shards?format=json&bytes=b"
     "&h=index,shard,prirep,state,docs,store,ip,id,node",
@@ -41,8 +48,11 @@ class OpenSearch:
         self.zones = dict(zones)
         self.dumped = 0
         seeds = [f"127.0.0.1:{self.ports[name][1]}" for name in self.managers]
+        own = self.folder / "nodes"
+        own.mkdir()
+        within = [*parts.mounts(), "sh", "-c", MOUNTED, "disks", str(own), " ".join(zones), DISK]
         self.program = JavaProgram(
-            "OpenSearchLive", jars, self.folder, OPTIONS, self.folder / "nodes", *seeds
+            "OpenSearchLive", jars, self.folder, OPTIONS, own, *seeds, within=within
         )
         for name in zones:
             self.start(name)
@@ -89,15 +99,16 @@ class OpenSearch:
                  "number_of_pending_tasks")  # fmt: skip
         return not any(health[name] for name in names)
 
-    def make_index(self, name: str, shards: int, replicas: int, docs: int, only: str) -> None:
+    def make_index(
+        self, name: str, shards: int, replicas: int, texts: Sequence[str], only: str
+    ) -> None:
         """Make an index whose shards are on some nodes at first, and fill it."""
         self.ask(name, {"settings": {
             "number_of_shards": shards, "number_of_replicas": 0,
             "index.routing.allocation.include._name": only,
             "index.unassigned.node_left.delayed_timeout": "0s",
         }})  # fmt: skip
-        text = "lorem ipsum dolor sit amet " * 20
-        lines = [f'{{"index":{{}}}}\n{{"n":{i},"t":"{i} {text}"}}\n' for i in range(docs)]
+        lines = [f'{{"index":{{}}}}\n{{"n":{i},"t":"{i} {t}"}}\n' for i, t in enumerate(texts)]
         self.ask(f"{name}/_bulk?refresh=true", "".join(lines).encode(), "POST")
         self.ask(f"{name}/_forcemerge?max_num_segments=1&flush=true", method="POST")
         # replicas are copied from primaries: copies of their own making would differ in size
@@ -108,6 +119,28 @@ class OpenSearch:
     def count(self, index: str) -> int:
         """Return how many documents an index holds."""
         return json.loads(self.ask(f"{index}/_count"))["count"]
+
+    def free(self) -> dict[str, int]:
+        """Return the free bytes of each node's disk."""
+        rows = json.loads(self.ask("_cat/allocation?format=json&bytes=b&h=node,disk.avail"))
+        return {row["node"]: int(row["disk.avail"]) for row in rows if row["disk.avail"]}
+
+    def refusals(self, deciders: Collection[str]) -> dict[tuple[str, str], dict[str, set[str]]]:
+        """Return which deciders refuse each node to each copy, by its shard and node or ""."""
+        found = {}
+        for row in json.loads(self.ask("_cat/shards?format=json&h=index,shard,prirep,node")):
+            asked = {
+                "index": row["index"], "shard": int(row["shard"]), "primary": row["prirep"] == "p",
+            } | ({"current_node": row["node"]} if row["node"] else {})  # fmt: skip
+            said = json.loads(self.ask("_cluster/allocation/explain", asked, "POST"))
+            found[f"{row['index']}/{row['shard']}", row["node"] or ""] = {
+                one["node_name"]: {
+                    own["decider"] for own in one.get("deciders", ())
+                    if own["decision"] == "NO" and own["decider"] in deciders
+                }
+                for one in said["node_allocation_decisions"]
+            }  # fmt: skip
+        return found
 
     def dumps(self) -> list[Path]:
         """Save what an operator would; the files."""

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.support import places
 
 BUILT = places.ROOT / "build" / "live"
@@ -17,8 +19,8 @@ REFUSAL = Path("/usr/sbin/policy-rc.d")
 """While it exits with 101, Debian's packages start no service when they are installed."""
 
 
-class NotObtainable(Exception):
-    """A part that is not there and cannot be installed here: what needs it has not been run."""
+class NotObtainable(pytest.skip.Exception):
+    """A part that is not there and cannot be installed here: what needs it is left out, by name."""
 
 
 def say(text: str) -> None:
@@ -97,6 +99,13 @@ def go(module: str, program: str, version: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         _done(["go", "install", f"{module}@{version}"], os.environ | {"GOBIN": str(folder)})
     return folder / program
+
+
+def mounts() -> list[str]:
+    """Return what runs a command that may mount file systems, which no other process sees."""
+    apart = ["unshare", "--mount", *["--map-root-user"] * (os.geteuid() != 0)]
+    _done([*apart, "true"], os.environ)
+    return apart
 
 
 @contextmanager
