@@ -84,8 +84,11 @@ class Operator:
         return self.folder / f"plan-{self.plans}"
 
     def run(self, folder: Path, *words: object) -> None:
-        command = [folders.program(self.folder), "run", folder, *map(str, words)]
-        say(call(command, env=self.cluster.env(), timeout=400).strip()[-700:])
+        """Carry a folder out, of which OpenSearch accepts every request."""
+        command = ["sh", "-c", '"$@" 2>&1', "run", folders.program(self.folder), "run", folder]
+        said = call([*command, *map(str, words)], env=self.cluster.env(), timeout=400)
+        assert '"error"' not in said, said
+        say(said.strip()[-700:])
 
     def resume(self, folder: Path) -> Path:
         rest = self.folder / f"{folder.name}-rest"
