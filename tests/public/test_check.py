@@ -46,7 +46,6 @@ REFUSED = {
     "elasticsearch/state-without-nodes": {"nodes.json shards.json": "is already the name of"},
     "helix/answers-and-logs": {
         "rebalance.json": "/zk/get",
-        "idealstate.json": "/zk/get",
         "log.txt": "zkCli.sh",
     },
     "kafka/answers-of-consoles": {

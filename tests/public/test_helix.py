@@ -134,11 +134,6 @@ def test_answers_of_rest_on_one_resource(public):
     assert held(written["DB"]) == {"h0_1": 3, "h1_1": 3}
 
 
-def test_answers_of_pinots_controller_are_refused_with_the_way_to_records(public):
-    with pytest.raises(ek.InvalidInput, match="/zk/get"):
-        ek.read(b'{"OFFLINE": {"t__0": {"Server_a_8098": "ONLINE"}}, "REALTIME": null}')
-
-
 def test_a_swap_that_is_under_way_changes_nothing(public):
     answer, written = solved(public("helix/swap-under-way"), "--level", "none")
     assert (answer.json["moves"], answer.json["broken_before"], written) == (0, {}, {})

@@ -51,6 +51,28 @@ SAVED_ON = {
         "volumes.json": "public/kubernetes/zonal-volumes/volumes.json",
     },
     "nats.md": {"jsz.json": "formats/nats/jsz.json"},
+    "pinot.md": {
+        **{
+            f"{kind}.json": f"formats/pinot/{kind}.json"
+            for kind in (
+                "IDEALSTATES",
+                "EXTERNALVIEW",
+                "PARTICIPANT",
+                "LIVEINSTANCES",
+                "TABLE",
+                "INSTANCE_PARTITIONS",
+            )
+        },
+        **{
+            name: f"public/pinot/server-offline/{name}"
+            for name in (
+                "ideal_state_t.json",
+                "external_view_t.json",
+                "instances.json",
+                "liveinstances.json",
+            )
+        },
+    },
     "rabbitmq.md": {
         "queues.json": "formats/rabbitmq/queues.json",
         "status.json": "formats/rabbitmq/cluster_status.json",

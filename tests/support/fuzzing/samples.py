@@ -117,6 +117,9 @@ def from_folder(files: Files, folder: Path) -> Cluster:
     return registry.read(names, format="roadef")
 
 
+PINOT = DATA / "public" / "pinot" / "one-stream-partition" / "session.txt"
+
+
 def helix() -> bytes:
     """A whole dump of Helix as one list of records; ideal states come first."""
     files = [one for one in (DATA / "formats" / "helix").rglob("*") if one.is_file()]
@@ -252,7 +255,7 @@ def readers() -> list[Reader]:
         Reader(
             "longhorn", ((json.dumps(longhorn).encode(),),), damage_text, from_bytes("longhorn")
         ),
-        Reader("helix", ((helix(),),), damage_text, from_bytes("helix")),
+        Reader("helix", ((helix(),), (PINOT.read_bytes(),)), damage_text, from_bytes("helix")),
         Reader(
             "elasticsearch",
             (*joined("elasticsearch"), (SHARDS,), (ALLOCATION, SHARDS)),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import evenkeel as ek
 from evenkeel.measure.audit import audit
 from evenkeel.model.errors import InvalidInput
 from evenkeel.model.placement import Flag
@@ -173,7 +174,7 @@ class TestReading:
 
     def test_a_broken_list_of_instances_is_told(self):
         with pytest.raises(InvalidInput, match="online"):
-            registry.read(json.dumps([ideal()]).encode(), b'{"instances": [], "disabled": []}')
+            registry.read(json.dumps([ideal()]).encode(), b'{"instances": [], "online": 3}')
 
     def test_any_live_instance_is_as_many_as_are_live(self):
         live = [record(one, {"SESSION_ID": "1"}) for one in "ab"]
@@ -661,3 +662,43 @@ def test_any_ideal_states_come_back(tmp_path_factory, lists):
     assert by_id(after) == by_id(records)
     again = registry.read(path)
     assert_same(again, cluster)
+
+
+class TestAnswersOfPinot:
+    """Answers of Pinot's controller, and a folder that writes by it."""
+
+    @pytest.mark.parametrize(
+        ("file", "segments", "table"),
+        [
+            ("idealstate.json", ["t__0__1__2020Z", "t__1__1__2020Z"], "t_REALTIME"),
+            ("a.json", ["air_REALTIME_10_0", "air_REALTIME_11_0"], "air_REALTIME"),
+            ("a_b-idealstate.json", ["a_b_2020_0", "a_b_2020_1"], "a_b_REALTIME"),
+            ("a.json", ["only"], "only_REALTIME"),
+        ],
+    )
+    def test_a_table_is_called_by_its_file_or_its_segments(self, file, segments, table, tmp_path):
+        path = tmp_path / file
+        path.write_text(json.dumps({"REALTIME": {one: {"Server_a": "ONLINE"} for one in segments}}))
+        assert [*registry.read(path).partitions.group_names] == [table]
+
+    @pytest.mark.parametrize("answer", [{"OFFLINE": {"s": 3}}, {"OFFLINE": 3}, {"OFFLINE": "t"}])
+    def test_other_shapes_are_refused_with_their_place(self, answer):
+        with pytest.raises(InvalidInput):
+            registry.read(json.dumps(answer).encode(), format="helix")
+
+    def test_a_folder_of_tables_is_read_and_written_by_the_controller(self, tmp_path):
+        cluster = registry.read([*(DATA.parent / "pinot").iterdir()])
+        plan = ek.plan(cluster, ek.solve(cluster), protocol="helix")
+        folder = ek.write_plan_folder(plan, tmp_path / "move")
+        form = json.loads((folder / "waves.json").read_text())
+        asked = [one["run"][-1] for one in form["look"]]
+        of = "${CONTROLLER}/zk/{}?path=/${CLUSTER}/{}"
+        assert of.replace("{}", "get", 1).replace("{}", "EXTERNALVIEW/t_OFFLINE") in asked
+        calls = [call["run"] for wave in form["waves"] for call in wave["commands"]]
+        assert {call[0] for call in calls} == {"curl"}
+        assert {call[-1] for call in calls} == {
+            of.replace("{}", "put", 1).replace("{}", "IDEALSTATES/t_OFFLINE")
+        }
+        last = json.loads((folder / form["waves"][-1]["commands"][0]["file"]).read_text())
+        assert {len(row) for row in last["mapFields"].values()} == {2}
+        assert last["simpleFields"]["REPLICAS"] == "2"

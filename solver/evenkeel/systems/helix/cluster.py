@@ -16,10 +16,10 @@ from evenkeel.model.placement import Flag
 from evenkeel.model.rules import Amount, Rule, word
 from evenkeel.systems.documents import Document, largest, quoted
 from evenkeel.systems.helix import resources as instances
+from evenkeel.systems.helix.pinot import CONSUMING
 from evenkeel.systems.helix.records import Found, Records, gather, is_empty
 from evenkeel.systems.helix.resources import (
     ALL_RESOURCES,
-    CONSUMING,
     DISABLED,
     MODELS,
     MOST,
@@ -120,7 +120,7 @@ def read(
 
 def _note_missing(records: Records) -> None:
     """Note the kinds of records that were not given, and what is assumed instead."""
-    if not (records.live or records.listings):
+    if not records.tells_live:
         records.notes.add(NO_LIVE)
     if not records.view:
         records.notes.add(NO_VIEW)

@@ -31,6 +31,7 @@ from evenkeel.model.runtime.memoize import memoize
 from evenkeel.systems.documents import Document
 from evenkeel.systems.folders.carrier import Carrier, Change, Observed, Orders, Standing, Wave, stem
 from evenkeel.systems.folders.form import Command, Setting, literal
+from evenkeel.systems.helix import pinot
 from evenkeel.systems.helix.cluster import (
     instances_in,
     leading_slot,
@@ -342,22 +343,25 @@ def led_by_state(cluster: Cluster, writers: Mapping[str, Writer], held: Held) ->
 
 def _packed(records: Sequence[Raw], path: Path) -> bytes:
     """Return records as one list, or as the files of an archive."""
+    parts = [(record["id"], pinot.as_answer(record)) for record in records]
     try:
         if path.suffix != ".zip":
-            return msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n"
+            return _text([record for _, record in parts])
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             if not records:
                 archive.writestr(zipfile.ZipInfo(f"{FOLDER}.json", EPOCH), b"[]\n")
-            for record in records:
+            for name, record in parts:
                 # a resource may be called anything: no name leads out of the folder
-                safe = quote(record["id"], safe="").replace(".", "%2E")
-                member = zipfile.ZipInfo(f"{FOLDER}/{safe}.json", EPOCH)
-                content = msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
-                archive.writestr(member, content, zipfile.ZIP_DEFLATED)
+                member = zipfile.ZipInfo(f"{FOLDER}/{_in_address(name)}.json", EPOCH)
+                archive.writestr(member, _text(record), zipfile.ZIP_DEFLATED)
         return file.getvalue()
     except UnicodeEncodeError as error:
         raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
+
+
+def _text(content: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
 if TYPE_CHECKING:
@@ -368,10 +372,12 @@ SETTINGS = (
     Setting("CLUSTER", "", "name of the cluster"),
     Setting("REST", "http://localhost:8100/admin/v2", "address of Helix's REST, for reading"),
     Setting("ZOOKEEPER", "localhost:2181", "address of ZooKeeper, for `helix-admin.sh`"),
+    Setting("CONTROLLER", "http://localhost:9000", "address of Pinot's controller, if it is Pinot"),
 )
 
 NOTES = (
-    "`helix-admin.sh` and `curl` are on the `PATH`; `CLUSTER` names the cluster.",
+    "`helix-admin.sh` and `curl` are on the `PATH`; `CLUSTER` names the cluster. Tables of Pinot "
+    "are read and written by its controller's `/zk/get` and `/zk/put`, with `curl` alone.",
     "Each move is two waves here: the first adds the new instance to the list; the second removes "
     "the old one, when the external view shows that the new one serves. While lists differ in "
     "length, `REPLICAS` is `ANY_LIVEINSTANCE`, since Helix's tool refuses other records; its "
@@ -379,7 +385,8 @@ NOTES = (
     "Resources in FULL_AUTO become SEMI_AUTO, since Helix would place them by itself otherwise. "
     "`undo/` ends with the records as they were read, mode included.",
     "An ideal state is replaced as a whole: changes by others in the meantime are lost.",
-    "Such folders were run on Helix 1.4.3, with a stand-in for its REST.",
+    "Such folders were run on Helix 1.4.3, with a stand-in for its REST; those of Pinot's tables "
+    "were not run on Pinot.",
 )
 
 
@@ -455,12 +462,25 @@ def orders(cluster: Cluster, waves: Sequence[Wave]) -> list[Orders]:
             file = f"{stem(number, len(waves))}{i}.record.json"
             own = writers[name]
             files[file] = _line(faults, name, own.before if own.as_before else own.accepted)
-            run: list[str | list[str]] = ["helix-admin.sh", "--zkSvr", "${ZOOKEEPER}"]
-            run += ["--addIdealState", "${CLUSTER}", literal(name), "${FILE}"]
-            commands.append(Command(run, file=file))
+            commands.append(Command(_replacing(own.before), file=file))
         found.append(Orders(commands, files))
     faults.raise_if_any()
     return found
+
+
+def _replacing(record: Raw) -> list[str | list[str]]:
+    """Return the arguments of what replaces an ideal state by a file."""
+    if is_pinots(record):
+        address = _of_controller("put", f"IDEALSTATES/{_in_address(record['id'])}")
+        return ["curl", "-fsS", "-X", "PUT", "-H", "Content-Type: application/json",
+                "--data-binary", "@${FILE}", address]  # fmt: skip
+    run: list[str | list[str]] = ["helix-admin.sh", "--zkSvr", "${ZOOKEEPER}"]
+    return [*run, "--addIdealState", "${CLUSTER}", literal(record["id"]), "${FILE}"]
+
+
+def is_pinots(record: Raw) -> bool:
+    """Return whether an ideal state is that of a table of Pinot."""
+    return bool(record["simpleFields"].get("STATE_MODEL_DEF_REF") == pinot.SEGMENTS)
 
 
 def _begun(cluster: Cluster, writers: Mapping[str, Writer], lists: Preferences) -> Held:
@@ -485,6 +505,13 @@ def _held_after(wave: Wave) -> Held:
     )
 
 
+CONSUMED = (
+    "has segments that are being consumed: Pinot changes the ideal state meanwhile, and a folder "
+    "replaces it as a whole. Pause it (POST /tables/NAME/pauseConsumption) and read it again, or "
+    "leave it with --pin"
+)
+
+
 def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
     """Note names that ZooKeeper or a command refuses, and resources without an external view."""
     if name in (".", "..") or "/" in name or name.startswith("-") or not name.isprintable():
@@ -493,6 +520,14 @@ def _check(faults: FaultList, payload: Mapping[str, Any], name: str) -> None:
     if name not in payload.get("states", {}):
         message = "external view missing: the end of a wave cannot be detected"
         faults.add("resource", name, message)
+    record = payload["ideal_states"][name]
+    if record["simpleFields"] == pinot.STATED:
+        message = (
+            "only states are known, and a record is replaced as a whole: give what /zk/get prints"
+        )
+        faults.add("resource", name, message)
+    if any(pinot.CONSUMING in row.values() for row in record["mapFields"].values()):
+        faults.add("resource", name, CONSUMED)
 
 
 def _line(faults: FaultList, name: str, record: Mapping[str, Any]) -> bytes:
@@ -507,6 +542,8 @@ def look(plan: "Plan") -> list[Command]:
     """Return what asks for the records that a plan was made from."""
     payload = payload_of(plan.cluster)
     views = payload.get("states", {})
+    if any(map(is_pinots, payload["ideal_states"].values())):
+        return _look_at_tables(payload)
     found = [_answer("instances", "instances.json")]
     for i, (name, record) in enumerate(payload["ideal_states"].items()):
         resource = f"resources/{_in_address(name)}"
@@ -527,6 +564,24 @@ def look(plan: "Plan") -> list[Command]:
                 ask.where = ["instances.json", msgspec.json.encode(name).decode()]
             found.append(ask)
     return found
+
+
+def _look_at_tables(payload: Mapping[str, Any]) -> list[Command]:
+    """Return what asks Pinot's controller for records."""
+    asked = [("getChildren", "CONFIGS/PARTICIPANT", "PARTICIPANT/all.json"),
+             ("getChildren", "LIVEINSTANCES", "LIVEINSTANCES/all.json")]  # fmt: skip
+    for i, name in enumerate(payload["ideal_states"]):
+        there = ["IDEALSTATES", "EXTERNALVIEW"][: 1 + (name in payload.get("states", {}))]
+        asked += [("get", f"{kind}/{_in_address(name)}", f"{kind}/{i}.json") for kind in there]
+    return [
+        Command(["curl", "-fsS", "--path-as-is", _of_controller(verb, path)], save=file)
+        for verb, path, file in asked
+    ]
+
+
+def _of_controller(verb: str, path: str) -> str:
+    """Return the address by which Pinot's controller reads or replaces a record."""
+    return f"${{CONTROLLER}}/zk/{verb}?path=/${{CLUSTER}}/{path}"
 
 
 def _answer(path: str, file: str) -> Command:

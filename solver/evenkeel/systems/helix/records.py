@@ -21,6 +21,7 @@ import msgspec
 
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
+from evenkeel.systems.helix import pinot
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.notes import Notes
 
@@ -41,13 +42,6 @@ ANSWERED = {
 """Parts of the answers of ``/resources/NAME`` and ``/instances/NAME``, and their folders."""
 
 ANSWER = re.compile(rb'"(idealState|externalView|resourceConfig|config|liveInstance)"\s*:\s*\{')
-PINOT = re.compile(
-    rb'\s*\{\s*"(?:OFFLINE|REALTIME|instanceName|_segmentToConsumingInfoMap)"\s*:|'
-    rb'\s*[\[{].*"(?:segmentAssignment|serverToSegmentsMap|rebalanceSummaryResult)"\s*:',
-    re.DOTALL,
-)
-"""What answers of Pinot's controller on a table, an instance or a rebalance begin with."""
-
 LAYOUT = re.compile(rb'"mountPath"\s*:')
 """What Ambry's layouts of hardware and of partitions name disks by."""
 
@@ -127,7 +121,7 @@ class Listing(msgspec.Struct):
     """The instances of a cluster, and which are live and disabled, as REST lists them."""
 
     instances: list[str]
-    online: list[str]
+    online: list[str] | None = None
     disabled: list[str] = []
 
 
@@ -170,9 +164,14 @@ class Records:
         """Return whether an instance is live; all are where no record lists live ones."""
         if self.instance and name not in self.instance:
             return False  # Helix knows it no more
-        if name in self.live or not (self.live or self.listings):
+        if name in self.live or not self.tells_live:
             return True
-        return any(name in one.online for one in self.listings)
+        return any(name in (one.online or ()) for one in self.listings)
+
+    @property
+    def tells_live(self) -> bool:
+        """Whether some record or list tells which instances are live."""
+        return bool(self.live) or any(one.online is not None for one in self.listings)
 
     def is_listed_disabled(self, name: str) -> bool:
         """Whether a list of instances has it among those that are disabled."""
@@ -197,17 +196,20 @@ def recognises(document: Document) -> str:
     """Tell whether a document holds ZNRecords."""
     head = document.data[:HEAD].lstrip()
     known = document.is_json and FIELDS.search(head) and not VIEW.search(head)
-    return (
-        "records" if known or is_empty(document) else "instances" if _is_listing(document) else ""
-    )
+    if known or is_empty(document):
+        return "records"
+    if pinot.is_answer(document):
+        return "answers of Pinot's controller"
+    return "instances" if _is_listing(document) else ""
 
 
 def hint(document: Document) -> str:
     """Return how to get the records behind an answer of Pinot's controller; "" for others."""
-    if PINOT.match(document.data[:HEAD]):
+    if pinot.OTHERS.match(document.data[:HEAD]):
         return (
-            "it seems to be an answer of Pinot's controller: its records are read as they are in "
-            "ZooKeeper, which /zk/get?path=/CLUSTER/IDEALSTATES/TABLE_OFFLINE prints"
+            "it seems to be an answer of Pinot's controller without the states of segments: give "
+            "those of /tables/NAME/idealstate, /tables/NAME and /instances, or the records that "
+            "/zk/get?path=/CLUSTER/IDEALSTATES/TABLE_OFFLINE prints"
         )
     if LAYOUT.search(document.data[:HEAD]):
         return (
@@ -242,6 +244,9 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
         if _is_listing(document):
             listing = _decoded(faults, records.notes, document, Listing)
             if listing is not None:
+                if listing.online is None:  # of Pinot
+                    some = [n for n in listing.instances if not n.startswith(pinot.OTHER_KINDS)]
+                    listing = Listing(some, some if pinot.is_live(document) else None)
                 records.listings.append(listing)
             continue
         named = _kind_by_name(document.name)
@@ -258,14 +263,14 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
 
 
 def _parts(document: Document) -> list[Document]:
-    """Return the records of an answer of REST on one resource or instance; others as they are.
+    """Return the records of an answer on one resource, table or instance; others as they are.
 
     >>> answer = b'{"idealState": {"id": "DB", "simpleFields": {}}, "externalView": null}'
     >>> [one.name for one in _parts(Document("db.json", answer))]
     ['db.json/IDEALSTATES/idealState']
     """
     if not ANSWER.search(document.data[:HEAD]):
-        return [document]
+        return pinot.records_behind(document)
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         inside = msgspec.json.decode(document.data, type=dict[str, msgspec.Raw])
         if "simpleFields" not in inside:

@@ -21,18 +21,12 @@ import numpy as np
 from evenkeel.model.errors import FaultList
 from evenkeel.model.rules import word
 from evenkeel.systems.documents import quoted
+from evenkeel.systems.helix.pinot import CONSUMING, OTHER_KINDS, SEGMENTS
 from evenkeel.systems.helix.records import Found, Records
 
-SEGMENTS = "SegmentOnlineOfflineStateModel"
 BROKERS = "BrokerResourceOnlineOfflineStateModel"
 LEAD_CONTROLLERS = "leadControllerResource"
 """The resource by which the controllers of Pinot divide tables among themselves."""
-
-CONSUMING = "CONSUMING"
-"""The state of a segment that still takes rows; Pinot chooses its servers."""
-
-OTHER_KINDS = ("Controller_", "Broker_", "Minion_")
-"""How instances that are no servers are called."""
 
 TOGETHER = (
     "of table {} that segments belong together (by upserts, deduplication, or partitions of the "
@@ -542,6 +536,10 @@ def _wanted(
     """Return how many replicas are wanted of each partition; None, with a note, if unknown."""
     source = found if found.text("REPLICAS") or config is None else config
     stated, automatic = source.text("REPLICAS"), mode_of(found) == "full_auto"
+    table = records.table.get(found.record.id)
+    if not stated and table is not None:  # of Pinot, read from answers
+        segments = _fields_of(table, "segmentsConfig")
+        stated = str(segments.get("replication") or segments.get("replicasPerPartition") or "")
     number = int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 6 else -1
     if 0 <= number <= MOST_REPLICAS and (number or automatic):
         return [number] * len(rows)

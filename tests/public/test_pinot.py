@@ -1,0 +1,82 @@
+"""Tables of Pinot from the answers of its controller, as users brought them."""
+
+import json
+from collections import Counter
+
+import pytest
+
+
+def solved(case, *words):
+    """Return the answer of a solve of all files of a case, and the states written, by table."""
+    files = sorted(one.name for one in case.source.iterdir() if one.name != "about.md")
+    answer = case.run("solve", *files, *words, "--json", "-o", "placed.json")
+    tables = json.loads(case.written("placed.json")) if answer.json["written"] else []
+    return answer, {
+        f"{one['tableName']}_{kind}": states
+        for one in tables
+        for kind, states in one.items()
+        if kind != "tableName"
+    }
+
+
+def held(states):
+    """Return how many segments each server holds, by its number."""
+    return Counter(name.partition(".")[0][-1] for row in states.values() for name in row)
+
+
+def test_a_replica_more_than_the_table_has_leaves_each_server(public):
+    answer, written = solved(public("pinot/replication-reduced"))
+    assert (answer.json["status"], answer.json["moves"]) == ("optimal", 0)
+    assert answer.json["broken_before"] == {"surplus": 6}
+    assert held(written["seg_OFFLINE"]) == {"0": 4, "1": 4, "2": 4}
+
+
+def test_what_the_ideal_state_has_counts_before_the_view_shows_it(public):
+    answer, written = solved(public("pinot/view-behind-the-ideal-state"))
+    assert (answer.json["moves"], answer.json["broken"], written) == (0, {}, {})
+
+
+def test_completed_segments_leave_the_one_server_that_consumes(public):
+    case = public("pinot/one-stream-partition")
+    answer, written = solved(case)
+    states = written["testTable_REALTIME"]
+    assert sorted(held(states).values()) == [10, 10, 10, 11]
+    assert all(name.startswith("Server_") for row in states.values() for name in row)
+    assert states["testTable__0__40__20200502T1600Z"] == {
+        "Server_pinot-server-3.pinot-server_8098": "CONSUMING"
+    }
+    assert answer.json["moves"] == 30
+    plan = case.run(
+        "plan", "session.txt", "--target", str(case.path("placed.json")), "-o", "plan.json"
+    )
+    assert plan.code == 0 and "30 copies" in plan.text
+
+
+def test_segments_of_an_upsert_table_stay_together(public):
+    answer, written = solved(public("pinot/upsert-scaled-up"))
+    assert (answer.json["moves"], written) == (0, {})
+    assert "of table orders_REALTIME that segments belong together" in answer.err
+
+
+def test_what_an_offline_server_had_goes_to_live_ones(public):
+    answer, written = solved(public("pinot/server-offline"), "--level", "none")
+    assert answer.json["moves"] == answer.json["forced_moves"] == 4
+    assert "2" not in held(written["t_OFFLINE"])
+
+
+def test_the_quick_start_is_levelled(public):
+    answer = public("helix/answers-and-logs").run("solve", "idealstate.json", "--json")
+    assert (answer.code, answer.json["status"]) == (0, "optimal")
+
+
+@pytest.mark.parametrize(
+    ("case", "files", "says"),
+    [
+        ("one-stream-partition", ["session.txt"], "POST /tables/NAME/pauseConsumption"),
+        ("server-offline", ["ideal_state_t.json", "external_view_t.json", "liveinstances.json"],
+         "only states are known"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_could_lose_settings_or_segments_is_refused(public, case, files, says):
+    answer = public(f"pinot/{case}").run("plan", *files, "-o", "move")
+    assert answer.code == 2 and says in answer.text
