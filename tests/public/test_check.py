@@ -40,7 +40,7 @@ REFUSED = {
         "rabbit.json": NO_DATA, "middle.json": "begins in the middle of JSON",
     },
     "elasticsearch/session-of-the-console": {
-        "twice.txt": "twice.txt:4: begins another answer of shards",
+        "two-requests.txt": "two-requests.txt:4: begins another answer of shards",
         "free-space-only.txt": "needs two of the columns disk.avail, disk.total, disk.used",
     },
     "elasticsearch/state-without-nodes": {"nodes.json shards.json": "is already the name of"},
@@ -168,6 +168,9 @@ SOUND = {
         "shards.txt": "one page of _list/shards … 4 replicas",
     },
     "elasticsearch/pasted-from-the-console": {"shards.txt": "2 nodes, 2 alive"},
+    "elasticsearch/session-of-the-console": {
+        "twice.txt": "more than one state of shards by _cat/shards: … 1 partition",
+    },
     "kafka/cruise-control-dead-disk": {"state.json load.json": "/d2 (dead disk) on broker 3"},
     "kafka/cruise-control-no-capacities": {
         "state.json load.json": "disk and network_in and network_out … -1",
@@ -181,6 +184,10 @@ SOUND = {
     "kafka/generated-over-several-lines": {"generated.txt": "4 nodes, 4 alive … proposed"},
     "kafka/in-sync-beyond-the-replicas": {"described.txt": "orders-1 (4)"},
     "kafka/kcat-json": {"kcat.json": "3 nodes, 3 alive"},
+    "kafka/log-dirs-listed-twice": {
+        "topics.txt logdirs.txt":
+            "state of log directories of broker 1, log directories of broker 2 … 93.8%",
+    },
     "kafka/pools-of-brokers": {
         "described.txt racks.json": "no sign of life of brokers 100, 101 … --add-nodes",
     },
@@ -206,6 +213,19 @@ SOUND = {
     },
     "qdrant/peers-alone": {"cluster.json": f"of {OF_SHARDS}"},
     "qdrant/transfer-to-itself": {"wiki@0.json": "being copied; they are left alone (wiki/0)"},
+    "nats/asked-before-and-after": {
+        "session.txt": "more than one state of streams of $G: … not alive: n3 · 0 replicas",
+    },
+    "qdrant/asked-before-and-after": {
+        "session.txt":
+            "more than one state of peers, shards of demo … copied; they are left alone (demo/1) "
+            "… left alone (demo/1, demo/2) … 3 nodes, 3 alive",
+        "two-pods.txt": "nothing that is placed … 3 nodes, 3 alive",
+    },
+    "rabbitmq/asked-before-and-after": {
+        "session.txt": "more than one state of queues of /: … 2 partitions · 8 replicas",
+        "hosts.txt": "3 nodes, 3 alive · 2 partitions · 6 replicas",
+    },
     "rabbitmq/queues-one-by-one": {"queue.json": ""},
     "tables/printed-by-crash": {
         "stores.txt replicas.txt": "3 nodes, 3 alive · 2 partitions · 4 replicas",

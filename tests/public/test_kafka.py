@@ -859,3 +859,11 @@ def test_a_preferred_leader_that_lags_is_not_elected(public):
     case = public("kafka/preferred-leader-not-in-sync")
     assert case.run("solve", "described.txt", "--leaders", "0", "-o", "p.json").code == 0
     assert lists(case, "p.json") == {} and elected(case, "p.election.json") == []
+
+
+def test_remarks_behind_lines_are_passed_over(public):
+    case = public("kafka/remarks-behind-lines")
+    answer = case.run("solve", "page.txt", "--leaders", "5%", "-o", "p.json", "--json").json
+    assert (answer["moves"], answer["leader_changes"]) == (0, 3)
+    assert [*lists(case, "p.json")] == ["balanced_topic-1"]
+    assert elected(case, "p.election.json") == [2, 4, 6]

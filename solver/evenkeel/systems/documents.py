@@ -159,8 +159,9 @@ class Document:
         found, before, done = [], self.before, 0
         for start, end in values_in(self.data):
             before += self.data[done:start]
-            found.append(self.part(start, end, before))
             done = end
+            if self.data[start:end] != b"[]":  # an answer without rows, such as of an empty host
+                found.append(self.part(start, end, before))
         return tuple(found) or (self,)
 
     def part(self, start: int, end: int, before: bytes = b"") -> "Document":
@@ -313,7 +314,8 @@ def bare(data: bytes) -> bytes:
         return data
     if b"\n==== START logs for " in data:
         data = LOGS.sub(b"", data)
-    if first[0].strip() or not data.rstrip().endswith((b"}", b"]")):
+    ends = data.rstrip().endswith((b"}", b"]"))
+    if first[0].strip() or not ends or OUTSIDE.search(data[:MOST_WRAPPED]):
         found = values_in(data) or [(first.end(), len(data))]
         (start, _), (_, end) = found[0], found[-1]
         if not (AROUND.fullmatch(data, 0, start) and AROUND.fullmatch(data, end)):
@@ -325,6 +327,12 @@ def bare(data: bytes) -> bytes:
     return _as_array(data)
 
 
+OUTSIDE = re.compile(rb"^[^\s{}\[\]\",0-9-]", re.MULTILINE)
+"""Where a line of a session begins between values of JSON, which have no such lines."""
+
+APART = re.compile(rb"(?<=\})((?:\r?\n)+)(?=\{)")
+"""Lines between an object that ends and the next."""
+
 ARRAYS = re.compile(rb"(?<=[}])[ \t\r\n]*\]((?:\r?\n)+)\[(?=\s*\{)")
 """Where an array of objects ends, and the next begins on the next line."""
 
@@ -334,13 +342,13 @@ def _as_array(data: bytes) -> bytes:
 
     A line break is in no text of JSON, and commas stand between the values of an array.
     """
-    if not any(between in data for between in (b"}\n{", b"}\r\n{", b"]\n[")):
+    ends = (b"}\n{", b"}\n\n{", b"}\r\n{", b"}\r\n\r\n{", b"]\n[")
+    if not any(between in data for between in ends):
         return data
     start = len(data) - len(data.lstrip())
     if data[start : start + 1] == b"[":
         return ARRAYS.sub(lambda found: b",%s" % found[1], data)
-    joined = data[start:].replace(b"}\n{", b"},\n{").replace(b"}\r\n{", b"},\r\n{")
-    return data[:start] + b"[" + joined.rstrip() + b"]"
+    return data[:start] + b"[" + APART.sub(rb",\1", data[start:]).rstrip() + b"]"
 
 
 def _content(path: Path) -> bytes:

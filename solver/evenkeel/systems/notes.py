@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from evenkeel.model.runtime.printable import printable, some_of
 
 MOST_NAMED = 8
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -35,6 +38,28 @@ class Notes:
         for sentence, names in self._names.items():
             named = some_of([*names], printable, MOST_NAMED)
             yield sentence.replace("{}", named, 1) if names else sentence
+
+
+def last_states(notes: Notes, answers: Iterable[tuple[str, str, str, T]]) -> list[T]:
+    """Return the answers that hold, of sessions in which the same is asked again.
+
+    Each comes with its file, what it is about, and who answers: a second answer of the same source
+    on the same begins a later state, for which no earlier answer in the file holds.
+
+    >>> notes = Notes()
+    >>> last_states(notes, [("a", "peers", source, source) for source in ("n1", "n2", "n1")])
+    ['n1']
+    >>> [*notes]
+    ['more than one state of peers: the last counts']
+    """
+    held: dict[tuple[str, str], dict[str, T]] = {}
+    for file, about, source, answer in answers:
+        given = held.setdefault((file, about), {})
+        if source in given:
+            notes.add("more than one state of {}: the last counts", about)
+            given.clear()
+        given[source] = answer
+    return [one for given in held.values() for one in given.values()]
 
 
 def noted(native: object) -> Iterable[str]:

@@ -108,10 +108,16 @@ class TestWhatIsRead:
         lines[0]["data"]["account_details"] += lines[1]["data"]["account_details"]
         assert [*read([lines[0]]).partitions.names] == ["A/S", "B/S"]
 
-    def test_the_same_twice_is_refused(self):
-        one = answer("n1", SERVERS, [stream("S", "n1", PEERS, "n1")])
+    def test_of_the_same_twice_in_a_file_the_last_counts(self, tmp_path):
+        first, last = (
+            answer("n1", SERVERS, [stream("S", "n1", PEERS, "n1", size=size)]) for size in (1, 2)
+        )
+        assert read([first, last]).partitions.load.voter[0, 0] == 2.0
+        files = [tmp_path / name for name in ("a.json", "b.json")]
+        for file, one in zip(files, (first, last), strict=True):
+            file.write_bytes(encoded([one]))
         with pytest.raises(ek.InvalidInput, match="already given"):
-            read([one, one])
+            ek.read(files)
 
     def test_tables_for_people_are_refused_with_a_hint(self):
         with pytest.raises(ek.InvalidInput, match="server request jetstream --all"):

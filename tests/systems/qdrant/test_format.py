@@ -38,9 +38,10 @@ def test_a_file_names_its_collection(tmp_path):
     file = tmp_path / "a%20b@peer1.json"
     file.write_text(json.dumps(answers({7: [1]}, [1])[0]))
     assert [*ek.read(file).partitions.names] == ["a b/7"]
-    rows = answers({7: [1]}, [1])
+    again = file.with_name("a%20b.json")
+    again.write_bytes(file.read_bytes())
     with pytest.raises(ek.InvalidInput, match="already"):
-        read(*rows, *rows)
+        ek.read([file, again])
 
 
 def test_points_that_no_peer_gives_count_as_the_mean():

@@ -14,7 +14,7 @@ from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.model.reading.quantities import decimal_marks, read_number, two_readings
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.notes import Notes
+from evenkeel.systems.notes import Notes, last_states
 from evenkeel.systems.yaml_text import load_yaml
 
 Row = dict[str, str | None]
@@ -290,6 +290,9 @@ LAST = re.compile(
 )
 """Last lines that are none: a prompt, the end of a quotation, the words before the next answer."""
 
+PATH = re.compile(rb"\b_(?:cat|cluster|nodes|all)\b[\w/.*,-]*")
+"""The path of a request."""
+
 MOST_PASTED = 2**20
 """Bytes of what people paste from a console, which may hold several answers."""
 
@@ -526,7 +529,9 @@ def _answer(document: Document) -> Document:
     first = found.end() if found else 0
     last = LAST.search(document.data, max(first, len(document.data) - 400))
     end = last.start() if last else len(document.data)
-    return document if (first, end) == (0, len(document.data)) else document.part(first, end)
+    if (first, end) == (0, len(document.data)):
+        return document
+    return document.part(first, end, document.data[:first])
 
 
 def _answers(document: Document) -> list[Document]:
@@ -589,7 +594,7 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     """Read all documents."""
     found = Findings(faults)
-    for given in [one for document in documents for one in _known(faults, document)]:
+    for given in [one for document in documents for one in _known(found, document)]:
         kind, document = _kind_of(given), given
         if IN_YAML.match(given.data[:HEAD].lstrip()):
             loaded = load_yaml(faults, given, "ask for format=json")
@@ -619,17 +624,26 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Findings:
     return found
 
 
-def _known(faults: FaultList, document: Document) -> list[Document]:
-    """Return the answers of a document that are read, of each kind one; others are passed over."""
+def _known(found: Findings, document: Document) -> list[Document]:
+    """Return the answers of a document that are read, of each kind one; others are passed over.
+
+    Of answers to the same request the last holds.
+    """
     answers = _answers(document)
-    kinds = [_kind_of(one) for one in answers]
-    for i, (one, kind) in enumerate(zip(answers, kinds, strict=True)):
-        if kind and kind in kinds[:i]:
+    known = [(_kind_of(one), PATH.search(one.before), one) for one in answers if _kind_of(one)]
+    given = (
+        (document.name, f"{kind} by {path[0].decode()}" if path else kind, "" if path else str(i),
+         (kind, one))
+        for i, (kind, path, one) in enumerate(known)
+    )  # fmt: skip
+    held = last_states(found.notes, given)
+    for i, (kind, one) in enumerate(held):
+        if kind in [other for other, _ in held[:i]]:
             begin = one.data.lstrip()
             at = f"{document.name}:{one.line_at(len(one.data) - len(begin))}"
             message = f"begins another answer of {kind}: each needs a file of its own"
-            faults.add(at, quoted(begin[:80]), message)
-    return [one for one, kind in zip(answers, kinds, strict=True) if kind] or answers[:1]
+            found.faults.add(at, quoted(begin[:80]), message)
+    return [one for _, one in held] or answers[:1]
 
 
 def _take_table(found: Findings, document: Document, kind: Literal["shards", "allocation"]) -> None:

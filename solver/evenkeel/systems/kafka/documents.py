@@ -43,6 +43,7 @@ from evenkeel.systems.kafka.racks import (
 )
 from evenkeel.systems.kafka.rows import Rows, rows_of_assignment, rows_of_description
 from evenkeel.systems.kafka.tables import is_broker_table, is_load_table, read_broker_table
+from evenkeel.systems.notes import last_states
 
 Kind = Literal[
     "assignment", "description", "log-dirs", "capacity", "rack-json", "rack-text", "loads",
@@ -77,8 +78,8 @@ TOPIC = re.compile(
 )
 """A line of a description, after any prefix of a terminal, log or page."""
 
-MARKUP = re.compile(r"`|</?(?:pre|code|p|br|span|div|li|td|tr|b|i)\b[^<>]*>|&nbsp;")
-"""What a page puts around lines of a description."""
+MARKUP = re.compile(r"<-.*|←.*|`|</?(?:pre|code|p|br|span|div|li|td|tr|b|i)\b[^<>]*>|&nbsp;")
+"""What a page puts around lines of a description, and remarks behind them."""
 
 STRANGE = (
     "is not a reassignment, topic description, log-dirs, capacity or rack file of Kafka, "
@@ -150,6 +151,7 @@ NODES = re.compile(rb"\s*NAME +STATUS +ROLES +AGE +VERSION\b")
 """What ``kubectl get nodes`` prints, with columns of labels behind."""
 
 OTHERS = {
+    rb"^\W*Partition: ?\d+\s+Leader:": "has lines of a description without their topic",
     rb"^PARTITION +LEADER .*REPLICAS": (
         "is what rpk prints: Redpanda answers kafka-topics.sh --describe, which is read"
     ),
@@ -396,7 +398,11 @@ def _brokers_of_log_dirs(faults: FaultList, part: Document) -> list[BrokerDirs]:
 
 def _read_log_dirs(findings: Findings, document: Document) -> None:
     parts = [_brokers_of_log_dirs(findings.faults, part) for part in _json_parts(document)]
-    brokers = [one for part in parts for one in part]
+    given = (
+        (document.name, f"log directories of broker {one.broker}", "", one)
+        for part in parts for one in part
+    )  # fmt: skip
+    brokers = last_states(findings.notes, given)
     for b, broker in enumerate(brokers):
         at = f"{document.name}: brokers[{b}]"
         _check_whole(findings, f"{at}.broker", broker.broker)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
 from evenkeel.systems.node_states import NodeState
+from evenkeel.systems.notes import Notes
 
 if TYPE_CHECKING:
     from evenkeel.systems.kafka.log_dirs import Listed
@@ -149,6 +150,8 @@ class Findings:
 
     idle_loads: set[str] = field(default_factory=set)
     """Topics in tables of loads that no file describes."""
+
+    notes: Notes = field(default_factory=Notes)
 
     unheld: set[str] = field(default_factory=set)
     """Partitions with brokers in sync that hold no replica of them."""

@@ -536,6 +536,7 @@ def left_out(cluster: Cluster) -> Iterator[str]:
             "shows no life in it may be up: describe all topics"
         )
     yield from _of_reassignments(missing)
+    yield from missing.notes
     yield from _of_orders(missing)
     yield from _of_leads(cluster)
     yield from _of_brokers(cluster, missing)

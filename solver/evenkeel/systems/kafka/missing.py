@@ -98,6 +98,9 @@ class Missing(msgspec.Struct, omit_defaults=True):
     earlier: list[str] = []
     """Brokers that only lines name which do not count."""
 
+    notes: list[str] = []
+    """Notes on what was read, in words."""
+
     unheld: list[str] = []
     """Partitions with brokers in sync that hold no replica of them."""
 
@@ -208,6 +211,7 @@ def note_stated(
     missing.earlier = [*map(str, sorted(earlier - {*brokers.tolist()}))]
     missing.deleted = sorted(found.deleted)[:NAMED]
     missing.proposals = found.proposals
+    missing.notes = [*found.notes]
     missing.unheld = sorted(found.unheld)
     missing.demoted = [*map(str, sorted(found.demoted))]
     missing.unlimited = sorted(found.unlimited - {*dimensions})

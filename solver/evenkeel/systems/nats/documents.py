@@ -11,7 +11,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int64, decode_json
-from evenkeel.systems.notes import Notes
+from evenkeel.systems.notes import Notes, last_states
 
 Kind = Literal["server answers", "monitoring", "streams", ""]
 HEAD = 65536
@@ -200,6 +200,9 @@ class Seen(msgspec.Struct):
         return bool(group.leader) and self.by in ("", group.leader) and not listed
 
 
+Given = tuple[str, Answer | Data | Stream]
+"""An answer with its place."""
+
 Key = tuple[str, str]
 """The identifier of an account, and a stream."""
 
@@ -216,7 +219,6 @@ class Findings:
     """The name of each account, by its identifier."""
 
     notes: Notes = field(default_factory=Notes)
-    _unnamed: list[tuple[str, Data]] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
 
     def server(self, name: str) -> Server:
@@ -235,41 +237,50 @@ class Findings:
             if name.startswith(UNNAMED) or (listed and not self.server(name).member)
         ]  # fmt: skip
 
-    def take(self, document: Document) -> None:
-        """Take everything in a document."""
-        kind = recognises(document)
-        if kind == "server answers":
-            for at, answer in _each(self.faults, document, Answer):
+    def take(self, documents: Sequence[Document]) -> None:
+        """Take all answers in documents, of those on the same in a session the last."""
+        given = (one for document in documents for one in self._given(document))
+        unnamed: list[tuple[str, Data]] = []
+        for at, answer in last_states(self.notes, given):
+            if isinstance(answer, Answer):
                 self._take_answer(at, answer)
-        elif kind == "monitoring":
-            for at, data in _each(self.faults, document, Data):
-                self._names |= {data.server_id: data.server_name} if data.server_name else {}
-                self._unnamed.append((at, data))
-        elif kind == "streams" and PAGE.search(document.data[:HEAD]):
-            for at, page in _each(self.faults, document, Page):
-                self._take_page(at, page)
-        elif kind == "streams":
-            for at, stream in _each(self.faults, document, Stream):
-                self._take_stream(at, "", "", self.account, stream)
-        elif document.data.strip() != b"[]":
-            message = "is no answer of a NATS server on JetStream, nor of the nats tool, in JSON"
-            self.faults.add(document.name, document.data.lstrip()[:40], message)
-
-    def named(self) -> None:
-        """Take what names its server by an identifier alone, now that all names are known."""
-        for at, data in self._unnamed:
+            elif isinstance(answer, Data):
+                self._names |= {answer.server_id: answer.server_name} if answer.server_name else {}
+                unnamed.append((at, answer))
+            else:
+                self._take_stream(at, "", "", self.account, answer)
+        for at, data in unnamed:
             if not (name := self._names.get(data.server_id, "")):
                 note = "servers known by their identifier alone ({}): add /varz of each"
                 self.notes.add(note, data.server_id[:12])
             self._take_data(at, name, data)
 
-    def _take_page(self, at: str, page: Page) -> None:
-        found = page.streams or []
-        if page.total > len(found):
-            counts = f"{len(found):,} of {page.total:,} streams"
+    def _given(self, document: Document) -> Iterator[tuple[str, str, str, Given]]:
+        """Yield the answers in a document, each with its file, its subject, and its server."""
+        kind = recognises(document)
+        if kind == "server answers":
+            for at, answer in _each(self.faults, document, Answer):
+                data = answer.data or Data("")
+                yield document.name, _subject(data), answer.server.name, (at, answer)
+        elif kind == "monitoring":
+            for at, data in _each(self.faults, document, Data):
+                yield document.name, _subject(data), data.server_id, (at, data)
+        elif kind == "streams":
+            paged = PAGE.search(document.data[:HEAD])
+            for at, page in _each(self.faults, document, Page) if paged else ():
+                self._note_page(at, page)
+                for i, stream in enumerate(page.streams or ()):
+                    yield document.name, _named(stream), "", (f"{at}.streams[{i}]", stream)
+            for at, stream in () if paged else _each(self.faults, document, Stream):
+                yield document.name, _named(stream), "", (at, stream)
+        elif document.data.strip() != b"[]":
+            message = "is no answer of a NATS server on JetStream, nor of the nats tool, in JSON"
+            self.faults.add(document.name, document.data.lstrip()[:40], message)
+
+    def _note_page(self, at: str, page: Page) -> None:
+        if page.total > (count := len(page.streams or ())):
+            counts = f"{count:,} of {page.total:,} streams"
             self.notes.add(f"{counts} ({printable(at)}): ask for the other pages, too")
-        for i, stream in enumerate(found):
-            self._take_stream(f"{at}.streams[{i}]", "", "", self.account, stream)
 
     def _take_answer(self, at: str, answer: Answer) -> None:
         origin, server = answer.server, self.server(answer.server.name)
@@ -322,6 +333,18 @@ class Findings:
 
 
 T = TypeVar("T")
+
+
+def _subject(data: Data) -> str:
+    """Return what an answer is about, in words: a server, or the streams of an account first."""
+    if data.server_name and data.meta_cluster is None:
+        return "settings of servers"
+    account = next((one.name or one.id for one in data.account_details), "")
+    return f"streams of {account}" if account else "servers"
+
+
+def _named(stream: Stream) -> str:
+    return f"stream {stream.name or stream.config.name}"
 
 
 def _each(faults: FaultList, document: Document, shape: type[T]) -> Iterator[tuple[str, T]]:

@@ -389,9 +389,7 @@ def read(
     """
     faults = FaultList()
     found = Findings(faults, account)
-    for document in documents:
-        found.take(document)
-    found.named()
+    found.take(documents)
     streams = [_held(found, key, found.streams[key]) for key in sorted(found.streams)]
     names = _names(found, [one.key for one in streams])
     servers = _servers(found, streams)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import msgspec
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int32, Int64, decode_json, note_misfits
-from evenkeel.systems.notes import Notes
+from evenkeel.systems.notes import Notes, last_states
 from evenkeel.systems.qdrant.telemetry import answers_of
 
 Kind = Literal["shards of a collection", "peers", "collection", "telemetry", ""]
@@ -102,6 +102,9 @@ class Answer(Result):
     collection: str = ""
 
 
+Given = tuple[str, str, Result, dict[str, Any]]
+"""An answer with its place, its collection, and as it was."""
+
 Key = tuple[str, int]
 """A collection and the number of a shard."""
 
@@ -148,21 +151,34 @@ class Findings:
     notes: Notes = field(default_factory=Notes)
     _seen: dict[tuple[str, int], str] = field(default_factory=dict)
 
-    def take(self, document: Document) -> None:
-        """Take every answer in a document."""
-        named = self._name(document)
-        for at, answer, plain in _each(self.faults, document):
-            name, result = answer.collection or named, answer.result or answer
+    def take(self, documents: Sequence[Document]) -> None:
+        """Take all answers in documents, of those on the same in a session the last."""
+        given = (one for document in documents for one in self._given(document))
+        for at, name, result, plain in last_states(self.notes, given):
             self.answers.append({"collection": name, **plain})
             if result.config is not None:
                 self.factors[name] = result.config.params.replication_factor
             elif result.local_shards is not None:
                 self._take_shards(at, name, result)
-            elif result.peers is not None:
+            else:
                 self._take_peers(at, result)
+
+    def _given(self, document: Document) -> Iterator[tuple[str, str, str, Given]]:
+        """Yield the answers in a document, each with its file, its subject, and its peer."""
+        named = self._name(document)
+        for at, answer, plain in _each(self.faults, document):
+            name, result = answer.collection or named, answer.result or answer
+            if result.config is not None:
+                about = f"collection {name}"
+            elif result.local_shards is not None:
+                about = f"shards of {name}"
+            elif result.peers is not None:
+                about = "peers"
             else:
                 message = "is no answer of GET /cluster or GET /collections/NAME[/cluster]"
                 self.faults.add(at, None, message)
+                continue
+            yield document.name, about, str(result.peer_id), (at, name, result, plain)
 
     def _name(self, document: Document) -> str:
         """Return the collection that the request before an answer names, or else the file."""
@@ -246,7 +262,7 @@ def _each(faults: FaultList, document: Document) -> Iterator[tuple[str, Answer, 
     """Yield the answers in a document, alone or in a list, each with its place and as it was."""
     given: Any = decode_json(faults, document, Any)
     for i, one in enumerate(given if isinstance(given, list) else [given]):
-        at = f"{document.name}: " + (f"[{i}]" if isinstance(given, list) else "")
+        at = f"{document.name}: [{i}]" if isinstance(given, list) else document.name
         for plain in [] if one is None else answers_of(faults, at, one):
             before = len(faults.faults)
             note_misfits(faults, at, plain, Answer)

@@ -88,8 +88,7 @@ def read(documents: Sequence[Document], *, collection: str = "collection") -> Cl
     """
     faults = FaultList()
     found = Findings(faults, collection)
-    for document in documents:
-        found.take(document)
+    found.take(documents)
     found.unround()
     peers = sorted(
         {*(found.listed or ()), *found.answered, *(p for one in found.shards.values() for p in one)}

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.runtime.printable import printable, some_of
-from evenkeel.systems.documents import Document, bare, quoted, values_in
+from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.notes import Notes
+from evenkeel.systems.notes import Notes, last_states
 
 Kind = Literal["queues", "cluster status", "nodes", "zones", ""]
 HEAD = 65536
@@ -34,16 +34,12 @@ UNDER_WAY = {
 }  # fmt: skip
 """States of ``cluster_status`` outside of maintenance, and in it."""
 
-BANNER = re.compile(
-    rb"\A(?:\s*(?:[^\n]{0,99}[$#>] ?(?:sudo )?(?:\S*rabbitmq|kubectl|docker)|Timeout:|Listing |"
-    rb"Cluster status of)[^\n]*\n)+"
-)
-"""First lines of the tools' output without ``-q``."""
-
 LISTING = re.compile(
-    rb"^(?:Timeout: [^\n]*\n)?Listing queues for vhost (\S+) \.\.\.\s*\n", re.MULTILINE
+    rb"^Listing queues for vhost (\S+) \.\.\.|"
+    rb"\blist_queues\b(?:(?:[^\n\\]|\\\n)*? (?:-p|--vhost)[ =]([^\s'\"]+))?",
+    re.MULTILINE,
 )
-"""The banner of a listing; a loop over virtual hosts prints one for each."""
+"""The command and the banner of a listing, each with its virtual host, "/" where it has none."""
 
 FOR_PEOPLE = re.compile(
     rb"^(?:Timeout: |Listing queues for vhost |Cluster status of node |Status of quorum queue )"
@@ -178,9 +174,8 @@ class Findings:
 
 def recognises(document: Document) -> Kind:
     """Return the kind of a document; "" if it is none of RabbitMQ's."""
-    _, plain = next(_listings(document))
-    head = plain.data[:HEAD].lstrip()
-    if not plain.is_json:
+    head = document.data[:HEAD].lstrip()
+    if not document.is_json:
         return ""
     if head.startswith(b"{") and b'"members"' in head:
         return "queues" if PAGE.search(head) or b'"type"' in head else ""
@@ -209,35 +204,16 @@ def hint(document: Document) -> str:
     return "is what the tools of RabbitMQ print for people: add --formatter json"
 
 
-def _plain(document: Document) -> Document:
-    """Return a document without the banner of the tools; a session of several as it is."""
-    found = BANNER.match(document.data)
-    if not found:
-        return document
-    part = document.part(found.end(), len(document.data))
-    several = len(values_in(part.data)) > 1
-    return document if several else Document(part.name, bare(part.data), part.path)
-
-
-def _listings(document: Document) -> Iterator[tuple[str, Document]]:
-    """Yield the listings of a document without banners, each with the virtual host it names."""
-    banners = [*LISTING.finditer(document.data)]
-    if not banners:
-        yield "", _plain(document)
-    ends = [*(one.start() for one in banners[1:]), len(document.data)]
-    for banner, end in zip(banners, ends, strict=True) if banners else ():
-        yield banner[1].decode("utf-8", "replace"), _plain(document.part(banner.start(), end))
-
-
 def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
     """Read all documents."""
     found = Findings(faults, vhost)
-    for named, document in (part for whole in documents for part in _listings(whole)):
-        found.vhost = named or vhost
-        stated = named if named and named != vhost else ""
+    given = ((one.name, *_subject(one, i), one) for i, one in enumerate(documents))
+    for document in last_states(found.notes, given):
         kind = recognises(document)
         if kind == "queues":
-            _take_queues(found, document, stated)
+            named = _vhost(document)
+            found.vhost = named or vhost
+            _take_queues(found, document, named if named and named != vhost else "")
         elif kind == "cluster status":
             _take_status(found, document)
         elif kind == "nodes":
@@ -254,6 +230,21 @@ def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Find
             )
             faults.add(document.name, document.data[:40], message)
     return found
+
+
+def _vhost(document: Document) -> str:
+    """Return the virtual host that the banner or command before a listing names, if any."""
+    listed = [*LISTING.finditer(document.before)]
+    return (listed[-1][1] or listed[-1][2] or b"/").decode("utf-8", "replace") if listed else ""
+
+
+def _subject(document: Document, number: int) -> tuple[str, str]:
+    """Return what a document lists, in words, and what tells it from others of the same."""
+    kind = recognises(document)
+    if kind != "queues":
+        return kind, "" if kind in ("cluster status", "nodes") else str(number)
+    host = _vhost(document) if document.data.lstrip().startswith(b"[") else ""
+    return (f"queues of {host}", "") if host else ("queues", str(number))
 
 
 def _take_queues(found: Findings, document: Document, vhost: str) -> None:
