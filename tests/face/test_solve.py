@@ -1,6 +1,7 @@
 """What ``solve(method="balance")`` promises on any cluster, and on a few that people meet."""
 
 import logging
+import math
 import threading
 from collections import Counter
 from itertools import permutations
@@ -443,7 +444,10 @@ def test_listening_changes_no_answer(expanded, method, options, monkeypatch):
     assert np.array_equal(heard.placement.leader, alone.placement.leader)
 
 
-def test_ctrl_c_returns_the_best_so_far(expanded):
+def test_ctrl_c_returns_the_best_so_far(expanded, monkeypatch):
+    # on a busy machine a report is repeated before there is a best, and ends the solve by raising
+    monkeypatch.setattr(stopping, "EVERY", math.inf)
+
     def interrupt(progress):
         raise KeyboardInterrupt
 
