@@ -88,7 +88,7 @@ class Operator:
         command = ["sh", "-c", '"$@" 2>&1', "run", folders.program(self.folder), "run", folder]
         said = call([*command, *map(str, words)], env=self.cluster.env(), timeout=400)
         assert '"error"' not in said, said
-        say(said.strip()[-700:])
+        say(said.strip())
 
     def resume(self, folder: Path) -> Path:
         rest = self.folder / f"{folder.name}-rest"
