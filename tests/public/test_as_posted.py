@@ -33,7 +33,13 @@ SHARDS = ("nodes.json", "shards.json", "allocation.json")
         ("ceph/lines-of-a-session", "upmaps.txt", "ceph osd crush dump"),
         ("ceph/lines-of-a-session", "crush.json", "needs ceph osd dump, with -f json"),
         *(("rabbitmq/outputs-without-members", file, "list_queues name type leader members online")
-          for file in ("counts.txt", "stream_status.txt", "pids.txt", "course.txt")),
+          for file in ("counts.txt", "stream_status.txt", "pids.txt", "course.txt", "kinds.json")),
+        *(("nats/answers-cut-to-a-part", file, "nats server request jetstream --all")
+          for file in ("account.txt", "list.json", "end.txt")),
+        *(("kafka/lines-without-their-topic", file, "lines of a description without their topic")
+          for file in ("rows.txt", "comments.txt")),
+        ("rabbitmq/output-for-people", "python.txt", "is an object as Python prints it"),
+        ("ceph/lines-of-a-session", "stat.txt", "ceph osd crush dump"),
         ("nats/trace-of-a-report", "trace.txt", "nats server request jetstream --all"),
         ("nats/trace-of-a-report", "placement.txt", "nats server request jetstream --all"),
         ("rabbitmq/what-grow-printed", "grow.txt", "rabbitmqctl list_queues"),

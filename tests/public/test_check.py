@@ -184,6 +184,7 @@ SOUND = {
     "kafka/generated-over-several-lines": {"generated.txt": "4 nodes, 4 alive … proposed"},
     "kafka/in-sync-beyond-the-replicas": {"described.txt": "orders-1 (4)"},
     "kafka/kcat-json": {"kcat.json": "3 nodes, 3 alive"},
+    "kafka/log-dirs-behind-a-description": {"session.txt": "8 partitions … disk 1.0000"},
     "kafka/log-dirs-listed-twice": {
         "topics.txt logdirs.txt":
             "state of log directories of broker 1, log directories of broker 2 … 93.8%",
@@ -226,6 +227,8 @@ SOUND = {
         "session.txt": "more than one state of queues of /: … 2 partitions · 8 replicas",
         "hosts.txt": "3 nodes, 3 alive · 2 partitions · 6 replicas",
     },
+    "qdrant/peers-without-raft": {"cluster.json demo.json": "3 nodes, 3 alive · 2 partitions"},
+    "rabbitmq/queue-asked-for-by-name": {"two-fields.txt": "1 partition · 3 replicas"},
     "rabbitmq/queues-one-by-one": {"queue.json": ""},
     "tables/printed-by-crash": {
         "stores.txt replicas.txt": "3 nodes, 3 alive · 2 partitions · 4 replicas",

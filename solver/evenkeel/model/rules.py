@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
 from evenkeel.model.reading.keywords import known_fields
+from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.model.topology import Topology
 
 REQUIREMENTS = {"require": False, "voters_require": True}
@@ -119,7 +120,8 @@ def _labelled(
     path: str,
 ) -> NDArray[np.bool_]:
     if test.value not in meaning:
-        faults.add(path, str(test), f"no node has {test.key}={test.value}")
+        known = some_of(meaning, printable, 8)
+        faults.add(path, str(test), f"no node has {test.key}={test.value}; known: {known}")
         return np.zeros(len(codes), bool)
     return np.equal(codes, meaning.index(test.value))
 

@@ -60,6 +60,8 @@ def note_syntax(faults: FaultList, document: Document, error: Exception) -> None
     near = document.data[max(offset - SHOWN // 2, 0) : offset + SHOWN // 2]
     if found is None:
         message = "ends in the middle of its JSON: the file is truncated or empty"
+    elif re.search(rb"\b(?:True|False|None)\b|'", document.data[max(offset - 1, 0) : offset + 6]):
+        message = "is an object as Python prints it: save it as JSON"
     else:
         message = f"is not JSON: {re.sub(r'^JSON is malformed: | [(]byte.*', '', str(error))}"
     at = f"{document.name}:{document.line_at(offset)}"

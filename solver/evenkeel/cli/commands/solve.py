@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from evenkeel.cli.arguments import (
+    NOT_GIVEN,
     UNNAMED,
     Commands,
     add_by_group,
@@ -213,6 +214,12 @@ def as_usual(
     from evenkeel.systems.registry import usual
 
     goals = goals_of(arguments)
+    even = goals is not None and goals.leaders is not None and arguments.method is UNNAMED
+    if even and arguments.level is NOT_GIVEN and not arguments.quiet:
+        complain(
+            "note: without --level, replicas are balanced as well, as by --level 0.05: with "
+            "--level none they move for rules alone"
+        )
     if goals is not None or arguments.method is not UNNAMED or arguments.option:
         return arguments.method, goals
     found = usual(cluster)

@@ -12,7 +12,7 @@ from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import decode_json
 
 OSD_DUMP = re.compile(rb"^(?:pool \d+ '|max_osd \d+|osd\.\d+ +(?:up|down) )", re.MULTILINE)
-EPOCH = re.compile(rb"(?:[^\n]*\n)?epoch \d+\s*\n")
+EPOCH = re.compile(rb"(?:[^\n]*\n){0,9}?epoch \d+\s*\n")
 PG_DUMP = re.compile(rb"^\s*pg_?stat\s+(?:objects|state)\s", re.MULTILINE | re.IGNORECASE)
 
 POOL = re.compile(r"pool (\d+) '(.*?)' (replicated|erasure)(?: profile (\S+))? (.*)")

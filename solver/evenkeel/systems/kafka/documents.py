@@ -10,7 +10,7 @@ table of the same. ``racks.py`` reads these and files of racks.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Literal
 
@@ -218,10 +218,10 @@ def kind_of(document: Document) -> Kind | None:
         return None
     if is_metadata(head):
         return "metadata"
-    if b'"logDirs"' in head or (b'"brokers"' in head and b'"version"' in head):
-        return "log-dirs"
     if any(map(_is_topic, head.split(b"\n"))):
         return "description"
+    if b'"logDirs"' in head or (b'"brokers"' in head and b'"version"' in head):
+        return "log-dirs"
     if is_list_of_reassigned(head) and not (CURRENT.search(head) and ASSIGNED.search(head)):
         return "reassigned"
     if b'"partitions"' in head and ASSIGNED.search(head):
@@ -242,12 +242,15 @@ def read_beside(findings: Findings, document: Document) -> None:
     data = document.data
     if b"partition reassignment" in data or b"Reassignment of partition" in data:
         read_reassigned(findings, document)
-    described = kind_of(document) == "description"
-    if described and b'"partitions"' in data and ASSIGNED.search(data):
-        findings.proposals.append(document.name)
-    if described:  # a description shows what was ordered before it
+    if kind_of(document) == "description":  # which shows what was ordered before it
         end = data.find(b"\n", data.rfind(b"Replicas:"))
-        _read_begun(findings, document.part(end, len(data)) if end >= 0 else Document("", b""))
+        rest = document.part(end, len(data)) if end >= 0 else Document("", b"")
+        if b'"partitions"' in rest.data and ASSIGNED.search(rest.data):
+            findings.proposals.append(document.name)
+        _read_begun(findings, rest)
+        if b'"logDirs"' in data:
+            listed = (one for one in document.values() if b'"logDirs"' in one.data)
+            _read_log_dirs(findings, document.name, listed)
     else:
         _read_begun(findings, document)
         _read_proposal(findings, document)
@@ -291,7 +294,7 @@ def read_document(findings: Findings, document: Document) -> None:
     elif kind == "reassigned":
         read_reassigned(findings, document)
     elif kind == "log-dirs":
-        _read_log_dirs(findings, document)
+        _read_log_dirs(findings, document.name, _json_parts(document))
     elif kind == "capacity":
         _read_capacity(findings, document)
     elif kind == "rack-json":
@@ -396,15 +399,14 @@ def _brokers_of_log_dirs(faults: FaultList, part: Document) -> list[BrokerDirs]:
     return [one for answer in answers if answer is not None for one in answer.brokers]
 
 
-def _read_log_dirs(findings: Findings, document: Document) -> None:
-    parts = [_brokers_of_log_dirs(findings.faults, part) for part in _json_parts(document)]
+def _read_log_dirs(findings: Findings, name: str, parts: Iterable[Document]) -> None:
     given = (
-        (document.name, f"log directories of broker {one.broker}", "", one)
-        for part in parts for one in part
+        (name, f"log directories of broker {one.broker}", "", one)
+        for part in parts for one in _brokers_of_log_dirs(findings.faults, part)
     )  # fmt: skip
     brokers = last_states(findings.notes, given)
     for b, broker in enumerate(brokers):
-        at = f"{document.name}: brokers[{b}]"
+        at = f"{name}: brokers[{b}]"
         _check_whole(findings, f"{at}.broker", broker.broker)
         if broker.broker in findings.reporting:
             first = findings.reporting[broker.broker]
@@ -413,7 +415,7 @@ def _read_log_dirs(findings: Findings, document: Document) -> None:
         errors = {one.logDir: one.error for one in broker.logDirs if one.error is not None}
         if errors:
             findings.unreadable.setdefault(broker.broker, {}).update(errors)
-    findings.listed_replicas.append(listed_in(findings, document.name, brokers))
+    findings.listed_replicas.append(listed_in(findings, name, brokers))
 
 
 def _read_capacity(findings: Findings, document: Document) -> None:

@@ -34,7 +34,10 @@ FOR_PEOPLE = re.compile(
     rb"[|\xe2\x94\x82]\s*Stream\s.*\bReplicas\b"
 )
 ASKS = "nats server request jetstream --all > jsz.json"
-WORDS = re.compile(rb"\bnats (?:-\S+ |server |stream |str )|\$(?:SYS|JS)\.|\bio\.nats\.")
+WORDS = re.compile(
+    rb"\bnats (?:-\S+ |server |stream |str )|\$(?:SYS|JS)\.|\bio\.nats\.|"
+    rb"/jsz\b|\"(?:meta_cluster|stream_detail)\"\s*:"
+)
 """Words of the nats tool and of its traces."""
 
 UNNAMED = "Server name unknown at this time"

@@ -23,7 +23,7 @@ DIGITS = 20
 
 KINDS: dict[Kind, tuple[bytes, ...]] = {
     "shards of a collection": (b'"local_shards"', b'"remote_shards"'),
-    "peers": (b'"peers"', b'"raft_info"'),
+    "peers": (b'"peers"', b'"uri"'),
     "collection": (b'"optimizer_status"', b'"shard_number"'),
     "telemetry": (b'"collections"', b'"shards"'),
 }

@@ -27,6 +27,9 @@ PAGE = re.compile(rb'"items"\s*:\s*\[')
 REQUEST = re.compile(rb"/api/queues/([^/\s\"'?|;)]+)/([^/\s\"'?|;)]+)")
 """A request for one queue, whose answer ``jq`` may have stripped of the name."""
 
+OF_KIND = re.compile(rb'"type"\s*:\s*"(?:quorum|stream|classic)"')
+"""The kind of a queue, where no members are listed."""
+
 QUORUM = {"quorum", "rabbit_quorum_queue"}
 AT_WORK = {"not under maintenance", "regular", "unknown", "false"}
 UNDER_WAY = {
@@ -178,9 +181,12 @@ def recognises(document: Document) -> Kind:
     if not document.is_json:
         return ""
     if head.startswith(b"{") and b'"members"' in head:
-        return "queues" if PAGE.search(head) or b'"type"' in head else ""
+        asked = REQUEST.search(document.before)
+        return "queues" if asked or PAGE.search(head) or b'"type"' in head else ""
     if head.startswith(b"[") and b'"name"' in head:
         if b'"members"' in head and re.search(rb'"(leader|online|type)"', head):
+            return "queues"
+        if OF_KIND.search(head):
             return "queues"
         return "nodes" if b'"running"' in head and b'"fd_total"' in head else ""
     if head.startswith(b"{") and b'"running_nodes"' in head:
@@ -292,7 +298,9 @@ def _take_queues(found: Findings, document: Document, vhost: str) -> None:
         if before is not one:
             message = f"is already given at {first}: of one listing read one virtual host at a time"
             found.faults.add(f"{at}.name", quoted(one.name), message)
-    if silent:
+    if silent and not any("members" in row for row in raw):
+        found.faults.add(document.name, quoted(silent[0]), f"has no members: {LISTED}")
+    elif silent:
         named = some_of(silent, printable, MOST_NAMED)
         found.notes.add(f"no members of quorum queues ({named}): these are left out")
 
