@@ -256,3 +256,17 @@ class TestTables:
     def test_columns_that_blanks_and_boxes_part(self, public, names):
         case = public("tables/parted-by-blanks")
         assert sizes(case, *names) == {"w1": 11.0, "w2": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("system", "request_", "gone"),
+    [
+        ("ceph", "$ ceph osd dump -f json", "osd.9"),
+        ("kubernetes", "$ kubectl get nodes,pods -o json", "pause-9"),
+        ("longhorn", "$ kubectl get -o json all", "n9"),
+    ],
+)
+def test_of_answers_to_the_same_request_the_last_counts(public, system, request_, gone):
+    answer = public(f"{system}/asked-before-and-after").run("check", "session.txt")
+    assert answer.code in (0, 1) and f"more than one state of {request_}: the last" in answer.text
+    assert gone not in answer.text

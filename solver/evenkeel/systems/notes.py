@@ -1,10 +1,11 @@
 """Notes on input that cannot be judged, each with the names that it concerns."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from evenkeel.model.runtime.printable import printable, some_of
+from evenkeel.systems.documents import Document
 
 MOST_NAMED = 8
 
@@ -60,6 +61,21 @@ def last_states(notes: Notes, answers: Iterable[tuple[str, str, str, T]]) -> lis
             given.clear()
         given[source] = answer
     return [one for given in held.values() for one in given.values()]
+
+
+def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:
+    """Return documents without answers whose request, in the same words, comes again in a file."""
+    given = []
+    name, known, request, place = "", 0, "", 0
+    for one in documents:
+        if one.name != name:
+            name, known, request, place = one.name, 0, "", 0
+        # a request may have several answers
+        words = " ".join(one.before[known:].decode("utf-8", "replace").split())
+        request, place = (words, 0) if words else (request, place + 1)
+        known = len(one.before)
+        given.append((name, request, str(place), one))
+    return last_states(notes, given)
 
 
 def noted(native: object) -> Iterable[str]:

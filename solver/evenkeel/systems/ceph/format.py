@@ -77,7 +77,7 @@ from evenkeel.systems.folders.carrier import (
 from evenkeel.systems.folders.form import Command, Setting
 from evenkeel.systems.json_text import decode_json
 from evenkeel.systems.native.arguments import check_slots
-from evenkeel.systems.notes import Notes, noted
+from evenkeel.systems.notes import Notes, last_answers, noted
 from evenkeel.systems.registry import Format
 
 Pairs = Mapping[int, Sequence[tuple[int, int]]]
@@ -289,7 +289,7 @@ class _Found:
 def read(documents: Sequence[Document], *, compare: bool = True) -> Cluster:
     """Read a cluster from ``ceph osd dump`` and the CRUSH map, and what else belongs to them."""
     found = _Found()
-    for document in chain.from_iterable(map(parts_of, documents)):
+    for document in chain.from_iterable(map(parts_of, last_answers(found.notes, documents))):
         _read_document(found, document)
     faults = found.faults
     if not faults and (found.map is None or found.crush is None):

@@ -23,7 +23,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.helix import pinot
 from evenkeel.systems.json_text import decode_json
-from evenkeel.systems.notes import Notes
+from evenkeel.systems.notes import Notes, last_answers
 
 Kind = Literal[
     "ideal", "view", "instance", "live", "history", "cluster", "resource", "states", "table",
@@ -240,7 +240,8 @@ def _is_listing(document: Document) -> bool:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Records:
     """Read all records that placing needs."""
     records = Records()
-    for document in (part for one in documents for part in _parts(one)):
+    held = last_answers(records.notes, documents)
+    for document in (part for one in held for part in _parts(one)):
         if _is_listing(document):
             listing = _decoded(faults, records.notes, document, Listing)
             if listing is not None:

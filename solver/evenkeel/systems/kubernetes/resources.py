@@ -18,7 +18,7 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import Int64, decode_json
-from evenkeel.systems.notes import Notes
+from evenkeel.systems.notes import Notes, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")]
@@ -388,7 +388,7 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     """Split documents into objects, and report those that do not fit their kind."""
     found = Objects(faults)
-    for given in documents:
+    for given in last_answers(found.notes, documents):
         if not given.data.isascii():
             before = len(faults.faults)
             given.text(faults)

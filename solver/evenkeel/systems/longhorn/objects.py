@@ -19,7 +19,7 @@ from msgspec import Meta
 from evenkeel.model.errors import FaultList
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.json_text import decode_json, note_misfits
-from evenkeel.systems.notes import Notes
+from evenkeel.systems.notes import Notes, last_answers
 from evenkeel.systems.yaml_text import OBJECTS, objects_as_json
 
 Whole = Annotated[int, Meta(ge=0, lt=2**53)]
@@ -287,7 +287,7 @@ def gather(faults: FaultList, documents: Sequence[Document]) -> Objects:
     """Take documents apart into resources, noting those that do not fit their kind."""
     objects = Objects()
     first: dict[tuple[str, str], str] = {}
-    for document in documents:
+    for document in last_answers(objects.notes, documents):
         converted = objects_as_json(faults, document)
         if converted is None:
             continue
