@@ -192,6 +192,7 @@ SOUND = {
     "kafka/pools-of-brokers": {
         "described.txt racks.json": "no sign of life of brokers 100, 101 … --add-nodes",
     },
+    "kafka/quoted-with-backslashes": {"page.txt": "3 nodes, 3 alive · 3 partitions"},
     "kafka/session-described-twice": {"session.txt": ""},
     "kafka/session-with-verify": {
         "described.txt verify.txt": "a running reassignment of 2 partitions",
@@ -216,6 +217,7 @@ SOUND = {
     "qdrant/transfer-to-itself": {"wiki@0.json": "being copied; they are left alone (wiki/0)"},
     "nats/asked-before-and-after": {
         "session.txt": "more than one state of streams of $G: … not alive: n3 · 0 replicas",
+        "stream.txt": "more than one state of stream ORDERS: … 1 partition · 3 replicas",
     },
     "qdrant/asked-before-and-after": {
         "session.txt":

@@ -244,8 +244,7 @@ ZONES = frozenset({"raw_config_sql", "config_sql"})
 HEAD = 65536
 ZONE_SQL = re.compile(rb"\bCONFIGURE\s+ZONE\s+(USING|DISCARD)\b", re.IGNORECASE)
 ZONE_YAML = re.compile(
-    rb"^[ \t]*[\"']?(num_replicas|num_voters|constraints|voter_constraints|lease_preferences)"
-    rb"[\"']?\s*:",
+    rb"^[ \t]*'?(?:num_replicas|num_voters|constraints|voter_constraints|lease_preferences)'?\s*:",
     re.MULTILINE,
 )
 KEY = re.compile(rb'"(\w{1,60})"\s*:')

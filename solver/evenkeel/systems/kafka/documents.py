@@ -78,7 +78,7 @@ TOPIC = re.compile(
 )
 """A line of a description, after any prefix of a terminal, log or page."""
 
-MARKUP = re.compile(r"<-.*|←.*|`|</?(?:pre|code|p|br|span|div|li|td|tr|b|i)\b[^<>]*>|&nbsp;")
+MARKUP = re.compile(r"<-.*|←.*|\\\s*$|`|</?(?:pre|code|p|br|span|div|li|td|tr|b|i)\b[^<>]*>|&nbsp;")
 """What a page puts around lines of a description, and remarks behind them."""
 
 STRANGE = (
