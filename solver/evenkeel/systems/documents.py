@@ -330,8 +330,8 @@ def bare(data: bytes) -> bytes:
 OUTSIDE = re.compile(rb"^[^\s{}\[\]\",0-9-]", re.MULTILINE)
 """Where a line of a session begins between values of JSON, which have no such lines."""
 
-APART = re.compile(rb"(?<=\})((?:\r?\n)+)(?=\{)")
-"""Lines between an object that ends and the next."""
+APART = (b"}\n{", b"}\n\n{", b"}\r\n{", b"}\r\n\r\n{")
+"""Where an object ends, and the next begins below it."""
 
 ARRAYS = re.compile(rb"(?<=[}])[ \t\r\n]*\]((?:\r?\n)+)\[(?=\s*\{)")
 """Where an array of objects ends, and the next begins on the next line."""
@@ -342,13 +342,15 @@ def _as_array(data: bytes) -> bytes:
 
     A line break is in no text of JSON, and commas stand between the values of an array.
     """
-    ends = (b"}\n{", b"}\n\n{", b"}\r\n{", b"}\r\n\r\n{", b"]\n[")
-    if not any(between in data for between in ends):
+    if not any(between in data for between in (*APART, b"]\n[")):
         return data
     start = len(data) - len(data.lstrip())
     if data[start : start + 1] == b"[":
         return ARRAYS.sub(lambda found: b",%s" % found[1], data)
-    return data[:start] + b"[" + APART.sub(rb",\1", data[start:]).rstrip() + b"]"
+    joined = data[start:]
+    for between in APART:
+        joined = joined.replace(between, b"}," + between[1:])
+    return data[:start] + b"[" + joined.rstrip() + b"]"
 
 
 def _content(path: Path) -> bytes:

@@ -66,15 +66,14 @@ def last_states(notes: Notes, answers: Iterable[tuple[str, str, str, T]]) -> lis
 def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:
     """Return documents without answers whose request, in the same words, comes again in a file."""
     given = []
-    name, known, request, place = "", 0, "", 0
+    asked: dict[str, tuple[int, str, int]] = {}
     for one in documents:
-        if one.name != name:
-            name, known, request, place = one.name, 0, "", 0
+        known, request, place = asked.get(one.name, (0, "", 0))
         # a request may have several answers
         words = " ".join(one.before[known:].decode("utf-8", "replace").split())
         request, place = (words, 0) if words else (request, place + 1)
-        known = len(one.before)
-        given.append((name, request, str(place), one))
+        asked[one.name] = len(one.before), request, place
+        given.append((one.name, request, str(place), one))
     return last_states(notes, given)
 
 
