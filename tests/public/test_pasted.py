@@ -259,14 +259,14 @@ class TestTables:
 
 
 @pytest.mark.parametrize(
-    ("system", "request_", "gone"),
+    ("name", "request_", "gone"),
     [
-        ("ceph", "$ ceph osd dump -f json", "osd.9"),
-        ("kubernetes", "$ kubectl get nodes,pods -o json", "pause-9"),
-        ("longhorn", "$ kubectl get -o json all", "n9"),
+        ("ceph/asked-before-and-after", "$ ceph osd dump -f json", "osd.9"),
+        ("kubernetes/asked-before-and-after", "$ kubectl get nodes,pods -o json", "pause-9"),
+        ("longhorn/asked-before-and-after", "$ kubectl get -o json all", "n9"),
     ],
 )
-def test_of_answers_to_the_same_request_the_last_counts(public, system, request_, gone):
-    answer = public(f"{system}/asked-before-and-after").run("check", "session.txt")
+def test_of_answers_to_the_same_request_the_last_counts(public, name, request_, gone):
+    answer = public(name).run("check", "session.txt")
     assert answer.code in (0, 1) and f"more than one state of {request_}: the last" in answer.text
     assert gone not in answer.text

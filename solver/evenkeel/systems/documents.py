@@ -74,6 +74,8 @@ class Document:
     checked: bool = False
     # lines before it that are not its own, such as the request that it answers
     before: bytes = b""
+    # which of the sources it is from, whose names may be the same
+    source: int = 0
 
     @classmethod
     def load(cls, source: Source) -> "Document":
@@ -167,7 +169,12 @@ class Document:
     def part(self, start: int, end: int, before: bytes = b"") -> "Document":
         """Return a stretch of the content as a document; lines are counted as in this one."""
         blank = b"\n" * self.data.count(b"\n", 0, start)
-        return Document(self.name, blank + self.data[start:end], before=before)
+        return Document(self.name, blank + self.data[start:end], before=before, source=self.source)
+
+    @property
+    def origin(self) -> tuple[int, str]:
+        """The source that this is all of, or a part of."""
+        return self.source, self.name
 
 
 WORKBOOK = "is a workbook of a spreadsheet: save each sheet as CSV"

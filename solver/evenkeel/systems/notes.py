@@ -1,7 +1,8 @@
 """Notes on input that cannot be judged, each with the names that it concerns."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TypeVar
 
 from evenkeel.model.runtime.printable import printable, some_of
@@ -41,8 +42,8 @@ class Notes:
             yield sentence.replace("{}", named, 1) if names else sentence
 
 
-def last_states(notes: Notes, answers: Iterable[tuple[str, str, str, T]]) -> list[T]:
-    """Return the answers that hold, of sessions in which the same is asked again.
+def last_states(notes: Notes, answers: Iterable[tuple[Hashable, str, str, T]]) -> list[T]:
+    """Return the answers that hold, in their order, of sessions in which the same is asked again.
 
     Each comes with its file, what it is about, and who answers: a second answer of the same source
     on the same begins a later state, for which no earlier answer in the file holds.
@@ -53,27 +54,28 @@ def last_states(notes: Notes, answers: Iterable[tuple[str, str, str, T]]) -> lis
     >>> [*notes]
     ['more than one state of peers: the last counts']
     """
-    held: dict[tuple[str, str], dict[str, T]] = {}
-    for file, about, source, answer in answers:
+    held: dict[tuple[Hashable, str], dict[str, tuple[int, T]]] = {}
+    for place, (file, about, source, answer) in enumerate(answers):
         given = held.setdefault((file, about), {})
         if source in given:
             notes.add("more than one state of {}: the last counts", about)
             given.clear()
-        given[source] = answer
-    return [one for given in held.values() for one in given.values()]
+        given[source] = place, answer
+    last = sorted((one for given in held.values() for one in given.values()), key=itemgetter(0))
+    return [answer for _, answer in last]
 
 
 def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:
     """Return documents without answers whose request, in the same words, comes again in a file."""
     given = []
-    asked: dict[str, tuple[int, str, int]] = {}
+    asked: dict[Hashable, tuple[int, str, int]] = {}
     for one in documents:
-        known, request, place = asked.get(one.name, (0, "", 0))
+        known, request, place = asked.get(one.origin, (0, "", 0))
         # a request may have several answers
         words = " ".join(one.before[known:].decode("utf-8", "replace").split())
         request, place = (words, 0) if words else (request, place + 1)
-        asked[one.name] = len(one.before), request, place
-        given.append((one.name, request, str(place), one))
+        asked[one.origin] = len(one.before), request, place
+        given.append((one.origin, request, str(place), one))
     return last_states(notes, given)
 
 

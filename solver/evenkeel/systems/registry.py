@@ -18,7 +18,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -326,7 +326,9 @@ def read(
     _refuse_large_strangers(filter(None, map(Document.beginning, sources)), asked)
     try:
         with collector_held():
-            documents = [Document.load(one) for one in sources]
+            documents = [
+                replace(Document.load(one), source=number) for number, one in enumerate(sources)
+            ]
             chosen, documents = _recognise(documents, asked)
             if chosen.read is None:
                 raise InvalidInput([Fault("format", chosen.name, "can be written and not read")])
@@ -495,7 +497,8 @@ def taken_apart(documents: "Sequence[Document]", there: Sequence[Format]) -> "li
     found: list[Document] = []
     for whole in documents:
         read = not whole.is_archive and any(one.recognises(whole) for one in there)
-        parts = [whole] if read else [*whole.inside()]
+        inside = [whole] if read else whole.inside()
+        parts = [replace(one, source=whole.source) for one in inside]
         for members in [one.members for one in there if one.members is not None]:
             parts = [part for part in parts if members.search(part.name)] or parts
         found += parts

@@ -632,7 +632,7 @@ def _known(found: Findings, document: Document) -> list[Document]:
     answers = _answers(document)
     known = [(_kind_of(one), PATH.search(one.before), one) for one in answers if _kind_of(one)]
     given = (
-        (document.name, f"{kind} by {path[0].decode()}" if path else kind, "" if path else str(i),
+        (document.origin, f"{kind} by {path[0].decode()}" if path else kind, "" if path else str(i),
          (kind, one))
         for i, (kind, path, one) in enumerate(known)
     )  # fmt: skip

@@ -250,7 +250,7 @@ def read_beside(findings: Findings, document: Document) -> None:
         _read_begun(findings, rest)
         if b'"logDirs"' in data:
             listed = (one for one in document.values() if b'"logDirs"' in one.data)
-            _read_log_dirs(findings, document.name, listed)
+            _read_log_dirs(findings, document, listed)
     else:
         _read_begun(findings, document)
         _read_proposal(findings, document)
@@ -294,7 +294,7 @@ def read_document(findings: Findings, document: Document) -> None:
     elif kind == "reassigned":
         read_reassigned(findings, document)
     elif kind == "log-dirs":
-        _read_log_dirs(findings, document.name, _json_parts(document))
+        _read_log_dirs(findings, document, _json_parts(document))
     elif kind == "capacity":
         _read_capacity(findings, document)
     elif kind == "rack-json":
@@ -399,14 +399,14 @@ def _brokers_of_log_dirs(faults: FaultList, part: Document) -> list[BrokerDirs]:
     return [one for answer in answers if answer is not None for one in answer.brokers]
 
 
-def _read_log_dirs(findings: Findings, name: str, parts: Iterable[Document]) -> None:
+def _read_log_dirs(findings: Findings, document: Document, parts: Iterable[Document]) -> None:
     given = (
-        (name, f"log directories of broker {one.broker}", "", one)
+        (document.origin, f"log directories of broker {one.broker}", "", one)
         for part in parts for one in _brokers_of_log_dirs(findings.faults, part)
     )  # fmt: skip
     brokers = last_states(findings.notes, given)
     for b, broker in enumerate(brokers):
-        at = f"{name}: brokers[{b}]"
+        at = f"{document.name}: brokers[{b}]"
         _check_whole(findings, f"{at}.broker", broker.broker)
         if broker.broker in findings.reporting:
             first = findings.reporting[broker.broker]
@@ -415,7 +415,7 @@ def _read_log_dirs(findings: Findings, name: str, parts: Iterable[Document]) -> 
         errors = {one.logDir: one.error for one in broker.logDirs if one.error is not None}
         if errors:
             findings.unreadable.setdefault(broker.broker, {}).update(errors)
-    findings.listed_replicas.append(listed_in(findings, name, brokers))
+    findings.listed_replicas.append(listed_in(findings, document.name, brokers))
 
 
 def _read_capacity(findings: Findings, document: Document) -> None:

@@ -1,7 +1,7 @@
 """Read what NATS servers and the ``nats`` tool print of JetStream: servers, streams and peers."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -258,24 +258,24 @@ class Findings:
                 self.notes.add(note, data.server_id[:12])
             self._take_data(at, name, data)
 
-    def _given(self, document: Document) -> Iterator[tuple[str, str, str, Given]]:
+    def _given(self, document: Document) -> Iterator[tuple[Hashable, str, str, Given]]:
         """Yield the answers in a document, each with its file, its subject, and its server."""
         kind = recognises(document)
         if kind == "server answers":
             for at, answer in _each(self.faults, document, Answer):
                 data = answer.data or Data("")
-                yield document.name, _subject(data), answer.server.name, (at, answer)
+                yield document.origin, _subject(data), answer.server.name, (at, answer)
         elif kind == "monitoring":
             for at, data in _each(self.faults, document, Data):
-                yield document.name, _subject(data), data.server_id, (at, data)
+                yield document.origin, _subject(data), data.server_id, (at, data)
         elif kind == "streams":
             paged = PAGE.search(document.data[:HEAD])
             for at, page in _each(self.faults, document, Page) if paged else ():
                 self._note_page(at, page)
                 for i, stream in enumerate(page.streams or ()):
-                    yield document.name, _named(stream), "", (f"{at}.streams[{i}]", stream)
+                    yield document.origin, _named(stream), "", (f"{at}.streams[{i}]", stream)
             for at, stream in () if paged else _each(self.faults, document, Stream):
-                yield document.name, _named(stream), "", (at, stream)
+                yield document.origin, _named(stream), "", (at, stream)
         elif document.data.strip() != b"[]":
             message = "is no answer of a NATS server on JetStream, nor of the nats tool, in JSON"
             self.faults.add(document.name, document.data.lstrip()[:40], message)

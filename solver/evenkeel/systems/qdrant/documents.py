@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
@@ -163,7 +163,7 @@ class Findings:
             else:
                 self._take_peers(at, result)
 
-    def _given(self, document: Document) -> Iterator[tuple[str, str, str, Given]]:
+    def _given(self, document: Document) -> Iterator[tuple[Hashable, str, str, Given]]:
         """Yield the answers in a document, each with its file, its subject, and its peer."""
         named = self._name(document)
         for at, answer, plain in _each(self.faults, document):
@@ -178,7 +178,7 @@ class Findings:
                 message = "is no answer of GET /cluster or GET /collections/NAME[/cluster]"
                 self.faults.add(at, None, message)
                 continue
-            yield document.name, about, str(result.peer_id), (at, name, result, plain)
+            yield document.origin, about, str(result.peer_id), (at, name, result, plain)
 
     def _name(self, document: Document) -> str:
         """Return the collection that the request before an answer names, or else the file."""

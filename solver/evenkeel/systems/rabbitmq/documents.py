@@ -213,7 +213,7 @@ def hint(document: Document) -> str:
 def gather(faults: FaultList, documents: Sequence[Document], vhost: str) -> Findings:
     """Read all documents."""
     found = Findings(faults, vhost)
-    given = ((one.name, *_subject(one, i), one) for i, one in enumerate(documents))
+    given = ((one.origin, *_subject(one, i), one) for i, one in enumerate(documents))
     for document in last_states(found.notes, given):
         kind = recognises(document)
         if kind == "queues":
