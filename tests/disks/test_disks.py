@@ -169,6 +169,18 @@ def test_what_the_other_disks_have_no_room_for_leaves_the_node():
     assert result.disks.moves == 0
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+def test_who_must_leave_its_disk_leaves_the_node_where_one_has_to(pinned):
+    """Disk 1 is to be emptied; a node has to give one of three to the other."""
+    flags = [[0], [0], [int(ek.Flag.PINNED) * pinned]]
+    c = cluster(2, 2, [2.0] * 3, [[0]] * 3, [[0], [0], [1]], state=[0, 1, 0, 0], capacity=5.0,
+                flags=flags)  # fmt: skip
+    result = ek.solve(c, goals=ek.Goals(level=None))
+    assert result.comparison.moves == 1
+    assert result.placement.node.tolist() == ([1, 0, 0] if pinned else [0, 0, 1])
+    assert result.disks.moves == 0
+
+
 def test_a_replica_that_no_disk_of_a_node_can_hold_stands_elsewhere():
     c = ek.Cluster.from_arrays(
         capacity=[[100.0]] * 2, load=[[8.0], [1.0]], dimensions=["disk"], bytes="disk",

@@ -28,6 +28,7 @@ from evenkeel.measure.units import powers, scaled
 from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
+from evenkeel.methods.shared.disk_exchanges import with_disks_in_view
 from evenkeel.methods.shared.disks import placed_on_disks
 from evenkeel.methods.shared.giving_up import with_last_in_sync, without_surplus
 from evenkeel.methods.shared.kept_lists import kept_lists_messages, with_kept_lists
@@ -218,6 +219,11 @@ def run_checked(chosen: Method, request: Request) -> Run:
     if found.request.cluster is not cluster:  # what is proven of it holds of less room
         outcome = replace(_unproven(found.outcome), fewest=0)
         found = replace(found, request=request, outcome=outcome, audit=None)
+    if "move_cost" in chosen.goals and isinstance(request.goals, Goals):
+        other = with_disks_in_view(with_group_limits(request), request.goals, placement)
+        if other is not placement:
+            outcome = replace(found.outcome, node=other.node, leader=other.leader)
+            return replace(found, outcome=outcome, placement=other, audit=None)
     return replace(found, placement=placement)
 
 
