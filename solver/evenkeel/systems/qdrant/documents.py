@@ -262,7 +262,7 @@ def _each(faults: FaultList, document: Document) -> Iterator[tuple[str, Answer, 
     """Yield the answers in a document, alone or in a list, each with its place and as it was."""
     given: Any = decode_json(faults, document, Any)
     for i, one in enumerate(given if isinstance(given, list) else [given]):
-        at = f"{document.name}: [{i}]" if isinstance(given, list) else document.name
+        at = f"{document.name}: " + (f"[{i}]" if isinstance(given, list) else "")
         for plain in [] if one is None else answers_of(faults, at, one):
             before = len(faults.faults)
             note_misfits(faults, at, plain, Answer)
