@@ -71,8 +71,9 @@ def last_answers(notes: Notes, documents: Sequence[Document]) -> list[Document]:
     asked: dict[Hashable, tuple[int, str, int]] = {}
     for one in documents:
         known, request, place = asked.get(one.origin, (0, "", 0))
-        # a request may have several answers
+        # a request may have several answers, each under a title, such as "InstanceConfig:"
         words = " ".join(one.before[known:].decode("utf-8", "replace").split())
+        words = "" if words.endswith(":") and " " not in words else words
         request, place = (words, 0) if words else (request, place + 1)
         asked[one.origin] = len(one.before), request, place
         given.append((one.origin, request, str(place), one))
