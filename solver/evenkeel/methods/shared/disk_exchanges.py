@@ -50,9 +50,9 @@ def with_disks_in_view(request: Request, goals: Goals, placement: Placement) -> 
     """Return a placement on disks that takes less inside nodes, of the same worth to nodes."""
     cluster = request.cluster
     tries = min(EFFORT // max(size_of(cluster), 1), MOST)
-    troubled = _troubled(request, goals, placement)
-    if not tries or not troubled.any():
+    if not tries:
         return placement
+    troubled = _troubled(request, goals, placement)
     costs = move_costs(FaultList(), cluster, goals)
     best, least = _score(request, goals, placement, costs), _worth(request, placement)
     improved = True
