@@ -1,7 +1,7 @@
 """What a placement breaks: each rule of each partition, group, node and domain, with its amount."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.judge.world import COUNTS, NODE, REQUIREMENTS, VOTER, Bound, Standing, World
 
@@ -184,13 +184,24 @@ def leaving(world: World, came: Standing, after: Standing) -> list[list[float]] 
         return None
     held = [[0.0] * world.dimensions for _ in range(world.nodes)]
     for p, row in enumerate(came.rows):
-        now = set(after.rows[p])
-        for slot, n in enumerate(row):
-            if n >= 0 and n not in now and world.alive[n]:
+        for slot in leavers(row, after.rows[p]):
+            if world.alive[row[slot]]:
                 weight = world.load_of(p, slot, -1)
                 for d in world.transient:
-                    held[n][d] += weight[d]
+                    held[row[slot]][d] += weight[d]
     return held
+
+
+def leavers(row: Sequence[int], after: Sequence[int]) -> list[int]:
+    """Return the slots that leave: of several on a node as many as are fewer there, moved first."""
+    moved = [slot >= len(after) or after[slot] != n for slot, n in enumerate(row)]
+    left = Counter(after)
+    found = []
+    for slot in sorted(range(len(row)), key=lambda slot: (moved[slot], slot)):
+        left[row[slot]] -= 1
+        if row[slot] >= 0 and left[row[slot]] < 0:
+            found.append(slot)
+    return found
 
 
 def everything(world: World, standing: Standing) -> dict[Key, float]:

@@ -258,19 +258,20 @@ class Model:
         world = self.world
         total: Sum = 0
         for p, row in enumerate(world.came.rows):
-            for slot, at in enumerate(row):
-                if at == n:
-                    total += whole(world.load_of(p, slot, -1)[d], self.scale[d]) * (
-                        1 - self._stays(p, n)
-                    )
+            there = [slot for slot, at in enumerate(row) if at == n]
+            for before, slot in enumerate(there):
+                total += whole(world.load_of(p, slot, -1)[d], self.scale[d]) * (
+                    1 - self._stays(p, n, before)
+                )
         return total
 
-    def _stays(self, p: int, n: int) -> Sum:
+    def _stays(self, p: int, n: int, before: int = 0) -> Sum:
+        """Whether more than ``before`` of a partition's replicas are on a node."""
         if n not in self.voter[p]:
             return 0
         stays = self.cp.new_bool_var("")
-        self.cp.add(self.on(p, n) >= stays)
-        self.cp.add(self.on(p, n) <= len(self.world.came.rows[p]) * stays)
+        self.cp.add(self.on(p, n) >= (before + 1) * stays)
+        self.cp.add(self.on(p, n) <= before + len(self.world.came.rows[p]) * stays)
         return stays
 
     # what is asked ------------------------------------------------------------------------------

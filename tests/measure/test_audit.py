@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import evenkeel as ek
-from evenkeel.measure.audit import KINDS, audit
+from evenkeel.measure.audit import KINDS, audit, held_loads
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.rules import Rule
@@ -126,6 +126,22 @@ def test_a_moved_replica_counts_on_both_ends_of_a_transient_dimension():
     assert found.counts["transient"] == 2
     assert [row.amount for row in found.table("transient")] == [2.0, 2.0]
     assert audit(cluster, exchanged, before=exchanged).ok
+
+
+@pytest.mark.parametrize(
+    ("node", "held"),
+    [([0, 1], 1.0), ([1, 0], 2.0), ([1, 1], 3.0), ([0, 0], 0.0)],
+    ids=["the lighter leaves", "the heavier leaves", "both leave", "none leaves"],
+)
+def test_each_of_two_that_share_a_node_counts_there_when_it_leaves(
+    node: list[int], held: float
+) -> None:
+    cluster = Cluster.from_arrays(
+        capacity=[[9.0], [9.0]], load=[[2.0]], non_voter_load=[[1.0]], transient=["d0"],
+        placement=[[0, 0]], role=[[0, 1]],
+    )  # fmt: skip
+    after = cluster.placement.replaced(np.array(node, np.int32), cluster.placement.leader)
+    assert held_loads(cluster, cluster.placement, after).tolist() == [[held], [0.0]]
 
 
 def test_what_leaves_a_dead_node_is_not_held_there():

@@ -29,7 +29,6 @@ from evenkeel.measure.binding import (
     partition_scope,
     read_from,
 )
-from evenkeel.measure.compare import joined
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.rows import at_node, replicas_of, stands
 from evenkeel.measure.tally import PlacementCounts
@@ -296,7 +295,7 @@ def overloads(placed: PlacementCounts, before: Placement) -> list[Violations]:
 def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray[np.float64]:
     """Return the load that leaving replicas still put on their initial nodes."""
     load = cluster.partitions.load
-    leaving = np.flatnonzero(joined(after, before))
+    leaving = _leaving(before, after)
     leaving = leaving[cluster.nodes.alive[before.node[leaving]]]
     owner = before.owner[leaving]
     weight = load.voter[owner]
@@ -306,6 +305,25 @@ def held_loads(cluster: Cluster, before: Placement, after: Placement) -> NDArray
     for d in np.flatnonzero(cluster.transient):
         held[:, d] = np.bincount(before.node[leaving], weight[:, d], len(held))
     return held
+
+
+def _leaving(before: Placement, after: Placement) -> NDArray[np.intp]:
+    """Return the replicas that leave: of those that share a node, as many as are fewer there."""
+    alike = np.array_equal(before.first, after.first)
+    moved = before.node != after.node if alike else np.ones(len(before.node), bool)
+    changed = np.zeros(len(before), bool)
+    changed[before.owner[moved]] = True
+    was = np.flatnonzero(changed[before.owner] & (before.node >= 0))
+    now = np.flatnonzero(changed[after.owner] & (after.node >= 0))
+    nodes = 1 + int(max(before.node.max(initial=0), after.node.max(initial=0)))
+    place = before.owner[was].astype(np.int64) * nodes + before.node[was]
+    stay = np.sort(after.owner[now].astype(np.int64) * nodes + after.node[now])
+    order = np.lexsort((moved[was], place))  # those that keep their slot stay first
+    was, place = was[order], place[order]
+    turn = np.arange(len(place)) - np.searchsorted(place, place)
+    staying = np.searchsorted(stay, place, "right") - np.searchsorted(stay, place)
+    leaving: NDArray[np.intp] = np.sort(was[turn >= staying])
+    return leaving
 
 
 def _exceeds(loads: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -284,9 +284,12 @@ def check_loads(cluster, placement, rows, found):
     load = loads_of(cluster, placement, rows)
     held = defaultdict(float)
     for p, before in enumerate(rows_of(cluster.placement)):
-        now = {n for _, n, _ in rows[p]}
-        for _, n, role in before:
-            if n not in now and nodes.alive[n]:
+        now = [n for _, n, _ in rows[p]]
+        kept = {(slot, n) for slot, n, _ in rows[p]}
+        for _, n, role in sorted(before, key=lambda one: one[:2] not in kept):
+            if n in now:
+                now.remove(n)
+            elif nodes.alive[n]:
                 for d in range(len(cluster.dimensions)):
                     held[n, d] += replica_load(cluster, p, d, False, role)
     serving = [
