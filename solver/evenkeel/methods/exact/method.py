@@ -20,7 +20,6 @@ from evenkeel.measure.compare import compare
 from evenkeel.measure.levelness import levelness
 from evenkeel.measure.regressions import spread_excess_before
 from evenkeel.methods.contract import Outcome, Request
-from evenkeel.methods.exact.last_steps import with_last_steps
 from evenkeel.methods.exact.stages import (
     FULL,
     SOME,
@@ -198,7 +197,7 @@ PRECISION = 0.01
 
 
 def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
-    """Place and repair by CP-SAT what a search left, if the cluster is small; then by single steps.
+    """Place and repair by CP-SAT what a search left, if the cluster is small.
 
     What CP-SAT repairs is ``levelled`` by a search that begins there. Nothing more is tried once it
     is known that no more can be placed or repaired in the time given.
@@ -214,20 +213,12 @@ def rescued(request: Request, outcome: Outcome, levelled: SearchOn) -> Outcome:
         proven = missing(request, outcome) == int(lacking_nodes(cluster).sum())
         return _proven_short(outcome, before, "") if proven else outcome
     try:
-        asked = _asked_of_cp_sat(request, outcome, before, levelled)
+        better = _asked_of_cp_sat(request, outcome, before, levelled)
     except CutShort:
-        asked = outcome
-    better = with_last_steps(request, asked)
-    if (
-        better is not asked
-        and ViolationSummary.of(request, better).missing
-        < ViolationSummary.of(request, asked).missing
-    ):
-        better = replace(better, message="")  # the text on replicas left is outdated
+        return outcome
     if better is outcome:
         return outcome
-    better = well_led(request, better)
-    return _searched_on(request, better) if ViolationSummary.of(request, better) else better
+    return well_led(request, better)
 
 
 def _asked_of_cp_sat(
@@ -472,7 +463,9 @@ def exact(request: Request) -> Outcome:
         return replace(begun, native=found.proof, message=_proof_text(request, begun, found.proof))
 
     def outdone(outcome: Outcome) -> Outcome:
-        return replace(outcome, native=found.proof, message=OUTDONE)
+        short = found.proof.stages[0].bound > 0.0
+        proven = f"{_proof_text(request, outcome, found.proof)} " if short else ""
+        return replace(outcome, native=found.proof, message=proven + OUTDONE)
 
     node = kept(cluster, found.node)
     answer = Outcome(
@@ -483,8 +476,8 @@ def exact(request: Request) -> Outcome:
         timings=begun.timings,
         native=found.proof,
     )
-    # CP-SAT counts what stays where it may not be as missing: that may lead, or be a surplus one
-    answer = well_led(request, with_last_steps(request, answer))
+    # CP-SAT counts what stays where it may not be as missing: that may lead
+    answer = well_led(request, answer)
     answer = replace(answer, message=_proof_text(request, answer, found.proof))
     own, other = objective_tuple(request, answer), objective_tuple(request, begun)
     proven = found.proof.status == "optimal" and not found.proof.stages[0].bound
