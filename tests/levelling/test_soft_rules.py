@@ -27,8 +27,22 @@ def two_large_nodes_in_a_zone(**changes):
 
 def test_soft_rules_bind_against_goals():
     result = ek.solve(two_large_nodes_in_a_zone(), goals=ek.Goals(level=0.1))
-    assert result.status == "missed"
+    assert result.status == "optimal"  # beside what they leave
     assert result.audit.counts["soft_spread"] == 0
+
+
+@pytest.mark.parametrize("amount", [1, (1, "soft")])
+def test_an_empty_node_shares_what_its_zone_may_hold(amount):
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[100.0]] * 7,
+        load=[[1.0]] * 60,
+        placement=[[p % 2, 2 + p % 2, 4 + p % 2] for p in range(60)],
+        domains={"zone": [*"aabbcca"]},
+        spread={"zone": amount},
+    )
+    result = ek.solve(cluster, goals=ek.Goals(level=0.05))
+    held = np.bincount(result.placement.nodes.ravel())
+    assert held.tolist() == [21, 21, 30, 30, 30, 30, 18] and result.status == "optimal"
 
 
 def test_soft_rules_yield_to_goals_where_they_are_told_to():

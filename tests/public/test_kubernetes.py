@@ -239,3 +239,15 @@ def test_a_volume_where_its_pod_may_not_be(public):
     assert (answer.code, moved) == (4, {})
     assert "no node that takes replicas may hold some of them" in answer.text
     assert "volumes of default/StatefulSet/iris-data/iris-data-2" in answer.text
+
+
+def test_a_spread_counts_all_that_it_selects(public):
+    case = public("kubernetes/two-deployments-under-one-spread")
+    assert case.run("check", "nodes.json", "pods.json").code == 1
+    answer, moved = evicted(case, *NEVER)
+    assert answer.code == 0
+    assert [to for _, to in moved.values()] == ["a1", "a1"]
+    case = public("kubernetes/volume-in-a-zone-that-is-full-by-spread")
+    answer, moved = evicted(case, *NEVER)
+    assert (answer.code, moved) == (3, {})
+    assert "skew zone 1 of its group" in answer.text and "by volumes of" in answer.text

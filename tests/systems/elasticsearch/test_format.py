@@ -1,5 +1,6 @@
 """Elasticsearch prints it, we read it; we write commands of a reroute, Elasticsearch takes them."""
 
+import dataclasses
 import json
 import shlex
 import subprocess
@@ -515,6 +516,14 @@ class TestWriting:
         assert [one["move"]["from_node"] for one in commands] == [hostile, "b"]
 
 
+ROOM = text(
+    [
+        {"node": name, "disk.avail": f"{free}gb", "disk.total": f"{total}gb"}
+        for name, free, total in [("n1", 130, 200), ("n2", 40, 100)]
+    ]
+)
+
+
 class TestNodesBeingLeft:
     """Elasticsearch puts no copy on a node that another copy of the shard has not left yet."""
 
@@ -548,6 +557,23 @@ class TestNodesBeingLeft:
         registry.write(cluster, tmp_path / "plan.json", "elasticsearch", result)
         assert json.loads((tmp_path / "plan.json").read_text())["commands"] == []
         assert (tmp_path / "plan.2.json").exists()
+
+    @pytest.mark.parametrize("there", ["n1", "n2"])
+    def test_an_exchange_and_its_undo_make_room_first(self, tmp_path, there):
+        """The disk of n2 has no room for a while b is there, nor for b while a is."""
+        other = {"n1": "n2", "n2": "n1"}[there]
+        rows = [shard("a", node=there, store="50gb"), shard("b", node=other, store="60gb")]
+        cluster = registry.read(text([*rows, shard("c", node="n1", store="20gb")]), ROOM)
+        swapped = cluster.placement.node[[1, 0, 2]]
+        result = dataclasses.replace(cluster.placement, node=swapped)
+        registry.write(cluster, tmp_path / "plan.json", "elasticsearch", result)
+        for name in ("plan", "plan.undo"):
+            [first], [second] = (
+                json.loads((tmp_path / f"{name}{number}.json").read_text())["commands"]
+                for number in ("", ".2")
+            )
+            assert (first["move"]["to_node"], second["move"]["to_node"]) == ("n1", "n2")
+            assert f"./{name}.2.json" in (tmp_path / f"{name}.sh").read_text()
 
     def test_a_wave_waits_before_it_begins(self):
         cluster, result = self.answered()

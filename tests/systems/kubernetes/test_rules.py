@@ -159,11 +159,18 @@ class TestSpread:
             ({}, True), (OWN, False),
         ],
     )  # fmt: skip
-    def test_whoever_else_a_spread_counts_is_noted(self, selector, counts):
+    def test_pods_of_others_count_to_a_spread_or_are_noted(self, selector, counts):
         said = f"d/ReplicaSet/p: a spread by {ZONE} that counts others' pods, too"
-        given = pods("a", **spread(selector=selector))
-        assert (said in not_kept(read(zones(), given + pods("b", "q")))) is counts
-        # who stays counts as who moves
+        given = pods("aa", **spread(selector=selector))
+        cluster = read(zones(), given + pods("b-", "q"))
+        assert said not in not_kept(cluster)
+        assert broken(cluster) == []
+        assert bool(cluster.partitions.group_rule.max() >= 0) is counts
+        assert [rule.skew for rule in cluster.rules if rule.skew] == [{"zone": 1}]
+        # where not all may come to the same nodes
+        other = pods("b", "q", nodeSelector={ZONE: "b"})
+        assert (said in not_kept(read(zones(), given + other))) is counts
+        # nor where one of them stays
         assert (said in not_kept(read(zones(), [*given, alone("b", {"app": "q"})]))) is counts
         leaving = alone("b", {"app": "q"})
         leaving["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z"
@@ -184,11 +191,14 @@ class TestApart:
         new = pods("-c", "p-new", {"app": "p"}, **apart())
         cluster = read([node(name) for name in "abcd"], old + new)
         assert solved(cluster, 0) == "cd" and solved(cluster, 1) == "ab"
-        assert not_kept(cluster) == tuple(
-            f"d/ReplicaSet/{name}: anti-affinity with other pods by {HOST}, but for where they are "
-            "now"
-            for name in ("p-new", "p-old")
+        # nor do both come to the same node
+        cluster = read(
+            [node(name) for name in "abcd"], old + pods("--", "p-new", {"app": "p"}, **apart())
         )
+        cluster = cluster.down("a")
+        assert (solved(cluster, 0), solved(cluster, 1)) == ("cd", "ab")
+        assert broken(cluster) == [("on_dead", 1.0)]
+        assert not [one for one in not_kept(cluster) if "affinity" in one]
 
     def test_neither_comes_to_the_domain_of_the_other(self):
         nodes = [node(name, labels={ZONE: zone}) for name, zone in ["a1", "b1", "c2", "d2"]]
@@ -212,10 +222,12 @@ class TestApart:
     def test_of_two_that_stand_together_one_has_to_go(self):
         nodes = [node(name) for name in "ab"]
         every = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
-        for spec in (apart(selector=every), {}):
-            cluster = read(nodes, pods("a", **apart(selector=every)) + pods("a", "q", **spec))
-            assert closed(cluster, 0) == "a" and closed(cluster, 1) == ""
-            assert solved(cluster) == "b"
+        given = pods("a", **apart(selector=every))
+        cluster = read(nodes, given + pods("a", "q"))
+        assert closed(cluster, 0) == "a" and closed(cluster, 1) == ""
+        assert solved(cluster) == "b"
+        cluster = read(nodes, given + pods("a", "q", **apart(selector=every)))
+        assert {solved(cluster, 0), solved(cluster, 1)} == {"a", "b"}
         # whoever does not move is not the one
         cluster = read(nodes, [*pods("a", **apart(selector=every)), alone("a", {"app": "x"})])
         assert closed(cluster) == "a"

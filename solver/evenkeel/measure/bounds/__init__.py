@@ -308,6 +308,8 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
     parts = parts_of(placed, scope)
     names, proven = zip(*level_terms(placed, scope, wanted, parts), strict=True)
     terms = np.stack(proven)
+    if not goals.soft_yield:
+        parts += parts_of(placed, scope, hard=False)
     even, least = _even_loads(placed, parts, wanted, dict(zip(names, proven, strict=True)))
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
     with np.errstate(invalid="ignore"):  # of two sums the one that is known

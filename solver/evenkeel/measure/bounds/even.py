@@ -93,6 +93,16 @@ def forced_parts(
     yield from _class(placed, scope, classes, usable)
 
 
+def wished_parts(
+    placed: PlacementCounts, scope: Scope, usable: NDArray[np.bool_], capacity: NDArray[np.float64]
+) -> list[Part]:
+    """Return the same of spread limits that are soft; none if one of them finds no room."""
+    classes = Classes.of(placed, scope)
+    found = [*_spread(placed, scope, classes, usable, capacity, hard=False)]
+    fits = all((one.load <= capacity[one.inside].sum(0)).all() for one in found)
+    return found if fits else []
+
+
 def forced_loads(
     placed: PlacementCounts,
     scope: Scope,
@@ -125,6 +135,7 @@ def _spread(
     classes: Classes,
     usable: NDArray[np.bool_],
     capacity: NDArray[np.float64],
+    hard: bool = True,
 ) -> Iterator[Part]:
     """Give domains what a spread limit leaves no place for elsewhere.
 
@@ -133,7 +144,8 @@ def _spread(
     fullest, then the fullest with more domains of what these have beside, and so on.
     """
     is_shared = _is_shared(placed, scope, usable)
-    for inside, domain, bound, places, room in _limits(placed, scope, classes, usable, capacity):
+    limits = _limits(placed, scope, classes, usable, capacity, hard)
+    for inside, domain, bound, places, room in limits:
         if is_shared and (_ample(classes, bound, places, room) < room.sum(0)).all():
             continue
         weight = classes.loads(placed.lightest)
@@ -203,6 +215,7 @@ def _limits(
     classes: Classes,
     usable: NDArray[np.bool_],
     capacity: NDArray[np.float64],
+    hard: bool = True,
 ) -> Iterator[
     tuple[
         NDArray[np.bool_], NDArray[np.int32], NDArray[np.bool_], NDArray[np.float64],
@@ -212,10 +225,12 @@ def _limits(
     """Yield of each spread limit: nodes, domains, classes bound, their places, and the room."""
     topology = placed.cluster.topology
     for binding in scope.bindings:
-        if binding.kind != "spread" or not binding.hard:
+        if binding.kind != "spread" or binding.hard is not hard:
             continue
         domain = topology.domain_with_nodes[topology.tier_index(binding.tier)]
         bound, places = _places(scope, classes, binding.amount, domain, usable)
+        if not hard:  # it yields where it cannot hold
+            bound &= places.sum(1) >= classes.wanted
         if not bound.any():
             continue
         inside = usable & (domain >= 0)

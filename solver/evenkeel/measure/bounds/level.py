@@ -18,6 +18,7 @@ from evenkeel.measure.bounds.even import (
     whole_level,
     whole_loads,
     whole_units,
+    wished_parts,
 )
 from evenkeel.measure.loads import (
     absent_keepers,
@@ -70,12 +71,17 @@ def level_terms(
     yield "group", group_level(placed, able, capacity)
 
 
-def parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
-    """Return the sets of nodes that rules force loads into, and the loads."""
+def parts_of(placed: PlacementCounts, scope: Scope, hard: bool = True) -> list[Part]:
+    """Return the sets of nodes that rules force loads into, and the loads.
+
+    Those of soft limits prove nothing: they are what goals aim at that yield to these.
+    """
     cluster = placed.cluster
     able, absent, capacity = usable(cluster), absent_keepers(cluster), cluster.nodes.capacity
     if absent.any():
         capacity = np.where(absent[:, None], 0.0, capacity)  # they take nothing
+    if not hard:
+        return wished_parts(placed, scope, able, capacity)
     leading = leaders_together(cluster, able)
     return [*([] if leading is None else [leading]), *forced_parts(placed, scope, able, capacity)]
 

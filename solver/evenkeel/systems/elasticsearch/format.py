@@ -77,6 +77,7 @@ reroute() {
     --data-binary @"$2"
 }
 """
+TO_DO = "reroute 'metric=none' FILE\n"
 LATER = """# What needs room or a node that others leave: once all have arrived, and disks are read.
 curl -fsSn "$ES/_cluster/health?wait_for_no_relocating_shards=true&timeout=24h"
 sleep 60
@@ -100,9 +101,17 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     there, back, factors = _commands(cluster, placement)
     # a dry run refuses copies of numbers that are not set yet
     held = [one for one in there if _index_of(one) in factors]
-    first, *later = _rounds(cluster, [one for one in there if _index_of(one) not in factors])
-    undo = path.with_suffix(".undo.json")
-    files = {path: _formatted(first), undo: _formatted(back)}
+    ready = [one for one in there if _index_of(one) not in factors]
+    refused = _refused_for_now(cluster, ready)
+    ready = [one for one in ready if one not in refused]
+    first, *later = _rounds(cluster, cluster.placement, ready) + [refused][: bool(refused)]
+    files = {path: _formatted(first)}
+    again = ""
+    returns = _rounds(cluster, placement, back)
+    for i, commands in enumerate(returns, start=1):
+        undo = path.with_suffix(f".undo.{i}.json" if i > 1 else ".undo.json")
+        files[undo] = _formatted(commands)
+        again += (LATER if i > 1 else TO_DO).replace("FILE", shlex.quote(f"./{undo.name}"))
     script = SCRIPT.replace("FILE", shlex.quote(f"./{path.name}"))
     tried = ""
     if factors:
@@ -110,9 +119,9 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         later = [[*held], *later]
         script += f"{CHANGED}{before}"
         ways_back = _settings(cluster, {of: Factor(*one[::-1]) for of, one in factors.items()})
-        again = f"reroute 'metric=none' {shlex.quote(f'./{undo.name}')}\n"
-        text = f"{BACK}{CHANGED}{ways_back[0]}{again}{ways_back[1]}"
-        files[path.with_suffix(".undo.sh")] = text.encode()
+        again = f"{CHANGED}{ways_back[0]}{again}{ways_back[1]}"
+    if factors or returns[1:]:
+        files[path.with_suffix(".undo.sh")] = f"{BACK}{again}".encode()
     for i, commands in enumerate(later, start=2):
         file = path.with_suffix(f".{i}.json")
         files[file] = _formatted(commands)
@@ -154,21 +163,19 @@ def _formatted(commands: Sequence[Command]) -> bytes:
     return msgspec.json.format(msgspec.json.encode({"commands": commands}), indent=1) + b"\n"
 
 
-def _rounds(cluster: Cluster, commands: Sequence[Command]) -> list[list[Command]]:
-    """Return commands in rounds: none needs space, or a node, that is freed in its own round.
+def _rounds(
+    cluster: Cluster, before: Placement, commands: Sequence[Command]
+) -> list[list[Command]]:
+    """Return commands in rounds: none needs space that is freed in its own round.
 
-    Elasticsearch counts a leaving copy until it has left, and puts no other of its shard on that
-    node. Commands that never find space come last.
+    Elasticsearch counts a leaving copy until it has left. Commands that never find space come last.
     """
-    refused = _refused_for_now(cluster, commands)
-    if refused:
-        return [*_rounds(cluster, [one for one in commands if one not in refused]), refused]
     if "disk" not in cluster.dimensions:
         return [[*commands]]
     d = cluster.dimensions.index("disk")
     place = {name: n for n, name in enumerate(cluster.nodes.names)}
     row = {name: p for p, name in enumerate(cluster.partitions.names)}
-    before, sizes = cluster.placement, cluster.partitions.load.voter[:, d]
+    sizes = cluster.partitions.load.voter[:, d]
     held = before.node >= 0
     used = np.zeros(len(place))
     np.add.at(used, before.node[held], sizes[before.owner[held]])

@@ -322,11 +322,14 @@ class Selected:
         return near
 
 
+Asked = tuple[str, int | None, frozenset[int]]
+"""The label and weight of a term, and the workloads that it selects."""
+
+
 class Apart:
     """Close domains for required anti-affinity, in both directions.
 
-    The first ``movable`` of the workloads may move; ``codes`` gives the domain of each node by a
-    label, (N,), -1 for none.
+    The first ``movable`` of the workloads may move.
     """
 
     def __init__(
@@ -335,7 +338,6 @@ class Apart:
         movable: int,
         selected: Selected,
         stands: Sequence[Numbers],
-        codes: Callable[[str], Numbers],
     ) -> None:
         self._movable = movable
         self._stands = stands
@@ -345,16 +347,31 @@ class Apart:
         self.loose: set[tuple[int, str]] = set()
         """Workload and label of each term that selects others which may move, too."""
 
-        askers: dict[tuple[str, frozenset[int]], list[int]] = {}
+        self.mutual: dict[int, list[Asked]] = {}
+        """What all ask for whom it selects, by number of these workloads."""
+
+        self._askers: dict[Asked, list[int]] = {}
         for w, one in enumerate(workloads):
             for term in terms_of(one):
-                if term.weight is None:
-                    chosen = chosen_by(one, term, selected)
-                    askers.setdefault((term.key, chosen), []).append(w)
-        for (key, chosen), asking in askers.items():
+                chosen = chosen_by(one, term, selected)
+                self._askers.setdefault((term.key, term.weight, chosen), []).append(w)
+        for asked, asks in self._askers.items():
+            for w in asked[2] if asked[2] <= {*asks} else ():
+                self.mutual.setdefault(w, []).append(asked)
+
+    def close(
+        self, codes: Callable[[str], Numbers], together: Mapping[int, frozenset[int]]
+    ) -> None:
+        """Close domains, but for workloads that a rule counts ``together`` and keeps apart.
+
+        ``codes`` gives the domain of each node by a label, (N,), -1 for none.
+        """
+        for (key, weight, chosen), asking in self._askers.items():
             asks = frozenset(asking)
-            others = sum(w < movable for w in chosen)
-            self.loose |= {(w, key) for w in asks if w < movable and others > (w in chosen)}
+            if weight is not None or (asks == chosen and together.get(min(chosen)) == chosen):
+                continue
+            others = sum(w < self._movable for w in chosen)
+            self.loose |= {(w, key) for w in asks if w < self._movable and others > (w in chosen)}
             self._part(codes(key), asks, chosen)
 
     def _part(self, codes: Numbers, asks: frozenset[int], chosen: frozenset[int]) -> None:
@@ -404,6 +421,7 @@ def chosen_by(one: Workload, term: Term, selected: Selected) -> frozenset[int]:
     return found[0] if len(found) == 1 else frozenset().union(*found)
 
 
+OPEN = "selectors and affinity and taints"
 HOST = "kubernetes.io/hostname"
 SHORT = {"topology.kubernetes.io/region": "region", "topology.kubernetes.io/zone": "zone"}
 """Tiers that every cluster has, under names that people use."""
@@ -428,11 +446,40 @@ class Constraints:
         self.keys = self._keys()
         place = {name: n for n, name in enumerate(objects.nodes)}
         self._stands = [_stands(one, place) for one in self.everyone]
-        apart = Apart(
-            self.everyone, len(workloads), self.selected, self._stands, self.eligible.codes
-        )
+        apart = Apart(self.everyone, len(workloads), self.selected, self._stands)
+        self._mutual = apart.mutual
+        self.together: dict[int, frozenset[int]] = self._together()
+        """The workloads with which a rule counts each, by number; none is alone in a set."""
+
+        apart.close(self.eligible.codes, self.together)
         self._closed = apart.closed
         self._loose = apart.loose
+
+    def _together(self) -> dict[int, frozenset[int]]:
+        """Return sets of workloads that are counted together: all may move, to the same nodes."""
+        found: dict[int, frozenset[int]] = {}
+        for w in range(len(self.workloads)):
+            for *_, chosen in [*self._counting(w), *self._mutual.get(w, ())]:
+                alike = len(chosen) > 1 and max(chosen) < len(self.workloads)
+                if alike and not any(found.get(other, chosen) != chosen for other in chosen):
+                    masks = [self._open(self.workloads[i]) for i in chosen]
+                    alike = all((mask == masks[0]).all() for mask in masks)
+                    found |= dict.fromkeys(chosen, chosen) if alike else {}
+        return found
+
+    def _counting(self, w: int) -> list[tuple[SpreadConstraint, frozenset[int]]]:
+        """Return the spread constraints of a workload that count it, and all that each counts."""
+        one = self.workloads[w]
+        found = []
+        for each in one.first.spec.topologySpreadConstraints or ():
+            selector = with_own(each.labelSelector, one.labels, each.matchLabelKeys or ())
+            if selects(selector, one.labels):
+                chosen = self.selected.by(one.namespace, selector)
+                stay = {other for other in chosen if not self.everyone[other].leaves}
+                found.append((each, frozenset(stay | {w})))
+            else:
+                self._note(one, f"a spread of other pods by {each.topologyKey}")
+        return found
 
     def _keys(self) -> list[str]:
         """Return the labels that are tiers, those with the fewest domains first."""
@@ -474,7 +521,7 @@ class Constraints:
         spread: dict[str, Amount] = {"node": None}
         skew: dict[str, Amount] = {}
         self._anti_affinity(w, spread)
-        looked_at = self._spreads(w, spread, skew)
+        looked_at = self._spreads(w, frozenset({w}), spread, skew)
         affinity = one.first.spec.affinity
         if affinity and affinity.podAffinity is not None:
             self._note(one, "affinity with other pods")
@@ -495,36 +542,68 @@ class Constraints:
         """Set limits for pods that keep away from pods of the same workload."""
         one = self.workloads[w]
         for term in terms_of(one):
-            tier, weight = self.tier(term.key), term.weight
-            chosen = chosen_by(one, term, self.selected)
+            weight, chosen = term.weight, chosen_by(one, term, self.selected)
             if term.guesses:
                 self._note(one, f"anti-affinity by {term.key} in namespaces with some labels")
+            asked = (term.key, weight, chosen)
+            if self.together.get(w) == chosen and asked in self._mutual.get(w, ()):
+                continue
             if weight is None and (w, term.key) in self._loose:
                 self._note(
                     one, f"anti-affinity with other pods by {term.key}, but for where they are now"
                 )
             elif weight is not None and chosen - {w}:
                 self._note(one, f"preferred anti-affinity with other pods by {term.key}")
-            if w not in chosen:
-                continue
-            if weight is None or spread.get(tier) is None:
-                spread[tier] = 1 if weight is None else (1, "soft", float(weight))
+            if w in chosen:
+                self._keep_apart(term.key, weight, spread)
+
+    def _keep_apart(self, key: str, weight: int | None, spread: dict[str, Amount]) -> None:
+        """Set the limit of a term on those that it keeps apart."""
+        tier = self.tier(key)
+        if weight is None or spread.get(tier) is None:
+            spread[tier] = 1 if weight is None else (1, "soft", float(weight))
+
+    def rule_together(self, members: frozenset[int]) -> int:
+        """Return the number of the rule of workloads that are counted together."""
+        spread: dict[str, Amount] = {"node": None}
+        skew: dict[str, Amount] = {}
+        for key, weight, chosen in self._mutual.get(min(members), ()):
+            if chosen == members:
+                self._keep_apart(key, weight, spread)
+        looked_at = np.zeros(len(self.nodes), np.bool_)
+        for w in sorted(members):
+            looked_at |= self._spreads(w, members, spread, skew)
+        for w in members if looked_at.any() else ():
+            self._close(w, looked_at)
+        one = self.workloads[min(members)]
+        require = self._only(self._open(one) | looked_at, f"{OPEN} of {one.full_name}")
+        return self._numbered(Rule(require=require, spread=spread, skew=skew))
+
+    def _open(self, one: Workload) -> Mask:
+        """Return the nodes that a pod of a workload may come to, (N,)."""
+        mask: Mask = np.logical_or.reduce([self.eligible.open(spec) for spec in one.specs])
+        return mask
 
     def _spreads(
-        self, w: int, spread: dict[str, Amount], skew: dict[str, Amount]
+        self,
+        w: int,
+        among: frozenset[int],
+        spread: dict[str, Amount],
+        skew: dict[str, Amount],
     ) -> NDArray[np.bool_]:
-        """Set limits for spread constraints; return closed nodes whose domains they look at."""
+        """Set limits for spread constraints that count some workloads, its own among them.
+
+        The nodes are returned that are closed for it and in domains that the spreads look at.
+        """
         one = self.workloads[w]
         spec = one.first.spec
         looked_at = np.zeros(len(self.nodes), np.bool_)
-        for each in spec.topologySpreadConstraints or ():
+        for each, chosen in self._counting(w):
             tier, key = self.tier(each.topologyKey), each.topologyKey
-            selector = with_own(each.labelSelector, one.labels, each.matchLabelKeys or ())
-            if not selects(selector, one.labels):
-                self._note(one, f"a spread of other pods by {key}")
+            apart = self.together.get(w) != chosen
+            if among != (frozenset({w}) if apart else chosen):
                 continue
-            others = self.selected.by(one.namespace, selector) - {w}
-            if any(not self.everyone[other].leaves for other in others):
+            if apart and len(chosen) > 1:
                 self._note(one, f"a spread by {key} that counts others' pods, too")
             if not (self.eligible.codes(key) >= 0).any():
                 self._note(one, f"a spread by {key}, a label that no node has")
@@ -535,12 +614,13 @@ class Constraints:
                 # the fewest count as none: no domain has more than the skew
                 spread[tier] = min(each.maxSkew, _number(spread.get(tier)))
             else:
-                looked_at |= self._hold(w, each, spread, skew)
+                looked_at |= self._hold(w, among, each, spread, skew)
         return looked_at
 
     def _hold(
         self,
         w: int,
+        among: frozenset[int],
         each: SpreadConstraint,
         spread: dict[str, Amount],
         skew: dict[str, Amount],
@@ -558,14 +638,14 @@ class Constraints:
         closed = self.eligible.closed(one.first.spec, each)
         if closed.any():
             codes = self.eligible.codes(each.topologyKey)
-            stands = self._stands[w]
+            stands = np.concatenate([self._stands[i] for i in sorted(among)])
             # what stood on nodes that are not ready is made anew elsewhere
             own = codes[stands[self.eligible.ready[stands]]]
             least = min(int((own == domain).sum()) for domain in np.unique(codes[closed]))
             spread[tier] = min(each.maxSkew + least, _number(spread.get(tier)))
             if least == 0:
                 return np.zeros_like(closed)
-        skew[tier] = each.maxSkew
+        skew[tier] = min(each.maxSkew, _number(skew.get(tier)))
         return closed
 
     def _note(self, one: Workload, text: str) -> None:
@@ -582,14 +662,11 @@ class Constraints:
     def _require(self, w: int, looked_at: NDArray[np.bool_]) -> list[str]:
         """Return where pods of a workload may be, and close what only counts to a spread."""
         one = self.workloads[w]
-        specs = one.specs
-        if len(specs) > 1:
+        if len(one.specs) > 1:
             self._note(one, "its pods ask for different nodes: each may be where any of them may")
-        masks = [self.eligible.open(spec) for spec in specs]
-        mask: NDArray[np.bool_] = np.logical_or.reduce(masks) | looked_at
-        by = "selectors and affinity and taints"
+        mask, by = self._open(one) | looked_at, OPEN
         if looked_at.any():
-            self._closed[w] = self._closed.get(w, np.zeros_like(mask)) | looked_at
+            self._close(w, looked_at)
         if one.reach:
             # a pod on a node with its volume may stay, whatever its present conditions
             torn = [
@@ -599,7 +676,17 @@ class Constraints:
             ]
             mask = np.logical_or.reduce([mask & np.logical_or.reduce(one.reach), *torn])
             by += " and volumes"
-        return [] if mask.all() else [f"+{self._tag(mask, f'{by} of {one.full_name}')}"]
+        elif w in self.together:
+            return []  # the rule of all that are counted together has it
+        return self._only(mask, f"{by} of {one.full_name}")
+
+    def _close(self, w: int, shut: Mask) -> None:
+        """Close nodes for a workload."""
+        self._closed[w] = self._closed.get(w, np.zeros_like(shut)) | shut
+
+    def _only(self, mask: Mask, by: str) -> list[str]:
+        """Return what a rule requires that leaves these nodes open."""
+        return [] if mask.all() else [f"+{self._tag(mask, by)}"]
 
     def _places(self, one: Workload) -> dict[str, int]:
         """Return how many pods of a workload must be among the nodes that reach their volumes."""

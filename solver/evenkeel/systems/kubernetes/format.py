@@ -216,12 +216,22 @@ def read(documents: Sequence[Document]) -> Cluster:
     workloads = waiting_apart(workloads)
     constraints = Constraints(objects, workloads, together(stay))
     rule = [constraints.rule_of(w) for w in range(len(workloads))]
+    sets = sorted({*constraints.together.values()}, key=min)
+    group_rule = [constraints.rule_together(own) for own in sets]
     spaces = sorted({one.namespace for one in workloads})
+    names = [" and ".join(workloads[w].full_name for w in sorted(own)) for own in sets]
+    group = [
+        sets.index(constraints.together[w]) + len(spaces)
+        if w in constraints.together
+        else spaces.index(one.namespace)
+        for w, one in enumerate(workloads)
+    ]
     given: dict[str, Any] = {
         "node_names": [*objects.nodes],
         "partition_names": [one.full_name for one in workloads],
-        "group": np.array([spaces.index(one.namespace) for one in workloads], np.int64),
-        "group_names": spaces,
+        "group": np.array(group, np.int64),
+        "group_names": [*spaces, *names],
+        "group_rule": np.array([-1] * len(spaces) + group_rule, np.int64),
         "rules": constraints.rules,
         "rule": np.array(rule, np.int64),
         "forbidden": constraints.forbidden(),
