@@ -66,6 +66,11 @@ class OpenSearch:
         http, transport = self.ports[name]
         self.program.do("start", name, http, transport, self.zones[name], ",".join(self.managers))
 
+    def bring_back(self, name: str) -> None:
+        """Start a node that was lost, and wait until it has joined."""
+        self.start(name)
+        until("it has joined", lambda: name in self.nodes(), timeout=60)
+
     def lose(self, name: str) -> None:
         """End a node; the others find out."""
         self.program.do("stop", name)

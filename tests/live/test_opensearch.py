@@ -33,6 +33,7 @@ def cluster() -> Iterator[OpenSearch]:
     found = OpenSearch(ZONES)
     try:
         found.configure(
+            cluster__info__update__interval="10s",
             cluster__routing__rebalance__enable="none",
             cluster__routing__allocation__awareness__attributes="zone",
             cluster__routing__allocation__disk__threshold_enabled="false",
@@ -217,7 +218,7 @@ def test_a_lost_node_is_made_up_for(operator):
     assert json_status(operator.cluster) == "green"
     assert not apart(holders(where(operator.seen())), target(folder))
     operator.cluster.configure(cluster__routing__allocation__enable="all")
-    operator.cluster.start("n5")
+    operator.cluster.bring_back("n5")
     for name, (_, _, docs) in INDICES.items():
         assert operator.cluster.count(name) == docs
 
@@ -241,7 +242,7 @@ def test_shards_per_node_of_the_cluster_and_an_index(operator):
     assert json_status(cluster) == "yellow"
     assert operator.is_left_by_both("shards per node, a node less") == COPIES - 5 * limit
 
-    cluster.start(fullest)
+    cluster.bring_back(fullest)
     operator.run(operator.plan(*STAY))
     assert json_status(cluster) == "green"
     assert operator.is_left_by_both("shards per node, it is back") == 0
@@ -270,7 +271,7 @@ def test_a_zone_is_lost_where_awareness_is_forced_and_where_it_is_not(operator):
     assert operator.is_left_by_both("awareness, a zone less") == 0
 
     for node in gone:
-        cluster.start(node)
+        cluster.bring_back(node)
     folder = operator.plan(*STAY)
     operator.run(folder)
     assert not apart(holders(where(operator.seen())), target(folder))
@@ -289,7 +290,6 @@ def test_a_disk_above_the_high_watermark(operator):
     high, low = free["n1"] + 4 * MIB, free["n1"] + 8 * MIB
     assert all(own > low + 6 * MIB for node, own in free.items() if node != "n1")
     cluster.configure(
-        cluster__info__update__interval="10s",
         cluster__routing__allocation__disk__threshold_enabled="true",
         cluster__routing__allocation__disk__watermark__low=f"{low}b",
         cluster__routing__allocation__disk__watermark__high=f"{high}b",
