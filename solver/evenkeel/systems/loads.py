@@ -249,7 +249,7 @@ def _taken(samples: Sequence[tuple[float, str]], take: str) -> float:
     if not numbers:
         return math.nan
     if take == "mean":
-        return sum(numbers) / len(numbers)
+        return math.fsum(numbers) / len(numbers)
     return float(np.percentile(numbers, 100.0 if take == "max" else float(take[1:])))
 
 

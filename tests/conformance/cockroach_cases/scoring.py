@@ -1,7 +1,9 @@
 """Constraints, diversity, thresholds, actions and what raft can do without."""
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import combinations
+from operator import add
 
 from tests.conformance.cockroach_cases.fixtures import STATES, Fleet, constraints_of
 from tests.conformance.cockroach_cases.protocol import Category, Json, Refused, near, same_set
@@ -91,7 +93,7 @@ def _rebalance_to(pair: list[list[float]], held: Sequence[int], s: int) -> float
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 1.0
+    return reduce(add, values, 0.0) / len(values) if values else 1.0
 
 
 def _score_class(document: Json, case: Json) -> Json:

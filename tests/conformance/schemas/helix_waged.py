@@ -8,6 +8,8 @@ each node, and the figures of quality and movement.
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -339,8 +341,10 @@ def _spread(values: Any) -> dict[str, float | str]:
     count = len(values)
     if count == 0:
         return dict.fromkeys(("min", "max", "mean", "std"), 0.0) | {"max_over_mean": "NaN"}
-    mean = sum(values.tolist(), 0.0) / count
-    deviation = sum(((value - mean) * (value - mean) for value in values.tolist()), 0.0) / count
+    # the built-in sum compensates rounding from Python 3.12 on
+    mean = reduce(add, values.tolist(), 0.0) / count
+    squares = ((value - mean) * (value - mean) for value in values.tolist())
+    deviation = reduce(add, squares, 0.0) / count
     most = float(values.max())
     return {
         "min": float(values.min()), "max": most, "mean": mean, "std": math.sqrt(deviation),

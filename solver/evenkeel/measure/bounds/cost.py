@@ -5,6 +5,7 @@ whichever replicas do it. Where rules force load into a part of the cluster, tha
 against what it is given; parts that share no node add up.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -76,8 +77,8 @@ def cost_bound(cluster: Cluster, cost: Cost, moves: int) -> CostBound:
                 pieces.filled(holds & (label == i), float(load), exactly=False)
                 for i, load in enumerate(forced[:, d])
             ]
-            if pieces.idle + sum(each) > best:
-                best, source = pieces.idle + sum(each), kind
+            if (least := pieces.idle + math.fsum(each)) > best:
+                best, source = least, kind
         value = best * (1.0 - SAFE)
         if value > 0.0:
             parts[f"load of {name}"] = value
@@ -89,7 +90,7 @@ def cost_bound(cluster: Cluster, cost: Cost, moves: int) -> CostBound:
     if moving > 0.0:
         parts["moves"] = moving
     source = max(sources, key=lambda name: sources[name]) if sources else "aggregate"
-    return CostBound(float(sum(parts.values())), parts, source)
+    return CostBound(math.fsum(parts.values()), parts, source)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Sizing: the cheapest nodes that hold a forecast and survive what may be lost, with a proof."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -133,7 +134,7 @@ class Stock(NamedTuple):
 
     def moves_at_least(self, leaving: tuple[Leaving, ...]) -> int:
         """Return how many replicas stand at least on any nodes that are worth as much."""
-        asked = sum(one.price for one in leaving)
+        asked = math.fsum(one.price for one in leaving)
         nodes = np.concatenate([np.zeros(0, np.intp), *self.members])
         nodes = nodes[self.price[nodes] > 0.0]
         price, held = self.price[nodes], self.replicas[nodes]
@@ -633,7 +634,7 @@ class _Search:
         return min(beyond, default=np.inf)
 
     def _price(self, count: NDArray[np.int64]) -> float:
-        return float(sum(n * price for n, price in zip(count.tolist(), self.prices, strict=True)))
+        return math.fsum(n * price for n, price in zip(count.tolist(), self.prices, strict=True))
 
     @property
     def _price_of_best(self) -> float:
