@@ -226,7 +226,10 @@ def _unpacked(file: Path) -> bytes:
 def _of_the_face() -> Iterator[Answer]:
     for name in sorted(ek.__all__):
         public = getattr(ek, name)
-        inside = sorted(one for one in dir(public) if not one.startswith("_"))
+        # later versions of Python give numbers more methods
+        inherited = dir(int) if isinstance(public, type) and issubclass(public, int) else ()
+        own = {*dir(public)}.difference(inherited)
+        inside = sorted(one for one in own if not one.startswith("_"))
         yield f"name {name}", digest(inside)
     top = _help()
     yield "help", digest(top)
