@@ -232,9 +232,14 @@ def _of_the_face() -> Iterator[Answer]:
         inside = sorted(one for one in own if not one.startswith("_"))
         yield f"name {name}", digest(inside)
     top = _help()
-    yield "help", digest(top)
+    yield "help", digest(_words(top))
     for command in COMMAND.findall(top):
-        yield f"help {command}", digest(_help(command))
+        yield f"help {command}", digest(_words(_help(command)))
+
+
+def _words(text: str) -> str:
+    """Return a help text as every Python prints it: margins, and what follows a name, differ."""
+    return " ".join(re.sub(r"(-[-\w]+) [A-Z]+, (?=-)", r"\1, ", text).split())
 
 
 def _help(*command: str) -> str:
