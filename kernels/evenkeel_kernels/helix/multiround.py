@@ -251,7 +251,9 @@ def place_in_rounds(
         if row.size == 0:
             continue
         begin, end = rooms.first[v // states], rooms.first[v // states + 1]
-        own = x[row]
+        own = np.empty(row.size, np.uint32)
+        for m in range(row.size):
+            own[m] = x[row[m]]
         drawn, failed = distribute(rooms, begin, end, own)
         if failed >= 0:
             return placed, row[failed]
