@@ -22,7 +22,14 @@ from evenkeel.measure.bounds.even import (
     whole_loads,
     whole_units,
 )
-from evenkeel.measure.bounds.level import arrivals, floor_target, level_terms, parts_of, staying
+from evenkeel.measure.bounds.level import (
+    arrivals,
+    floor_target,
+    level_terms,
+    parts_of,
+    soft_parts_of,
+    staying,
+)
 from evenkeel.measure.bounds.moves import (
     EvictionProof,
     Keepable,
@@ -309,7 +316,7 @@ def _levels(cluster: Cluster, goals: Goals, placed: PlacementCounts) -> _Levels:
     names, proven = zip(*level_terms(placed, scope, wanted, parts), strict=True)
     terms = np.stack(proven)
     if not goals.soft_yield:
-        parts += parts_of(placed, scope, hard=False)
+        parts += soft_parts_of(placed, scope)
     even, least = _even_loads(placed, parts, wanted, dict(zip(names, proven, strict=True)))
     fair = utilisation(wanted, nodes.capacity[nodes.may_receive].sum(0))
     with np.errstate(invalid="ignore"):  # of two sums the one that is known

@@ -71,19 +71,24 @@ def level_terms(
     yield "group", group_level(placed, able, capacity)
 
 
-def parts_of(placed: PlacementCounts, scope: Scope, hard: bool = True) -> list[Part]:
-    """Return the sets of nodes that rules force loads into, and the loads.
-
-    Those of soft limits prove nothing: they are what goals aim at that yield to these.
-    """
-    cluster = placed.cluster
-    able, absent, capacity = usable(cluster), absent_keepers(cluster), cluster.nodes.capacity
-    if absent.any():
-        capacity = np.where(absent[:, None], 0.0, capacity)  # they take nothing
-    if not hard:
-        return wished_parts(placed, scope, able, capacity)
+def parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
+    """Return the sets of nodes that rules force loads into, and the loads."""
+    cluster, able, capacity = placed.cluster, usable(placed.cluster), _taking(placed.cluster)
     leading = leaders_together(cluster, able)
     return [*([] if leading is None else [leading]), *forced_parts(placed, scope, able, capacity)]
+
+
+def soft_parts_of(placed: PlacementCounts, scope: Scope) -> list[Part]:
+    """Return the same of soft limits, which proves nothing: goals that yield to them aim at it."""
+    if not any(one.kind == "spread" and not one.hard for one in scope.bindings):
+        return []
+    return wished_parts(placed, scope, usable(placed.cluster), _taking(placed.cluster))
+
+
+def _taking(cluster: Cluster) -> NDArray[np.float64]:
+    """Return what nodes can take, (N, D): those absent that keep replicas take nothing."""
+    absent, capacity = absent_keepers(cluster), cluster.nodes.capacity
+    return np.where(absent[:, None], 0.0, capacity) if absent.any() else capacity
 
 
 def staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
