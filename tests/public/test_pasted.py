@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import evenkeel as ek
+from tests.support.clusters import assert_same
 
 
 def moved(case, *words):
@@ -270,3 +271,27 @@ def test_of_answers_to_the_same_request_the_last_counts(public, name, request_, 
     answer = public(name).run("check", "session.txt")
     assert answer.code in (0, 1) and f"more than one state of {request_}: the last" in answer.text
     assert gone not in answer.text
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "# sent {} to the master\n# on Monday\n\n", "// node 1\n", "+ get it -o json\n",
+        "=== all ===\n", "ops@bastion:~/dumps$ sh dump.sh --all\n", "Here is the output:\n",
+        "PS C:\\dumps> .\\dump.ps1\n", "[2026-11-03 10:00:00] connecting\n",
+        "2026-11-03T10:00:00Z INFO connecting\n", "WARN: old\n",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kafka/cruise-control-answers", "kafka/admin-client-of-python", "kafka/kcat-json",
+        "cockroach/rows-as-json-lines", "elasticsearch/low-watermark",
+        "rabbitmq/partition-of-the-network", "longhorn/two-large-replicas-on-one-node",
+    ],
+)  # fmt: skip
+def test_lines_before_json_that_are_none(public, name, before):
+    files = [file.read_bytes() for file in public(name).source.glob("*.*json")]
+    others = [*public(name).source.glob("*.txt")]
+    noisy = [before.encode() + file for file in files]
+    assert_same(ek.read([*noisy, *others]), ek.read([*files, *others]))

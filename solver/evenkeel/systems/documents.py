@@ -215,8 +215,11 @@ AROUND = re.compile(
     rb"|[ ]*[0-9]+ [^\n]*--:--:--[^\n]*\n"
     rb"|[^\n{\[]{0,200}[$>#] ?(?:sudo )?(?:kubectl|k|oc|curl|rabbitmq\w+|docker|ceph) [^\n]*\n"
     rb"|\[[^]\n]*\][$#][^\n]*(?:\n|\Z)"  # prompts
-    rb"|(?:[^\s\"]*@[^\n\"{}]*[$#]|\$)[ \t\r]*(?:\n|\Z)"
-    rb"|[WIE][0-9]{4} [0-9:.]+ [^\n]*\n"  # kubectl's own log
+    rb"|(?:[^\s\"]*@[^\n\"{}]*[$#]|\$|PS [^\n{}]*>)(?:[ \t\r][^\n]*)?(?:\n|\Z)"
+    rb"|[ \t]*(?:#|//|===|\+ )[^\n]*(?:\n|\Z)"  # comments, and commands as sh -x prints them
+    rb"|[A-Z][\w' ]* [\w' ]*:[ \t\r]*\n"  # what people write above an output
+    rb"|\[?(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}|(?:DEBUG|INFO|WARN)\b)[^\n]*\n"  # logs
+    rb"|[WIE][0-9]{4} [0-9:.]+ [^\n]*\n"
     rb"|pod \"[^\"\n]*\"[^\n]* deleted[^\n]*(?:\n|\Z)"
     rb"|(?:Warning:|Defaulted container|Unable to use a TTY|Picked up )[^\n]*\n"
     rb"|```[^\n]*(?:\n|\Z)"
