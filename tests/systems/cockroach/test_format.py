@@ -51,6 +51,10 @@ def cluster():
     return registry.read(RANGES, NODES, SQL)
 
 
+def quoted(text):
+    return '"' + text.replace('"', '""') + '"'
+
+
 def rows_of(file):
     with file.open(newline="") as lines:
         return [*csv.reader(lines)]
@@ -414,6 +418,54 @@ class TestWriting:
         stores = b"node_id,store_id,attrs,capacity\n1,7,[],9\n2,8,[],9\n"
         cluster = registry.read(rows, stores)
         assert cluster.topology.label_names[cluster.topology.tiers.index("zone")] == ("a", "b")
+
+    def test_leases_that_no_file_has_are_none(self, tmp_path):
+        ranges = b'range_id,replicas\n1,"{1,2,3}"\n2,"{1,2,3}"\n3,"{1,2,4}"\n'
+        nodes = "id,address,locality\n" + "".join(f"{n},x,region=r{n % 2}\n" for n in range(1, 6))
+        zone = b"ALTER RANGE default CONFIGURE ZONE USING lease_preferences = '[[+region=r0]]';"
+        cluster = registry.read(ranges, nodes.encode(), zone)
+        assert (cluster.placement.leader == -1).all() and not cluster.rules[0].lead
+        assert [note for note in left_out(cluster) if note.startswith("no lease_holder")]
+        for method in ("balance", "cockroach"):
+            result = ek.solve(cluster.drain("1"), method)
+            assert result.audit.hard == 0 and result.comparison.leader_changes == 0
+            plan, _ = registry.write(cluster, tmp_path / "p.sql", placement=result, overwrite=True)
+            assert "FROM 1" in plan.read_text() and "LEASE" not in plan.read_text()
+
+    @pytest.mark.parametrize(
+        "form",
+        [
+            lambda region, az: f"region={region},az={az}",
+            lambda region, az: {"region": region, "az": az},
+            lambda region, az: {
+                "tiers": [{"key": "region", "value": region}, {"key": "az", "value": az}]
+            },
+        ],
+    )
+    def test_localities_and_attributes_as_objects_of_json(self, form):
+        places = [form("us", "a"), form("us", "b"), form("eu", "c")]
+        ranges = [{"range_id": 1, "replicas": [1, 2, 3], "lease_holder": 1}]
+        attrs = {"attrs": ["ssd", "nvme"]}
+        nodes = [
+            {"id": n, "address": "x", "is_live": True, "locality": place, "attrs": attrs}
+            for n, place in enumerate(places, 1)
+        ]
+        beside = [{**ranges[0], "replica_localities": places}]
+        given = ([ranges, nodes], [beside])
+        if not isinstance(places[0], str):
+            cells = "".join(f"{n},x,{quoted(json.dumps(one))}\n" for n, one in enumerate(places, 1))
+            given += ([ranges, f"id,address,locality\n{cells}"],)
+        for files in given:
+            texts = [one if isinstance(one, str) else json.dumps(one) for one in files]
+            cluster = registry.read(*map(str.encode, texts))
+            named = [cluster.topology.tiers.index(tier) for tier in ("region", "az")]
+            assert [cluster.topology.label_names[t] for t in named] == [
+                ("eu", "us"),
+                ("a", "b", "c"),
+            ]
+            if files[-1] is nodes:
+                zone = b"ALTER RANGE default CONFIGURE ZONE USING constraints = '[+ssd, +nvme]';"
+                assert ek.solve(registry.read(*map(str.encode, texts), zone)).audit.hard == 0
 
     def test_what_was_solved_becomes_statements(self, cluster, tmp_path):
         result = ek.solve(cluster, "cockroach")

@@ -93,11 +93,15 @@ class Held:
 
 
 class Known(NamedTuple):
-    """What stores carry, (tier, value) and ("", attribute), and whether files contain it at all."""
+    """What stores carry, (tier, value) and ("", attribute).
+
+    And whether files contain that, and leases, at all.
+    """
 
     carried: Collection[tuple[str, str]]
     places: bool
     attributes: bool
+    leases: bool
 
     def knows(self, one: Constraint) -> bool:
         """Return whether the files show the stores that meet a constraint."""
@@ -272,7 +276,7 @@ def _judge_places(book: _Book, wanted: Wanted, held: Held, known: Known) -> None
         preferred = [each for listed in one.lease_preferences for each in listed]
         if not all(map(known.knows, bound)):
             blind |= wanted.config == q
-        elif not all(map(known.knows, preferred)):
+        elif preferred and not (known.leases and all(map(known.knows, preferred))):
             unled |= wanted.config == q
             rest = {k: v for k, v in book.configs[q].items() if k != "lease_preferences"}
             wanted.config[wanted.config == q] = book.number(rest)
@@ -294,7 +298,7 @@ def _judge_places(book: _Book, wanted: Wanted, held: Held, known: Known) -> None
         wanted.why.append(
             f"no {lacking}: {held.named(blind)} that constraints bind, left alone; {advice}"
         )
-    if unled.any():
+    if unled.any() and known.leases:
         wanted.why.append(f"no {lacking}: lease preferences of {held.named(unled)} are passed over")
 
 
@@ -422,6 +426,9 @@ def starts_in(table: Table, rows: list[int]) -> dict[int, str]:
 BOOLEANS = {"true", "false", "t", "f", "", "null"}
 LIST = re.compile(r"\{[0-9]{1,9}(,[0-9]{1,9})*\}|\{\}||NULL", re.IGNORECASE)
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"|([^,{}"]+)')
+PAIR = re.compile(r'(?:"key"\s*:\s*)?"([^"]*)"(?:\s*,\s*"value")?\s*:\s*"([^"]*)"')
+"""A tier of a locality in JSON, and its value."""
+
 NO_NODE = ("", "0", "NULL")
 STATES = {
     "is_live": "true", "is_available": "true", "is_draining": "false",
@@ -495,7 +502,7 @@ def read(documents: Sequence[Document]) -> Cluster:
     stores = _stores(found, table, held)
     place = {store: s for s, store in enumerate(stores)}
     replicas, roles = _rows_of(faults, rows, held, place)
-    lease = _leases(faults, table, rows, place)
+    lease = _leases(found, table, rows, place)
     sizes = _sizes(faults, table)[rows]
     tables = _tables(table, rows)
     tables = replace(
@@ -526,6 +533,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             {pair for one in known for pair in (*_places(one), *(("", a) for a in one.attributes))},
             places=_tells_places(found, table),
             attributes=any("attrs" in one.columns for one in (*found.stores, *found.nodes)),
+            leases="lease_holder" in table.columns,
         ),
         _left_alone(found, stores, replicas, roles, lease),
     )
@@ -589,7 +597,7 @@ def _left_alone(
     stores: Mapping[int, _Store],
     replicas: NDArray[np.int32],
     roles: NDArray[np.uint8],
-    lease: NDArray[np.int32] | None,
+    lease: NDArray[np.int32],
 ) -> dict[str, NDArray[np.bool_]]:
     """Return the ranges (P,) that a dump describes too little, by the missing part.
 
@@ -602,11 +610,10 @@ def _left_alone(
         stated = f"{some_of(theirs, str, MOST_NAMED)} as {message}"
         held = np.isin(replicas, [names.index(store) for store in theirs])
         found_of[f"{'stores' if len(theirs) > 1 else 'store'} {stated}"] = np.any(held, axis=1)
-    if lease is not None:
-        votes = (replicas == lease[:, None]) & (roles == Role.VOTER)
-        odd = (lease != -1) & ~votes.any(axis=1)
-        lease[odd] = -1
-        found_of["no voter as holder of the lease"] = odd
+    votes = (replicas == lease[:, None]) & (roles == Role.VOTER)
+    odd = (lease != -1) & ~votes.any(axis=1)
+    lease[odd] = -1
+    found_of["no voter as holder of the lease"] = odd
     return found_of
 
 
@@ -864,7 +871,7 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
     hosts = {
         node: _Store(
             node,
-            "" if own.get("locality", "").upper() == "NULL" else own.get("locality", ""),
+            _locality(own.get("locality", "")),
             _status_of(STATES | {name: cell.lower() for name, cell in own.items()}),
             _listed(own.get("attrs", "")),
         )
@@ -883,13 +890,21 @@ def _hosts(found: _Found, table: Table) -> dict[int, _Store]:
                 if not found.lists_nodes:
                     hosts.setdefault(int(store), _Store(int(store), ""))
                 if int(store) in hosts:
-                    hosts[int(store)].locality = locality.strip()
+                    hosts[int(store)].locality = _locality(locality.strip())
     return hosts
 
 
+def _locality(cell: str) -> str:
+    """Return a locality as ``region=us,az=b``, also where JSON lists its tiers or maps them."""
+    if cell.startswith("{"):
+        return ",".join(f"{tier}={value}" for tier, value in PAIR.findall(cell))
+    return "" if cell.upper() == "NULL" else cell
+
+
 def _listed(cell: str) -> list[str]:
-    """Return attributes as they are listed, ``["ssd","nvme"]``."""
-    return [one.strip(' "') for one in cell.strip("[]{}").split(",") if one.strip(' "')]
+    """Return attributes as they are listed, ``["ssd","nvme"]``, perhaps within an object."""
+    listed = cell.rpartition("[")[2].strip("]{}")
+    return [one.strip(' "') for one in listed.split(",") if one.strip(' "')]
 
 
 def _as_node_status(table: Table) -> Table:
@@ -938,17 +953,21 @@ def _rows_of(
 
 
 def _leases(
-    faults: FaultList, table: Table, rows: NDArray[np.int64], place: Mapping[int, int]
-) -> NDArray[np.int32] | None:
-    """Return the store of each lease, -1 for none, -2 for an unknown one; None without a column."""
+    found: _Found, table: Table, rows: NDArray[np.int64], place: Mapping[int, int]
+) -> NDArray[np.int32]:
+    """Return the store of each lease, -1 for none or without a column, -2 for an unknown one."""
     if "lease_holder" not in table.columns:
-        return None
+        found.notes.add(
+            "no lease_holder of the ranges: no lease is counted, and lease preferences are passed "
+            "over; add it, as crdb_internal.ranges or SHOW RANGES ... WITH DETAILS has it"
+        )
+        return np.full(len(rows), -1, np.int32)
 
     def wrong(cell: str) -> bool:
         plain = cell.isascii() and cell.isdecimal() and len(cell) < 10
         return cell.upper() not in NO_NODE and not plain
 
-    table.each(faults, "lease_holder", wrong, "must be a store, or empty")
+    table.each(found.faults, "lease_holder", wrong, "must be a store, or empty")
     cells = table.columns["lease_holder"]
     at = {
         cell: -1 if cell.upper() in NO_NODE or wrong(cell) else place.get(int(cell), -2)

@@ -325,5 +325,12 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return "{" + ",".join(str(one)[:400] for one in value if not isinstance(one, list)) + "}"
+        return "{" + ",".join(_quoted(_text(one)) for one in value if type(one) is not list) + "}"
+    if isinstance(value, dict):
+        return msgspec.json.encode(value).decode()
     return value.strip() if isinstance(value, str) else str(value)[:400]
+
+
+def _quoted(text: str) -> str:
+    """Return an element of an array, in quotes where it has marks of arrays within."""
+    return '"' + text.replace('"', '\\"') + '"' if re.search(r'[,"{}]', text) else text[:400]

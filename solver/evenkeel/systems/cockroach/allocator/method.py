@@ -194,6 +194,8 @@ def cockroach(request: Request) -> Outcome:
     run = _Run(fleet, options, workload, rules, request.watch, request.seed)
     reason = run.to_quiescence()
     node, leader, lost = rows_of(request.start, fleet.ranges)
+    if not (request.start.leader >= 0).any():
+        leader[:] = -1  # who has which lease is not known, so none is given to another
     stuck = run.queue.stuck
     summary = f"{len(run.log):,} decisions in {run.queue.passes:,} passes."
     return Outcome(
