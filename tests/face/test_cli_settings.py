@@ -9,7 +9,9 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import command_parser, main
+from evenkeel.cli.changes import too_few_domains
 from evenkeel.model.newcomers import more_alike
+from evenkeel.systems import registry
 from evenkeel.systems.tables.reading import read_newcomers
 
 COMMANDS = command_parser()[1]
@@ -124,6 +126,16 @@ class TestChanges:
         placement = ek.read("placed.npz").placement
         assert placement.node.max() < 4
         assert all(len({*row}) == 3 for row in placement.nodes.tolist())
+
+    @pytest.mark.parametrize("system", ["", *registry.ROOMS])
+    def test_no_rule_yields_that_its_system_enforces(self, system):
+        two = ek.Cluster.from_arrays(
+            capacity=[[9.0]] * 4, load=[[1.0]], placement=[[0, 1, 2]],
+            domains={"rack": [*"aabb"]}, spread={"rack": 1}, native_format=system,
+        )  # fmt: skip
+        (note,) = too_few_domains(two)
+        enforced = ("elasticsearch", "kubernetes", "longhorn", "ceph", "cockroach", "nats")
+        assert ("--soft" in note) == (system not in enforced)
 
     def test_only_a_rule_that_there_is_yields(self, file, capsys):
         assert main(["check", file, "--soft", "rack"]) == 2

@@ -286,6 +286,7 @@ def softened(cluster: "Cluster", tiers: Sequence[str]) -> "Cluster":
 def too_few_domains(cluster: "Cluster") -> Iterator[str]:
     """Yield by which tiers rules keep more replicas apart than there are domains that take any."""
     from evenkeel.model.rules import domains_left
+    from evenkeel.systems.registry import enforced_in
 
     named = set()
     for r, rule in enumerate(cluster.rules):
@@ -296,10 +297,11 @@ def too_few_domains(cluster: "Cluster") -> Iterator[str]:
             left = len(domains_left(rule, cluster.nodes, cluster.topology, tier))
             if left and amount * left < wanted:
                 named.add(tier)
+                soft = f"; --soft {tier} lets the rule yield where it must"
                 yield (
                     f"a rule wants at most {amount} of {wanted} replicas in one {tier}, and nodes "
-                    f"that take any are left in {left} only: what has no other place stays; "
-                    f"--soft {tier} lets the rule yield where it must"
+                    "that take any are left in "
+                    f"{left} only: what has no other place stays{soft * (not enforced_in(cluster))}"
                 )
 
 

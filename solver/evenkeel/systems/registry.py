@@ -147,6 +147,8 @@ class Format:
     # ``usual(cluster) -> {name: value}``: what the system's people expect of a solve that names
     # neither a method nor a goal: ``method``, and fields of ``Goals``
     usual: Callable[[Cluster], Mapping[str, Any]] = _nothing_usual
+    # whether the system itself refuses what breaks the rules in its files
+    enforces: bool = False
     # whether the way back that it writes leaves out partitions of which a replica left what is down
     keeps_repairs: bool = False
     # what to do about partitions that are stranded, in the system's words
@@ -217,6 +219,12 @@ def uncapped_in(cluster: Cluster) -> Sequence[str]:
     """Return the dimensions of a cluster without capacities in the files of its system."""
     name = cluster.native_format
     return find(name).uncapped(cluster) if name and is_known(name) else ()
+
+
+def enforced_in(cluster: Cluster) -> bool:
+    """Whether the system of a cluster refuses what breaks the rules in its files."""
+    name = cluster.native_format
+    return bool(name) and is_known(name) and find(name).enforces
 
 
 def awaited_by(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:

@@ -1013,6 +1013,7 @@ FORMAT = Format(
     recognises=kind_of,
     read=read,
     encode=encode,
+    enforces=True,
     carrier=CARRIER,
     left_out=left_out,
     uncapped=uncapped,

@@ -387,6 +387,7 @@ FORMAT = Format(
     recognises=kind_of,
     read=read,
     encode=encode,
+    enforces=True,
     carrier=CARRIER,
     keeps_repairs=True,
     left_out=left_out,

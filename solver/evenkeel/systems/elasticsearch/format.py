@@ -284,6 +284,7 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    enforces=True,
     carrier=CARRIER,
     left_out=left_out,
     hint=hint,

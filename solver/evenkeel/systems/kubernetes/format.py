@@ -564,6 +564,7 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    enforces=True,
     left_out=left_out,
     hint=hint,
     no_carrier="has no command that moves a pod: its scheduler chooses the node of every new pod, "

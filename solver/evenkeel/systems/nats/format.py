@@ -670,6 +670,7 @@ FORMAT = Format(
     recognises=recognises,
     read=read,
     encode=encode,
+    enforces=True,
     left_out=lambda cluster: noted(cluster.native),
     carrier=CARRIER,
     keeps_repairs=True,
