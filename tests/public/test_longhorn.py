@@ -255,6 +255,7 @@ def test_volumes_that_cannot_be_judged_stay(public, method, name, word):
         ("longhorn/block-disk-and-filesystem", [("v1vol", "ip-3/fs"), ("v2vol", "ip-1/blk")]),
         ("longhorn/disk-with-another-file-system", [("p0", "y4/d"), ("p1", "y4/d")]),
         ("longhorn/new-replica-that-stopped", [("p0", "agent-3/d")]),
+        ("longhorn/failed-before-it-was-built", [("p0", "agent-3/d")]),
     ],
 )
 def test_missing_replicas_go_to_the_only_disk_that_takes_them(public, name, joins, method):
@@ -264,6 +265,7 @@ def test_missing_replicas_go_to_the_only_disk_that_takes_them(public, name, join
     moves = json.loads(case.written("moves.json"))
     assert sorted((one["partition"], one["to"]) for one in moves) == joins
     assert joins or "cfg4" in answer.text
+    assert ("p0-r-00000007: they count for nothing" in answer.text) == ("before" in name)
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])

@@ -76,11 +76,21 @@ class TestReading:
         assert "pvc-torn-r-55555555" not in at  # Longhorn has not scheduled it
 
     def test_a_failed_replica_says_so(self):
-        cluster = registry.read(FILE)
+        cluster = registry.read(built_once())
         names = cluster.native.replicas.names
         torn = names.index("pvc-torn-r-44444444")
         assert cluster.placement.flags[torn] & Flag.ERROR
         assert not cluster.native.replicas.healthy[torn]
+
+    @pytest.mark.parametrize(
+        "spec", [{"lastHealthyAt": ""}, {"rebuildRetryCount": 5}, {"evictionRequested": True}]
+    )
+    def test_a_failed_replica_that_does_not_return_counts_for_nothing(self, listed, spec):
+        torn = {"lastHealthyAt": BUILT, **spec}
+        named(listed, "Replica", "pvc-torn-r-44444444")["spec"] |= torn
+        cluster, notes = read_with_notes(listed)
+        assert "pvc-torn-r-44444444: they count for nothing" in notes
+        assert (cluster.placement.node[cluster.placement.owner == 3] >= 0).sum() == 1
 
     def test_settings_are_read_and_others_left_alone(self):
         settings = registry.read(FILE).native.settings
@@ -161,6 +171,14 @@ class TestReading:
     def test_one_resource_by_itself_is_recognised_but_no_cluster(self, listed):
         alone = encoded(named(listed, "Volume", "pvc-logs"))
         assert faults_of(alone) == [("source", ["<bytes>"])]
+
+
+BUILT = "2026-03-01T09:00:00Z"
+
+
+def built_once():
+    """The file, in which the failed replica of pvc-torn was healthy before."""
+    return FILE.read_bytes().replace(b'"lastHealthyAt": ""', f'"lastHealthyAt": "{BUILT}"'.encode())
 
 
 def read_with_notes(listed, **options):
@@ -253,6 +271,7 @@ class TestBrokenSystems:
             named(listed, "Volume", name)["status"] |= {
                 "robustness": "degraded", "currentNodeID": "node-1"
             }  # fmt: skip
+        named(listed, "Replica", "pvc-torn-r-44444444")["spec"]["lastHealthyAt"] = BUILT
         options = {} if now is None else {"now": moment(now)}
         cluster, notes = read_with_notes(listed, **options)
         assert cluster.nodes.keeps.tolist() == [True, True, keeps, True]
@@ -533,7 +552,7 @@ class TestWriting:
 
 @given(data=st.data())
 def test_steps_lead_from_one_placement_to_the_other_and_back(data, tmp_path_factory):
-    cluster = registry.read(FILE)
+    cluster = registry.read(built_once())
     nodes = st.integers(0, len(DISKS) - 1)
     size = len(cluster.placement.node)
     node = data.draw(st.lists(nodes, min_size=size, max_size=size))

@@ -76,6 +76,7 @@ from evenkeel.systems.longhorn.objects import (
     Objects,
     Raw,
     ReplicaResource,
+    ReplicaSpec,
     VolumeResource,
     gather,
     hint,
@@ -93,6 +94,10 @@ CORDONED = "KubernetesNodeCordoned"
 NO_NODE = "no node {}: its replicas count as lost"
 NO_DISK = "no disk {}: its replicas count as lost"
 NO_HEALTH = "no healthyAt of {}: replicas that run without it count as healthy"
+DISCARDED = (
+    "of failed replicas that Longhorn discards, as they were never built, were tried too often or "
+    "are to leave: {}: they count for nothing"
+)
 NO_VOLUME = "no volume of the replicas {}: they count for nothing"
 MIGRATING = "that volumes are being migrated: {}: they are left alone until they have arrived"
 NO_UUID = "no diskUUID of {}: it counts as not ready"
@@ -277,7 +282,12 @@ class _Reader:
                 continue
             disk = self.disk_at.get((spec.nodeID, spec.diskID))
             if disk is not None:
-                by_volume[spec.volumeName].append(self._replica(found, disk))
+                replica = self._replica(found, disk)
+                if replica.reusable or not replica.failed:
+                    by_volume[spec.volumeName].append(replica)
+                else:
+                    self.objects.notes.add(DISCARDED, replica.name)
+                    self.gone |= {spec.volumeName} if _was_built(spec) else set()
                 continue
             self.gone.add(spec.volumeName)
             if spec.nodeID not in nodes:
@@ -296,7 +306,8 @@ class _Reader:
         runs = spec.healthyAt is None and one.status.currentState == "running" and not failed
         if runs:
             self.objects.notes.add(NO_HEALTH, one.metadata.name)
-        built = bool(spec.healthyAt or spec.lastHealthyAt)
+        evicting = spec.evictionRequested or one.status.evictionRequested
+        tried = spec.rebuildRetryCount >= MOST_RETRIES
         return Replica(
             name=one.metadata.name,
             host=spec.nodeID,
@@ -304,8 +315,8 @@ class _Reader:
             healthy=runs or (bool(spec.healthyAt) and not failed),
             failed=failed,
             active=spec.active,
-            eviction_requested=spec.evictionRequested or one.status.evictionRequested,
-            reusable=failed and built and spec.rebuildRetryCount < MOST_RETRIES,
+            eviction_requested=evicting,
+            reusable=failed and _was_built(spec) and not (tried or evicting),
             healthy_at=self._time(found.at("spec.healthyAt"), spec.healthyAt or ""),
             failed_at=self._time(found.at("spec.failedAt"), spec.failedAt),
         )
@@ -377,6 +388,11 @@ class _Reader:
             return nan
         self.latest = max(self.latest, time)
         return time
+
+
+def _was_built(spec: ReplicaSpec) -> bool:
+    """Whether a replica ever had all data of its volume."""
+    return bool(spec.healthyAt or spec.lastHealthyAt)
 
 
 def _holds(condition: Condition | None) -> bool:
