@@ -351,3 +351,23 @@ def test_forms_that_are_not_read_are_refused_with_the_command(public, name, word
     answer = public("ceph/xml-and-binary-maps").run("check", name)
     assert answer.code == 2
     assert word in answer.text
+
+
+@BY_EITHER
+def test_upmaps_without_effect_are_noted_and_move_nothing(public, how):
+    case = public("ceph/only-one-pool")
+    dump = json.loads(case.path("osd_dump.json").read_text())
+    cluster = ek.read([str(case.source / name) for name in FILES])
+    devices = [int(name.removeprefix("osd.")) for name in cluster.nodes.names]
+    here = [devices[n] for n in cluster.placement.nodes[0].tolist()]
+    first, *others = [osd for osd in devices if osd not in here]
+    for pair in ((first, others[0]), (here[0], here[1])):
+        mappings = [{"from": pair[0], "to": pair[1]}]
+        dump["pg_upmap_items"] = [{"pgid": cluster.partitions.names[0], "mappings": mappings}]
+        (case.folder / "given.json").write_text(json.dumps(dump))
+        files = ("given.json", *FILES[1:])
+        words = [str(case.path(name)) for name in files]
+        answer = case.run("solve", *words, *how, "-o", "idle.sh")
+        assert "upmaps without effect, as CRUSH puts the group elsewhere" in answer.text
+        assert case.run("solve", *FILES, *how, "-o", "plan.sh").code == answer.code
+        assert case.written("idle.sh") == case.written("plan.sh")

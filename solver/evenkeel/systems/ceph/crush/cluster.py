@@ -450,11 +450,17 @@ def _lawful_items(
     """Return the pairs in force without those against a rule that CRUSH itself keeps, and notes."""
     kept = {number: dict(own) for number, own in native.items.items()}
     gone: list[str] = []
+    idle: list[str] = []
+    usable = {*np.flatnonzero(native.reweight).tolist()}
     for pool, rows in zip(native.pools, mapped, strict=True):
         groups = [pg for pg in kept.get(pool.id, ()) if pg not in native.whole.get(pool.id, ())]
         if pool.id in native.known or not groups:
             continue
         then = native.with_upmaps(pool, rows)[groups]
+        for pg, row in zip(groups, rows[groups].tolist(), strict=True):
+            pairs = kept[pool.id][pg]
+            if any(a not in row or b in row or b not in usable for a, b in pairs):
+                idle.append(f"{pool.id}.{pg:x}")
         bad, unlawful = (
             breaks_rule(native.crush, pool, some) | dropped_by_monitors(native.crush, pool, some)
             for some in (then, rows[groups])
@@ -464,11 +470,11 @@ def _lawful_items(
             gone.append(f"{pool.id}.{groups[i]:x}")
         if not kept[pool.id]:
             del kept[pool.id]
-    notes = [
-        "upmaps against the rule of their pool, which the monitors drop, count as dropped: "
-        f"{some_of(gone, str, SHOWN)}"
-    ]
-    return kept, notes if gone else []
+    notes = {
+        "upmaps against the rule of their pool, which the monitors drop, count as dropped": gone,
+        "upmaps without effect, as CRUSH puts the group elsewhere, or their target is out": idle,
+    }
+    return kept, [f"{note}: {some_of(own, str, SHOWN)}" for note, own in notes.items() if own]
 
 
 class _Bound(NamedTuple):
