@@ -107,8 +107,7 @@ def test_a_replica_waits_on_a_node_that_another_of_its_partition_has_left(protoc
         assert plan.copies == copies
 
 
-@pytest.mark.parametrize("protocol", ["kafka", "ceph"])
-def test_a_detour_goes_by_another_node_where_the_emptiest_fills_up(protocol):
+def test_a_detour_goes_by_another_node_where_the_emptiest_fills_up():
     """A voter and a non-voter trade nodes: n3 is empty, but p1 takes all of its room first.
 
     The others are more than a search over orders takes on.
@@ -122,7 +121,7 @@ def test_a_detour_goes_by_another_node_where_the_emptiest_fills_up(protocol):
         role=[[0, 0, 1]] * (3 + others),
     )  # fmt: skip
     target = [2, 1, 0, 3, -1, -1, 4, -1, -1] + [7, -1, -1] * others
-    plan = to(cluster, target, protocol=protocol)
+    plan = to(cluster, target, protocol=ek.Protocol("own", whole=True, roles=False))
     assert arrives(plan)
     copies = [row for row in plan.rows() if (row.kind, row.partition) == ("copy", "p0")]
     assert copies[0].target == "n7"

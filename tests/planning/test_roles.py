@@ -258,10 +258,23 @@ def test_room_in_another_role_is_found_once_the_replica_has_moved():
     assert plan.check().ok
 
 
-@pytest.mark.parametrize("protocol", ["kafka", "ceph", "helix", "longhorn"])
-def test_a_protocol_without_roles_says_so(protocol):
+@pytest.mark.parametrize("protocol", ["plain", "kafka", "cockroach", "ceph", "helix", "longhorn"])
+def test_no_system_copies_what_is_there_in_another_role(protocol):
+    """A non-voter takes the place of a voter that is lost, and is never gone meanwhile."""
+    cluster = three().down("n0")
+    plan = ek.plan(cluster, to(cluster, [3, 1, 2, 4], [0, 0, 0, 1], 1), protocol=protocol)
+    assert plan.complete
+    assert plan.copies == 1
+    assert plan.check().end == "target"
+    assert ("promote", 3, "n3", "n3") in told(plan)
+    assert all(row.source == "n0" for row in plan.rows() if row.kind == "remove")
+
+
+@pytest.mark.parametrize(("whole", "quorum"), [*product([True, False], repeat=2)])
+def test_a_protocol_without_roles_says_so(whole, quorum):
     cluster = three()
-    with pytest.raises(ek.InvalidInput, match=f"protocol {protocol} changes no role") as error:
+    protocol = ek.Protocol("own", roles=False, whole=whole, quorum=quorum)
+    with pytest.raises(ek.InvalidInput, match="protocol own changes no role") as error:
         ek.plan(cluster, to(cluster, [0, 1, 2, 3], [0, 0, 0, 0], 0), protocol=protocol)
     assert [one.path for one in error.value.faults] == ["target.role[3]"]
     # of two that trade roles, each goes where the other was
@@ -269,6 +282,9 @@ def test_a_protocol_without_roles_says_so(protocol):
     assert not traded.steps.in_place.any()
     assert traded.copies or traded.blocked
     assert traded.check().ok
+    # the last one that lives is not removed before another serves
+    last = three(placement=[[0, 1]], role=[[0, 1]], replicas=1, voters=1).down("n0")
+    assert ek.plan(last, to(last, [1, -1], [0, 1], 0), protocol=protocol).check().ok
 
 
 def test_learners_are_neither_made_nor_promoted_in_place():

@@ -333,9 +333,9 @@ class Protocol:
         ----------
         name : str
             ``"plain"``, ``"kafka"`` (a reassignment exchanges the whole set, KIP-455),
-            ``"cockroach"`` (learners, joint consensus, and roles that change in place), ``"ceph"``
-            (a remapped placement group backfills, then its set is exchanged whole; the primary
-            follows from the order; its pool states how many replicas it has),
+            ``"cockroach"`` (learners and joint consensus), ``"ceph"`` (a remapped placement group
+            backfills, then its set is exchanged whole; the primary follows from the order; its pool
+            states how many replicas it has),
             ``"helix"`` (states of a replica: one more serves before one less does) or
             ``"longhorn"`` (a replica is added, rebuilt, and another deleted after it).
 
@@ -360,11 +360,11 @@ PRESETS = {
     one.name: one
     for one in (
         Protocol("plain"),
-        Protocol("kafka", whole=True, roles=False, names_all=True),
+        Protocol("kafka", whole=True, names_all=True),
         Protocol("cockroach"),
-        Protocol("ceph", whole=True, roles=False, shrinks=False),
-        Protocol("helix", joint=False, quorum=False, roles=False),
-        Protocol("longhorn", joint=False, quorum=False, roles=False),
+        Protocol("ceph", whole=True, shrinks=False),
+        Protocol("helix", joint=False, quorum=False),
+        Protocol("longhorn", joint=False, quorum=False),
     )
 }
 """The systems that are known, by name."""

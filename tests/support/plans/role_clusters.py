@@ -7,7 +7,7 @@ import numpy as np
 import evenkeel as ek
 from evenkeel.model.placement import Placement
 
-PROTOCOLS = ("cockroach", "plain", "one by one")
+PROTOCOLS = ("cockroach", "plain", "one by one", "kafka", "helix", "ceph")
 
 
 def with_roles(seed: int) -> tuple[ek.Cluster, Placement, ek.Protocol]:

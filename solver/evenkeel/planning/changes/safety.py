@@ -379,7 +379,7 @@ class Safety:
             self.live[one].sum(1)
             for one in (transitions.before[rows], transitions.after[rows], node)
         ]
-        lacks = active[2] < np.minimum(np.minimum(*active[:2]), wanted)
+        lacks = active[2] < np.minimum(np.minimum(*active[:2]), np.maximum(wanted, 1))
         now = self._survives(node, role)
         bad = np.flatnonzero(~now.all(1))
         if len(bad):
