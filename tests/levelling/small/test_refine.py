@@ -73,3 +73,10 @@ def test_a_replica_leaves_no_node_on_which_another_of_its_partition_stays():
 def test_steps_are_left_for_fewer_moves_once_the_goals_are_reached():
     """Too large for CP-SAT to look for fewer, it was given 16 moves where 11 do."""
     assert try_one(draw("roles", 950057), small=True).findings == []
+
+
+def test_who_leads_lawfully_before_does_not_end_without_a_leader():
+    """Both voters are refined to a zone in which none may lead; the guard then undoes all of it."""
+    tried = try_one(draw("anything", 970436))
+    assert tried.findings == []
+    assert tried.strikes == 0

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.audit import Audit, audit
+from evenkeel.measure.audit import audit
 from evenkeel.measure.bounds import Bounds
 from evenkeel.measure.compare import compare
 from evenkeel.measure.loads import has_leaders
@@ -81,6 +81,7 @@ from evenkeel.methods.shared.compile import compile_problem
 from evenkeel.methods.shared.replica_counts import kept, leading_slots, waits_in_place_of_another
 from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.methods.shared.stopping import LIMITS_REACHED
+from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.reading.arrays import writable
@@ -312,12 +313,13 @@ def refine_small(run: Run) -> bool:
         Refining,
     )
 
-    before, was = run.work, _audited(run, run.placement)
-    harmed = bool(regressions(cluster, run.placement, was))
+    before, stands = run.work, _led_at_last(run.placement, cluster)
+    was = audit(cluster, stands)
+    harmed = bool(regressions(cluster, stands, was))
 
-    def is_sound(node: NDArray[np.int32], leader: NDArray[np.int16]) -> bool:
-        placement = cluster.placement.replaced(node, leader)
-        found = _audited(run, placement)
+    def is_sound(refined: Placement) -> bool:
+        placement = _led_at_last(refined, cluster)
+        found = audit(cluster, placement)
         if any(n > was.counts[kind] for kind, n in found.counts.items()):
             return False
         return harmed or not regressions(cluster, placement, found)
@@ -338,7 +340,7 @@ def refine_small(run: Run) -> bool:
     better, dropped = in_their_slots(
         cluster.placement, refining.best.node, refining.best.leader, run.dropped
     )
-    if not is_sound(better.node, better.leader) or exceeded(cluster, better, request.limits):
+    if not is_sound(better) or exceeded(cluster, better, request.limits):
         return False
     height, stood = height_of(run), (run.state.node, run.state.leader, run.dropped)
     run.dropped = dropped
@@ -384,10 +386,10 @@ def in_their_slots(
     return before.replaced(node, leader), dropped
 
 
-def _audited(run: Run, placement: Placement) -> Audit:
-    """Audit a placement with the leaders that it would be handed out with."""
-    leader = leading_slots(run.request.cluster, placement.node, placement.leader)
-    return audit(run.request.cluster, placement.replaced(placement.node, leader))
+def _led_at_last(placement: Placement, cluster: Cluster) -> Placement:
+    """Return a placement with the leaders that it would be handed out with."""
+    leader = leading_slots(cluster, placement.node, placement.leader)
+    return placement.replaced(placement.node, leader)
 
 
 ROUNDS = 8
