@@ -303,25 +303,30 @@ def test_plans_keep_on_the_way_what_their_end_keeps(family: str, seed: int):
             assert result.plan(protocol=protocol).complete
 
 
+def crowded(case: Case) -> set[str]:
+    """Judge a plan whose only wave but the last puts all of a partition on one node."""
+    start = build(case)[0].placement
+    crowd = start.replaced(np.zeros_like(start.node), start.leader)
+    plan = SimpleNamespace(
+        blocked=[], waves=(0, 1), end=start, after=lambda done: crowd,
+        check=lambda: SimpleNamespace(ok=True),
+    )  # fmt: skip
+    result = SimpleNamespace(plan=lambda protocol: plan, placement=start)
+    return kinds(on_the_way(World(case), result, "plain"))
+
+
 def test_a_plan_that_crowds_a_zone_on_the_way_is_found():
-    case = draw("all_drain", 0)
-    cluster, *_ = build(case)
-
-    class Crowded:
-        """A plan whose only wave but the last puts all of a partition on one node."""
-
-        blocked, waves, end = (), (0, 1), cluster.placement
-
-        def check(self):
-            return SimpleNamespace(ok=True)
-
-        def after(self, done):
-            node = np.zeros_like(cluster.placement.node)
-            return cluster.placement.replaced(node, cluster.placement.leader)
-
-    result = SimpleNamespace(plan=lambda protocol: Crowded(), placement=cluster.placement)
-    found = kinds(on_the_way(World(case), result, "plain"))
+    found = crowded(draw("all_drain", 0))
     assert "on the way: broke same_node" in found or "on the way: lost a live replica" in found
+
+
+def test_a_plan_need_not_keep_wishes_on_the_way():
+    """What is lost is copied first; a leader leads on although a preferred one has come."""
+    given = {"capacity": [[9.0]] * 2, "load": [[1.0]], "placement": [[0, 1]],
+             "domains": {"zone": ["a", "b"]}}  # fmt: skip
+    for zone, found in (((1, "soft"), set()), (1, {"on the way: broke spread"})):
+        rules = [{"spread": {"node": (1, "soft"), "zone": zone}}]
+        assert crowded(Case("wish", 0, given | {"rules": rules})) == found
 
 
 def test_roles_that_were_exchanged_are_read_into_their_slots():

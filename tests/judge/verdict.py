@@ -78,7 +78,8 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
     What serves is judged: a replica on a dead node crowds nobody, though one that is pinned there
     stays. A copy that serves before what it replaces has gone is not one too many. Between the
     promotion of one voter and the demotion of another, nodes are not judged. What has left by then
-    weighs no more in transient dimensions; the check of the plan counts what is leaving.
+    weighs no more in transient dimensions; the check of the plan counts what is leaving. Soft rules
+    and preferred leaders are judged at the end only: what is lost is copied first.
     """
     try:
         plan = result.plan(protocol=protocol)
@@ -105,7 +106,7 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
         kept = [{*row} for row in standing.rows]
         for one in worse(world, serving):
             if one.kind in ("lost a replica that waited", "broke surplus") or (
-                one.kind.endswith(" transient")
+                one.kind.endswith(" transient") or one.kind.startswith("wish dropped")
             ):
                 continue
             p = int(one.where.split()[1].rstrip(":,"))
@@ -113,7 +114,7 @@ def on_the_way(world: World, result: ek.Result, protocol: str) -> Iterator[Findi
                 continue
             if one.kind.startswith("broke ") and ": 0 -> " not in one.where:
                 continue  # what the beginning breaks is not held
-            if is_hard(one.kind.removeprefix("broke ")) and _whose(one) not in accepted:
+            if _whose(one) not in accepted:
                 yield Finding(f"on the way: {one.kind}", f"{protocol}, wave {done}: {one.where}")
 
 
