@@ -14,7 +14,7 @@ from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.bounds.leaders import LeaderBound, leader_bound
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.costs import CostParts, cost_of
-from evenkeel.measure.disks import DiskReport, disk_report
+from evenkeel.measure.disks import DiskReport, disk_report, least_price, price_of_moves
 from evenkeel.measure.explain import Explanation, explain
 from evenkeel.measure.levelness import ROUNDING, Levelness, below_mean_note, levelness
 from evenkeel.measure.loads import has_leaders
@@ -117,6 +117,14 @@ class Judged(typing.Protocol):
         """What was solved."""
 
     @property
+    def goals(self) -> Goals | Cost:
+        """What was asked for."""
+
+    @property
+    def placement(self) -> Placement:
+        """Where replicas should be."""
+
+    @property
     def bounds(self) -> Bounds:
         """What is proven of its placements."""
 
@@ -181,6 +189,12 @@ def proven_of(result: Judged, gap: Gap) -> Iterator[Proven]:
     elif result.goals_reached and result.goals_asked:
         moves, fewest = result.comparison.moves, bounds.moves_level
         yield Proven("moves", moves, fewest, gap.moves, bounds.moves_term)
+        if result.cluster.disks is not None and isinstance(result.goals, Goals):
+            price = price_of_moves(result.cluster, result.goals, result.placement)
+            least_of_all = least_price(result.cluster, result.goals, fewest)
+            term = bounds.moves_term if least_of_all == fewest else "disks to empty"
+            gap_here = _share_above(price, least_of_all)
+            yield Proven("cost of moves", price, least_of_all, gap_here, term)
     is_known = result.goals_asked and result.comparison.leader_changes > 0
     is_known &= not (result.cluster.placement.flags & Flag.PREFERRED).any()
     if is_known and result.leader_bound is not None:

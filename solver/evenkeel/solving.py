@@ -165,7 +165,9 @@ def judged(
     judgement = verdict(chosen, request, outcome, found, goals_given=goals_given)
     if cluster.disks is not None:
         goal = getattr(request.goals, "disks", None)
-        judgement = verdict_on_disks(judgement, disk_report(cluster, placement, goal))
+        judgement = verdict_on_disks(
+            judgement, disk_report(cluster, placement, goal), request.limits
+        )
     log_solved(
         chosen, judgement, clock, moves=found.comparison.moves,
         leader_changes=found.comparison.leader_changes, work=outcome.work, guard=run.guard,

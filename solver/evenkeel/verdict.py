@@ -106,17 +106,22 @@ def verdict(
     return Verdict("feasible", text or GOALS_MET, stop)
 
 
-def verdict_on_disks(nodes: Verdict, disks: DiskReport) -> Verdict:
+def verdict_on_disks(nodes: Verdict, disks: DiskReport, limits: Limits) -> Verdict:
     """Return the verdict on a result after that on its nodes: what disks break, or miss."""
     whole = nodes.status in ("optimal", "feasible")
+    stop, why = nodes.stop_reason, ""
+    if limits.disk_moves is not None and disks.moves >= limits.disk_moves:
+        stop, why = "limits", f"; limits.disk_moves={limits.disk_moves:,} used up"
+    elif whole:
+        stop = "exhausted"
     if disks.broken:
         status: Status = "partial" if whole or nodes.status == "missed" else nodes.status
-        text = f"Inside nodes, {broken_disks(disks)}." + ("" if whole else f" {nodes.message}")
-        return Verdict(status, text, "exhausted" if whole else nodes.stop_reason)
+        text = f"Inside nodes, {broken_disks(disks)}{why}."
+        return Verdict(status, text + ("" if whole else f" {nodes.message}"), stop)
     if missed := missed_disks(disks):
-        text = f"The goal of disks is missed: {missed}." + ("" if whole else f" {nodes.message}")
+        text = f"The goal of disks is missed: {missed}{why}."
         status = "missed" if whole else nodes.status
-        return Verdict(status, text, "exhausted" if whole else nodes.stop_reason)
+        return Verdict(status, text + ("" if whole else f" {nodes.message}"), stop)
     if nodes.status == "optimal" and disks.moves > disks.moves_at_least:
         text = f"{GOALS_MET} Between disks of a node, {disks.moves_at_least:,} moves are proven."
         return Verdict("feasible", text, nodes.stop_reason)

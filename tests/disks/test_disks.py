@@ -5,6 +5,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.cli import main
+from evenkeel.measure.spending import exceeded
 from evenkeel_kernels.core.disks import NodeDisks, level_disks
 from tests.naive.core.disks import fewest_moves
 
@@ -272,6 +273,50 @@ def test_faults_of_disks_and_of_the_goal():
     plain = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
     with pytest.raises(ek.InvalidInput, match="disks"):
         ek.solve(plain, goals=ek.Goals(disks=0.1))
+
+
+def test_the_price_decides_who_moves_inside_a_node_and_who_leaves_it():
+    full = cluster(2, 3, [40.0, 20.0, 20.0], [[0]] * 3, [[0], [1], [2]], capacity=50.0)
+    full = full.empty_disks("disk0")
+    asked = [ek.Goals(level=None, disk_move_cost=price) for price in (0.0, 0.01, 0.5, 0.8, 1.0)]
+    found = [ek.solve(full, goals=goals) for goals in asked]
+    assert [(one.comparison.moves, one.disks.moves) for one in found] == [(0, 2)] * 3 + [(1, 0)] * 2
+    costs = [one.metrics["proven"]["cost of moves"] for one in found]
+    assert [one["value"] for one in costs] == [0.0, 0.02, 1.0, 1.0, 1.0]
+    assert [one["at_least"] for one in costs] == [0.0, 0.01, 0.5, 0.8, 1.0]
+    for wrong in (-0.1, 1.1, "cheap"):
+        with pytest.raises(ek.InvalidInput, match="disk_move_cost"):
+            ek.Goals(disk_move_cost=wrong)
+
+
+@pytest.mark.parametrize("most", range(7))
+@pytest.mark.parametrize("empty", [[], ["disk0"]])
+def test_moves_inside_nodes_have_a_limit_of_their_own(most, empty):
+    held = cluster(2, 2, [1.0] * 8, [[0]] * 4 + [[1]] * 4, [[0]] * 4 + [[2]] * 4)
+    held = held.empty_disks(*empty) if empty else held
+    goals, limits = ek.Goals(level=None, disks=0.0), ek.Limits(disk_moves=most)
+    result = ek.solve(held, goals=goals, limits=limits)
+    wanted = 6 if empty else 4
+    assert result.disks.moves == min(most, wanted)
+    assert len(result.disks.to_empty) == (max(4 - most, 0) if empty else 0)
+    if most >= wanted:
+        assert result.status == "optimal"
+    else:
+        assert result.status == ("partial" if empty and most < 4 else "missed")
+        assert result.stop_reason == "limits"
+        assert f"limits.disk_moves={most} used up" in result.message
+    after = held.with_placement(result.placement)
+    again = ek.solve(after, goals=goals)
+    assert result.disks.moves + again.disks.moves == wanted
+    whole = ek.solve(held, goals=goals).placement
+    above = [f"disk_moves {wanted} above {most}"]
+    assert exceeded(held, whole, limits) == (above if most < wanted else [])
+
+
+def test_a_limit_of_moves_inside_nodes_needs_disks():
+    plain = ek.Cluster.from_arrays(capacity=[[9.0]], load=[[1.0]], placement=[[0]])
+    with pytest.raises(ek.InvalidInput, match=r"limits\.disk_moves"):
+        ek.solve(plain, limits=ek.Limits(disk_moves=1))
 
 
 def with_folders():

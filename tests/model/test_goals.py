@@ -80,7 +80,7 @@ class TestGoals:
 
 class TestLimits:
     @pytest.mark.parametrize("name", ["moves", "node_in", "node_out", "partition_moves",
-                                      "leader_changes"])  # fmt: skip
+                                      "leader_changes", "disk_moves"])  # fmt: skip
     def test_counts_are_whole(self, name):
         for value in (0, 7, np.int32(7)):
             assert getattr(ek.Limits(**{name: value}), name) == value

@@ -30,6 +30,7 @@ LIMITS = {
     "node_out": (int, "N", "most replicas that may leave one node"),
     "partition_moves": (int, "N", "most replicas of one partition that may move"),
     "leader_changes": (int, "N", "most partitions that another node may lead than before"),
+    "disk_moves": (int, "N", "most replicas that may change their disk within a node"),
 }
 TIER_LIMITS = {
     "domain_in": "most replicas that may enter one domain of a tier",
@@ -319,6 +320,11 @@ def add_solving(parser: Parser) -> None:
         "counts for: it moves last; may be given several times",
     )  # fmt: skip
     solving.add_argument(
+        "--disk-move-cost", type=float, metavar="X",
+        help="price of a move between disks of a node, as a share of that of a move between nodes: "
+        "0 to 1 (0.01)",
+    )  # fmt: skip
+    solving.add_argument(
         "--grow", dest="growth", type=factors_of, metavar="X|NAME=X,...",
         help="decide for larger loads, multiplied by this, all or by dimension: 1.4 or +40%%",
     )  # fmt: skip
@@ -487,7 +493,7 @@ def goals_of(arguments: argparse.Namespace) -> "Goals | None":
     """Return the goals that the arguments ask for; None where they name none."""
     from evenkeel.model.goals import Goals
 
-    names = (*OTHER_GOALS, "act_above", "worth", "move_cost")
+    names = (*OTHER_GOALS, "act_above", "worth", "move_cost", "disk_move_cost")
     asked: dict[str, Any] = {name: getattr(arguments, name, None) for name in names}
     for name in ("move_cost", "min_leaders"):
         asked[name] = dict(asked[name] or ()) or None

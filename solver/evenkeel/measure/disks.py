@@ -6,8 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenkeel.measure.compare import compare
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.disks import DiskState, disk_of, lying
+from evenkeel.model.errors import FaultList
+from evenkeel.model.goals import Goals, move_costs
 from evenkeel.model.placement import Flag, Placement, Role
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.memoize import memoize
@@ -202,6 +205,29 @@ def fewest_disk_moves(
     before = so_far - so_far[start[home]] if len(home) else so_far
     leaves = ~disks.usable[home] | (before < excess[home] * (1.0 - ROUNDING))
     return int(np.count_nonzero(leaves & ((size > 0.0) | ~disks.usable[home])))
+
+
+def price_of_moves(cluster: Cluster, goals: Goals, after: Placement) -> float:
+    """Return what the moves to a placement cost, a plain one between nodes counting for 1."""
+    joined = compare(cluster, cluster.placement, after).joined
+    between = float(move_costs(FaultList(), cluster, goals)[after.owner[joined]].sum())
+    inside = 0 if cluster.disks is None else disk_report(cluster, after, goals.disks).moves
+    return between + goals.disk_move_cost * inside
+
+
+def least_price(cluster: Cluster, goals: Goals, moves: int) -> float:
+    """Return what moves cost at least where as many as ``moves`` are needed between nodes.
+
+    What must leave its disk, on any node, moves between nodes or inside of one.
+    """
+    contents, partitions = node_contents(cluster, cluster.placement), cluster.partitions
+    owner = cluster.placement.owner
+    lightest = partitions.load.lightest_by_dimension[cluster.bytes_dimension]
+    contents = contents._replace(size=lightest[owner[contents.replica]])
+    leave = fewest_disk_moves(cluster, contents, disk_targets(cluster, contents, None))
+    there = np.bincount(owner[cluster.placement.node >= 0], minlength=len(partitions))
+    leave -= int(np.maximum(there - partitions.replicas, 0).sum())  # dropping one is no move
+    return moves + goals.disk_move_cost * max(0, leave - moves)
 
 
 def disk_report(cluster: Cluster, after: Placement, tolerance: float | None) -> DiskReport:

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.compare import Comparison, compare
+from evenkeel.measure.disks import homes
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import disk_of
 from evenkeel.model.limits import BY_NODE, Limits, node_counts
 from evenkeel.model.placement import Placement
 from evenkeel.model.runtime.figures import quantity
@@ -113,6 +115,9 @@ def _spent(
     yield "node_out", departed(cluster, compared)
     yield "partition_moves", np.bincount(after.owner[compared.joined], minlength=1).max()
     yield "leader_changes", compared.leader_changes
+    if cluster.disks is not None:
+        lay, lies = homes(cluster, before, after), disk_of(cluster.disks, after)
+        yield "disk_moves", int(np.count_nonzero((lay >= 0) & (lies >= 0) & (lies != lay)))
     changed = np.zeros(len(before), bool)
     changed[after.owner[compared.joined]] = changed[before.owner[compared.left]] = True
     everywhere = np.ones(len(serves), bool)

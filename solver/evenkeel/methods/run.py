@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.compare import compare
+from evenkeel.measure.disks import price_of_moves
 from evenkeel.measure.group_goals import group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.loads import has_leaders
@@ -29,7 +30,7 @@ from evenkeel.methods.contract import Outcome, Request, Strategy, Watch
 from evenkeel.methods.options import Options
 from evenkeel.methods.registry import Method, find
 from evenkeel.methods.shared.disk_exchanges import with_disks_in_view
-from evenkeel.methods.shared.disks import placed_on_disks
+from evenkeel.methods.shared.disks import on_disks, placed_on_disks
 from evenkeel.methods.shared.giving_up import with_last_in_sync, without_surplus
 from evenkeel.methods.shared.kept_lists import kept_lists_messages, with_kept_lists
 from evenkeel.model.cluster import Cluster, require_cluster
@@ -214,8 +215,8 @@ def run_checked(chosen: Method, request: Request) -> Run:
         start = asked.placement if request.start is cluster.placement else request.start
         return _run_worth(chosen, replace(request, cluster=asked, start=start))
 
-    tolerance = getattr(request.goals, "disks", None)
-    found, placement = placed_on_disks(cluster, tolerance, run, lambda one: one.placement)
+    tolerance, most = getattr(request.goals, "disks", None), request.limits.disk_moves
+    found, placement = placed_on_disks(cluster, tolerance, most, run, lambda one: one.placement)
     if found.request.cluster is not cluster:  # what is proven of it holds of less room
         outcome = replace(_unproven(found.outcome), fewest=0)
         found = replace(found, request=request, outcome=outcome, audit=None)
@@ -284,13 +285,11 @@ def _run_gently(chosen: Method, request: Request) -> Run:
     costs, placement = move_costs(FaultList(), cluster, goals), cluster.placement
 
     def judged(run: Run) -> tuple[int, bool, float]:
-        level = levelness(cluster, run.placement)
-        met = goals_reached(cluster, goals, run.placement, level, request.bounds)
-        joined = compare(cluster, placement, run.placement).joined
-        return (
-            audit(cluster, run.placement).hard, not met,
-            float(costs[placement.owner[joined]].sum()),
-        )  # fmt: skip
+        after, most = run.placement, request.limits.disk_moves
+        met = goals_reached(cluster, goals, after, levelness(cluster, after), request.bounds)
+        if cluster.disks is not None:
+            after = on_disks(cluster, after, goals.disks, most).placement
+        return audit(cluster, after).hard, not met, price_of_moves(cluster, goals, after)
 
     stays = np.append(cluster.nodes.may_hold & cluster.nodes.serves, False)[placement.node]
     best = judged(found)
@@ -524,7 +523,7 @@ def _check_limits(
     if len(kept) < len(chosen.limits):
         text += f" with these options, and {', '.join(chosen.limits)} with others"
     for name, value in asked.items():
-        if name not in kept:
+        if name not in (*kept, "disk_moves"):
             faults.add(f"limits.{name}", value, f"{chosen.name} cannot keep this; {text}")
 
 

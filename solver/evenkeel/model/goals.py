@@ -79,6 +79,8 @@ class Goals:
         share of the node, or what whole replicas force where that is more. Its share is that of its
         capacity. None: replicas change their disk only where it failed, is being emptied or too
         full, and what arrives is placed evenly.
+    disk_move_cost : float, optional
+        Price of a move between disks of a node, as a share of that of a move between nodes, 0 to 1.
 
     Raises
     ------
@@ -121,6 +123,7 @@ class Goals:
     group_leaders: float | None
     min_leaders: Mapping[str, int] = field(hash=False)
     disks: float | None
+    disk_move_cost: float
 
     @known_arguments
     def __init__(
@@ -136,6 +139,7 @@ class Goals:
         group_leaders: Tolerance = None,
         min_leaders: Mapping[str, int] | None = None,
         disks: Tolerance = None,
+        disk_move_cost: float = 0.01,
     ) -> None:
         faults = FaultList()
         object.__setattr__(self, "level", read_tolerances(faults, "goals.level", level))
@@ -156,6 +160,8 @@ class Goals:
             check_number(faults, f"goals.move_cost[{name!r}]", cost, 1.0, MOST_IN_ALL)
         object.__setattr__(self, "move_cost", costs)
         object.__setattr__(self, "disks", read_tolerance(faults, "goals.disks", disks))
+        check_number(faults, "goals.disk_move_cost", disk_move_cost, greatest=1.0)
+        object.__setattr__(self, "disk_move_cost", disk_move_cost)
         check_truth(faults, "goals.soft_yield", soft_yield)
         faults.raise_if_any()
 
@@ -170,7 +176,10 @@ class Goals:
     @property
     def repairs(self) -> "Goals":
         """The goals of a solve that moves nothing but for rules."""
-        return Goals(level=None, soft_yield=self.soft_yield, disks=self.disks)
+        return Goals(
+            level=None, soft_yield=self.soft_yield, disks=self.disks,
+            disk_move_cost=self.disk_move_cost,
+        )  # fmt: skip
 
     def widened(self, dimensions: Sequence[str]) -> "Goals":
         """Return the goals of a cluster's dimensions in which ``act_above`` is the tolerance."""
@@ -188,7 +197,7 @@ class Goals:
         return Goals(
             level, wider(self.leaders, most), floor, self.soft_yield,
             groups=wider(self.groups, most), group_leaders=wider(self.group_leaders, most),
-            min_leaders=self.min_leaders, disks=self.disks,
+            min_leaders=self.min_leaders, disks=self.disks, disk_move_cost=self.disk_move_cost,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.keywords import did_you_mean, known_arguments
 from evenkeel.model.reading.quantities import EXACT, read_bytes, read_count, read_tier_counts
 
-COUNTS = ("moves", "partition_moves", "leader_changes")
+COUNTS = ("moves", "partition_moves", "leader_changes", "disk_moves")
 """Limits that are one whole number each."""
 
 BY_NODE = ("node_in", "node_out")
@@ -50,6 +50,8 @@ class Limits:
         that moves within a domain neither enters nor leaves it.
     leader_changes : int, optional
         Most partitions that another node may lead than before.
+    disk_moves : int, optional
+        Most replicas that may change their disk within a node; the other budgets do not count them.
 
     Raises
     ------
@@ -75,6 +77,7 @@ class Limits:
     domain_in: Mapping[str, int] = field(hash=False)
     domain_out: Mapping[str, int] = field(hash=False)
     leader_changes: int | None
+    disk_moves: int | None
 
     @known_arguments
     def __init__(
@@ -87,11 +90,12 @@ class Limits:
         domain_in: Mapping[str, int] | None = None,
         domain_out: Mapping[str, int] | None = None,
         leader_changes: int | None = None,
+        disk_moves: int | None = None,
     ) -> None:
         given: dict[str, Any] = {
             "moves": moves, "node_in": node_in, "node_out": node_out,
             "partition_moves": partition_moves, "leader_changes": leader_changes,
-            "domain_in": domain_in, "domain_out": domain_out,
+            "domain_in": domain_in, "domain_out": domain_out, "disk_moves": disk_moves,
         }  # fmt: skip
         faults = FaultList()
         for name in COUNTS:
@@ -144,6 +148,9 @@ def check_limits(faults: FaultList, cluster: Cluster, limits: Limits) -> None:
     """Note what limits name that the cluster does not have."""
     if limits.bytes is not None and cluster.bytes_dimension < 0:
         faults.add("limits.bytes", limits.bytes, "needs a cluster with a bytes dimension")
+    if limits.disk_moves is not None and cluster.disks is None:
+        message = "needs a cluster whose nodes have disks"
+        faults.add("limits.disk_moves", limits.disk_moves, message)
     names = cluster.nodes.names
     for name in BY_NODE:
         given = getattr(limits, name)

@@ -3,25 +3,27 @@
 A search levels nodes without their disks. Of the replicas that may leave a node it takes one on a
 disk that has room, while another has to leave its disk in any case; and it takes a node on whose
 disks others must then make way. On small clusters, one replica takes the place of another as long
-as that leaves less to move, or disks further below their targets, and nothing worse for nodes.
+as that makes moves cheaper, or leaves fewer disks above their targets, and nothing is worse for
+nodes. One or two leave besides where disks miss their targets, or their price is less than that of
+the moves inside nodes.
 """
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.compare import compare
-from evenkeel.measure.disks import disk_report
+from evenkeel.measure.disks import disk_report, price_of_moves
 from evenkeel.methods.contract import Outcome, Request
 from evenkeel.methods.shared.answers import objective_tuple, regresses
 from evenkeel.methods.shared.disks import on_disks
 from evenkeel.methods.shared.giving_up import with_last_in_sync
 from evenkeel.methods.shared.size import size_of
 from evenkeel.model.disks import disk_of
-from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Goals, move_costs
+from evenkeel.model.goals import Goals
 from evenkeel.model.placement import Flag, Placement
 
 EFFORT = 50_000
@@ -43,6 +45,7 @@ class Score(NamedTuple):
     broken: int
     over: int
     cost: float
+    moves: int
     inside: int
 
 
@@ -53,12 +56,14 @@ def with_disks_in_view(request: Request, goals: Goals, placement: Placement) -> 
     if not tries:
         return placement
     troubled = _troubled(request, goals, placement)
-    costs = move_costs(FaultList(), cluster, goals)
-    best, least = _score(request, goals, placement, costs), _worth(request, placement)
+    best, least = _score(request, goals, placement), _worth(request, placement)
     improved = True
     while improved and troubled.any():
         improved = False
-        for moved in _exchanges(request, placement, troubled):
+        departs = best.over > 0 or goals.disk_move_cost * best.inside > 1.0
+        if (limit := request.limits.disk_moves) is not None:
+            departs &= best.inside < limit  # else what it forbids would move between nodes
+        for moved in _exchanges(request, placement, troubled, departs):
             if not tries or request.watch.reason is not None:
                 return placement
             tries -= 1
@@ -66,8 +71,8 @@ def with_disks_in_view(request: Request, goals: Goals, placement: Placement) -> 
             for k, n in moved:
                 node[k] = n
             made = cluster.placement.replaced(node, placement.leader)
-            found = on_disks(cluster, made, goals.disks).placement
-            score = _score(request, goals, found, costs)
+            found = on_disks(cluster, made, goals.disks, request.limits.disk_moves).placement
+            score = _score(request, goals, found)
             if score < best and _worth(request, found) <= least and not _worse(request, found):
                 placement, best, improved = found, score, True
                 least, troubled = _worth(request, found), _troubled(request, goals, found)
@@ -88,14 +93,12 @@ def _outcome(placement: Placement) -> Outcome:
     return Outcome(placement.node, placement.leader, "tolerance")
 
 
-def _score(
-    request: Request, goals: Goals, placement: Placement, costs: NDArray[np.float64]
-) -> Score:
-    report = disk_report(request.cluster, placement, goals.disks)
+def _score(request: Request, goals: Goals, placement: Placement) -> Score:
+    cluster, report = request.cluster, disk_report(request.cluster, placement, goals.disks)
     over = 0 if goals.disks is None else len(report.over_target)
-    joined = compare(request.cluster, request.cluster.placement, placement).joined
-    cost = float(costs[placement.owner[joined]].sum())
-    return Score(report.broken, over, cost, report.moves)
+    cost = price_of_moves(cluster, goals, placement)
+    moves = compare(cluster, cluster.placement, placement).moves
+    return Score(report.broken, over, cost, moves, report.moves)
 
 
 def _troubled(request: Request, goals: Goals, placement: Placement) -> NDArray[np.bool_]:
@@ -113,12 +116,13 @@ def _troubled(request: Request, goals: Goals, placement: Placement) -> NDArray[n
 
 
 def _exchanges(
-    request: Request, placement: Placement, troubled: NDArray[np.bool_]
+    request: Request, placement: Placement, troubled: NDArray[np.bool_], departs: bool
 ) -> Iterator[Moved]:
     """Return what may be tried on nodes in trouble.
 
     Another leaves in place of one that left; one that came goes elsewhere, or is exchanged for
-    another that came; another leaves for a third node.
+    another that came; another leaves for a third node; or, with ``departs``, one or two leave
+    besides.
     """
     before, nodes = request.cluster.placement, request.cluster.nodes
     odd = (with_last_in_sync(request).cluster.placement.flags & ~PLAIN) != 0
@@ -143,3 +147,12 @@ def _exchanges(
         yield from (((x, int(now[z])), (z, int(now[x]))) for z in some if now[z] != now[x])
     for x, y in pairs:
         yield from (((x, int(was[x])), (y, n)) for n in free if n not in (now[x], was[x]))
+    if departs:
+        steps = [
+            (x, n)
+            for x in np.flatnonzero((now >= 0) & ~odd).tolist()
+            for n in free
+            if n != now[x] and (troubled[n] or troubled[now[x]])
+        ]
+        yield from ((step,) for step in steps)
+        yield from (two for two in combinations(steps, 2) if two[0][0] != two[1][0])

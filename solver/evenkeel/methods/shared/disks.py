@@ -16,6 +16,7 @@ from evenkeel.measure.disks import (
     with_disk,
 )
 from evenkeel.model.cluster import Cluster
+from evenkeel.model.disks import disk_of
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only, writable
 from evenkeel_kernels.core.disks import NodeDisks, level_disks
@@ -36,11 +37,32 @@ class OnDisks(NamedTuple):
     left: NDArray[np.int64]
 
 
-def on_disks(cluster: Cluster, placement: Placement, tolerance: float | None) -> OnDisks:
-    """Return a placement with a disk for each replica, with the fewest moves inside nodes."""
+def on_disks(
+    cluster: Cluster, placement: Placement, tolerance: float | None, most: int | None
+) -> OnDisks:
+    """Return a placement with a disk for each replica, with the fewest moves inside nodes.
+
+    No more than ``most``: first of what must leave its disk, then on nodes that take the fewest.
+    """
+    contents, disks = node_contents(cluster, placement), cluster.disks
+    found = _levelled(cluster, placement, contents, tolerance)
+    assert disks is not None, "asked of a cluster without disks"
+    lies, lay = disk_of(disks, found.placement)[contents.replica], contents.home
+    moved = np.flatnonzero((lay >= 0) & (lies != lay))
+    if most is None or len(moved) <= most:
+        return found
+    node = placement.node[contents.replica[moved]]
+    order = np.lexsort((node, np.bincount(node)[node], disks.usable[lay[moved]]))
+    fixed = contents.fixed | (lay >= 0)
+    fixed[moved[order[:most]]] = False
+    return _levelled(cluster, placement, contents._replace(fixed=fixed), tolerance)
+
+
+def _levelled(
+    cluster: Cluster, placement: Placement, contents: NodeContents, tolerance: float | None
+) -> OnDisks:
     disks = cluster.disks
     assert disks is not None, "asked of a cluster without disks"
-    contents = node_contents(cluster, placement)
     targets = disk_targets(cluster, contents, tolerance)
     share = disk_targets(cluster, contents, 0.0)
     disk_first = np.zeros(len(cluster.nodes) + 1, np.int64)
@@ -123,20 +145,21 @@ def _closed(cluster: Cluster, pairs: NDArray[np.integer]) -> Cluster:
 def placed_on_disks(
     cluster: Cluster,
     tolerance: float | None,
+    most: int | None,
     run: Callable[[Cluster], R],
     placement_of: Callable[[R], Placement],
 ) -> tuple[R, Placement]:
     """Run a method until the disks of nodes have room for what it places on them."""
     asked = with_room_on_disks(cluster)
     found = run(asked)
-    best = found, on_disks(cluster, placement_of(found), tolerance)
+    best = found, on_disks(cluster, placement_of(found), tolerance, most)
     latest = best
     for i in range(ROUNDS):
         if not len(best[1].left):
             break
         asked = without_overflow(asked, latest[1].placement, latest[1].left, repeated=i > 1)
         found = run(asked)
-        latest = found, on_disks(cluster, placement_of(found), tolerance)
+        latest = found, on_disks(cluster, placement_of(found), tolerance, most)
         if len(latest[1].left) < len(best[1].left):
             best = latest
     return best[0], best[1].placement
