@@ -38,6 +38,20 @@ def test_an_instance_that_was_dropped(public):
     assert {len(row) for row in written["DB"]["listFields"].values()} == {2}
 
 
+@pytest.mark.parametrize(
+    ("name", "note", "moves"),
+    [
+        ("helix/replicas-that-no-view-shows", "of topic replicas on live instances", 1),
+        ("helix/weight-of-zero", "of weights of instances that differ", 0),
+    ],
+)
+def test_what_is_not_as_stated_is_said(public, name, note, moves):
+    answer, written = solved(public(name))
+    assert (answer.code, answer.json["moves"]) == (0, moves) and note in answer.err
+    for record in written.values():
+        assert [*record["mapFields"]["12"]] == ["kaf04-wrkr1"]
+
+
 def test_a_table_of_pinot_on_one_of_four_servers(public):
     answer, written = solved(public("helix/pinot-table-on-one-server"))
     assert answer.json["status"] == "optimal"

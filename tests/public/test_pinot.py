@@ -58,6 +58,24 @@ def test_segments_of_an_upsert_table_stay_together(public):
     assert "of table orders_REALTIME that segments belong together" in answer.err
 
 
+def test_a_dimension_table_keeps_all_its_servers(public):
+    answer, written = solved(public("pinot/dimension-table"))
+    assert (answer.code, answer.json["broken_before"], written) == (0, {}, {})
+    assert "of table dimBaseballTeams_OFFLINE that each server" in answer.err
+
+
+def test_servers_that_join_replica_groups_take_a_third_of_each(public):
+    case = public("pinot/servers-join-replica-groups")
+    files = sorted(one.name for one in case.source.iterdir() if one.name != "about.md")
+    assert case.run("solve", *files, "--json", "-o", "placed.json").json["moves"] == 8
+    (record,) = json.loads(case.written("placed.json"))
+    groups = ({"0", "1", "4"}, {"2", "3", "5"})
+    for row in record["mapFields"].values():
+        numbers = {name.split("_")[1][1] for name in row}
+        assert [len(numbers & group) for group in groups] == [1, 1]
+    assert {*Counter(name for row in record["mapFields"].values() for name in row).values()} == {4}
+
+
 def test_what_an_offline_server_had_goes_to_live_ones(public):
     answer, written = solved(public("pinot/server-offline"), "--level", "none")
     assert answer.json["moves"] == answer.json["forced_moves"] == 4

@@ -36,6 +36,10 @@ TIERED = (
     "of table {} that segments move to servers of other tags with their age (tierConfigs): what is "
     "there stays; rebalance it by Pinot"
 )
+EVERYWHERE = (
+    "of table {} that each server of its tenant has all segments (a dimension table): what is "
+    "there stays; rebalance it by Pinot"
+)
 UNTAGGED = "no server with the tenant tag of table {}: what is there stays"
 INFERRED = (
     "no configuration of table {} (PROPERTYSTORE/CONFIGS/TABLE): segments go to servers with "
@@ -67,6 +71,12 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
         return None
     if config is not None and config.text("tierConfigs").strip() not in ("", "null", "[]"):
         records.notes.add(TIERED, name)
+        return None
+    if config is not None and (
+        config.text("isDimTable").lower() == "true"
+        or "allservers" in config.text("segmentAssignmentConfigMap").lower()
+    ):
+        records.notes.add(EVERYWHERE, name)
         return None
     own = [f"{raw}_OFFLINE"] if kind == "OFFLINE" else [f"{raw}_COMPLETED", f"{raw}_CONSUMING"]
     listed = next((records.partitions[one] for one in own if one in records.partitions), None)
@@ -362,6 +372,8 @@ def weights_of(faults: FaultList, records: Records, names: Sequence[str]) -> lis
     """Return the weight of each instance, 1 by default."""
     found = [records.instance.get(name) for name in names]
     stated = [-1 if one is None else whole(faults, one, "INSTANCE_WEIGHT") for one in found]
+    if len({*stated}) > 1:
+        records.notes.add(WEIGHTED)
     return [(weight if weight >= 0 else DEFAULT_WEIGHT) / DEFAULT_WEIGHT for weight in stated]
 
 
@@ -379,6 +391,14 @@ NO_TAG = "no instance with the tag of {}, so that none may hold it: what is ther
 NO_NUMBER = "no number of replicas of {}: what is there stays"
 NO_IDEAL_STATE = "no ideal state of {}: the external view counts for nothing"
 NO_PARTITION = "of partitions of {} that only an external view has: they count as gone"
+NOT_SHOWN = (
+    "of {} replicas on live instances that the external view does not show: they count where the "
+    "ideal state has them"
+)
+WEIGHTED = (
+    "of weights of instances that differ (INSTANCE_WEIGHT): methods other than Helix's CRUSH count "
+    "all instances alike"
+)
 TAG_IGNORED = "no instance with the tag of {}: in CUSTOMIZED Helix ignores it, and so do we"
 MOST_IGNORED = "MAX_PARTITIONS_PER_INSTANCE of {}: in CUSTOMIZED Helix ignores it, and so do we"
 
@@ -501,6 +521,12 @@ def _resource(
     if config is not None and config.text("MIN_ACTIVE_REPLICAS"):
         least = whole(faults, config, "MIN_ACTIVE_REPLICAS", least)
     custom = mode_of(found) == "customized"
+    if custom and any(
+        not state and alive.get(node, False)
+        for row in rows.values()
+        for node, state in zip(row.nodes, row.states, strict=False)
+    ):
+        records.notes.add(NOT_SHOWN, record.id)
     tag = found.text("INSTANCE_GROUP_TAG")
     most = -1 if custom else whole(faults, found, "MAX_PARTITIONS_PER_INSTANCE", -1)
     servers = None
