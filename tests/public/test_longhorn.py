@@ -268,6 +268,31 @@ def test_missing_replicas_go_to_the_only_disk_that_takes_them(public, name, join
     assert ("p0-r-00000007: they count for nothing" in answer.text) == ("before" in name)
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "joins"),
+    [
+        ("longhorn/fourth-replica-on-a-node-that-was-back", ("--level", "none"), ["k3/d"]),
+        (
+            "longhorn/fourth-replica-on-a-node-that-was-back",
+            ("--method", "longhorn", "--option", "replica_auto_balance=best-effort"),
+            ["k3/d"],
+        ),
+        ("longhorn/retried-too-often", ("--level", "none"), ["rpi4-8g-1/d", "x220-1/d"]),
+        ("longhorn/retried-too-often", ("--method", "longhorn"), ["rpi4-8g-1/d", "rpi4-8g-3/d"]),
+    ],
+)
+def test_failed_replicas_are_no_obstacle(public, name, words, joins):
+    case = public(name)
+    answer = case.run("solve", "longhorn.json", *words, "--table", "moves.json")
+    moves = json.loads(case.written("moves.json"))
+    assert (answer.code, sorted(one["to"] for one in moves)) == (0, joins), answer.text
+    assert "they count for nothing" in answer.text
+    folder = case.run(
+        "plan", "longhorn.json", "--level", "none", "--protocol", "longhorn", "-o", "f"
+    )
+    assert folder.code == 2 and "delete it, or wait until Longhorn does" in folder.text
+
+
 @pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
 def test_a_support_bundle(public, packed, tmp_path):
     pytest.importorskip("yaml")

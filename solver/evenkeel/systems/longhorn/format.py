@@ -95,8 +95,8 @@ NO_NODE = "no node {}: its replicas count as lost"
 NO_DISK = "no disk {}: its replicas count as lost"
 NO_HEALTH = "no healthyAt of {}: replicas that run without it count as healthy"
 DISCARDED = (
-    "of failed replicas that Longhorn discards, as they were never built, were tried too often or "
-    "are to leave: {}: they count for nothing"
+    "of failed replicas that Longhorn discards, as they were never built, were tried too often, "
+    "are to leave or are not needed: {}: they count for nothing"
 )
 NO_VOLUME = "no volume of the replicas {}: they count for nothing"
 MIGRATING = "that volumes are being migrated: {}: they are left alone until they have arrived"
@@ -333,10 +333,17 @@ class _Reader:
         if attached and attached not in known and ("Node", attached) not in self.objects.misfits:
             self.objects.notes.add(ATTACHED, f"{attached} ({name})")
             attached = ""
+        replicas = by_volume.get(name, [])
+        sound = [one for one in replicas if one.healthy and one.active]
+        if sum(not one.eviction_requested for one in sound) >= spec.numberOfReplicas:
+            failed = [one.name for one in replicas if one.failed]
+            replicas = [one for one in replicas if not one.failed]
+            if failed:
+                self.objects.notes.add(DISCARDED, *failed)
         return Volume(
             name=name,
             size=int(spec.size),
-            replicas=by_volume.get(name, ()),
+            replicas=replicas,
             number_of_replicas=spec.numberOfReplicas,
             actual_size=status.actualSize,
             replica_auto_balance=spec.replicaAutoBalance or "ignored",
@@ -887,10 +894,21 @@ class _Writer:
             state = (states[snapshot.hosts.names[host]].diskStatus or {}).get(disk)
             self.uuid.append(state.diskUUID if state is not None else "")
         self.held: dict[int, list[tuple[str, Any]]] = {}
+        replicas = [one.value for one in snapshot.objects.replicas if one.value.spec.failedAt]
+        self.failed = {
+            (one.spec.volumeName, one.spec.diskID): one.metadata.name for one in replicas
+        }
 
     def check(self, change: Change) -> None:
         """Note what keeps a change from being made."""
         name = change.name
+        for n in change.joins:
+            if failed := self.failed.get((name, self.uuid[n])):
+                message = (
+                    "has failed, and another replica is to be built on its disk: delete it, or "
+                    "wait until Longhorn does, and read again"
+                )
+                self.faults.add(name, failed, message)
         texts = [name, _namespace(self.snapshot)]
         for n in (*change.joins, *change.leaves):
             if not self.uuid[n]:
