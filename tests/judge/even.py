@@ -17,7 +17,7 @@ from math import ceil, floor, inf
 from typing import NamedTuple
 
 import evenkeel as ek
-from tests.judge.world import NODE, Standing, World
+from tests.judge.world import NODE, Bound, Standing, World
 
 MOST_NODES = 8
 NEARLY = 1e-9
@@ -288,6 +288,9 @@ def _replicas_forced(
             found[inside] = max(
                 sum(many * max(0.0, world.wanted[p] - _places(world, p, outside, takes))
                     for p, many in alike),
+                sum(max(0.0, sum(world.wanted[p] for p in world.members[g])
+                             - _group_places(world, g, outside, takes))
+                    for g in range(len(world.members))),
                 _led_alone(world, inside, outside),
             )  # fmt: skip
         return found[inside]
@@ -312,15 +315,28 @@ def _places(world: World, p: int, outside: list[int], takes: list[bool]) -> floa
         and (takes[n] or n in world.came.rows[p])
     ]  # fmt: skip
     held = {n: inf if takes[n] else world.came.rows[p].count(n) for n in free}
-    spread = {one.tier: one.amount for one in world.bounds[rule]
-              if one.kind == "spread" and one.hard}  # fmt: skip
-    for n in free:
-        held[n] = min(held[n], spread.get(NODE, inf))
+    return _within_spread(world, world.bounds[rule], held)
+
+
+def _group_places(world: World, g: int, outside: list[int], takes: list[bool]) -> float:
+    """Count the replicas of a group that nodes may hold; some of these take no more."""
+    rule, rows = world.group_rule[g], [world.came.rows[p] for p in world.members[g]]
+    held = {
+        n: inf if takes[n] else sum(row.count(n) for row in rows)
+        for n in outside if world.open[rule][n]
+    }  # fmt: skip
+    return _within_spread(world, world.group_bounds[rule], held)
+
+
+def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) -> float:
+    """Count what nodes hold at most where so many may be in a domain."""
+    spread = {one.tier: one.amount for one in bounds if one.kind == "spread" and one.hard}
+    held = {n: min(most, spread.get(NODE, inf)) for n, most in held.items()}
     places = sum(held.values())
     for tier, amount in spread.items():
         inside: dict[int, float] = {}
-        for n in free:
-            inside[world.domain[tier][n]] = inside.get(world.domain[tier][n], 0.0) + held[n]
+        for n, most in held.items():
+            inside[world.domain[tier][n]] = inside.get(world.domain[tier][n], 0.0) + most
         if min(inside, default=0) >= 0:
             places = min(places, sum(min(amount, there) for there in inside.values()))
     return places

@@ -38,6 +38,14 @@ def test_nodes_that_are_down_and_keep_take_no_share_but_what_may_stay(seed):
     assert try_one(case).findings == []
 
 
+def test_what_the_spread_of_a_group_forces_is_no_more_than_allowed():
+    """One of three has to be on a small node, as no more than two may be on the large one."""
+    given = {"capacity": [[6.0], [24.0], [6.0]], "load": [[3.0]] * 3, "placement": [[1]] * 3,
+             "group": [0] * 3, "rules": [{"spread": {"node": 2}}], "rule": [-1] * 3,
+             "group_rule": [0]}  # fmt: skip
+    assert try_one(Case("by hand", 0, given, {"level": 0.1})).findings == []
+
+
 @pytest.mark.small
 def test_the_same_seed_draws_the_same_case():
     for family in FAMILIES:
