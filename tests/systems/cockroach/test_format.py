@@ -432,6 +432,41 @@ class TestWriting:
             plan, _ = registry.write(cluster, tmp_path / "p.sql", placement=result, overwrite=True)
             assert "FROM 1" in plan.read_text() and "LEASE" not in plan.read_text()
 
+    @pytest.mark.parametrize("named", [False, True])
+    def test_the_answer_of_the_endpoint_of_nodes(self, named):
+        states = ["LIVE", "DEAD", "DECOMMISSIONING", "DECOMMISSIONED", "DRAINING", "UNAVAILABLE"]
+        numbers = [3, 1, 4, 5, 6, 2]
+        given = [f"NODE_STATUS_{one}" for one in states] if named else numbers
+        nodes = [
+            {
+                "desc": {
+                    "nodeId": n, "address": {"networkField": "tcp", "addressField": f"h{n}:26257"},
+                    "attrs": {"attrs": []},
+                    "locality": {"tiers": [{"key": "region", "value": f"r{n % 2}"}]},
+                },
+                "buildInfo": {"tag": "v23.1.4"}, "startedAt": "1", "metrics": {"x": 1.5},
+                "storeStatuses": [
+                    {
+                        "desc": {
+                            "storeId": 10 * n, "attrs": {"attrs": ["ssd"]}, "node": {"nodeId": n},
+                            "capacity": {"capacity": "1000", "available": "600", "used": "400"},
+                        },
+                        "metrics": {},
+                    }
+                ],
+            }
+            for n in range(1, 7)
+        ]  # fmt: skip
+        liveness = {str(n): one for n, one in enumerate(given, 1)}
+        answer = json.dumps({"nodes": nodes, "livenessByNodeId": liveness}).encode()
+        ranges = b'range_id,replicas,lease_holder\n1,"{10,50,60}",10\n'
+        cluster = registry.read(ranges, answer)
+        assert [*cluster.nodes.names] == ["10", "20", "30", "40", "50", "60"]
+        assert cluster.nodes.alive.tolist() == [True, False, True, False, True, True]
+        assert cluster.nodes.accepts.tolist() == [True, False, False, False, False, False]
+        assert cluster.topology.label_names[cluster.topology.tiers.index("region")] == ("r0", "r1")
+        assert cluster.native.disk.tolist() == [1000.0] * 6
+
     @pytest.mark.parametrize(
         "form",
         [

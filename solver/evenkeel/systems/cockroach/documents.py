@@ -15,7 +15,7 @@ from evenkeel.model.errors import FaultList
 from evenkeel.model.reading.arrays import LISTED_FAULTS
 from evenkeel.systems.csv_text import Table, header_of, read_table
 from evenkeel.systems.documents import Document, quoted
-from evenkeel.systems.json_text import note_syntax
+from evenkeel.systems.json_text import decode_json, note_syntax
 
 RULE = re.compile(r"(?m)^[ \t|+:]*--[-+|: ]*$")
 """The line below the names, and in old releases also above them: ``-----+------``."""
@@ -259,6 +259,8 @@ def kind_of(document: Document) -> Kind:
     head = document.data[:HEAD]
     if document.is_json:
         names = frozenset(name.decode() for name in KEY.findall(head))
+        if names >= {"desc", "nodeId", "buildInfo"}:
+            return "node status"  # of the endpoint _status/nodes
     else:
         names = shell_names(document) or header_of(document)
         if ZONE_SQL.search(head) and not names & ZONES:
@@ -283,7 +285,7 @@ def _kind_of_names(names: frozenset[str]) -> Kind:
 def tables_of(faults: FaultList, document: Document) -> list[tuple[Kind, Table]]:
     """Read tables: CSV, TSV, those printed for people, a list of objects or one per line."""
     if document.is_json:
-        tables = [_from_json(faults, document)]
+        tables = _from_json(faults, document)
     elif shell_names(document):
         tables = read_shell_tables(faults, document)
     else:
@@ -291,7 +293,7 @@ def tables_of(faults: FaultList, document: Document) -> list[tuple[Kind, Table]]
     return [(_kind_of_names(frozenset(one.columns)), one) for one in tables]
 
 
-def _from_json(faults: FaultList, document: Document) -> Table:
+def _from_json(faults: FaultList, document: Document) -> list[Table]:
     try:
         if document.data.lstrip().startswith(b"["):
             rows = msgspec.json.decode(document.data, type=list[dict[str, Any]])
@@ -303,7 +305,60 @@ def _from_json(faults: FaultList, document: Document) -> Table:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         note_syntax(faults, document, error)
         rows = []
-    return _by_column(faults, document, rows)
+    if len(rows) == 1 and "nodes" in rows[0]:
+        return [_by_column(faults, document, part) for part in _of_status(faults, document)]
+    return [_by_column(faults, document, rows)]
+
+
+class _Described(msgspec.Struct, rename="camel"):
+    """What a node, or a store, says of itself."""
+
+    node_id: int = 0
+    store_id: int = 0
+    locality: dict[str, Any] = {}
+    attrs: dict[str, Any] = {}
+    capacity: dict[str, Any] = {}
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    desc: _Described
+    store_statuses: list["_Status"] = []
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    """What the endpoint ``_status/nodes`` answers."""
+
+    nodes: list[_Status]
+    liveness_by_node_id: dict[str, int | str] = {}
+
+
+LIVENESS = (
+    "UNKNOWN", "DEAD", "UNAVAILABLE", "LIVE", "DECOMMISSIONING", "DECOMMISSIONED", "DRAINING",
+)  # fmt: skip
+"""States of nodes by their numbers in that answer."""
+
+
+def _of_status(faults: FaultList, document: Document) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of node status and of store status behind an answer of ``_status/nodes``."""
+    answer = decode_json(faults, document, _Answer) or _Answer([])
+    nodes, stores = [], []
+    for desc, own in ((one.desc, one.store_statuses) for one in answer.nodes):
+        stated = answer.liveness_by_node_id.get(str(desc.node_id), 0)
+        known = isinstance(stated, int) and 0 <= stated < len(LIVENESS)
+        state = LIVENESS[int(stated)] if known else str(stated).removeprefix("NODE_STATUS_")
+        nodes.append({
+            "id": desc.node_id, "locality": desc.locality, "attrs": desc.attrs,
+            "is_live": state not in ("DEAD", "DECOMMISSIONED"), "membership": state.lower(),
+            "is_available": state != "UNAVAILABLE", "is_draining": state == "DRAINING",
+        })  # fmt: skip
+        stores += [
+            {"node_id": desc.node_id, "store_id": one.desc.store_id, "attrs": one.desc.attrs}
+            | {name: one.desc.capacity.get(name) for name in ("capacity", "available", "used")}
+            for one in own
+        ]
+    yield nodes
+    if stores:
+        yield stores
 
 
 def _by_column(faults: FaultList, document: Document, rows: Sequence[dict[str, Any]]) -> Table:
