@@ -496,15 +496,16 @@ def test_underspecified_constraints_are_met_in_one_move():
     ("name", "words", "leads"),
     [
         ("cockroach/leases-within-a-region", ("--leaders", "0.1"), {"1": 3, "2": 3, "3": 3}),
-        ("cockroach/leases-left-behind", ("--level", "none"), None),
+        ("cockroach/leases-left-behind", ("--level", "none"), 3),
+        ("cockroach/localities-as-objects", ("--level", "none"), 4),
     ],
 )
 def test_leases_alone_change(public, name, words, leads):
     case = public(name)
     answer = case.run("solve", *files(name), *words, "--json", "-o", "plan.sql")
     assert (answer.json["moves"], answer.json["broken"].get("lead", 0)) == (0, 0)
-    if leads is None:
-        assert case.written("plan.sql").count("RELOCATE LEASE TO") == 3
+    if isinstance(leads, int):
+        assert case.written("plan.sql").count("RELOCATE LEASE TO") == leads
     else:
         assert case.written("plan.sql").splitlines() == [
             "ALTER RANGE 60 RELOCATE LEASE TO 3;", "ALTER RANGE 64 RELOCATE LEASE TO 3;",
@@ -591,12 +592,34 @@ def test_tables_of_version_19_are_read(method):
     assert held(cluster, result.placement) == [["1", "2", "4"]] * 3
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_ranges_without_leases_lead_nowhere(public, method):
+    case = public("cockroach/database-with-tables")
+    cluster = ek.read(case.path("ranges.txt"))
+    assert "no lease_holder of the ranges" in notes(cluster)
+    result = ek.solve(cluster, method)
+    assert (cluster.placement.leader == -1).all() and (result.placement.leader == -1).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ranges_of_a_region_that_is_down_stay_and_others_are_repaired(method):
+    cluster = read("cockroach/region-down")
+    result = ek.solve(cluster, method, goals=ek.Goals(level=None))
+    rows = held(cluster, result.placement)
+    assert rows[:4] == [["1", "2", "3"]] * 4
+    assert {one.partition for one in result.unplaced} >= {"50", "51", "52", "53"}
+    assert not {"1", "2", "3"} & {store for row in rows[4:] for store in row}
+    assert result.comparison.moves == 4
+
+
 KEPT = {
     "constraints, voter constraints": test_ranges_of_partitions_are_told_by_their_start_keys,
     "disks with": test_stores_that_are_nearly_full_take_nothing,
     "fewer nodes than replicas": test_a_node_that_is_dead_and_decommissioned_does_not_count,
     "no zone configurations": test_without_zones_as_many_replicas_are_wanted_as_there_are,
     "no node status": test_ranges_alone_are_read_with_a_note,
+    "ranges without `lease_holder`": test_ranges_without_leases_lead_nowhere,
+    "localities as JSON": test_leases_alone_change,
     "a constraint on a place": (
         test_a_constraint_of_a_region_that_is_lost_stays_broken_and_the_rest_is_solved
     ),
@@ -637,6 +660,11 @@ def test_what_the_page_says_of_dumps_is_held_by_a_test():
         ("cockroach/two-of-five-shut-down", {("60", "3"), ("61", "1"), ("64", "2")}, ["62"]),
         ("cockroach/status-with-all-columns", {(str(60 + i), "6") for i in range(8)}, []),
         ("cockroach/partition-in-one-locality-of-one-node", set(), []),
+        (
+            "cockroach/decommissioned-member-of-a-dropped-table",
+            {("9911", "40"), ("9912", "40")},
+            [],
+        ),
     ],
 )
 def test_live_nodes_take_what_they_can_and_the_rest_is_named(method, name, joins, strands):
