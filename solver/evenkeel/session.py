@@ -184,7 +184,7 @@ class Session:
         Traceback (most recent call last):
         evenkeel.model.errors.InvalidInput: 2 problems with the input:
           down[0]: is neither a node nor an expression such as 'rack=r7'... (got 'n7')
-          up[0]: no node carries the tag 'ssd' (got '+ssd')
+          up[0]: no node carries the tag 'ssd'; known: none (got '+ssd')
         """
         if not isinstance(changes, Changes):
             kind = type(changes).__name__

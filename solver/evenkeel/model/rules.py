@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.model.errors import FaultList
 from evenkeel.model.nodes import Nodes
-from evenkeel.model.reading.keywords import known_fields
+from evenkeel.model.reading.keywords import did_you_mean, known_fields
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.model.topology import Topology
 
@@ -76,7 +76,9 @@ def mask_of(
     for test in tests:
         if test.value is None:
             if test.key not in nodes.tags:
-                faults.add(path, str(test), f"no node carries the tag {test.key!r}")
+                known = some_of([*nodes.tags], printable, 8)
+                message = f"no node carries the tag {test.key!r}; known: {known or 'none'}"
+                faults.add(path, str(test), message)
                 continue
             holds = nodes.tags[test.key]
         elif test.key in topology.tiers:
@@ -90,8 +92,10 @@ def mask_of(
                 faults.add(path, str(test), f"there is no node {test.value!r}")
             holds = np.arange(len(nodes)) == at
         else:
-            known = [*topology.tiers, *nodes.attributes]
-            faults.add(path, str(test), f"no tier or attribute {test.key!r}; known: {known}")
+            named = [*topology.tiers, *nodes.attributes]
+            known = some_of(named, printable, 8) or "none"
+            hint = did_you_mean(test.key, named)
+            faults.add(path, str(test), f"no tier or attribute {test.key!r}; known: {known}{hint}")
             continue
         mask &= holds if test.wanted else ~holds
     return mask

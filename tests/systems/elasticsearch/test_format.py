@@ -109,6 +109,14 @@ class TestReading:
         cluster = registry.read(text([shard()]), text(rows), given)
         assert np.allclose(cluster.nodes.capacity[0, 1], room * GB)
 
+    @pytest.mark.parametrize("told", [{}, {"zone": ["x", "x", "y"]}])
+    def test_attributes_name_nodes_beside_those_of_awareness(self, told):
+        given = settings(cluster__routing__allocation__awareness__attributes="zone")
+        nodes = nodes_of("a", "b", "c", box_type=["hot", "warm", "warm"], **told)
+        cluster = registry.read(text([shard()]), nodes, given)
+        assert cluster.drain("box_type=warm").nodes.keeps.tolist() == [True, False, False]
+        assert cluster.topology.tiers == tuple(told)
+
     def test_awareness_spreads_copies(self):
         cluster = read()
         assert cluster.topology.tiers == ("zone",)

@@ -196,6 +196,14 @@ class TestReading:
         assert cluster.nodes.stands_for.tolist() == [-1, -1, 0]
         assert cluster.nodes.accepts.tolist() == [True, True, False]
 
+    @pytest.mark.parametrize("aware", ["true", "false"])
+    def test_what_a_domain_says_names_instances(self, aware):
+        told = {"TOPOLOGY": "/zone/host", "TOPOLOGY_AWARE_ENABLED": aware}
+        nodes = [instance(one, DOMAIN=f"zone={i},host=h{i}") for i, one in enumerate("ab")]
+        cluster = registry.read(json.dumps([ideal(), record("C", told), *nodes]).encode())
+        assert cluster.drain("host=h1").nodes.keeps.tolist() == [True, False]
+        assert cluster.drain("zone=0").nodes.keeps.tolist() == [False, True]
+
 
 class TestBadInput:
     def test_everything_wrong_is_listed_with_its_place(self):

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from copy import deepcopy
 
+import numpy as np
 import pytest
 
 from evenkeel.model.errors import FaultList, InvalidInput
@@ -14,7 +15,7 @@ from evenkeel.systems.kubernetes.constraints import NOT_KEPT, holds
 from evenkeel.systems.kubernetes.resources import Requirement
 from evenkeel.systems.kubernetes.workloads import quantity
 from tests.support import places
-from tests.support.systems.kubernetes import listed, node, pod, text
+from tests.support.systems.kubernetes import HOST, ZONE, listed, node, pod, text
 
 DATA = places.DATA / "formats" / "kubernetes"
 NODES, PODS = (json.loads((DATA / f"{name}.json").read_text()) for name in ("nodes", "pods"))
@@ -74,6 +75,26 @@ class TestReading:
         assert faults_of(listed(node(), wrong)) == [
             ("items[1]: spec.resources.requests.cpu", "much")
         ]
+
+    @pytest.mark.parametrize(
+        ("expression", "nodes"),
+        [
+            ("nodepool=old", [0]), ("cloud.google.com/gke-nodepool!=old", [1, 2]),
+            ("box_type=warm", [1]), ("zone=z", [0]), (f"{ZONE}=z", [0]), (f"{HOST}=c", [2]),
+            ("+dedicated", [2]), ("disk=ssd,box_type!=hot", [1]),
+        ],
+    )  # fmt: skip
+    def test_labels_name_nodes(self, expression, nodes):
+        pool = "cloud.google.com/gke-nodepool"
+        cluster = registry.read(
+            listed(
+                node("a", labels={pool: "old", "box_type": "hot", ZONE: "z", "disk": "ssd"}),
+                node("b", labels={pool: "new", "box_type": "warm", "disk": "ssd"}),
+                node("c", labels={"dedicated": ""}),
+                pod(),
+            )
+        )
+        assert np.flatnonzero(~cluster.drain(expression).nodes.keeps).tolist() == nodes
 
     def test_states_of_nodes(self):
         nodes = read().nodes

@@ -33,7 +33,7 @@ from evenkeel.systems.elasticsearch.settings import (
     words,
 )
 from evenkeel.systems.elasticsearch.shards import Shard, ends, shards_of
-from evenkeel.systems.native.arguments import build
+from evenkeel.systems.native.arguments import attributes_of, build
 from evenkeel.systems.notes import noted
 
 AWARE = "cluster.routing.allocation.awareness."
@@ -506,6 +506,7 @@ def read(documents: Sequence[Document], *, spread: Mapping[str, Amount] | None =
     given |= disks.given
     given |= _states(found, nodes)
     given |= rules_of(found, shards, indices, nodes, spread)
+    given["attributes"] = attributes_of([dict(one.attributes) for one in nodes], given["domains"])
     held = Held(given["first"], given["placement"])
     given["forbidden"] = closed_pairs(found, shards, nodes, held, disks.above)
     note_settings(found)

@@ -30,7 +30,7 @@ from evenkeel.systems.helix.resources import (
     placed_elsewhere,
     resources,
 )
-from evenkeel.systems.native.arguments import build, check_slots
+from evenkeel.systems.native.arguments import attributes_of, build, check_slots
 from evenkeel.systems.notes import noted
 
 NAME = "helix"
@@ -210,6 +210,7 @@ def _topology_and_rules(
         group_rule.append(-1 if most < 0 else rules.setdefault(*bound)[0])
     return {
         "domains": domains,
+        "attributes": attributes_of([instances.labels_of(records, one) for one in names], domains),
         "tags": tags,
         "rules": [one for _, one in rules.values()],
         "rule": np.array(rule, np.int64),

@@ -356,6 +356,12 @@ def stands_for(faults: FaultList, records: Records, names: Sequence[str]) -> lis
     return places
 
 
+def labels_of(records: Records, name: str) -> dict[str, str]:
+    """Return what the DOMAIN of an instance says, whether or not the topology is of use."""
+    found = records.instance.get(name)
+    return {} if found is None else _pairs(FaultList(), found, found.text("DOMAIN"))
+
+
 def tags_of(records: Records, names: Sequence[str]) -> dict[str, list[bool]]:
     """Return which instances carry each tag."""
     own = [

@@ -22,6 +22,7 @@ from evenkeel.systems.kubernetes.resources import (
     Toleration,
 )
 from evenkeel.systems.kubernetes.workloads import Workload
+from evenkeel.systems.native.arguments import attributes_of
 
 KEEPING_AWAY = {"NoSchedule", "NoExecute"}
 CORDONED = "node.kubernetes.io/unschedulable"
@@ -427,6 +428,18 @@ SHORT = {"topology.kubernetes.io/region": "region", "topology.kubernetes.io/zone
 """Tiers that every cluster has, under names that people use."""
 
 
+POOLS = (
+    "cloud.google.com/gke-nodepool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool", "doks.digitalocean.com/node-pool",
+)  # fmt: skip
+"""Labels by which providers name the pool of a node."""
+
+
+def _with_pool(labels: dict[str, str]) -> dict[str, str]:
+    """Return labels with the pool of the node as ``nodepool``, too."""
+    return {"nodepool": next((labels[key] for key in POOLS if key in labels), "")} | labels
+
+
 class Constraints:
     """Translate the constraints of pods into tiers, tags, rules and closed nodes."""
 
@@ -505,7 +518,12 @@ class Constraints:
         """Return the label of each node per tier; all but the first cross, as labels do."""
         named = {self.tier(key): [own.get(key, "") for own in self.labels] for key in self.keys}
         tags = {tag: np.frombuffer(mask, np.bool_) for mask, tag in self._tags.items()}
-        return {"domains": named, "crossing": [*named][1:], "tags": tags}
+        bare = {key for own in self.labels for key, value in own.items() if not value}
+        tags = {key: np.array([key in own for own in self.labels]) for key in sorted(bare)} | tags
+        attributes = attributes_of([_with_pool(own) for own in self.labels], named)
+        return {
+            "domains": named, "crossing": [*named][1:], "tags": tags, "attributes": attributes,
+        }  # fmt: skip
 
     def forbidden(self) -> NDArray[np.int32]:
         """Return pairs of a workload and a node that is closed for it, (F, 2)."""

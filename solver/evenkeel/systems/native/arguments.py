@@ -3,7 +3,7 @@
 Arguments at their defaults are left out, which keeps files short.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -18,6 +18,7 @@ from evenkeel.model.nodes import Nodes
 from evenkeel.model.partitions import Partitions
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.rules import COUNTS, LIMITS, REQUIREMENTS, Amount, Rule
+from evenkeel.model.topology import NODE_TIER
 from evenkeel.systems.documents import Document
 from evenkeel.systems.json_text import Int32
 
@@ -141,6 +142,14 @@ def build(faults: FaultList, given: Arguments, locate: Callable[[str], str]) -> 
     faults.raise_if_any()
     assert cluster is not None, "a cluster that could not be built left no fault"
     return cluster
+
+
+def attributes_of(
+    labels: Sequence[Mapping[str, str]], tiers: Collection[str]
+) -> dict[str, list[str]]:
+    """Return all labels of nodes that are no tiers, as attributes."""
+    keys = {key for own in labels for key, value in own.items() if value} - {*tiers, NODE_TIER}
+    return {key: [own.get(key, "") for own in labels] for key in sorted(keys)}
 
 
 def check_slots(
