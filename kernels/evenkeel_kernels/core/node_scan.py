@@ -165,6 +165,27 @@ def close_new(problem: Problem, scan: Scan, k: int) -> None:
 
 
 @inline_only
+def close_full_of_group(problem: Problem, state: State, scan: Scan, k: int) -> None:
+    """Close the nodes that hold as many replicas of the group of ``k`` as its limits allow.
+
+    The one that ``k`` is on is open to it. One vectorised pass for each limit on a node.
+    """
+    rules, domains = problem.rules, problem.domains
+    g, here = problem.partitions.group[problem.partitions.owner[k]], index(state.node[k])
+    last = domains.domain.shape[0] - 1  # of the nodes
+    for i in range(rules.group_limit_first[g], rules.group_limit_first[g + 1]):
+        base, most = rules.group_base[i], rules.group_limit[i, 1]
+        if rules.group_limit[i, 0] != last or most < 0:
+            continue
+        kept = scan.score[here] if here >= 0 else 0.0
+        for n in range(scan.score.shape[0]):
+            full = state.group_count[base + n] >= most
+            scan.score[n] = FAR if full else scan.score[n]
+        if here >= 0:
+            scan.score[here] = kept
+
+
+@inline_only
 def close_full(problem: Problem, state: State, scan: Scan, k: int) -> None:
     """Close the domains that hold as many other replicas of the partition as its limits allow."""
     partitions, rules, domains = problem.partitions, problem.rules, problem.domains
@@ -244,6 +265,7 @@ def find(problem: Problem, state: State, scan: Scan, k: int, ceiling: float) -> 
     take_size(problem, state, scan, k)
     fill(scan, state.load, problem.partitions.mask[problem.partitions.owner[k]])
     close_full(problem, state, scan, k)
+    close_full_of_group(problem, state, scan, k)
     refused = 0
     while True:
         n = lowest(scan, k)

@@ -19,6 +19,7 @@ from evenkeel_kernels.core.node_scan import (
     SPREADING,
     Scan,
     close_full,
+    close_full_of_group,
     close_new,
     count_lead,
     fill,
@@ -222,6 +223,7 @@ def best_fit(
                 put_off_followers(problem, scan, p)
                 scanned = -1
             close_full(problem, state, scan, k)
+            close_full_of_group(problem, state, scan, k)
             if not affordable:
                 close_new(problem, scan, k)
                 scanned = -1

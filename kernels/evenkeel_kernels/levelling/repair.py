@@ -21,6 +21,7 @@ from evenkeel_kernels.core.node_scan import (
     FAR,
     Scan,
     close_full,
+    close_full_of_group,
     fill,
     lowest,
     refuse,
@@ -210,6 +211,7 @@ def repairing_node(problem: Problem, state: State, scan: Scan, k: int, broken: i
     take_size(problem, state, scan, k)
     fill(scan, state.load, problem.partitions.mask[p])
     close_full(problem, state, scan, k)
+    close_full_of_group(problem, state, scan, k)
     refused = 0
     while True:
         n = lowest(scan, k)
