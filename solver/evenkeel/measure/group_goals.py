@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import lead_ranks, partition_scope
+from evenkeel.measure.binding import lead_ranks, partition_scope, read_from
 from evenkeel.measure.loads import has_leaders, usable
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, leads_in_groups, least_leaders
 from evenkeel.model.placement import Placement
+from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER
 
@@ -29,8 +31,15 @@ def group_targets(cluster: Cluster, goals: Goals | Cost) -> NDArray[np.int64] | 
     They are (1 + tolerance) x the share of a node, or what rules force on one where that is more,
     rounded down to whole replicas, but never below it rounded up.
     """
-    if isinstance(goals, Cost) or goals.groups is None:
+    if isinstance(goals, Cost) or (tolerance := goals.groups) is None:
         return None
+    return memoize(
+        cluster.partitions, f"replicas of groups within {tolerance}",
+        lambda: _group_targets(cluster, tolerance), cluster.nodes, *read_from(cluster),
+    )  # fmt: skip
+
+
+def _group_targets(cluster: Cluster, tolerance: float) -> NDArray[np.int64]:
     partitions, receives = cluster.partitions, cluster.nodes.may_receive
     scope, count = partition_scope(cluster), len(partitions.group_names)
     size = np.bincount(partitions.group, partitions.replicas, count)
@@ -50,10 +59,10 @@ def group_targets(cluster: Cluster, goals: Goals | Cost) -> NDArray[np.int64] | 
                 held = _held(partitions.group, rest, count, int(nodes.min()))
                 forced = np.maximum(forced, held)
     target: NDArray[np.float64] = np.maximum(
-        np.floor((1.0 + goals.groups) * forced * (1.0 + ROUNDING)),
+        np.floor((1.0 + tolerance) * forced * (1.0 + ROUNDING)),
         np.ceil(forced * (1.0 - ROUNDING)),
     )
-    return target.astype(np.int64)
+    return read_only(target.astype(np.int64))
 
 
 def group_moves(cluster: Cluster, target: NDArray[np.int64]) -> int:

@@ -580,7 +580,7 @@ def with_group_limits(request: Request) -> Request:
     cluster = replace(
         cluster, rules=tuple(rules), partitions=partitions, placement=replace(cluster.placement)
     )
-    return replace(request, cluster=cluster)
+    return replace(request, cluster=cluster, proven=request.bounds)  # soft rules prove nothing
 
 
 def in_ordinary_units(chosen: Method, request: Request) -> Request:
