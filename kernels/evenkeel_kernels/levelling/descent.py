@@ -28,6 +28,7 @@ from evenkeel_kernels.core.problem import (
 )
 from evenkeel_kernels.core.state import move, move_if_admitted
 from evenkeel_kernels.levelling.breakout import LOOKED, break_out, gave_up, new_breakout
+from evenkeel_kernels.levelling.crowding import limits_groups_on_nodes
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders, recall
 from evenkeel_kernels.levelling.leaders.moves import (
     restore_leaders,
@@ -294,7 +295,7 @@ def walks(
     falling move penalty; and, where replicas are few, some that are all but free to go anywhere:
     few replicas are large beside the room that is left, so that what is level lies far apart. Where
     they are not, and few nodes are overfull, relief comes before any walk: a move or two, and all
-    is level.
+    is level. So it does where groups have limits on nodes, among which walks seldom find a step.
     """
     partitions = problem.partitions
     n_nodes = state.load.shape[1]
@@ -310,7 +311,11 @@ def walks(
             parameters.first_steps, parameters.walk_per_partition * (partitions.first.shape[0] - 1)
         ),
     )
-    for _ in range(parameters.reliefs_at_once if replicas > parameters.few_replicas else 0):
+    at_once = parameters.reliefs_at_once if replicas > parameters.few_replicas else 0
+    if limits_groups_on_nodes(problem):
+        for _ in range(2 * at_once):
+            yield Walk(0, unit, np.inf, 0, n_nodes, 1)
+    for _ in range(at_once):
         if count_overfull(state, targets) <= n_nodes // parameters.few_overfull:
             yield Walk(0, unit, np.inf, first // 64, n_nodes, 1)
     fruitless = 0

@@ -23,6 +23,7 @@ from evenkeel_kernels.core.leadership import may_be_led_from
 from evenkeel_kernels.core.node_scan import ROUNDING, new_scan
 from evenkeel_kernels.core.problem import UNLIMITED, VOTER, Problem, State, index, load_of
 from evenkeel_kernels.levelling.best_fit import best_fit, largest_first, repairs_first
+from evenkeel_kernels.levelling.crowding import crowded_replicas
 from evenkeel_kernels.levelling.leaders.levelling import binds_leaders
 from evenkeel_kernels.levelling.leaders.moves import (
     assign_leaders,
@@ -237,9 +238,9 @@ def give_and_take(
     scan = new_scan(problem, ease.reserve * ease.share, most_leaders)
     moved = 0
     try:
-        leaving = np.zeros_like(forced)
+        leaving, must = np.zeros_like(forced), forced
         if too_full:
-            yield from mark_leaving(problem, state, forced, was, ease, extra, leaving)
+            must = yield from mark_leaving(problem, state, forced, was, ease, extra, leaving)
             if stood_down and np.isfinite(most_leaders).any():
                 leaving[lone_leaders_beyond(problem, state, forced | leaving, most_leaders)] = True
         if most_moves < UNLIMITED:
@@ -252,7 +253,7 @@ def give_and_take(
             order = order[np.argsort(evicted + 2 * leaving[order], kind="stable")]
         for begin, end in replica_slices(problem, order):
             moved += best_fit(
-                problem, state, scan, order, forced, was >= 0, parameters.ceiling, begin, end
+                problem, state, scan, order, must, was >= 0, parameters.ceiling, begin, end
             )
             yield end - begin
     finally:
@@ -268,24 +269,27 @@ def mark_leaving(
     ease: Ease,
     extra: NDArray[np.float64],
     leaving: NDArray[np.bool_],
-) -> Generator[int]:
-    """Mark in ``leaving (K,)`` what over-full nodes give away; yields the nodes looked at.
+) -> Generator[int, None, NDArray[np.bool_]]:
+    """Mark in ``leaving (K,)`` what over-full and crowded nodes give away; yields nodes looked at.
 
     ``forced (K,)`` leaves anyway; ``was (P,)`` led before; ``extra (D,)`` is what the leaders that
-    stood down will add.
+    stood down will add. Returns what must leave: that, and who is too many of its group.
     """
     nodes = state.load.shape[1]
     first, member = scattered_by_node(problem.partitions, state.node, was, nodes)
+    crowded = crowded_replicas(problem, state, forced, was, first, member)
+    leaving |= crowded & ~forced
     for begin, end in node_slices(nodes, len(member)):
         leaving[
             select_evictions(
-                problem, state, forced, ease.share, ease.firm, first, member, begin, end
+                problem, state, crowded, ease.share, ease.firm, first, member, begin, end
             )
         ] = True
         yield end - begin
     if (ease.share > 0.0).all():
         leaving[reserve_leader_headroom(problem, state, forced | leaving, extra)] = True
         yield nodes
+    return crowded
 
 
 def is_overrun(

@@ -76,7 +76,7 @@ def _every_kind() -> Iterator[Rehearsal]:
         cluster = Cluster.from_arrays(
             capacity=[[40.0]] * 3, load=[[1.0]] * 12, leader_load=[[1.5]] * 12, placement=rows
         )
-        yield Rehearsal(cluster, Goals(level=0.1, group_leaders=0.0))
+        yield Rehearsal(cluster, Goals(level=0.1, groups=0.2, group_leaders=0.0))
 
 
 def _few_replicas() -> Iterator[Rehearsal]:

@@ -16,6 +16,7 @@ from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.levelling.make_room import make_room_to_lead
 from evenkeel.methods.levelling.run_state import Run
+from evenkeel.methods.shared.size import SMALL, size_of
 from evenkeel.model.placement import Placement
 from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.core.node_scan import new_scan
@@ -66,6 +67,16 @@ def repair_rules(run: Run) -> bool:
         left[1] = RULES
         reached = repair_partitions(problem, state, scan, reached, left, made)
     return bool(made[0] > 0) and run.ratio > 1.0
+
+
+def only_crowded(run: Run) -> bool:
+    """Return whether all that is broken is soft limits of groups on nodes, and none are spent."""
+    last = len(run.problem.domains.domain) - 1  # of the nodes
+    crowds = all(
+        not KINDS[one.kind].hard and (one.partition < 0).all() and (one.tier == last).all()
+        for one in run.broken
+    )
+    return crowds and not run.problem.budgets.binds and size_of(run.request.cluster) > SMALL
 
 
 def even_out_groups(run: Run) -> bool:

@@ -6,7 +6,8 @@ Budgets bind all of it: they are among the rules that admit a move.
    do some on nodes and in domains beyond their limits.
 2. *Repair*, where budgets bind: what waits is placed, the most endangered partitions first.
 3. *Rules*: rules broken between replicas are repaired, one move at a time, and skews of groups to
-   the end; a partition without a replica that can lead where it is has one moved.
+   the end; a partition without a replica that can lead where it is has one moved. Where nodes only
+   hold too many of a group, by soft rules, that is left to the descent.
 4. *Place and level*: the descent places what waits, together with the fewest replicas that
    over-full nodes must give away, and brings every node below its target; a replica that fits
    nowhere takes the room of smaller ones, or of any that fits elsewhere. What could not be repaired
@@ -70,6 +71,7 @@ from evenkeel.methods.levelling.rest import (
 from evenkeel.methods.levelling.rule_repair import (
     even_out_groups,
     make_way_for_leaders,
+    only_crowded,
     repair_in_pairs,
     repair_leaders,
     repair_rules,
@@ -174,7 +176,7 @@ def search(run: Run) -> None:
     if run.problem.budgets.binds or (run.broken and run.has_limit):
         with run.timed("repair"):
             repair(run)
-    if run.broken:
+    if run.broken and not only_crowded(run):
         with run.timed("rules"):
             repair_rules(run)
             even_out_groups(run)
