@@ -53,6 +53,32 @@ class TestWatermarks:
 
 
 class TestRules:
+    @pytest.mark.parametrize(
+        ("name", "files", "says"),
+        [
+            ("elasticsearch/excluded-zone-counts", FILES, "10 spread zone 4, 4 accepts no"),
+            (
+                "elasticsearch/included-and-excluded", (*TEXTS, "nodes.json", "settings.json"),
+                "exclude._ip: 10.0.0.1, cluster.routing.allocation.include._ip: 10.0.0.1",
+            ),
+        ],
+    )  # fmt: skip
+    def test_copies_that_no_other_node_takes_stay(self, public, name, files, says):
+        answer, commands = ordered(public(name), files=files)
+        assert (answer.code, commands) == (4, []) and says in answer.text
+        assert "--soft" not in answer.text
+
+    def test_copies_count_where_they_relocate_to(self, public):
+        case = public("elasticsearch/relocating-with-masked-addresses")
+        words = ("--drain", "elastic-es-data-?", "--level", "none")
+        answer, commands = ordered(case, *words, files=TEXTS)
+        moved = {(kind, of["index"]) for kind, of in commands}
+        assert answer.code == 0
+        assert moved == {
+            ("move", ".kibana_1"), ("allocate_replica", ".transform-internal-005")
+        }  # fmt: skip
+        assert all(name.startswith("elastic-es-data-eu") for name in targets(commands))
+
     def test_the_last_copy_needs_another_to_move(self, public):
         answer, commands = ordered(public("elasticsearch/shards-per-node"))
         assert answer.code == 0

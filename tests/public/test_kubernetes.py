@@ -25,6 +25,11 @@ def test_nothing_moves_where_constraints_leave_no_better_place(public, name):
     assert evicted(public(name))[1] == {}
 
 
+def test_two_pods_stay_together_while_a_node_is_down(public):
+    answer, moved = evicted(public("kubernetes/anti-affinity-and-a-node-down"), *NEVER)
+    assert (answer.code, moved) == (4, {}) and "1 same node" in answer.text
+
+
 def test_requests_that_differ_break_nothing(public):
     case = public("kubernetes/requests-differ")
     assert case.run("check", "nodes.json", "pods.json").code == 0
