@@ -93,10 +93,10 @@ def too_empty(world: World, after: Standing, result: ek.Result) -> Iterator[str]
                 yield f"{name} of node {n}: floor {floors[n][d]:g}, {most:g} is asked"
             if not result.goals_reached or not world.may_receive[n] or _is_ruled(world):
                 continue
-            least = min((1.0 - tolerance) * min(means) * room, _standing(world, n, d))
+            least = min((1.0 - tolerance) * min(means) * room, _standing(world, n, d),
+                        float(targets[n][d]))  # fmt: skip
             if (unit := world.unit(d)) > 0.0:
                 least = floor(least / unit * (1.0 + NEARLY)) * unit
-            least = min(least, float(targets[n][d]))
             if loads[n][d] < least * (1.0 - 1e-8):
                 yield f"{name} of node {n}: {loads[n][d]:g}, at least {least:g} is asked"
 

@@ -46,6 +46,14 @@ def test_what_the_spread_of_a_group_forces_is_no_more_than_allowed():
     assert try_one(Case("by hand", 0, given, {"level": 0.1})).findings == []
 
 
+def test_a_floor_is_whole_replicas_of_what_a_node_can_hold():
+    """A node of 8 holds two of 3 each, although the mean is 9 and its target 8."""
+    lives, takes = [False, False, True, True, True], [False, False, True, True, False]
+    given = {"capacity": [[8.0]] * 5, "load": [[3.0]] * 3, "replicas": 2, "alive": lives,
+             "accepts": takes, "keeps": lives, "placement": [[0, 1]] * 3}  # fmt: skip
+    assert try_one(Case("by hand", 0, given, {"level": None, "floor": 0.0})).findings == []
+
+
 @pytest.mark.small
 def test_the_same_seed_draws_the_same_case():
     for family in FAMILIES:
