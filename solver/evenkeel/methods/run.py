@@ -567,9 +567,9 @@ def with_group_limits(request: Request) -> Request:
     if target is None:
         return request
     rules, bound = [*cluster.rules], cluster.partitions.group_rule.copy()
-    known = dict[tuple[int, int], int]()
+    known, none = dict[tuple[int, int], int](), Rule()
     for g, most in enumerate(target.tolist()):
-        own = Rule() if bound[g] < 0 else rules[bound[g]]
+        own = none if bound[g] < 0 else rules[bound[g]]
         if NODE_TIER in own.spread or most == 0:
             continue  # what binds a node stays as it is; a group without partitions needs no rule
         if (key := (int(bound[g]), most)) not in known:
