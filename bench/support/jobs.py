@@ -93,6 +93,10 @@ JOBS = {
         "the same, balance to 1.002",
         1, headline, {"goals": ek.Goals(level=0.002), "time_limit": 1}, rounds=5,
     ),
+    "headline_groups": Job(
+        "the same, balance to 1.04, and replicas of each group to 1.2 of their share",
+        1, headline, {"goals": ek.Goals(level=0.04, groups=0.2)},
+    ),
     "medium": Job(
         "5,000 x 3 on 100 nodes, just expanded: balance to 1.04",
         8, medium, {"goals": ek.Goals(level=0.04)},
