@@ -148,6 +148,39 @@ def test_the_value_of_a_topic_is_shared_out_by_size():
     assert loads(even) == [4.0, 4.0, 2.0, 2.0]
 
 
+def test_the_value_of_a_topic_on_a_broker_is_of_what_is_led_there():
+    labels = {"topic": "topic", "broker": "broker"}
+    given = [("orders", "n0", "6"), ("orders", "n1", "4"), ("clicks.eu", "n0", "5"),
+            ("clicks.eu", "b9", "1")]  # fmt: skip
+    series = [({"topic": topic, "broker": broker}, value) for topic, broker, value in given]
+    cluster = topics().apply(ek.Changes(placement=[[0, 1], [1, 0], [1, 0], [1, 0]]))
+    found = ek.read_loads(cluster, answer(*series), "qps", labels=labels)
+    assert loads(found, role="leader") == [6.0, 4.0, 0.5, 0.5]
+    assert any("clicks.eu on n0: no partition is led there" in note for note in found.notes)
+    assert any("broker b9: no node of the cluster" in note for note in found.notes)
+
+
+def test_labels_that_some_series_lack():
+    found = ek.read_loads(topics(), answer(*FOUR, ({"instance": "b1"}, "10")), "qps")
+    assert loads(found) == [1.0, 2.0, 3.0, 4.0]
+    assert any("1 series of no partition" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("word", ["segment", "stream", "stream_name"])
+def test_what_other_systems_call_a_partition(word):
+    found = ek.read_loads(topics(), f"{word},qps\norders-0,5\norders-1,7\n".encode())
+    assert loads(found)[:2] == [5.0, 7.0]
+
+
+def test_loads_of_a_dimension_without_capacities_count():
+    cluster = topics().replace(capacity=[[np.inf]] * 3)
+    with pytest.raises(ek.InvalidInput, match=r"goals.level: no node has a capacity of it"):
+        ek.solve(cluster, goals=ek.Goals(level={"disk": 0.1}))
+    found = ek.read_loads(cluster, answer(*FOUR), "disk")
+    assert any("no capacities" in note for note in found.notes)
+    assert not ek.solve(found.cluster, goals=ek.Goals(level={"disk": 0.0})).audit.hard
+
+
 def test_labels_of_other_names():
     series = [({"t": one["topic"], "p": one["partition"]}, value) for one, value in FOUR]
     with pytest.raises(ek.InvalidInput, match="no label of a partition"):

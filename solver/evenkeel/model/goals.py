@@ -238,13 +238,17 @@ def _of_dimension(given: float | Mapping[str, float | None] | None, dimension: s
 
 
 def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
-    """Note dimensions that goals name and the cluster does not have."""
+    """Note dimensions that goals name and the cluster does not have, or has no capacities of."""
     known = list(cluster.dimensions)
+    endless = np.isinf(cluster.nodes.capacity).min(axis=0, initial=True)
     named = (("level", goals.level), ("floor", goals.floor), ("act_above", goals.act_above))
     for path, given in named:
-        for name in given if isinstance(given, Mapping) else ():
+        for name, asked in given.items() if isinstance(given, Mapping) else ():
             if name not in known:
                 faults.add(f"goals.{path}", name, f"unknown dimension; known: {known}")
+            elif asked is not None and len(cluster.nodes) and endless[known.index(name)]:
+                message = "no node has a capacity of it, and percentages are of capacities"
+                faults.add(f"goals.{path}", name, message)
     move_costs(faults, cluster, goals)
     least_leaders(faults, cluster, goals)
     if goals.leaders is not None:

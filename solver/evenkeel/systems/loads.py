@@ -23,16 +23,20 @@ from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.systems.csv_text import ANYTHING, read_table
 from evenkeel.systems.documents import Document, Source, collector_held, quoted
 from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.registry import uncapped_in
 
 LABELS = {
     "partition": (
         "partition", "shard", "range", "range_id", "pg", "pgid", "volume", "queue", "workload",
-        "ring_partition",
+        "ring_partition", "segment", "stream", "stream_name",
     ),
-    "group": ("group", "topic", "index", "pool", "table", "resource", "vhost", "namespace"),
+    "group": (
+        "group", "topic", "index", "pool", "table", "resource", "vhost", "namespace", "collection",
+    ),
     "node": ("node", "broker", "broker_id", "store", "store_id", "osd", "ceph_daemon"),
 }  # fmt: skip
-"""What a label may stand for, and what systems call that; the first found in all series is taken.
+"""What a label may stand for, and what systems call that; the first found in all series is taken,
+or where there is none, in any.
 
 A node is taken from a label only where that is asked, since most series carry some such label.
 """
@@ -268,11 +272,11 @@ def _found_labels(
     """Return the label of partition, group and node: as given, or found in all entries."""
     labels = entries.labels
     in_all = set(labels[0]).intersection(*labels[1:]) if labels else set()
-    found = dict(given)
-    if not given.keys() & {"partition", "group"}:
-        for name in ("partition", "group"):
-            found |= {name: word for word in LABELS[name][::-1] if word in in_all}  # noqa: B035
     there = set[str]().union(*labels)
+    found = dict(given)
+    for known in (in_all, there):
+        for name in () if found.keys() & {"partition", "group"} else ("partition", "group"):
+            found |= {name: word for word in LABELS[name][::-1] if word in known}  # noqa: B035
     lacking = [label for label in found.values() if label not in there]
     if not labels or lacking or not found.keys() & {"partition", "group"}:
         message = (
@@ -329,23 +333,28 @@ def _loaded(
     """Return the cluster with the loads of one dimension, and add notes on them."""
     names, count = _Names(cluster), len(cluster.partitions)
     own, leading = [math.nan] * count, [math.nan] * count
-    by_group = np.full(len(names.groups), np.nan)
+    # by group, then by the node that leads, if it was asked for and is known
+    totals: dict[tuple[int, int], float] = {}
     lead = cluster.placement.leader_node.tolist()
     nodes = {str(name): n for n, name in enumerate(cluster.nodes.names)}
     of_group, of_partition, of_node = (labels.get(name) for name in ("group", "partition", "node"))
     strange: list[str] = []
+    homeless: dict[str, None] = {}
     stale, fresh = set[int](), set[int]()
     several = 0
     columns = zip(entries.labels, entries.value, strict=True)
     for i, (label, value) in enumerate(columns):
         group = label.get(of_group, "") if of_group else None
         part = label.get(of_partition, "") if of_partition else ""
+        n = nodes.get(label.get(of_node, ""), -1) if of_node else -1
+        if of_node and n < 0:
+            homeless[label.get(of_node, "") or "without a name"] = None
         if not part:
             g = names.group(group or "")
             if g < 0:
                 strange.append(group or str(label))
             elif value == value:
-                by_group[g] = value + (0.0 if by_group[g] != by_group[g] else by_group[g])
+                totals[g, n] = totals.get((g, n), 0.0) + value
             continue
         p = names.partition(group, part)
         if p < 0:
@@ -353,10 +362,7 @@ def _loaded(
             continue
         if value != value or (p in fresh and i in entries.stale):
             continue
-        into = own
-        if of_node:
-            n = nodes.get(label.get(of_node, ""), -1)
-            into = leading if n >= 0 and n == lead[p] else own
+        into = leading if n >= 0 and n == lead[p] else own
         if i in entries.stale:
             stale.add(p)
         elif p in stale:
@@ -368,7 +374,7 @@ def _loaded(
         into[p] = max(value, into[p]) if into[p] == into[p] else value
     where = f"{document.name}: {dimension}"
     every, of_leaders = np.array(own), np.array(leading)
-    shared = _share_out(cluster, every, by_group)
+    shared, stray = _share_out(cluster, every, totals) if totals else (0, [])
     if np.isnan(every).all() and np.isnan(of_leaders).all():
         faults.add(where, _some(strange) or None, "is of no partition or group of the cluster")
         return cluster
@@ -396,6 +402,15 @@ def _loaded(
         notes.append(
             f"{where}: the value of {counted(shared, 'group')} is shared out {_by(cluster)}"
         )
+    if stray:
+        groups, on = cluster.partitions.group_names, cluster.nodes.names
+        which = _some([f"{groups[g]} on {on[n]}" for g, n in stray])
+        notes.append(f"{where}: {which}: no partition is led there, and the value is left out")
+    if homeless:
+        notes.append(
+            f"{where}: {of_node} {_some([*homeless])}: no node of the cluster has such a name, and "
+            "the values count without it"
+        )
     if several:
         notes.append(f"{where}: of several values for a partition the largest counts")
     return _with_dimension(cluster, plain, every, of_leaders, dimension != plain, notes, where)
@@ -413,23 +428,31 @@ def _by(cluster: Cluster) -> str:
     return "by size" if cluster.bytes_dimension >= 0 else "evenly"
 
 
-def _share_out(cluster: Cluster, own: NDArray[np.float64], by_group: NDArray[np.float64]) -> int:
-    """Share the value of groups out among their partitions without one; return of how many."""
-    group = cluster.partitions.group
-    open_to = np.isnan(own) & ~np.isnan(by_group)[group]
+def _share_out(
+    cluster: Cluster, own: NDArray[np.float64], totals: Mapping[tuple[int, int], float]
+) -> tuple[int, list[tuple[int, int]]]:
+    """Share totals of groups out among their partitions without a value.
+
+    A total of a group and a node is that of the partitions led from it; node -1 is for the others.
+    Returns of how many groups something is shared out, and the totals of no partition.
+    """
+    group, lead = cluster.partitions.group, cluster.placement.leader_node
+    cells = {key: c for c, key in enumerate(totals)}
+    pairs = zip(group.tolist(), lead.tolist(), strict=True)
+    cell = np.array([cells.get(pair, cells.get((pair[0], -1), -1)) for pair in pairs], np.int64)
+    known, at = cell >= 0, np.flatnonzero(np.isnan(own) & (cell >= 0))
     size = np.ones(len(own))
     if cluster.bytes_dimension >= 0:
         size = cluster.partitions.load.voter[:, cluster.bytes_dimension]
-    size = np.where(open_to, size, 0.0)
-    total = np.bincount(group, size, len(by_group))
-    even = (total <= 0.0)[group] & open_to
-    size = np.where(even, 1.0, size)
-    total = np.bincount(group, size, len(by_group))
-    taken = np.bincount(group, np.where(np.isnan(own), 0.0, own), len(by_group))
-    left = np.maximum(by_group - taken, 0.0)
-    at = np.flatnonzero(open_to)
-    own[at] = left[group[at]] * size[at] / total[group[at]]
-    return len(np.unique(group[at]))
+    empty = np.bincount(cell[at], size[at], len(cells)) <= 0.0
+    size = np.where(empty[cell[at]], 1.0, size[at])
+    total = np.bincount(cell[at], size, len(cells))
+    taken = np.bincount(cell[known], np.nan_to_num(own[known]), len(cells))
+    left = np.maximum(np.array([*totals.values()]) - taken, 0.0)
+    own[at] = left[cell[at]] * size / total[cell[at]]
+    held = np.bincount(cell[known], minlength=len(cells)) > 0
+    stray = [key for key, c in cells.items() if not held[c] and key[1] >= 0]
+    return len(np.unique(group[at])), stray
 
 
 def _with_dimension(
@@ -462,11 +485,13 @@ def _with_dimension(
         roles = roles[:1] * 3
     loads = replace(cluster.partitions, load=Loads(*map(read_only, roles)))
     placement = replace(cluster.placement)  # what was counted of it was counted of other loads
-    if kept:
+    capped = kept and name not in uncapped_in(cluster)
+    if capped and not np.isinf(nodes.capacity[:, d]).all():
         return replace(cluster, partitions=loads, placement=placement)
     replicas = np.maximum(cluster.partitions.replicas, 1)
     room = max(float(replicas @ np.maximum(roles[0][:, d], roles[1][:, d])), 1.0)
-    capacity, watermark = (read_only(wider(one, room)) for one in (nodes.capacity, nodes.watermark))
+    capacity, watermark = wider(nodes.capacity, room), wider(nodes.watermark, room)
+    capacity[:, d], watermark[:, d] = room, room
     limits = {t: read_only(wider(one, np.inf)) for t, one in topology.tier_capacity.items()}
     notes.append(
         f"{where}: no capacities: percentages are of the load of all nodes together, and no node "
@@ -474,9 +499,9 @@ def _with_dimension(
     )
     return replace(
         cluster,
-        dimensions=(*cluster.dimensions, name),
+        dimensions=cluster.dimensions if kept else (*cluster.dimensions, name),
         transient=read_only(wider(cluster.transient, False)),
-        nodes=replace(nodes, capacity=capacity, watermark=watermark),
+        nodes=replace(nodes, capacity=read_only(capacity), watermark=read_only(watermark)),
         topology=replace(topology, tier_capacity=limits),
         partitions=loads,
         placement=placement,

@@ -794,7 +794,8 @@ def _unitless(cluster: Cluster, nodes: Table, replicas: Table) -> dict[str, str]
     for d, one in enumerate(cluster.dimensions):
         capacity = cluster.nodes.capacity[:, d]
         most = cluster.partitions.load.voter[:, d].max(initial=0.0)
-        share = most / capacity[np.isfinite(capacity)].max(initial=0.0) if most else 0.0
+        room = capacity[np.isfinite(capacity)].max(initial=0.0)
+        share = most / room if most and room else 0.0
         limits = f"{CAPACITY}{one.lower()}"
         for title in (f"{prefix}{one.lower()}" for prefix in LOADS["load"]):
             if title not in replicas.columns or UNLIKELY <= share <= 1.0 / UNLIKELY:
