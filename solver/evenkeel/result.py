@@ -35,9 +35,11 @@ from evenkeel.model.runtime.shown import Reported, Shown
 from evenkeel.planning.plan import Plan
 from evenkeel.planning.throttle import Protocol, Throttle
 from evenkeel.result_rows import (
+    DiskMove,
     LeaderChange,
     Move,
     Unplaced,
+    disk_moves_of,
     leader_changes_of,
     led_elsewhere,
     lost_message,
@@ -240,7 +242,9 @@ def _share_above(value: float, least: float) -> float:
 
 NO_LIMITS = Limits()
 
-ResultTable = Literal["moves", "leader_changes", "replicas", "nodes", "unplaced", "violations"]
+ResultTable = Literal[
+    "moves", "disk_moves", "leader_changes", "replicas", "nodes", "unplaced", "violations"
+]
 """The tables of a result that ``to_frame`` makes frames of."""
 
 
@@ -354,6 +358,11 @@ class Result(Reported, Shown):
     def moves(self) -> tuple[Move, ...]:
         """Every move against the placement that came in, in order of partition and slot."""
         return moves_of(self.cluster, self.placement, np.flatnonzero(self.comparison.joined))
+
+    @cached_property
+    def disk_moves(self) -> tuple[DiskMove, ...]:
+        """Every replica that changes its disk on its node, in order of partition and slot."""
+        return disk_moves_of(self.cluster, self.placement)
 
     @cached_property
     def leader_changes(self) -> tuple[LeaderChange, ...]:
@@ -565,9 +574,10 @@ class Result(Reported, Shown):
         Parameters
         ----------
         table : str, optional
-            ``"moves"``, ``"leader_changes"``, ``"replicas"`` (where each is and was), ``"nodes"``
-            (domains, capacities, loads before and after, replicas, leaders), ``"unplaced"`` (what
-            keeps each replica off how many nodes) or ``"violations"``.
+            ``"moves"``, ``"disk_moves"`` (inside nodes), ``"leader_changes"``, ``"replicas"``
+            (where each is and was), ``"nodes"`` (domains, capacities, loads before and after,
+            replicas, leaders), ``"unplaced"`` (what keeps each replica off how many nodes) or
+            ``"violations"``.
         backend : str, optional
             ``"pandas"``, ``"polars"`` or ``"pyarrow"``; the first of them that is installed.
 
@@ -630,7 +640,8 @@ class Result(Reported, Shown):
             short += (
                 f": the goals take at least {self.bounds.moves_level:,} by {self.bounds.moves_term}"
             )
-        lines.append(f"  moves {compared.moves:,}, {changes}{short}")
+        inside = f", inside nodes {self.disks.moves:,}" if self.disks is not None else ""
+        lines.append(f"  moves {compared.moves:,}{inside}, {changes}{short}")
         before = dict(
             zip(
                 (f"level of {name}" for name in self.cluster.dimensions),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import Violation
 from evenkeel.measure.compare import sources_with_surplus
+from evenkeel.measure.disks import homes, sizes
 from evenkeel.measure.explain import OPEN, blocked_nodes
 from evenkeel.measure.loads import replica_counts
 from evenkeel.measure.rows import earlier_of
@@ -33,6 +34,17 @@ class Move:
     source: str | None
     target: str | None
     bytes: float | None = None
+
+
+@dataclass(frozen=True)
+class DiskMove:
+    """A replica that goes to another disk of the node on which it stays, and what it weighs."""
+
+    partition: str
+    slot: int
+    source: str
+    target: str
+    bytes: float
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,22 @@ def moves_of(cluster: Cluster, after: Placement, moved: NDArray[np.intp]) -> tup
         )
         for k, size in zip(moved, bytes_of(cluster, after, moved), strict=True)
     )
+
+
+def disk_moves_of(cluster: Cluster, after: Placement) -> tuple[DiskMove, ...]:
+    """List replicas that change their disk on the node on which they stay."""
+    if cluster.disks is None or after.disk is None:
+        return ()
+    home, names = homes(cluster, cluster.placement, after), cluster.disks.names
+    moved = np.flatnonzero((home >= 0) & (after.disk >= 0) & (home != after.disk))
+    owner, size = after.owner[moved], sizes(cluster, after)[moved]
+    return tuple(
+        DiskMove(cluster.partitions.names[p], slot, names[source], names[target], weight)
+        for p, slot, source, target, weight in zip(
+            owner.tolist(), (moved - after.first[owner]).tolist(), home[moved].tolist(),
+            after.disk[moved].tolist(), size.tolist(), strict=True,
+        )
+    )  # fmt: skip
 
 
 def removals_of(cluster: Cluster, after: Placement) -> tuple[Removal, ...]:
@@ -296,6 +324,7 @@ def _replicas(result: Any) -> Table:
 
 TABLES: Mapping[str, Callable[[Any], Table]] = {
     "moves": lambda result: Table.of_records(Move, result.moves),
+    "disk_moves": lambda result: Table.of_records(DiskMove, result.disk_moves),
     "leader_changes": lambda result: Table.of_records(LeaderChange, result.leader_changes),
     "replicas": _replicas,
     "nodes": _nodes,

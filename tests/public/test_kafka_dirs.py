@@ -83,3 +83,16 @@ def test_check_says_which_disks_are_above_their_share(public, name):
     assert answer.code == 1
     assert "above the share of the node by more than 10%" in answer.text
     assert "inside nodes" in answer.text
+
+
+@pytest.mark.parametrize("given", ["to.npz", "p.json"])
+def test_plans_that_only_move_inside_brokers_have_their_folder(public, given):
+    """Of a target that names log directories, too: a reassignment, or a cluster."""
+    case = public("kafka/two-disks-of-five-brokers")
+    files = (*FILES, "capacity.json")
+    assert case.run("solve", *files, *INSIDE[:-1], given).code == 0
+    for goals in (INSIDE[:-2], ("--target", str(case.path(given)))):
+        answer = case.run("plan", *files, *goals, "--force", "-o", "move")
+        assert answer.code == 0 and "Inside nodes 15 moves" in answer.text
+        assert "Inside nodes 15 moves" in case.written("move/README.md")
+        assert [*case.path("move").glob("waves/inside-*.json")]

@@ -66,6 +66,11 @@ class DiskMoves:
         return np.flatnonzero(self.wave < 0)
 
     @property
+    def bytes(self) -> float:
+        """What those weigh that have a wave."""
+        return float(self.size[self.done].sum())
+
+    @property
     def done(self) -> NDArray[np.intp]:
         """Moves that have a wave."""
         return np.flatnonzero(self.wave >= 0)

@@ -420,10 +420,42 @@ def explained(plan: "Plan", partition: int) -> str:
             f"  step {row.step}, {quantity(row.start)} to {quantity(row.finish)} s: {way_of(row)}"
         )
         lines += [f"    {one}" for one in waits.lines(row.step)]
+    lines += [
+        f"  inside its node, wave {row.wave + 1}: {row.source} -> {row.target}"
+        for row in disk_rows_of(plan) if row.partition == name
+    ]  # fmt: skip
     blocked = [one for one in plan.blocked if one.partition == name]
     lines += [f"  blocked: {_blocked(plan, one)}" for one in blocked]
     text = lines if len(lines) > 1 else [*lines, "  stays as it is"]
     return "\n".join(map(printable, text))
+
+
+class DiskRow(NamedTuple):
+    """A move inside a node that has a wave, with the names of its disks."""
+
+    wave: int
+    partition: str
+    slot: int
+    source: str
+    target: str
+    bytes: float
+
+
+def disk_rows_of(plan: "Plan") -> list[DiskRow]:
+    """Return the moves inside nodes in the order of their waves."""
+    moves, start, disks = plan.disk_moves, plan.cluster.placement, plan.cluster.disks
+    which = moves.done[np.argsort(moves.wave[moves.done], kind="stable")]
+    if disks is None:
+        return []
+    owner = start.owner[moves.replica[which]]
+    return [
+        DiskRow(wave, plan.cluster.partitions.names[p], slot, disks.names[a], disks.names[b], size)
+        for wave, p, slot, a, b, size in zip(
+            moves.wave[which].tolist(), owner.tolist(),
+            (moves.replica[which] - start.first[owner]).tolist(), moves.source[which].tolist(),
+            moves.target[which].tolist(), moves.size[which].tolist(), strict=True,
+        )
+    ]  # fmt: skip
 
 
 def way_of(row: "PlanRow") -> str:

@@ -66,6 +66,8 @@ class Progress:
         Share of each copy that has not arrived; None where unknown.
     alive : ndarray of bool, shape (N,), or None
         Nodes that still live; None for all.
+    disk_moves_left : int
+        Moves inside nodes that are not done.
 
     Examples
     --------
@@ -85,11 +87,12 @@ class Progress:
     elapsed: float | None = None
     left_of: NDArray[np.float64] | None = None
     alive: NDArray[np.bool_] | None = None
+    disk_moves_left: int = 0
 
     @property
     def finished(self) -> bool:
-        """Whether every step is done."""
-        return bool(self.done.all())
+        """Whether every step and every move inside nodes is done."""
+        return bool(self.done.all()) and not self.disk_moves_left
 
     @property
     def bytes_done(self) -> float:
@@ -147,8 +150,10 @@ class Progress:
     def __str__(self) -> str:
         plan, steps = self.plan, self.plan.steps
         copies = steps.kind == StepKind.COPY
-        if self.finished:
-            return f"done: {plan.copies:,} copies, {len(plan):,} steps"
+        inside = f"inside nodes {counted(self.disk_moves_left, 'move')} left"
+        if self.done.all():
+            done = f"done: {plan.copies:,} copies, {len(plan):,} steps"
+            return f"{done}; {inside}" if self.disk_moves_left else done
         amount = ""
         if plan.bytes > 0.0:
             unit = plan.cluster.dimensions[plan.cluster.bytes_dimension]
@@ -176,6 +181,8 @@ class Progress:
             lines.append(f"off the plan: {', '.join(self.astray[:SHOWN])}{_more(len(self.astray))}")
         if plan.blocked:
             lines.append(f"blocked: {len(plan.blocked):,} moves")
+        if self.disk_moves_left:
+            lines.append(inside)
         return "\n".join(map(printable, lines))
 
 
@@ -223,7 +230,11 @@ def progress_of(
         message = "must be a number of seconds, 0 or more"
         raise InvalidInput([Fault("elapsed", elapsed, message)])
     left_of = flights.left(steps.replica, steps.target)
-    return Progress(plan, done, under_way, astray, elapsed, left_of, alive)
+    moves, lies = plan.disk_moves, observed.disk
+    inside = moves.replica[moves.done]
+    there = 0 if lies is None else np.count_nonzero(lies[inside] == moves.target[moves.done])
+    left_inside = len(inside) - int(there)
+    return Progress(plan, done, under_way, astray, elapsed, left_of, alive, left_inside)
 
 
 def _hops(plan: "Plan", copies: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -858,14 +869,12 @@ class Plan(Reported, Shown):
         moves = self.disk_moves
         if not len(moves):
             return ""
-        amount = data_of(float(moves.size.sum()), self.cluster.dimensions[
-            self.cluster.bytes_dimension
-        ])  # fmt: skip
+        amount = data_of(moves.bytes, self.cluster.dimensions[self.cluster.bytes_dimension])
         waves = counted(moves.waves, "wave")
-        text = f"Inside nodes {counted(len(moves), 'move')}, {amount}, in {waves}"
+        text = f"Inside nodes {counted(len(moves.done), 'move')}, {amount}, in {waves}"
         text += f", {moves.early:,} before the copies" if moves.early else ""
         held = len(moves.blocked)
-        return text + (f"; {held:,} are left out, without room for them." if held else ".")
+        return text + (f"; {held:,} blocked, without room." if held else ".")
 
 
 def _check_count(path: str, count: int, most: int) -> None:

@@ -104,6 +104,11 @@ def _none_awaited(cluster: Cluster) -> Mapping[str, Mapping[str, float]]:
     return {}
 
 
+def _no_disks_named(cluster: Cluster) -> Mapping[str, Mapping[str, str]]:
+    """Return no disks: the files name none beside those of the cluster."""
+    return {}
+
+
 def _no_hint(document: "Document") -> str:
     """Return no hint."""
     return ""
@@ -144,6 +149,9 @@ class Format:
     # ``awaited(cluster) -> {name: {dimension: capacity}}``: capacities in the files of nodes that
     # the cluster does not have yet
     awaited: Callable[[Cluster], Mapping[str, Mapping[str, float]]] = _none_awaited
+    # ``named_disks(cluster) -> {partition: {node: disk}}``: names of the disks of replicas in files
+    # that do not list disks, such as a target's
+    named_disks: Callable[[Cluster], Mapping[str, Mapping[str, str]]] = _no_disks_named
     # ``usual(cluster) -> {name: value}``: what the system's people expect of a solve that names
     # neither a method nor a goal: ``method``, and fields of ``Goals``
     usual: Callable[[Cluster], Mapping[str, Any]] = _nothing_usual

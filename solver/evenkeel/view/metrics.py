@@ -27,6 +27,8 @@ FAMILIES = (
     Family("goals.moves_at_least", "moves_at_least", "Moves that the goals take at least"),
     Family("moves_at_least", "moves_at_least", ""),
     Family("moves", "moves", "Moves of the answer"),
+    Family("disk_moves", "disk_moves", "Moves between disks of nodes"),
+    Family("rest.disk_moves", "disk_moves", ""),
     Family("bytes_moved", "moved_bytes", "Data that the answer moves"),
     Family("leader_changes", "leader_changes", "Partitions that another node is to lead"),
     Family("hard_violations", "hard_violations", "Hard rules that are broken"),

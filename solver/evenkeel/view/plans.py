@@ -11,6 +11,7 @@ from evenkeel.model.runtime.figures import amount, data, duration, quantity
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.runtime.table import Column, Table
 from evenkeel.planning.explain import (
+    disk_rows_of,
     held_to,
     losses_in_words,
     seconds_by_wave,
@@ -74,7 +75,8 @@ def report_plan(
     if beyond:
         safe = ", but safe at every step" if certificate.ok else ", and not safe"
         caption = f"✗ exceeds its limits: {', '.join(beyond)}{safe}"
-    blocked = f" · {counted(len(plan.blocked), 'move')} blocked" if plan.blocked else ""
+    held = len(plan.blocked) + len(plan.disk_moves.blocked)
+    blocked = f" · {counted(held, 'move')} blocked" if held else ""
     if plan.astray:
         blocked = f" · {counted(plan.astray, 'partition')} short of the target"
     if plan.regressions:
@@ -93,6 +95,7 @@ def report_plan(
     if len(plan):
         few = len(plan) <= FEW_STEPS
         parts.append(_steps(plan, FEW_STEPS, quantity) if few else _waves(plan, SHOWN_ROWS))
+    parts += [_inside(plan, SHOWN_ROWS)] if plan.disk_moves.waves else []
     if certificate.breaches:
         parts.append(_breaches(certificate, SHOWN_ROWS))
         lines = (f"{kind} {n:,}: {BREACHES[kind]}" for kind, n in certificate.counts.items())
@@ -110,6 +113,7 @@ def plan_html(plan: Plan) -> str:
             heading("Plan", summary(plan)),
             held_to(plan),
             *([_waves(plan, SHOWN_ROWS)] if len(plan) else []),
+            *([_inside(plan, SHOWN_ROWS)] if plan.disk_moves.waves else []),
             *([_blocked(plan, SHOWN_ROWS)] if plan.blocked else []),
         ]
     )
@@ -124,6 +128,7 @@ def plan_page(plan: Plan, certificate: Certificate | None = None) -> str:
         none = "No order of these moves is safe at every step."
         blocked = [none, _blocked(plan, SHOWN_BLOCKED)]
     rows = [_waves(plan, SHOWN_WAVES), _steps(plan, SHOWN_STEPS, _clock)] if len(plan) else []
+    rows += [_inside(plan, SHOWN_STEPS)] if plan.disk_moves.waves else []
     return page(
         f"Evenkeel: plan, {safe}, {counted(plan.copies, 'copy', 'copies')}",
         _lead(plan, checked),
@@ -138,23 +143,26 @@ def plan_page(plan: Plan, certificate: Certificate | None = None) -> str:
 
 
 def steps_table(plan: Plan) -> Table:
-    """Return every step of a plan, in their order, as the table that is written to files."""
+    """Return the table for files: steps in their order, then moves inside nodes and their waves."""
     names = ("step", "wave", "kind", "partition", "slot", "from", "to", "bytes", "start", "finish")
     numbers = wave_numbers(plan).tolist()
     rows = zip(plan.rows(), numbers, strict=True)
-    return Table.of(names, (row._replace(wave=number) for row, number in rows))
+    steps = (row._replace(wave=number) for row, number in rows)
+    inside = ((None, row.wave + 1, "disk", *row[1:], None, None) for row in disk_rows_of(plan))
+    return Table.of(names, [*steps, *inside])
 
 
 def summary(plan: Plan) -> str:
-    """Return how much is copied, how long it takes and would at least, and what the end breaks."""
-    return _amounts(plan) + losses_in_words(plan)
+    """Return how much is moved, how long it takes and would at least, and what the end breaks."""
+    return " ".join(filter(None, [_amounts(plan), plan.inside])) + losses_in_words(plan)
 
 
 def _amounts(plan: Plan) -> str:
     if len(plan) == 0:
         if plan.astray:
             return "There are no steps."
-        return "No step can be made." if plan.blocked else "Nothing is to be done."
+        none = "" if len(plan.disk_moves) else "Nothing is to be done."
+        return "No step can be made." if plan.blocked else none
     cluster = plan.cluster
     size = ""
     if cluster.bytes_dimension >= 0:
@@ -220,6 +228,24 @@ def _waves(plan: Plan, most: int) -> Table:
         ],
         "Strip: its share of what the largest wave copies.", f"Waves ({len(plan.waves):,})",
         len(plan.waves) - len(shown), "waves",
+    )  # fmt: skip
+
+
+def _inside(plan: Plan, most: int) -> Table:
+    """Lay out the first moves between disks of nodes."""
+    rows = disk_rows_of(plan)
+    shown = rows[:most]
+    title = f"Moves inside nodes ({len(rows):,})"
+    return Table(
+        [
+            Column("inside nodes", [one.partition for one in shown]),
+            Column("slot", [one.slot for one in shown], str),
+            Column("wave", [one.wave + 1 for one in shown], str),
+            Column("from", [one.source for one in shown]),
+            Column("to", [one.target for one in shown]),
+            Column("size", [one.bytes for one in shown], amount),
+        ],
+        "In waves of their own.", title, len(rows) - len(shown), "moves",
     )  # fmt: skip
 
 
@@ -317,8 +343,12 @@ def _figures(plan: Plan, certificate: Certificate) -> list[tuple[str, str, str]]
         ("time", duration(plan.makespan), f"at least {duration(at_least.seconds)}, "
          f"{slower:.2f} times that"),
         ("breaches", f"{len(certificate.breaches):,}", "found by the replay of every instant"),
-        ("blocked", f"{len(plan.blocked):,}", "moves that are left out"),
+        ("blocked", f"{len(plan.blocked) + len(plan.disk_moves.blocked):,}",
+         "moves that are left out"),
     ]  # fmt: skip
+    if moved := len(plan.disk_moves.done):
+        waves = counted(plan.disk_moves.waves, "wave")
+        found.append(("moves inside nodes", f"{moved:,}", f"in {waves} of their own"))
     if cluster.bytes_dimension >= 0:
         unit = shortened(cluster.dimensions[cluster.bytes_dimension])
         found.insert(1, ("data copied", data(plan.bytes, unit), unit))

@@ -177,7 +177,7 @@ def result_page(result: Any) -> str:
 
 
 def moves_table(result: Any) -> Table:
-    """Return every move, then every other leader change, as the table that is written to files."""
+    """Return the table for files: moves, other leader changes, and moves between disks of nodes."""
     names = ("kind", "partition", "slot", "from", "to", "bytes")
     rows = [
         ("move", one.partition, one.slot, one.source, one.target, one.bytes) for one in result.moves
@@ -185,6 +185,10 @@ def moves_table(result: Any) -> Table:
     rows += [
         ("leader", one.partition, None, one.source, one.target, None)
         for one in result.leader_changes
+    ]
+    rows += [
+        ("disk", one.partition, one.slot, one.source, one.target, one.bytes)
+        for one in result.disk_moves
     ]
     return Table.of(names, rows)
 
@@ -567,6 +571,9 @@ def _figures(result: Any, wanted: int) -> list[tuple[str, str, str]]:
         found.insert(
             1, ("data moved", data(compared.bytes_moved, name), f"{name}, {share:.1%} of all of it")
         )
+    if result.disks is not None:
+        moved = data(result.disks.bytes_moved, cluster.dimensions[cluster.bytes_dimension])
+        found.append(("moves inside nodes", f"{result.disks.moves:,}", moved))
     return found
 
 
@@ -772,6 +779,19 @@ def _rows(result: Any) -> Iterator[Table]:
         order = "The largest first." if sized else "In order of partition and slot."
         left = len(moved) - len(rows)
         yield Table(columns, order, f"Moves ({len(moved):,})", left, "moves")
+    if inside := result.disk_moves:
+        unit = shortened(cluster.dimensions[cluster.bytes_dimension])
+        yield Table(
+            [
+                Column("partition", [one.partition for one in inside[:SHOWN_MOVES]]),
+                Column("slot", [one.slot for one in inside[:SHOWN_MOVES]], str),
+                Column("from", [one.source for one in inside[:SHOWN_MOVES]]),
+                Column("to", [one.target for one in inside[:SHOWN_MOVES]]),
+                Column(unit, [one.bytes for one in inside[:SHOWN_MOVES]], amount),
+            ],
+            "From disk to disk of a node, in order of partition and slot.",
+            f"Moves inside nodes ({len(inside):,})", len(inside[SHOWN_MOVES:]), "moves",
+        )  # fmt: skip
     changed = led_elsewhere(cluster, after)
     if len(changed):
         led = leader_changes_of(cluster, after, changed[:SHOWN_CHANGES])

@@ -12,7 +12,7 @@ from evenkeel.model.runtime.printable import counted, some_of
 
 if TYPE_CHECKING:
     from evenkeel.measure.audit import Audit
-    from evenkeel.result_rows import LeaderChange, Move, Removal
+    from evenkeel.result_rows import DiskMove, LeaderChange, Move, Removal
 
 SHOWN = 10
 """Moves, and leader changes, that are listed one by one; the rest is counted."""
@@ -47,7 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from evenkeel.measure.audit import audit
     from evenkeel.measure.compare import compare
-    from evenkeel.result_rows import leader_changes_of, led_elsewhere, moves_of, removals_of
+    from evenkeel.result_rows import (
+        disk_moves_of,
+        leader_changes_of,
+        led_elsewhere,
+        moves_of,
+        removals_of,
+    )
     from evenkeel.systems.plans.targets import grown_by_name, target_by_name
     from evenkeel.systems.registry import read
 
@@ -70,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         note_left_alone(arguments, cluster, wanted, "AFTER", "are compared as if they stayed")
         compared = compare(cluster, cluster.placement, after)
         moves = moves_of(cluster, after, compared.joined.nonzero()[0])
+        inside = disk_moves_of(cluster, after)
         removals = removals_of(cluster, after)
         leaders = leader_changes_of(cluster, after, led_elsewhere(cluster, after))
         audits = audit(cluster, cluster.placement), audit(cluster, after)
@@ -77,24 +84,27 @@ def run(arguments: argparse.Namespace) -> int:
     def figures() -> dict[str, Any]:
         return {
             "moves": compared.moves,
+            "disk_moves": len(inside),
             "leader_changes": len(leaders),
             "removed": compared.removed,
             "bytes_moved": compared.bytes_moved,
             "broken_before": {kind: n for kind, n in audits[0].counts.items() if n},
             "broken": {kind: n for kind, n in audits[1].counts.items() if n},
             "moved": [vars(one) for one in moves],
+            "moved_inside": [vars(one) for one in inside],
             "given_up": [vars(one) for one in removals],
             "led_elsewhere": [vars(one) for one in leaders],
         }
 
     return emit(
         arguments, DONE, figures=figures,
-        text=lambda: "\n".join(_lines(moves, removals, leaders, audits)),
+        text=lambda: "\n".join(_lines(moves, inside, removals, leaders, audits)),
     )  # fmt: skip
 
 
 def _lines(
     moves: "tuple[Move, ...]",
+    inside: "tuple[DiskMove, ...]",
     removals: "tuple[Removal, ...]",
     leaders: "tuple[LeaderChange, ...]",
     audits: "tuple[Audit, Audit]",
@@ -102,11 +112,16 @@ def _lines(
     """Return what differs, the first of it one by one."""
     led = counted(len(leaders), "partition")
     removed = f"{counted(len(removals), 'replica')} given up, " if removals else ""
-    lines = [f"{counted(len(moves), 'move')}, {removed}{led} that another node leads"]
+    within = f"{counted(len(inside), 'move')} inside nodes, " if inside else ""
+    lines = [f"{counted(len(moves), 'move')}, {within}{removed}{led} that another node leads"]
     for several in (
         [
             f"{one.partition}[{one.slot}]  {one.source or 'nowhere'} -> {one.target}"
             for one in moves
+        ],
+        [
+            f"{one.partition}[{one.slot}] inside nodes  {one.source} -> {one.target}"
+            for one in inside
         ],
         [f"{one.partition}[{one.slot}]  {one.source} -> nowhere" for one in removals],
         [

@@ -186,7 +186,8 @@ def verdict_of_plan(plan: "Plan", certificate: "Certificate", beyond: Sequence[s
         return f"the steps leave {counted(plan.astray, 'partition')} elsewhere than the target"
     if plan.regressions:
         return f"its end breaks rules that the beginning keeps: {list_kinds(plan.regressions)}"
-    return f"blocked: {counted(len(plan.blocked), 'move')}" if plan.blocked else ""
+    held = len(plan.blocked) + len(plan.disk_moves.blocked)
+    return f"blocked: {counted(held, 'move')}" if held else ""
 
 
 def list_plan_files(
@@ -226,6 +227,10 @@ def figures_of_plan(
         "breaches": [vars(one) for one in certificate.breaches[:100]],
         "tightest": [vars(one) for one in certificate.tightest],
         "blocked": [vars(one) for one in plan.blocked],
+        "disk_moves": len(plan.disk_moves.done),
+        "disk_bytes": plan.disk_moves.bytes,
+        "disk_waves": plan.disk_moves.waves,
+        "disk_moves_blocked": len(plan.disk_moves.blocked),
         "stranded": stranded_names(plan.cluster),
     }
 
@@ -409,8 +414,8 @@ def write_plan_out(
 
 
 def does_nothing(plan: "Plan", holder: Path | None) -> bool:
-    """Return whether a plan has no step, and no setting of a run that was stopped to give back."""
-    return not len(plan) and holder is None
+    """Return whether a plan moves nothing, and has no setting of a stopped run to give back."""
+    return not (len(plan) or plan.disk_moves.waves) and holder is None
 
 
 def _written(plan: "Plan", certificate: "Certificate", arguments: argparse.Namespace) -> list[Path]:

@@ -104,6 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         "done": int(progress.done.sum()),
         "under_way": int(progress.under_way.sum()),
         "bytes_done": progress.bytes_done,
+        "disk_moves_left": progress.disk_moves_left,
         "seconds_left": None if progress.died else progress.left,
         "seconds_left_so_far": None if progress.died else progress.left_so_far,
         "astray": progress.astray,

@@ -310,7 +310,7 @@ def readme(
         asked=_asked(plan.goals) + _reasons(plan),
         why=_why(plan),
         pace=_pace(plan, waves),
-        waves=wave_table(plan, carrier, waves),
+        waves=wave_table(plan, carrier, waves) if waves else "None between nodes.",
         changes=change_list(plan, carrier, waves),
         blocked=_blocked(plan),
         stranded=_stranded(plan.cluster),

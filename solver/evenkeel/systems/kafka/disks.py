@@ -109,6 +109,15 @@ def _rooms(
     return rooms
 
 
+def named_disks(cluster: Cluster) -> dict[str, dict[str, str]]:
+    """Return the disks that a reassignment names, by partition and broker."""
+    native = cluster.native if isinstance(cluster.native, dict) else {}
+    return {
+        name: {broker: f"{broker}:{folder}" for broker, folder in own.items()}
+        for name, own in native.get("log_dirs", {}).items()
+    }
+
+
 def room_of_brokers(found: Findings) -> None:
     """Give brokers without a capacity of disk that of their directories, where all report it."""
     default = found.capacity.get(-1, {})

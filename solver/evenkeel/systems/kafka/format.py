@@ -44,6 +44,7 @@ from evenkeel.systems.kafka.disks import (
     folders_of_disks,
     inside_waves,
     moved_inside,
+    named_disks,
 )
 from evenkeel.systems.kafka.disks import notes as notes_on_disks
 from evenkeel.systems.kafka.documents import (
@@ -780,6 +781,7 @@ FORMAT = Format(
     keeps_repairs=True,
     usual=lambda cluster: USUAL,
     left_out=left_out,
+    named_disks=named_disks,
     uncapped=uncapped,
     awaited=awaited,
     stranded=(

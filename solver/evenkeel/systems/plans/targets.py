@@ -12,7 +12,7 @@ from evenkeel.model.newcomers import with_unknown_domains
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.reading.keywords import meant_name
-from evenkeel.systems.registry import uncapped_in
+from evenkeel.systems.registry import find, is_known, uncapped_in
 
 
 def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
@@ -21,6 +21,7 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
     start, there = cluster.placement, other.placement
     place, numbers = _numbered(faults, cluster, other)
     node, leader, role = start.node.copy(), start.leader.copy(), start.role.copy()
+    disk, named = np.full(len(node), -1, np.int32), _disks_named(cluster, other)
     width, has = np.diff(start.first), np.diff(there.first)
     for q, p in enumerate(numbers.tolist()):
         if p >= 0 and has[q] != width[p]:
@@ -31,9 +32,13 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
             here, row = slice(*start.first[p : p + 2]), slice(*there.first[q : q + 2])
             node[here] = place[there.node[row]]
             role[here] = there.role[row]
+            disk[here] = named[row]
             leader[p] = there.leader[q]
     faults.raise_if_any()
-    return replace(start.replaced(node, leader), role=read_only(role))
+    placed = replace(start.replaced(node, leader), role=read_only(role))
+    if placed.disk is None:
+        return placed
+    return replace(placed, disk=read_only(np.where(disk < 0, placed.disk, disk)))
 
 
 def grown_by_name(cluster: Cluster, other: Cluster) -> tuple[Cluster, list[str]]:
@@ -83,6 +88,9 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
             for name in ("role", "flags", "leader")
         ),
     )
+    if start.disk is not None and there.disk is not None:
+        disk = np.concatenate([_disks_named(cluster, now), start.disk])
+        both = replace(both, disk=disk)
     row = len(there) + np.arange(len(start))
     row[numbers] = np.arange(len(there))
     live = dict(zip(now.nodes.names, now.nodes.alive.tolist(), strict=True))
@@ -90,6 +98,20 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
     seen = cluster.down(died).with_placement(rows_alone(both, row))
     # what only the system's own format reads is of the same rows, and newer
     return replace(seen, native=now.native, native_format=now.native_format) if alike else seen
+
+
+def _disks_named(cluster: Cluster, other: Cluster) -> NDArray[np.int32]:
+    """Return a cluster's number of the disk of each replica of another, (K,); -1 if not known."""
+    there = other.placement
+    number = {} if cluster.disks is None else {d: i for i, d in enumerate(cluster.disks.names)}
+    if there.disk is not None and other.disks is not None:
+        return np.array([number.get(d, -1) for d in other.disks.names] + [-1], np.int32)[there.disk]
+    known = is_known(other.native_format)
+    names = find(other.native_format).named_disks(other) if known and number else {}
+    nodes, partitions = [*other.nodes.names, ""], other.partitions.names
+    pairs = zip(there.owner.tolist(), there.node.tolist(), strict=True)
+    found = (number.get(names.get(partitions[p], {}).get(nodes[n], ""), -1) for p, n in pairs)
+    return np.fromiter(found, np.int32, len(there.node))
 
 
 def missing_in(cluster: Cluster, now: Cluster) -> list[str]:
