@@ -272,7 +272,7 @@ def _replicas_forced(
             holds = min(holds, sum(row.count(n) for row in world.came.rows))
         if not world.alive[n]:  # what is beyond its capacity has to leave
             holds = min(holds, own[n])
-        if holds < inf and not (endless and room[n] == inf):
+        if holds < inf and not (endless and room[n] == inf and world.max_replicas[n] < 0):
             most[n] = holds
     found: dict[frozenset[int], float] = {}
     closed = {n for n in usable if not takes[n]}

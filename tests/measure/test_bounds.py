@@ -473,3 +473,15 @@ def test_the_greatest_of_a_column_is_found_wherever_it_stands(rows, columns):
     loads = np.random.default_rng(rows).random((rows, columns))
     for end in (loads[::-1], np.asfortranarray(loads), loads):
         assert column_maxima(end).tolist() == end.max(0, initial=0.0).tolist()
+
+
+def test_a_partition_whose_nodes_are_all_dead_has_a_replica_elsewhere_to_lead():
+    cluster = Cluster.from_arrays(
+        capacity=[[20.0]] * 6, load=[[1.0]] * 15, placement=[[0, 1]] * 15,
+        alive=[False, False, True, True, True, True], keeps=[True] * 6,
+        domains={"zone": [*"abcabc"]}, spread={"zone": 1},
+    )  # fmt: skip
+    result = ek.solve(cluster, goals=Goals(level=0.01))
+    assert result.bounds.moves_level == result.comparison.moves == 15
+    assert result.bounds.target[2:, 0].tolist() == [4.0] * 4
+    assert result.status == "optimal"

@@ -35,6 +35,7 @@ from evenkeel.measure.bounds.moves import (
     Keepable,
     keepable,
     kept_on_full_nodes,
+    most_away,
     prove_evictions,
 )
 from evenkeel.measure.compare import forced_moves
@@ -345,9 +346,13 @@ def _even_loads(
     cluster = placed.cluster
     nodes, units = cluster.nodes, cluster.partitions.load.unit
     keeps = nodes.may_hold & ~nodes.may_receive
-    held = np.zeros(nodes.capacity.shape)
+    held, elsewhere = np.zeros(nodes.capacity.shape), np.zeros(nodes.capacity.shape[1])
     if keeps.any():  # whichever replica leads
-        held = placed.weighed(placed.heaviest.T, staying(placed, partition_scope(cluster)))
+        stays = staying(placed, partition_scope(cluster))
+        held = placed.weighed(placed.heaviest.T, stays)
+        kept = np.append(False, keeps & ~nodes.alive).take(stays)
+        more = placed.tallied(kept) - most_away(placed, stays > 0)
+        elsewhere = np.maximum(more, 0) @ placed.heaviest
     within = np.minimum(held, nodes.capacity)  # what is beyond it has to leave
     absent = np.where((keeps & ~nodes.alive)[:, None], within, 0.0)
     room = np.where((usable(cluster) & nodes.alive)[:, None], nodes.capacity, 0.0)
@@ -359,12 +364,16 @@ def _even_loads(
             counted = nodes.max_replicas * placed.heaviest[:, d].max(initial=0.0)
             most = np.where(nodes.max_replicas >= 0, np.minimum(most, counted), most)
         away = absent[:, d]
+        all_away = left_over(float(away.sum()), float(elsewhere[d]))
         forced = [
-            (one.inside, left_over(float(one.load[d]), float(away[one.inside].sum())))
+            (
+                one.inside,
+                left_over(float(one.load[d]), min(all_away, float(away[one.inside].sum()))),
+            )
             for one in parts
         ]
         even[:, d], least[:, d] = even_shares(
-            left_over(float(wanted[d]), float(away.sum())),
+            left_over(float(wanted[d]), all_away),
             room[:, d],
             most,
             unit,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import count_by_domain, domain_of, suspects
 from evenkeel.measure.binding import NONE, Scope, partition_scope
 from evenkeel.measure.bounds.level import piling, staying
-from evenkeel.measure.loads import utilisation
+from evenkeel.measure.loads import has_leaders, utilisation
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -100,8 +100,9 @@ def keepable(placed: PlacementCounts) -> Keepable:
     cluster, scope = placed.cluster, partition_scope(placed.cluster)
     stays = np.append(False, cluster.nodes.may_hold).take(staying(placed, scope))
     having = placed.tallied(stays)
-    most = np.minimum(having, _most_kept(placed, scope, stays, having))
     wanted = cluster.partitions.replicas
+    most = np.minimum(having, _most_kept(placed, scope, stays, having))
+    most -= np.maximum(most - most_away(placed, stays), 0)
     free = (having > most) | (having > wanted)
     piled = piling(placed, scope)
     if piled.any():
@@ -113,6 +114,19 @@ def keepable(placed: PlacementCounts) -> Keepable:
     missing = int(np.maximum(wanted - most, 0).sum())
     lost = np.where(piled | (having > wanted), 0, having - most)
     return _counted(placed, missing, stays, lost)
+
+
+def most_away(placed: PlacementCounts, stays: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return how many replicas each partition can keep if all that stay are on dead nodes, (P,).
+
+    One is elsewhere then, to lead.
+    """
+    cluster = placed.cluster
+    nodes, wanted = cluster.nodes, cluster.partitions.replicas.astype(np.int64)
+    if not has_leaders(cluster) or not (nodes.may_hold & ~nodes.alive).any():
+        return wanted
+    alive = placed.tallied(stays & np.append(False, nodes.alive).take(placed.node_row))
+    return np.where(alive == 0, np.maximum(wanted - 1, 0), wanted)
 
 
 def kept_on_full_nodes(
