@@ -39,7 +39,7 @@ TIER_LIMITS = {
 
 
 NOT_GIVEN = object()
-"""The level by default: that of the method, if it levels."""
+"""The level and leaders by default: what is usual for the system."""
 
 
 class _Unnamed(str):
@@ -265,7 +265,11 @@ def add_goals(goals: "argparse._ArgumentGroup") -> None:
         "methods that level)",
     )  # fmt: skip
     goals.add_argument(
-        "--leaders", type=tolerance_of, metavar="X", help="the same for the number of leaders"
+        "--leaders",
+        type=tolerance_of,
+        default=NOT_GIVEN,
+        metavar="X",
+        help="the same for the number of leaders",
     )
     goals.add_argument(
         "--groups", type=tolerance_of, metavar="X",
@@ -489,18 +493,20 @@ def options_of(arguments: argparse.Namespace) -> "Options | None":
     return kind(**dict(given))
 
 
-def goals_of(arguments: argparse.Namespace) -> "Goals | None":
-    """Return the goals that the arguments ask for; None where they name none."""
+def goals_of(
+    arguments: argparse.Namespace, besides: Mapping[str, Any] = MappingProxyType({})
+) -> "Goals | None":
+    """Return the goals that the arguments ask for, with others ``besides``; None for none."""
     from evenkeel.model.goals import Goals
 
     names = (*OTHER_GOALS, "act_above", "worth", "move_cost", "disk_move_cost")
     asked: dict[str, Any] = {name: getattr(arguments, name, None) for name in names}
     for name in ("move_cost", "min_leaders"):
         asked[name] = dict(asked[name] or ()) or None
-    asked = {name: value for name, value in asked.items() if value is not None}
+    asked = {name: one for name, one in asked.items() if one is not None and one is not NOT_GIVEN}
     if arguments.level is not NOT_GIVEN:
         asked["level"] = arguments.level
-    return Goals(**asked) if asked else None
+    return Goals(**{**besides, **asked}) if asked or besides else None
 
 
 def limits_of(arguments: argparse.Namespace) -> "Limits":

@@ -150,6 +150,8 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
     if "level" in arguments.assumed:
         arguments.level = NOT_GIVEN
     goals = goals_of(arguments)
+    if goals is not None and arguments.level is NOT_GIVEN:
+        goals = replace(goals, level=None)  # what is not named is not checked
     if goals is not None:
         faults = FaultList()
         check_goals(faults, cluster, goals)

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from evenkeel.cli.arguments import (
     NOT_GIVEN,
@@ -209,34 +209,39 @@ def standard_input() -> BinaryIO:
 def as_usual(
     cluster: "Cluster", arguments: argparse.Namespace
 ) -> "tuple[MethodName, Goals | None]":
-    """Return the method and the goals: what is named, or else what is usual, with a note of it."""
+    """Return the method and the goals: what is named, and what is usual beside, with a note."""
+    from evenkeel.model.goals import Goals
     from evenkeel.model.limits import Limits
     from evenkeel.systems.registry import usual
 
-    goals = goals_of(arguments)
-    even = goals is not None and goals.leaders is not None and arguments.method is UNNAMED
-    if even and arguments.level is NOT_GIVEN and not arguments.quiet:
-        complain(
-            "note: without --level, replicas are balanced as well, as by --level 0.05: with "
+    asked, kept = goals_of(arguments), dict[str, Any]()
+    if arguments.method is not UNNAMED or arguments.option:
+        return arguments.method, asked
+    found = usual(cluster)
+    of = f" for {cluster.native_format}" if found else ""
+    if asked is not None or limits_of(arguments) != Limits():
+        found.pop("method", None)
+    method = found.get("method", arguments.method)
+    goals = found.get("goals", Goals())
+    if arguments.level is NOT_GIVEN and "method" not in found and (asked or found):
+        kept["level"] = goals.level
+        if arguments.leaders is NOT_GIVEN and goals.leaders is not None:
+            kept["leaders"] = goals.leaders
+    words = [f"--method {method}"] if "method" in found else []
+    words += [f"--{name} {value:g}" for name, value in kept.items()]
+    note = ""
+    if words and asked is None:
+        note = f"as usual{of}, since no method or goal is named: {' '.join(words)}"
+    elif words:
+        note = (
+            f"replicas are balanced as usual{of}, beside what is named: {' '.join(words)}; with "
             "--level none they move for rules alone"
         )
-    if goals is not None or arguments.method is not UNNAMED or arguments.option:
-        return arguments.method, goals
-    found = usual(cluster)
-    if "method" in found and limits_of(arguments) != Limits():
-        found.pop("method")
-    if found and not arguments.quiet:
-        words = [f"--method {found['method']}"] if "method" in found else []
-        if "goals" in found:
-            words += [
-                f"--{name} {value:g}" for name in ("level", "leaders")
-                if (value := getattr(found["goals"], name)) is not None
-            ]  # fmt: skip
-        complain(
-            f"note: as usual for {cluster.native_format}, since no method or goal is named: "
-            + " ".join(words)
-        )
-    return found.get("method", arguments.method), found.get("goals")
+    elif arguments.level is not None and arguments.leaders is NOT_GIVEN and goals.leaders:
+        note = f"--level replaces what is usual{of}: --leaders {goals.leaders:g} balances leaders"
+    if note and not arguments.quiet:
+        complain(f"note: {note}")
+    return method, goals_of(arguments, kept)
 
 
 def solved(
