@@ -47,16 +47,20 @@ def emit(
     figures: Callable[[], Mapping[str, Any]],
     text: Callable[[], str],
     verdict: str = "",
+    asked: str = "",
 ) -> int:
-    """Tell what came of a command as its arguments ask, and return its exit code."""
+    """Tell what came of a command, and return its exit code; ``asked`` is told if quiet, too."""
     if getattr(arguments, "metrics", None) is not None:
         write_metrics(arguments, {**figures(), "exit_code": code})
     if arguments.json:
         print_json(figures())
     elif not arguments.quiet:
         say(text())
-    elif code and verdict:
-        complain(verdict)
+    else:
+        if asked:
+            say(asked.lstrip("\n"))
+        if code and verdict:
+            complain(verdict)
     return code
 
 

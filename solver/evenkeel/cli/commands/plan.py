@@ -158,7 +158,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     return emit(
         arguments, INTERRUPTED if stopping.asked else code, figures=figures, text=text,
-        verdict=verdict,
+        verdict=verdict, asked=explained or "",
     )  # fmt: skip
 
 

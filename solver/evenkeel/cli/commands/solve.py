@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
         figures=lambda: figures_of(result) | more | {"written": [*map(str, written)]},
         text=lambda: report(result, **page()) + groups + explained
         + list_files(written, NOTHING_WRITTEN),
-        verdict=result.message,
+        verdict=result.message, asked=groups + explained,
     )  # fmt: skip
 
 
