@@ -477,7 +477,9 @@ class Result(Reported, Shown):
                 else {
                     "disk_moves": self.disks.moves,
                     "disk_moves_at_least": self.disks.moves_at_least,
+                    "disk_level": self.disks.level,
                     "disks_over_target": len(self.disks.over_target),
+                    "disk_replicas_to_leave": len(self.disks.to_empty),
                     "disks_broken": self.disks.broken,
                 }
             ),

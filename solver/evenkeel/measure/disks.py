@@ -43,6 +43,8 @@ class DiskReport:
         Replicas of an answer that no disk of their node has room for.
     goal : float or None
         Tolerance that the targets allow.
+    level : float
+        Most that a disk holds, as a multiple of its share of its node.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class DiskReport:
     to_empty: NDArray[np.int64]
     adrift: NDArray[np.int64]
     goal: float | None = None
+    level: float = 1.0
 
     @property
     def broken(self) -> int:
@@ -163,13 +166,9 @@ def disk_targets(
     up = cluster.nodes.alive[of]
     if tolerance is None:
         return np.where(up, most, np.inf)
-    endless = np.bincount(of, usable & np.isinf(disks.capacity), nodes) > 0
-    weight = np.where(endless[of], usable.astype(float), most)
-    weights = np.bincount(of, weight, nodes)
+    weight, mean = _shares(cluster, contents)
     count = np.bincount(of, usable, nodes).astype(np.int64)
     node = np.repeat(np.arange(nodes), np.diff(contents.first))
-    held = np.bincount(node, contents.size, nodes)
-    mean = np.divide(held, weights, out=np.zeros(nodes), where=weights > 0.0)
     widest = np.zeros(nodes)
     np.maximum.at(widest, of, weight)
     rank = np.arange(len(node)) - contents.first[node]
@@ -180,6 +179,28 @@ def disk_targets(
     forced = np.divide(forced, widest, out=np.zeros(nodes), where=widest > 0.0)
     share = np.maximum((1.0 + tolerance) * mean, forced)[of]
     return np.where(up, np.minimum(share * weight, most), np.inf)
+
+
+def _shares(
+    cluster: Cluster, contents: NodeContents
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weight of each disk, (M,), and what its node holds for each unit of it, (N,)."""
+    disks, nodes = cluster.disks, len(cluster.nodes)
+    assert disks is not None, "asked of a cluster without disks"
+    usable, of = disks.usable, disks.node
+    endless = np.bincount(of, usable & np.isinf(disks.capacity), nodes) > 0
+    weight = np.where(endless[of], usable.astype(float), np.where(usable, disks.capacity, 0.0))
+    weights = np.bincount(of, weight, nodes)
+    held = np.bincount(np.repeat(np.arange(nodes), np.diff(contents.first)), contents.size, nodes)
+    return weight, np.divide(held, weights, out=np.zeros(nodes), where=weights > 0.0)
+
+
+def _level(cluster: Cluster, contents: NodeContents, loads: NDArray[np.float64]) -> float:
+    """Return the most that a usable disk holds, as a multiple of its share of its node."""
+    assert cluster.disks is not None, "asked of a cluster without disks"
+    weight, mean = _shares(cluster, contents)
+    share = weight * mean[cluster.disks.node]
+    return float(np.max(loads[share > 0.0] / share[share > 0.0], initial=1.0))
 
 
 def fewest_disk_moves(
@@ -247,7 +268,7 @@ def _report(cluster: Cluster, after: Placement, tolerance: float | None) -> Disk
     disk = disk_of(disks, after)[contents.replica]
     moved = (contents.home >= 0) & (disk != contents.home)
     lies = disk >= 0
-    loads = np.bincount(disk[lies], contents.size[lies], len(disks))
+    loads = np.bincount(disk[lies], contents.size[lies], len(disks)).astype(float)
     above = loads > targets * (1.0 + ROUNDING)
     full = loads > disks.capacity * (1.0 + ROUNDING)
     up = cluster.nodes.alive[after.node[contents.replica]]
@@ -268,4 +289,5 @@ def _report(cluster: Cluster, after: Placement, tolerance: float | None) -> Disk
         to_empty=np.sort(contents.replica[closed]),
         adrift=np.sort(contents.replica[~lies & up & (not given)]),
         goal=tolerance,
+        level=_level(cluster, contents, loads),
     )

@@ -22,6 +22,9 @@ FAMILIES = (
         "moves", "dimension",
     ),
     Family("leader_level", "leader_imbalance_ratio", "Most leaders of a node divided by its share"),
+    Family(
+        "disk_level", "disk_imbalance_ratio", "Most that a disk holds divided by its share"
+    ),
     Family("goals.met", "goals_met", "1 where all goals asked for are met"),
     Family("goals_reached", "goals_met", ""),
     Family("goals.moves_at_least", "moves_at_least", "Moves that the goals take at least"),
@@ -31,7 +34,10 @@ FAMILIES = (
     Family("rest.disk_moves", "disk_moves", ""),
     Family("bytes_moved", "moved_bytes", "Data that the answer moves"),
     Family("leader_changes", "leader_changes", "Partitions that another node is to lead"),
-    Family("hard_violations", "hard_violations", "Hard rules that are broken"),
+    Family("hard_violations", "hard_violations", "Hard rules between nodes that are broken"),
+    Family("broken_disks", "broken_disks", "Full disks, and replicas to leave disks"),
+    Family("disks_broken", "broken_disks", ""),
+    Family("disk_replicas_to_leave", "disk_replicas_to_leave", "Replicas to leave disks"),
     Family("soft_violations", "soft_violations", "Soft rules that are not met"),
     Family("broken", "broken_rules", "Broken rules by kind", "kind"),
     Family("unplaced", "unplaced_replicas", "Replicas that find no place"),

@@ -126,13 +126,14 @@ def report_state(
     ``disk_moves_at_least``. ``disks`` says what those inside nodes break.
     """
     caption = "no hard rule is broken" if audited.ok else counted(audited.hard, "hard violation")
+    caption += " between nodes" if disks else ""
     waiting = waiting_replicas(cluster, cluster.placement)
     if audited.ok and waiting:
         caption += f", but nodes that are down hold {counted(waiting, 'replica')}"
-    sign = "✓" if audited.ok and not waiting else "✗"
+    caption += f"; {disks}" if disks else ""
+    sign = "✓" if audited.ok and not waiting and not disks else "✗"
     parts: list[Line | Table] = [
         Line(f"{sign} {caption}", "bold"),
-        *([Line(f"✗ {disks}")] if disks else []),
         Line(_size(cluster, level), "dim"),
         *(
             Line(f"! {message}")

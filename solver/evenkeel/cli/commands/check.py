@@ -198,7 +198,15 @@ def _check_placement(cluster: "Cluster", arguments: argparse.Namespace, waiting:
             "level": dict(zip(cluster.dimensions, level.ratio.tolist(), strict=True)),
             "leader_level": level.leader_ratio,
             **({"goals": asked} if asked else {}),
-            **({"broken_disks": disks.broken} if cluster.disks is not None else {}),
+            **(
+                {
+                    "broken_disks": disks.broken,
+                    "disk_level": disks.level,
+                    "disk_replicas_to_leave": len(disks.to_empty),
+                }
+                if cluster.disks is not None
+                else {}
+            ),
             **more,
         }
 
