@@ -85,3 +85,30 @@ def test_progress_ends_with_the_last_move_inside_a_node(asked):
     assert len(plan) == 0 and not plan.progress(cluster).finished
     assert str(plan.progress(cluster)) == "done: 0 copies, 0 steps; inside nodes 2 moves left"
     assert plan.progress(plan.end).finished
+
+
+def test_a_check_tells_of_disks_what_its_metrics_do(asked, capsys):
+    words = ["check", "now.npz", "--empty-disk", "disk0", "--metrics", "a.prom"]
+    assert main(words) == 1
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("✗ no hard rule is broken between nodes; inside nodes, replicas on")
+    samples = Path("a.prom").read_text()
+    for sample in ("disk_replicas_to_leave", "broken_disks"):
+        assert f'evenkeel_{sample}{{cluster="a",command="check"}} 4\n' in samples
+    assert main(["check", "now.npz", "--metrics", "a.prom", "-q"]) == 0
+    assert 'evenkeel_disk_imbalance_ratio{cluster="a",command="check"} 2.0' in (
+        Path("a.prom").read_text()
+    )
+
+
+def test_what_is_asked_for_is_told_if_quiet_and_no_move_needs_no_bound(asked, capsys):
+    arguments, copied = asked
+    assert main(["solve", *arguments, "-q", "--explain", "p0", "--by-group"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("group") and "\np0" in out and "movement" not in out
+    assert main(["plan", *arguments, "-q", "--explain", "p5"]) == 0
+    assert capsys.readouterr().out == "p5:\n  stays as it is\n"
+    assert main(["solve", *arguments]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("moves 0 0 0.00% none are needed" in out) == (not copied)
+    assert ("1 with the replica that moves" in out) == bool(copied)

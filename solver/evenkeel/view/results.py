@@ -278,7 +278,8 @@ def proven_table(result: Any, most: int | None = None) -> Table:
             Column("reached", reached, str),
             Column("at least", least, str),
             Column("gap", gap, str),
-            Column("by", [in_words(one.reason) for one in shown], letters=0, faint=True),
+            Column("by", ["none are needed" if one.value == 0 and one.least == 0
+                          else in_words(one.reason) for one in shown], letters=0, faint=True),
         ],
         "No placement that keeps all rules has less than the bound, but for leader changes: none "
         "that leaves replicas there. The gap is how far above it the result is.",
@@ -335,7 +336,7 @@ def movement_table(result: Any) -> Table:
         del rows[1]  # no goals to reach
     full = max(1, *(count for _, count, _ in rows))
     bars = [count / full for _, count, _ in rows]
-    rows.append(("leader changes", compared.leader_changes, "they move no data"))
+    rows.append(("leader changes", compared.leader_changes, _data_of_leads(result)))
     if (disks := result.disks) is not None:
         text = f"inside nodes, at least {disks.moves_at_least:,} for where replicas are (proven)"
         rows.append(("between disks", disks.moves, text))
@@ -358,6 +359,16 @@ def movement_table(result: Any) -> Table:
         ],
         "Counts of replicas.",
     )
+
+
+def _data_of_leads(result: Any) -> str:
+    """Say how many leaders change with a replica that moves; the others move no data."""
+    leads = result.placement.leader_replica[led_elsewhere(result.cluster, result.placement)]
+    moved = int(np.count_nonzero(result.comparison.joined[leads[leads >= 0]]))
+    if not moved:
+        return "they move no data"
+    others = "" if moved >= result.comparison.leader_changes else "; the others move no data"
+    return f"{moved:,} with the replica that moves{others}"
 
 
 def _standing(result: Any) -> str:
@@ -560,7 +571,7 @@ def _figures(result: Any, wanted: int) -> list[tuple[str, str, str]]:
         goals = ("cost", f"{result.cost.total:,.0f}", "what was to be least")
     found = [
         ("moves", f"{compared.moves:,}", f"{compared.moves / max(1, wanted):.1%} of the replicas"),
-        ("leader changes", f"{compared.leader_changes:,}", "they move no data"),
+        ("leader changes", f"{compared.leader_changes:,}", _data_of_leads(result)),
         goals,
         ("hard violations", f"{result.audit_before.hard:,} → {result.audit.hard:,}",
          "before → after"),
