@@ -130,10 +130,10 @@ def report_state(
     waiting = waiting_replicas(cluster, cluster.placement)
     if audited.ok and waiting:
         caption += f", but nodes that are down hold {counted(waiting, 'replica')}"
-    caption += f"; {disks}" if disks else ""
     sign = "✓" if audited.ok and not waiting and not disks else "✗"
     parts: list[Line | Table] = [
         Line(f"{sign} {caption}", "bold"),
+        *([Line(f"✗ {disks}")] if disks else []),
         Line(_size(cluster, level), "dim"),
         *(
             Line(f"! {message}")
