@@ -49,7 +49,7 @@ def emit(
     verdict: str = "",
     asked: str = "",
 ) -> int:
-    """Tell what came of a command, and return its exit code; ``asked`` is told if quiet, too."""
+    """Tell what came of a command, and return its exit code; ``asked`` is printed if quiet, too."""
     if getattr(arguments, "metrics", None) is not None:
         write_metrics(arguments, {**figures(), "exit_code": code})
     if arguments.json:
