@@ -45,6 +45,23 @@ def test_a_demoted_node_keeps_its_replicas_and_leads_nothing(file, option, word)
     assert held(found) == held(before)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--require", "{}:rack!=a"], ["--replicas", "{}=1"], ["--groups", "{}=20%"],
+        ["--group-leaders", "aud*=20%,{}=none"], ["--min-leaders", "{}=1"],
+    ],
+)  # fmt: skip
+def test_a_group_is_named_with_or_without_its_kind(file, words):
+    plain, kind = (
+        solved(file, *(word.format(name) for word in words), "--level", "none").placement
+        for name in ("orders", "topic=orders")
+    )
+    assert (
+        plain.node.tolist() == kind.node.tolist() and plain.leader.tolist() == kind.leader.tolist()
+    )
+
+
 def test_a_dead_replica_is_replaced_where_the_only_live_one_may_not_lead(tmp_path, capsys):
     rows = (
         "Partition: 0\tLeader: 2\tReplicas: 1,2\tIsr: 2",

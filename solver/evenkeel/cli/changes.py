@@ -67,7 +67,7 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--require", action="append", metavar="[GROUP:]EXPRESSION",
         help="nodes that replicas have to be on, such as +ssd or zone!=a, of all partitions or of "
-        "some, topic=audit:+ssd; may be given several times",
+        "some, audit:+ssd, by group, partition or pattern; may be given several times",
     )  # fmt: skip
     group.add_argument(
         "--replicas", action="append", metavar="GROUP=N",
@@ -232,13 +232,15 @@ def _spread(cluster: "Cluster", given: Sequence[str]) -> "Cluster":
 
 def _required(given: str, cluster: "Cluster") -> "Cluster":
     """Return the cluster in which replicas, of all partitions or of some, are on certain nodes."""
-    from evenkeel.model.reading.selection import find_partitions
+    from evenkeel.model.reading.selection import find_partitions, read_groups
     from evenkeel.model.rules import mask_of, parse_expression
 
     faults = FaultList()
     scope, colon, text = given.rpartition(":")
     which: Sequence[int] = range(len(cluster.partitions))
-    if colon:
+    if colon and scope in cluster.partitions.group_names:
+        which = read_groups(faults, "partition", cluster.partitions, scope, scope)
+    elif colon:
         which = find_partitions(faults, "partition", cluster.partitions, [scope]).tolist()
     tests = parse_expression(faults, "expression", text)
     mask_of(tests, cluster.nodes, cluster.topology, faults, "expression")

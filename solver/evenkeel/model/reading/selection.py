@@ -68,8 +68,7 @@ def find_partitions(
         if isinstance(one, str) and one in partitions.names:
             found.append(partitions.names.index(one))
         elif isinstance(one, str) and one.startswith(OF_GROUPS):
-            name = one.partition("=")[2]
-            found += read_groups(faults, at, partitions, name, one)
+            found += read_groups(faults, at, partitions, one, one)
         elif like := matching(partitions.names, one):
             found += like
         elif not is_whole(one):
@@ -89,8 +88,13 @@ def find_partitions(
 def read_groups(
     faults: FaultList, path: str, partitions: Partitions, group: Any, stated: Any
 ) -> list[int]:
-    """Return the partitions of a group by name or number; validation errors quote ``stated``."""
+    """Return the partitions of a group, by name, ``topic=NAME``, or number.
+
+    Validation errors quote ``stated``.
+    """
     names = partitions.group_names
+    if isinstance(group, str) and group not in names and group.startswith(OF_GROUPS):
+        group = group.partition("=")[2]
     if group not in names and (like := matching(names, group)):
         return np.flatnonzero(np.isin(partitions.group, like)).tolist()
     number = names.index(group) if isinstance(group, str) and group in names else group
