@@ -12,7 +12,7 @@ from evenkeel.measure.bounds.level import floor_mean
 from evenkeel.measure.bounds.needs import out_of_reach
 from evenkeel.measure.compare import Comparison
 from evenkeel.measure.disks import DiskReport
-from evenkeel.measure.group_goals import from_to, group_excesses, group_targets, lead_texts
+from evenkeel.measure.group_goals import group_excesses, lead_texts, replica_text
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.spending import departed
 from evenkeel.methods.contract import Outcome, Request
@@ -331,9 +331,7 @@ def target_texts(cluster: Cluster, goals: Goals | Cost, bounds: Bounds) -> Itera
     asked = [goals.floor_tolerance(name) for name in cluster.dimensions]
     if any(tolerance is not None for tolerance in asked):
         yield from _floor_texts(cluster, bounds, asked)
-    if (most := group_targets(cluster, goals)) is not None and len(most):
-        share = f"its share plus {goals.groups:.2%}"
-        yield f"replicas of a group at most {from_to(most)} on a node: {share}"
+    yield from replica_text(cluster, goals)
     yield from lead_texts(cluster, goals)
     if goals.leaders is not None and bounds.leaders:
         most = bounds.leader_target.max()

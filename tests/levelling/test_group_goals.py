@@ -96,6 +96,11 @@ def uneven(**changes):
         (uneven(), {"groups": "100%"}, 0, "optimal"),
         (uneven().drain("n3"), {"groups": 0.0}, 6, "optimal"),
         (uneven().pin(group="a"), {"groups": 0.2}, 2, "missed"),
+        (uneven(), {"groups": {"a": "20%"}}, 2, "optimal"),
+        (uneven(), {"groups": {"topic=a": 0.2, "b": None}}, 2, "optimal"),
+        (uneven(), {"groups": {"*": 0.2, "b": "100%"}}, 2, "optimal"),
+        (uneven(), {"groups": {}}, 0, "optimal"),
+        (uneven(), {"groups": {"?": 0.2}, "act_above": "20%"}, 4, "optimal"),
         (uneven(), {"groups": 0.2, "act_above": "150%"}, 0, "feasible"),
         (uneven(), {"groups": 0.2, "act_above": "20%"}, 4, "optimal"),
         (uneven(rules=[ek.Rule(), ek.Rule(spread={"node": 2})], rule=[0] * 12, group_rule=[1, 1]),
@@ -264,6 +269,9 @@ def test_leaders_of_groups_are_within_the_goal_where_leading_weighs():
         # camunda/camunda issue 2358: eight partitions of five brokers, of which two lead nothing
         ([[2, 1, 0], [3, 1, 2], [3, 2, 4], [3, 4, 0], [1, 0, 4], [2, 1, 0], [3, 2, 1], [2, 3, 4]],
          5, [0] * 8, {"group_leaders": 0.0}, 0, 3, 2),
+        # linkedin/cruise-control issue 2061: leaders of chosen topics, others as they are
+        ([[0, 1, 2]] * 3 + [[0, 1, 2], [1, 2, 0]] * 3, 3, [0] * 3 + [1] * 6,
+         {"group_leaders": {"g0": 0.0}}, 0, 2, 4),
         # fluvio-community/fluvio issue 49: topics of one partition lead anywhere, each its share
         ([[0, 2], [0, 1], [1, 0], [0, 1], [1, 2]], 3, [0, 1, 2, 3, 4], {"group_leaders": 0.0},
          0, 0, 3),
@@ -303,6 +311,8 @@ def test_a_budget_of_leader_changes_goes_to_what_brings_groups_nearer():
     ("arguments", "path"),
     [
         ({"group_leaders": 2.0}, r"goals\.group_leaders"),
+        ({"group_leaders": {"a": 2.0}}, r"goals\.group_leaders\['a'\]"),
+        ({"groups": {"none*": 0.2}}, r"goals\.groups"),
         ({"min_leaders": {"a": -1}}, r"goals\.min_leaders\['a'\]"),
         ({"min_leaders": 3}, r"goals\.min_leaders"),
         ({"min_leaders": {"none*": 1}}, r"goals\.min_leaders"),

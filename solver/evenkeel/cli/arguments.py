@@ -272,12 +272,12 @@ def add_goals(goals: "argparse._ArgumentGroup") -> None:
         help="the same for the number of leaders",
     )
     goals.add_argument(
-        "--groups", type=tolerance_of, metavar="X",
+        "--groups", type=level_of, metavar="X|NAME=X,...",
         help="how far a node may be above its share of the replicas of a group, such as a topic; "
-        "in whole replicas",
+        "in whole replicas; of all, or of those by name or pattern: today-*=20%%",
     )  # fmt: skip
     goals.add_argument(
-        "--group-leaders", type=tolerance_of, metavar="X",
+        "--group-leaders", type=level_of, metavar="X|NAME=X,...",
         help="the same for the leaders of a group, in whole leaders",
     )  # fmt: skip
     goals.add_argument(
@@ -444,7 +444,7 @@ def level_of(text: str) -> float | Mapping[str, float | None] | None:
         return tolerance_of(text)
     found: dict[str, float | None] = {}
     for part in text.split(","):
-        name, equals, value = part.partition("=")
+        name, equals, value = part.rpartition("=")
         if not (equals and name.strip()):
             raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=X")
         if name.strip() in found:

@@ -1,6 +1,6 @@
 """Goals within groups: replicas and leaders of each that nodes may have, who is off, the moves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,12 +11,15 @@ from evenkeel.measure.binding import lead_ranks, partition_scope, read_from
 from evenkeel.measure.loads import has_leaders, usable
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
-from evenkeel.model.goals import Cost, Goals, leads_in_groups, least_leaders
+from evenkeel.model.goals import Cost, Goals, group_tolerances, leads_in_groups, least_leaders
 from evenkeel.model.placement import Placement
 from evenkeel.model.reading.arrays import read_only
 from evenkeel.model.runtime.memoize import memoize
 from evenkeel.model.runtime.printable import counted
 from evenkeel.model.topology import NODE_TIER
+
+FREE = 2**62
+"""Target of a group without a goal."""
 
 ROUNDING = 1e-9
 """Share by which a share may be off a whole number by rounding."""
@@ -29,17 +32,19 @@ def group_targets(cluster: Cluster, goals: Goals | Cost) -> NDArray[np.int64] | 
     """Return the replicas of each group that a node may hold, (G,); None without such a goal.
 
     They are (1 + tolerance) x the share of a node, or what rules force on one where that is more,
-    rounded down to whole replicas, but never below it rounded up.
+    rounded down to whole replicas, but never below it rounded up; ``FREE`` for other groups.
     """
-    if isinstance(goals, Cost) or (tolerance := goals.groups) is None:
+    if isinstance(goals, Cost) or (groups := goals.groups) is None:
         return None
     return memoize(
-        cluster.partitions, f"replicas of groups within {tolerance}",
-        lambda: _group_targets(cluster, tolerance), cluster.nodes, *read_from(cluster),
+        cluster.partitions, f"replicas of groups within {groups}",
+        lambda: _group_targets(cluster, groups), cluster.nodes, *read_from(cluster),
     )  # fmt: skip
 
 
-def _group_targets(cluster: Cluster, tolerance: float) -> NDArray[np.int64]:
+def _group_targets(
+    cluster: Cluster, groups: float | Mapping[str, float | None]
+) -> NDArray[np.int64]:
     partitions, receives = cluster.partitions, cluster.nodes.may_receive
     scope, count = partition_scope(cluster), len(partitions.group_names)
     size = np.bincount(partitions.group, partitions.replicas, count)
@@ -58,11 +63,13 @@ def _group_targets(cluster: Cluster, tolerance: float) -> NDArray[np.int64]:
                 rest = np.maximum(wanted - limit.amount * (len(nodes) - 1), 0)
                 held = _held(partitions.group, rest, count, int(nodes.min()))
                 forced = np.maximum(forced, held)
+    tolerance = group_tolerances(FaultList(), cluster, "", groups)
+    binds = np.isfinite(tolerance)
     target: NDArray[np.float64] = np.maximum(
-        np.floor((1.0 + tolerance) * forced * (1.0 + ROUNDING)),
+        np.floor((1.0 + np.where(binds, tolerance, 0.0)) * forced * (1.0 + ROUNDING)),
         np.ceil(forced * (1.0 - ROUNDING)),
     )
-    return read_only(target.astype(np.int64))
+    return read_only(np.where(binds, target.astype(np.int64), FREE))
 
 
 def group_moves(cluster: Cluster, target: NDArray[np.int64]) -> int:
@@ -175,11 +182,12 @@ def lead_goals(cluster: Cluster, goals: Goals | Cost) -> LeadGoals | None:
             takers[members > 0] |= inside & nodes.may_receive
     share = np.maximum(share, count / (float(weight.sum()) or np.inf))
     fewest = np.minimum(asked, count // np.maximum(takers.sum(1), 1)) if len(takers) else asked
-    above, is_scarce = share * (1.0 + (goals.group_leaders or 0.0)), fewest < asked
+    tolerance = group_tolerances(FaultList(), cluster, "", goals.group_leaders)
+    binds, is_scarce = np.isfinite(tolerance), fewest < asked
+    above = share * (1.0 + np.where(binds, tolerance, 0.0))
     if len(takers):
         share = np.where(is_scarce, np.maximum(share, count / np.maximum(takers.sum(1), 1)), share)
-    if goals.group_leaders is None:
-        share = np.where(is_scarce, share, np.inf)
+    share = np.where(binds | is_scarce, share, np.inf)
     above = np.where(is_scarce, 0.0, above)
     return LeadGoals(count, weight, share, above, asked, fewest, takers)
 
@@ -248,12 +256,13 @@ def lead_texts(cluster: Cluster, goals: Goals | Cost) -> Iterator[str]:
     asked = lead_goals(cluster, goals)
     if asked is None or not isinstance(goals, Goals):
         return
-    if goals.group_leaders is not None and len(asked.count):
-        group, node = np.indices((len(asked.count), 1)).reshape(2, -1)
-        most = asked.most(group, node + int(asked.weight.argmax()))
+    tolerance = group_tolerances(FaultList(), cluster, "", goals.group_leaders)
+    if (group := np.flatnonzero(np.isfinite(tolerance))).size:
+        most = asked.most(group, np.full(len(group), int(asked.weight.argmax())))
+        which = chosen_by(goals.group_leaders)
         yield (
-            f"leaders of a group at most {from_to(most)} on a node: its share plus "
-            f"{goals.group_leaders:.2%}"
+            f"leaders of a {which}group at most {from_to(most)} on a node: its share plus "
+            f"{from_to(tolerance[group], '.2%')}"
         )
     if (chosen := np.flatnonzero(asked.asked)).size:
         yield f"leaders of {counted(len(chosen), 'chosen group')} at least " + (
@@ -267,10 +276,26 @@ def lead_texts(cluster: Cluster, goals: Goals | Cost) -> Iterator[str]:
         )
 
 
-def from_to(counts: NDArray[np.int64]) -> str:
+def replica_text(cluster: Cluster, goals: Goals) -> Iterator[str]:
+    """Yield what goals for the replicas of groups come to on a node."""
+    most = group_targets(cluster, goals)
+    tolerance = group_tolerances(FaultList(), cluster, "", goals.groups)
+    if most is not None and (binds := np.isfinite(tolerance)).any():
+        yield (
+            f"replicas of a {chosen_by(goals.groups)}group at most {from_to(most[binds])} on a "
+            f"node: its share plus {from_to(tolerance[binds], '.2%')}"
+        )
+
+
+def chosen_by(given: object) -> str:
+    """Return the word for groups that a goal names."""
+    return "chosen " * isinstance(given, Mapping)
+
+
+def from_to(counts: NDArray[np.number], form: str = ",") -> str:
     """Write the least and the greatest of some numbers; one where they are the same."""
-    few, many = int(counts.min()), int(counts.max())
-    return f"{few:,}" if few == many else f"{few:,} to {many:,}"
+    few, many = counts.min().item(), counts.max().item()
+    return f"{few:{form}}" if few == many else f"{few:{form}} to {many:{form}}"
 
 
 def _held(

@@ -21,7 +21,7 @@ from evenkeel.measure.audit import Audit, audit
 from evenkeel.measure.bounds import Bounds, goals_reached
 from evenkeel.measure.compare import compare
 from evenkeel.measure.disks import price_of_moves
-from evenkeel.measure.group_goals import group_targets
+from evenkeel.measure.group_goals import FREE, group_targets
 from evenkeel.measure.levelness import imbalance_fall, levelness
 from evenkeel.measure.loads import has_leaders
 from evenkeel.measure.regressions import baselines_of, regressions
@@ -570,8 +570,8 @@ def with_group_limits(request: Request) -> Request:
     known, none = dict[tuple[int, int], int](), Rule()
     for g, most in enumerate(target.tolist()):
         own = none if bound[g] < 0 else rules[bound[g]]
-        if NODE_TIER in own.spread or most == 0:
-            continue  # what binds a node stays as it is; a group without partitions needs no rule
+        if NODE_TIER in own.spread or most in (0, FREE):
+            continue  # what binds a node stays as it is; a group without partitions or goal is free
         if (key := (int(bound[g]), most)) not in known:
             known[key] = len(rules)
             rules.append(replace(own, spread={**own.spread, NODE_TIER: (most, "soft")}))

@@ -58,15 +58,16 @@ class Goals:
         Least fall of the imbalance that is worth moving for: a share in all, 0.02 or ``"2%"``; per
         move, ``"0.01%/move"``; per amount of data moved, ``"1%/TB"``. The dimension (or leaders)
         whose imbalance falls most counts. With less than this, nothing moves for the goals.
-    groups : float or str, optional
-        Tolerance within each group: no node holds more than (1 + tolerance) x the share of a node
+    groups : float, str, or mapping of str to (float, str or None), optional
+        Tolerance within each group, or within those that a mapping names, by name or pattern, the
+        last that matches: no node holds more than (1 + tolerance) x the share of a node
         in the replicas of a group, or what rules force where that is more; in whole replicas. It is
         a soft rule: it yields to placing and to hard rules, and with ``soft_yield`` to ``level``.
     move_cost : mapping of str to float, optional
         Moves that one move of some partitions counts for, by name, pattern or group, 1 or more; 1
         for all others. These move last, without being pinned: what they cost is compared with
         answers in which they stay, as far as that is lawful.
-    group_leaders : float or str, optional
+    group_leaders : float, str, or mapping of str to (float, str or None), optional
         The same for the leaders of a group: no node leads more than (1 + tolerance) x its share by
         lead weight, in whole leaders. Met by passing leads among replicas in sync; replicas move
         only where that does not suffice.
@@ -118,9 +119,9 @@ class Goals:
     soft_yield: bool
     act_above: float | Mapping[str, float | None] | None = field(hash=False)
     worth: Mapping[str, float] = field(hash=False)
-    groups: float | None
+    groups: float | Mapping[str, float | None] | None = field(hash=False)
     move_cost: Mapping[str, float] = field(hash=False)
-    group_leaders: float | None
+    group_leaders: float | Mapping[str, float | None] | None = field(hash=False)
     min_leaders: Mapping[str, int] = field(hash=False)
     disks: float | None
     disk_move_cost: float
@@ -134,9 +135,9 @@ class Goals:
         soft_yield: bool = False,
         act_above: Tolerance | Mapping[str, Tolerance] = None,
         worth: float | str | Sequence[float | str] | Mapping[str, float] | None = None,
-        groups: Tolerance = None,
+        groups: Tolerance | Mapping[str, Tolerance] = None,
         move_cost: Mapping[str, float] | None = None,
-        group_leaders: Tolerance = None,
+        group_leaders: Tolerance | Mapping[str, Tolerance] = None,
         min_leaders: Mapping[str, int] | None = None,
         disks: Tolerance = None,
         disk_move_cost: float = 0.01,
@@ -150,7 +151,7 @@ class Goals:
         object.__setattr__(self, "act_above", wider)
         object.__setattr__(self, "worth", read_worth(faults, "goals.worth", worth))
         for name, given in (("groups", groups), ("group_leaders", group_leaders)):
-            object.__setattr__(self, name, read_tolerance(faults, f"goals.{name}", given))
+            object.__setattr__(self, name, read_tolerances(faults, f"goals.{name}", given))
         asked = entries_of(faults, "goals.min_leaders", {} if min_leaders is None else min_leaders)
         read = {name: read_count(faults, f"goals.min_leaders[{name!r}]", asked[name])
                 for name in asked}  # fmt: skip
@@ -194,9 +195,14 @@ class Goals:
         }
         floor = {name: wider(self.floor_tolerance(name), most) for name in dimensions}
         floor = {name: one if one is None else min(one, 1.0) for name, one in floor.items()}
+        groups, group_leaders = (
+            {name: wider(one, most) for name, one in own.items()}
+            if isinstance(own, Mapping) else wider(own, most)
+            for own in (self.groups, self.group_leaders)
+        )  # fmt: skip
         return Goals(
             level, wider(self.leaders, most), floor, self.soft_yield,
-            groups=wider(self.groups, most), group_leaders=wider(self.group_leaders, most),
+            groups=groups, group_leaders=group_leaders,
             min_leaders=self.min_leaders, disks=self.disks, disk_move_cost=self.disk_move_cost,
         )  # fmt: skip
 
@@ -210,6 +216,18 @@ def over_the_whole(goals: Goals) -> bool:
 def leads_in_groups(goals: "Goals | Cost") -> bool:
     """Return whether goals ask who leads the partitions of single groups."""
     return isinstance(goals, Goals) and (goals.group_leaders is not None or bool(goals.min_leaders))
+
+
+def group_tolerances(
+    faults: FaultList, cluster: Cluster, path: str, given: float | Mapping[str, float | None] | None
+) -> NDArray[np.float64]:
+    """Return the tolerance within each group, (G,), inf where none binds; note names of none."""
+    partitions = cluster.partitions
+    found = np.full(len(partitions.group_names), np.inf)
+    for name, one in (given if isinstance(given, Mapping) else {"*": given}).items():
+        members = read_groups(faults, path, partitions, name, name) if name != "*" else slice(None)
+        found[partitions.group[members]] = np.inf if one is None else one
+    return found
 
 
 def least_leaders(faults: FaultList, cluster: Cluster, goals: Goals) -> NDArray[np.int64]:
@@ -251,6 +269,8 @@ def check_goals(faults: FaultList, cluster: Cluster, goals: Goals) -> None:
                 faults.add(f"goals.{path}", name, message)
     move_costs(faults, cluster, goals)
     least_leaders(faults, cluster, goals)
+    for name in ("groups", "group_leaders"):
+        group_tolerances(faults, cluster, f"goals.{name}", getattr(goals, name))
     if goals.leaders is not None:
         check_all_led(faults, cluster, "goals.leaders", goals.leaders)
     if goals.disks is not None and cluster.disks is None:
