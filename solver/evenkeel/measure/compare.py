@@ -169,6 +169,17 @@ def joined(before: Placement, after: Placement) -> NDArray[np.bool_]:
     return new
 
 
+def relocations(before: Placement, after: Placement) -> int:
+    """Count the replicas that leave nodes for others, also for one where their partition stands."""
+    size = int(max(before.node.max(initial=-1), after.node.max(initial=-1))) + 2
+    stood, stand = (
+        np.sort(one.owner.astype(np.int64) * size + one.node + 1) for one in (before, after)
+    )
+    pair, count = np.unique(stand[stand % size > 0], return_counts=True)
+    had = np.searchsorted(stood, pair, "right") - np.searchsorted(stood, pair, "left")
+    return int(np.maximum(count - had, 0).sum())
+
+
 def forced_moves(placed: PlacementCounts) -> int:
     """Count the replicas wanted that stand nowhere, or on a node that may not hold them."""
     cluster = placed.cluster

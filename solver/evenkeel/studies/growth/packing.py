@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenkeel.measure.audit import audit
+from evenkeel.measure.compare import relocations
 from evenkeel.measure.loads import node_loads
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.methods.shared.size import SMALL, size_of
@@ -44,7 +45,7 @@ class Units:
         After the moves; and what is proven: no placement has room for more, of those that so many
         moves reach.
     moves : int
-        Moves of what is there.
+        Replicas that leave their nodes, also for one where their partition stands.
     cluster : Cluster
         With everything where these moves bring it.
     result : Result or None
@@ -148,12 +149,13 @@ def free_units(
             _less(filled, reserved), goals=Goals(level=None), limits=limits, seed=seed,
             time_limit=time_limit,
         )  # fmt: skip
-        if result.audit.hard > broken:
+        moves = relocations(cluster.placement, result.placement)
+        if result.audit.hard > broken or (budget.moves is not None and moves > budget.moves):
             return False
         placed = cluster.with_placement(replace(result.placement))
         count = int(_whole(_free(filled_to(placed, terms.at_most)), row).sum())
-        if (count, -result.comparison.moves) > (best.count, -best.moves):
-            best = Units(now, count, bound, result.comparison.moves, placed, result)
+        if (count, -moves) > (best.count, -best.moves):
+            best = Units(now, count, bound, moves, placed, result)
         return True
 
     low, high, step = 0, min(bound - now, len(order)), 1

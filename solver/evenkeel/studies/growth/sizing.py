@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.bounds.needs import needs
+from evenkeel.measure.compare import relocations
 from evenkeel.measure.loads import node_loads
 from evenkeel.model.cluster import Cluster, require_cluster
 from evenkeel.model.errors import FaultList
@@ -293,7 +294,8 @@ class Sizing:
     must_stay : tuple of (str, str)
         With ``shrink``: nodes that cannot go whatever is placed elsewhere, and why.
     moves, moves_at_least : int
-        With ``shrink``: moves of ``result``, and what is proven for any nodes worth as much.
+        With ``shrink``: replicas that leave nodes in ``result``, also for one where their partition
+        stands, and how many are proven to for any nodes worth as much.
 
     Examples
     --------
@@ -741,7 +743,8 @@ def _shrunk(search: _Search, stock: Stock) -> Sizing:
 
     return search.found(
         message, stock.base, nodes=(), leaving=leaving, must_stay=stock.must_stay,
-        moves=fit.result.comparison.moves, moves_at_least=stock.moves_at_least(leaving),
+        moves=relocations(fit.result.cluster.placement, fit.result.placement),
+        moves_at_least=stock.moves_at_least(leaving),
     )  # fmt: skip
 
 
