@@ -11,6 +11,7 @@ from evenkeel.cli import main
 from evenkeel.measure.audit import audit
 from evenkeel.studies.growth.shortages import Shortage
 from tests.support import places
+from tests.support.systems import kubernetes
 
 
 @pytest.fixture
@@ -109,11 +110,23 @@ def test_no_headroom_is_told_of_capacities_that_nobody_told(tmp_path, capsys):
     assert "no capacity of replicas is known" in told
     assert not re.search(r"\d\.\d", told)
     assert main(["size", *files, "--grow", "2"]) == 2
-    assert "no capacity is known" in capsys.readouterr().err
+    assert f"{files[0]}: no capacity is known" in capsys.readouterr().err
     assert main(["size", *files, "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["capacity_unknown"] == ["replicas"]
     assert figures["reaches"][0]["at_most"] is None
+
+
+@pytest.mark.parametrize("words", [["--shrink"], ["--unit", "cpu=4", "--moves", "2"]])
+def test_what_is_written_brings_pods_where_they_are_packed(tmp_path, words, capsys):
+    nodes = [kubernetes.node(name) for name in "abc"]
+    pods = [kubernetes.pod(f"p-{at}", at, resources={"requests": {"cpu": "1"}}) for at in "abc"]
+    # one of a workload that goes to the node of another is evicted, too
+    (tmp_path / "all.json").write_bytes(kubernetes.listed(*nodes, *pods))
+    out = tmp_path / "packed.json"
+    assert main(["size", str(tmp_path / "all.json"), *words, "-o", str(out)]) == 0
+    assert re.search(r"\b2 moves", capsys.readouterr().out)
+    assert len(json.loads(out.read_text())["evictions"]) == 2
 
 
 def test_the_sized_cluster_is_written_and_a_forecast_may_be_a_file(file, tmp_path, capsys):

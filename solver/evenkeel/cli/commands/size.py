@@ -26,6 +26,7 @@ from evenkeel.model.runtime.printable import counted
 
 if TYPE_CHECKING:
     from evenkeel.model.cluster import Cluster
+    from evenkeel.result import Result
     from evenkeel.studies.growth.forecast import Forecast
     from evenkeel.studies.growth.headroom import Headroom, Reach
     from evenkeel.studies.growth.node_types import NodeType
@@ -97,8 +98,8 @@ def add(commands: Commands) -> None:
         )  # fmt: skip
     parser.add_argument(
         "-o", "--output", metavar="OUT",
-        help="file for the cluster with its new nodes, everything placed; its format is found from "
-        "the suffix",
+        help="file for the cluster with its new nodes, everything placed, or what brings replicas "
+        "there, as solve writes it; its format is found from the suffix",
     )  # fmt: skip
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds for each solve")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="%(default)s by default")
@@ -179,34 +180,41 @@ def run(arguments: argparse.Namespace) -> int:
             faults = FaultList()
             unit = _amounts(faults, cluster, "--unit", arguments.unit[1])
             faults.raise_if_any()
-            _check_capped(cluster, unknown)
+            _check_capped(arguments, cluster, unknown)
             units = free_units(
                 _without_made_up(cluster, unknown), unit, limits=limits, at_most=arguments.at_most,
                 time_limit=arguments.time_limit, seed=arguments.seed,
             )  # fmt: skip
-            return _tell_units(arguments, units, _written(arguments, units.cluster, waiting))
+            written = _written(arguments, units.cluster, units.result, waiting)
+            return _tell_units(arguments, units, written)
         if not (grows or forecast or arguments.shrink) and types is None:
             found = headroom(_without_made_up(cluster, unknown), **asked)
             return _tell_headroom(arguments, found, unknown)
-        _check_capped(cluster, unknown)
+        _check_capped(arguments, cluster, unknown)
         sized = size(
             cluster, _forecast(arguments), types, shrink=arguments.shrink, limits=limits,
             prices=dict(arguments.price) or None, **asked,
         )  # fmt: skip
-        written = _written(arguments, sized.cluster, waiting)
+        written = _written(arguments, sized.cluster, sized.result, waiting)
     return _tell_sizing(arguments, sized, written)
 
 
 def _written(
-    arguments: argparse.Namespace, cluster: "Cluster | None", waiting: Waiting
+    arguments: argparse.Namespace,
+    cluster: "Cluster | None",
+    result: "Result | None",
+    waiting: Waiting,
 ) -> Sequence[Path]:
-    """Write the cluster as it becomes, if that was asked, and return the files."""
+    """Write the cluster as it becomes, or the way there, if asked, and return the files."""
     from evenkeel.systems.registry import write
 
     if arguments.output is None or cluster is None:
         return []
     waiting.doing("writing")
-    return write(cluster, arguments.output)
+    if result is None:
+        return write(cluster, arguments.output)
+    before = cluster.with_placement(result.cluster.placement)
+    return write(before, arguments.output, placement=cluster.placement)
 
 
 def _check(arguments: argparse.Namespace, forecast: list[str], *, sized: bool) -> None:
@@ -247,11 +255,13 @@ def _without_made_up(cluster: "Cluster", unknown: Sequence[str]) -> "Cluster":
     return cluster.replace(capacity=np.where(made_up, np.inf, cluster.nodes.capacity))
 
 
-def _check_capped(cluster: "Cluster", unknown: Sequence[str]) -> None:
+def _check_capped(
+    arguments: argparse.Namespace, cluster: "Cluster", unknown: Sequence[str]
+) -> None:
     """Raise where no capacity is known, so that any number of nodes would be made up, too."""
     if cluster.dimensions and len(unknown) == len(cluster.dimensions):
         message = "no capacity is known, so nothing tells how many nodes are needed; add capacities"
-        raise InvalidInput([Fault("FILE", [*unknown], message)])
+        raise InvalidInput([Fault(", ".join(arguments.files), [*unknown], message)])
 
 
 def _grown(arguments: argparse.Namespace) -> dict[str, float | dict[str, float]]:
