@@ -533,7 +533,7 @@ def read(documents: Sequence[Document]) -> Cluster:
             {pair for one in known for pair in (*_places(one), *(("", a) for a in one.attributes))},
             places=_tells_places(found, table),
             attributes=any("attrs" in one.columns for one in (*found.stores, *found.nodes)),
-            leases="lease_holder" in table.columns,
+            leases=bool((lease != -1).any()),
         ),
         _left_alone(found, stores, replicas, roles, lease),
     )
@@ -955,8 +955,9 @@ def _rows_of(
 def _leases(
     found: _Found, table: Table, rows: NDArray[np.int64], place: Mapping[int, int]
 ) -> NDArray[np.int32]:
-    """Return the store of each lease, -1 for none or without a column, -2 for an unknown one."""
-    if "lease_holder" not in table.columns:
+    """Return the store of each lease, -1 for none or where none is given, -2 for an unknown one."""
+    cells = table.columns.get("lease_holder", ())
+    if all(cell.upper() in NO_NODE for cell in cells):
         found.notes.add(
             "no lease_holder of the ranges: no lease is counted, and lease preferences are passed "
             "over; add it, as crdb_internal.ranges or SHOW RANGES ... WITH DETAILS has it"
@@ -968,7 +969,6 @@ def _leases(
         return cell.upper() not in NO_NODE and not plain
 
     table.each(found.faults, "lease_holder", wrong, "must be a store, or empty")
-    cells = table.columns["lease_holder"]
     at = {
         cell: -1 if cell.upper() in NO_NODE or wrong(cell) else place.get(int(cell), -2)
         for cell in set(cells)
