@@ -168,4 +168,4 @@ def test_no_room_on_any_disk_is_said(tmp_path):
     assert len(plan.disk_moves.blocked) == 2
     assert not plan.complete
     assert plan.end.disk.tolist() == [0, 1]
-    assert "2 are left out" in str(plan)
+    assert "2 blocked, without room" in str(plan)
