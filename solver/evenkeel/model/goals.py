@@ -223,8 +223,9 @@ def group_tolerances(
 ) -> NDArray[np.float64]:
     """Return the tolerance within each group, (G,), inf where none binds; note names of none."""
     partitions = cluster.partitions
-    found = np.full(len(partitions.group_names), np.inf)
-    for name, one in (given if isinstance(given, Mapping) else {"*": given}).items():
+    one_for_all = None if isinstance(given, Mapping) else given
+    found = np.full(len(partitions.group_names), np.inf if one_for_all is None else one_for_all)
+    for name, one in given.items() if isinstance(given, Mapping) else ():
         members = read_groups(faults, path, partitions, name, name) if name != "*" else slice(None)
         found[partitions.group[members]] = np.inf if one is None else one
     return found
