@@ -328,11 +328,11 @@ def protocol_of(cluster: "Cluster", arguments: argparse.Namespace) -> str:
 def _target(
     cluster: "Cluster", arguments: argparse.Namespace, waiting: Waiting, stopping: Interrupting
 ) -> tuple["Placed | Placement", int, str]:
-    """Return where everything should be, the exit code if that breaks rules, and what it lacks."""
+    """Return where everything should be, its exit code, and what it lacks."""
     if arguments.target is None:
         result = solved(cluster, arguments, waiting, stopping)
         lacking = "" if result.success else f"{result.status}. {result.message}"
-        return result, DONE if result.audit.ok else code_of(result.status), lacking
+        return result, code_of(result.status), lacking
     from evenkeel.systems.plans.targets import target_by_name
     from evenkeel.systems.registry import read
 
