@@ -66,6 +66,17 @@ class TestPlan:
         assert main(["check", plan]) == 0
         assert "✓ safe at every step" in capsys.readouterr().out
 
+    def test_a_target_that_misses_its_goals_is_short_of_them(self, tmp_path, capsys):
+        file, out = str(tmp_path / "heap.npz"), str(tmp_path / "plan.json")
+        ek.write(
+            ek.Cluster.from_arrays(capacity=[[9.0]] * 3, load=[[1.0]] * 6, placement=[[0]] * 6),
+            file,
+        )
+        assert main(["plan", file, "--level", "5%", "--moves", "1", "-o", out]) == 3
+        assert "the target is missed" in " ".join(capsys.readouterr().out.split())
+        assert sum(row.kind == "copy" for row in ek.read_plan(out).rows()) == 1
+        assert main(["plan", file, "--level", "5%", "-o", out, "--force"]) == 0
+
     def test_a_target_comes_out_of_a_file(self, swap_files, tmp_path, capsys):
         now, wanted = swap_files()
         plan = str(tmp_path / "plan.json")
