@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evenkeel.measure.audit import count_by_domain, domain_of, suspects
 from evenkeel.measure.binding import NONE, Scope, partition_scope
 from evenkeel.measure.bounds.level import piling, staying
-from evenkeel.measure.loads import has_leaders, utilisation
+from evenkeel.measure.loads import absent_keepers, has_leaders, utilisation
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
@@ -102,7 +102,7 @@ def keepable(placed: PlacementCounts) -> Keepable:
     having = placed.tallied(stays)
     wanted = cluster.partitions.replicas
     most = np.minimum(having, _most_kept(placed, scope, stays, having))
-    most -= np.maximum(most - most_away(placed, stays), 0)
+    most = np.minimum(most, most_away(placed, stays))
     free = (having > most) | (having > wanted)
     piled = piling(placed, scope)
     if piled.any():
@@ -122,10 +122,10 @@ def most_away(placed: PlacementCounts, stays: NDArray[np.bool_]) -> NDArray[np.i
     One is elsewhere then, to lead.
     """
     cluster = placed.cluster
-    nodes, wanted = cluster.nodes, cluster.partitions.replicas.astype(np.int64)
-    if not has_leaders(cluster) or not (nodes.may_hold & ~nodes.alive).any():
+    wanted = cluster.partitions.replicas.astype(np.int64)
+    if not has_leaders(cluster) or not absent_keepers(cluster).any():
         return wanted
-    alive = placed.tallied(stays & np.append(False, nodes.alive).take(placed.node_row))
+    alive = placed.tallied(stays & np.append(False, cluster.nodes.alive).take(placed.node_row))
     return np.where(alive == 0, np.maximum(wanted - 1, 0), wanted)
 
 
