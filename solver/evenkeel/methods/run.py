@@ -478,9 +478,9 @@ def _check_goals(faults: FaultList, chosen: Method, cluster: Cluster, goals: Goa
         check_cost(faults, cluster, goals)
     else:
         check_goals(faults, cluster, goals)
-        for name in [name for name in ASKED_APART if name not in chosen.goals]:
+        for name in ASKED_APART:
             value = getattr(goals, name)
-            if value != getattr(Goals(), name):
+            if name not in chosen.goals and value != getattr(Goals(), name):
                 message = f"the method {chosen.name} cannot pursue this goal; balance can"
                 faults.add(f"goals.{name}", value, message)
 
