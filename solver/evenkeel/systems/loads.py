@@ -339,7 +339,7 @@ def _loaded(
     nodes = {str(name): n for n, name in enumerate(cluster.nodes.names)}
     of_group, of_partition, of_node = (labels.get(name) for name in ("group", "partition", "node"))
     strange: list[str] = []
-    homeless: dict[str, None] = {}
+    unknown: dict[str, None] = {}
     stale, fresh = set[int](), set[int]()
     several = 0
     columns = zip(entries.labels, entries.value, strict=True)
@@ -348,7 +348,7 @@ def _loaded(
         part = label.get(of_partition, "") if of_partition else ""
         n = nodes.get(label.get(of_node, ""), -1) if of_node else -1
         if of_node and n < 0:
-            homeless[label.get(of_node, "") or "without a name"] = None
+            unknown[label.get(of_node, "") or "without a name"] = None
         if not part:
             g = names.group(group or "")
             if g < 0:
@@ -406,9 +406,9 @@ def _loaded(
         groups, on = cluster.partitions.group_names, cluster.nodes.names
         which = _some([f"{groups[g]} on {on[n]}" for g, n in stray])
         notes.append(f"{where}: {which}: no partition is led there, and the value is left out")
-    if homeless:
+    if unknown:
         notes.append(
-            f"{where}: {of_node} {_some([*homeless])}: no node of the cluster has such a name, and "
+            f"{where}: {of_node} {_some([*unknown])}: no node of the cluster has such a name, and "
             "the values count without it"
         )
     if several:
