@@ -2,8 +2,8 @@
 
 Where all replicas weigh the same, whole ones may force more: the mean rounded up, or what rules
 leave no place for elsewhere. What is forced is found by trying every set of nodes. A node that
-accepts nothing holds what it has at most. Where one that accepts has endless capacity there is no
-mean, and only rules force anything anywhere, wherever replicas are now.
+accepts nothing holds what it has at most, and a partition keeps one elsewhere to be led. Where one
+that accepts has endless capacity there is no mean, but only what is forced.
 
 Nor may one that accepts replicas be further below the mean than a floor says, where no rule speaks
 of domains or nodes: that is the mean of all that accept replicas or hold some.
@@ -37,18 +37,9 @@ def too_full(world: World, after: Standing, result: ek.Result) -> Iterator[str]:
     if len(alike) == 1:  # several of them may contend
         d = alike[0]
         unit = world.unit(d)
-        room = {n: world.capacity[n][d] / unit for n in usable}
-        for n in usable:
-            if not world.alive[n]:
-                room[n] = inf
-        endless = any(
-            world.may_receive[n] and room[n] == inf and world.max_replicas[n] < 0 for n in usable
-        )
-        if endless:
-            usable = [n for n in range(world.nodes) if world.may_hold[n]]
-            room = {n: world.capacity[n][d] / unit if world.alive[n] else inf for n in usable}
+        room = {n: world.capacity[n][d] / unit if world.alive[n] else inf for n in usable}
         own = {n: world.capacity[n][d] / unit * (1.0 + NEARLY) // 1.0 for n in usable}
-        forced = _replicas_forced(world, room, own, endless)
+        forced = _replicas_forced(world, own)
         counts = {n: loads[n][d] / unit for n in usable if world.serves[n]}
         if _is_plainly_within(room, asked[d] or 0.0, forced, counts):
             counts = {}
@@ -254,44 +245,36 @@ def _whole(room: list[float], count: int) -> float:
     return inf
 
 
-def _replicas_forced(
-    world: World, room: dict[int, float], own: dict[int, float], endless: bool
-) -> Callable[[frozenset[int]], float]:
+def _replicas_forced(world: World, own: dict[int, float]) -> Callable[[frozenset[int]], float]:
     """Say how many replicas find no place outside a set of nodes, by the capacities they ``own``.
 
     That is what rules leave no place for outside, or outside of what is limited as well, but for
-    what has room there. Where ``endless``, only rules count there, and limits of the other nodes.
+    what has room there.
     """
-    usable = list(room)
-    takes = [may or (endless and up)
-             for may, up in zip(world.may_receive, world.alive, strict=True)]  # fmt: skip
     most: dict[int, float] = {}
-    for n in usable:
+    for n in own:
         holds = inf if world.max_replicas[n] < 0 else world.max_replicas[n]
         if not world.may_receive[n]:
             holds = min(holds, sum(row.count(n) for row in world.came.rows))
         if not world.alive[n]:  # what is beyond its capacity has to leave
             holds = min(holds, own[n])
-        if holds < inf and not (endless and room[n] == inf and world.max_replicas[n] < 0):
+        if holds < inf:
             most[n] = holds
     found: dict[frozenset[int], float] = {}
-    closed = {n for n in usable if not takes[n]}
     kinds: dict[object, list[int]] = {}
     for p, want in enumerate(world.wanted):
-        held = tuple(sorted(n for n in world.came.rows[p] if n in closed))
+        held = tuple(sorted(n for n in world.came.rows[p] if n in own and not world.may_receive[n]))
         kinds.setdefault((want, world.rule[p], frozenset(world.forbidden[p]), held), []).append(p)
     alike = [(members[0], len(members)) for members in kinds.values()]
 
     def alone(inside: frozenset[int]) -> float:
         if inside not in found:
-            outside = [n for n in usable if n not in inside]
+            outside = [n for n in own if n not in inside]
             found[inside] = max(
-                sum(many * max(0.0, world.wanted[p] - _places(world, p, outside, takes))
-                    for p, many in alike),
+                sum(many * _alone(world, p, outside) for p, many in alike),
                 sum(max(0.0, sum(world.wanted[p] for p in world.members[g])
-                             - _group_places(world, g, outside, takes))
+                             - _group_places(world, g, outside))
                     for g in range(len(world.members))),
-                _led_alone(world, inside, outside),
             )  # fmt: skip
         return found[inside]
 
@@ -306,23 +289,24 @@ def _replicas_forced(
     return forced
 
 
-def _places(world: World, p: int, outside: list[int], takes: list[bool]) -> float:
-    """Count the replicas of a partition that nodes may hold; some of these take no more."""
-    rule = world.rule[p]
-    free = [
-        n for n in outside
+def _alone(world: World, p: int, outside: list[int]) -> float:
+    """Count the replicas of a partition that some nodes may not hold; one of all has to lead."""
+    rule, row = world.rule[p], world.came.rows[p]
+    held = {
+        n: inf if world.may_receive[n] else row.count(n) for n in outside
         if world.open[rule][n] and n not in world.forbidden[p]
-        and (takes[n] or n in world.came.rows[p])
-    ]  # fmt: skip
-    held = {n: inf if takes[n] else world.came.rows[p].count(n) for n in free}
-    return _within_spread(world, world.bounds[rule], held)
+        and (world.may_receive[n] or n in row)
+    }  # fmt: skip
+    led = world.has_leaders and not any(world.may_lead[n] for n in held)
+    places = _within_spread(world, world.bounds[rule], held)
+    return max(world.wanted[p] - places, 1.0 if led and world.wanted[p] else 0.0)
 
 
-def _group_places(world: World, g: int, outside: list[int], takes: list[bool]) -> float:
-    """Count the replicas of a group that nodes may hold; some of these take no more."""
+def _group_places(world: World, g: int, outside: list[int]) -> float:
+    """Count the replicas of a group that nodes may hold."""
     rule, rows = world.group_rule[g], [world.came.rows[p] for p in world.members[g]]
     held = {
-        n: inf if takes[n] else sum(row.count(n) for row in rows)
+        n: inf if world.may_receive[n] else sum(row.count(n) for row in rows)
         for n in outside if world.open[rule][n]
     }  # fmt: skip
     return _within_spread(world, world.group_bounds[rule], held)
@@ -340,13 +324,6 @@ def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) ->
         if min(inside, default=0) >= 0:
             places = min(places, sum(min(amount, there) for there in inside.values()))
     return places
-
-
-def _led_alone(world: World, inside: frozenset[int], outside: list[int]) -> float:
-    """Count the leaders that have to be inside, as nodes outside may not lead."""
-    able = [n for n in (*inside, *outside) if world.may_lead[n]]
-    led = sum(want > 0 for want in world.wanted) if world.has_leaders else 0
-    return led if able and not any(world.may_lead[n] for n in outside) else 0
 
 
 def _leaders_forced(world: World, able: list[int]) -> Callable[[frozenset[int]], float]:

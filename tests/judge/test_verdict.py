@@ -38,6 +38,21 @@ def test_nodes_that_are_down_and_keep_take_no_share_but_what_may_stay(seed):
     assert try_one(case).findings == []
 
 
+KEPT = [
+    ("whole_loads", 3034083),
+    ("whole_loads", 3044546),
+    ("whole_loads", 3050074),
+    ("whole_loads", 3100075),
+    ("holders", 3200235),
+]
+
+
+@pytest.mark.parametrize(("family", "seed"), KEPT)
+def test_nodes_that_accept_nothing_keep_what_they_hold_but_one_that_leads(family: str, seed: int):
+    """The others have to hold the rest, whether or not one of them is endless."""
+    assert try_one(draw(family, seed)).findings == []
+
+
 def test_what_the_spread_of_a_group_forces_is_no_more_than_allowed():
     """One of three has to be on a small node, as no more than two may be on the large one."""
     given = {"capacity": [[6.0], [24.0], [6.0]], "load": [[3.0]] * 3, "placement": [[1]] * 3,
