@@ -46,9 +46,12 @@ def scattered_by_node(
 
     Knuth, The Art of Computer Programming, volume 3, section 6.4: Fibonacci hashing.
     """
-    first, ascending = by_node(node, n_nodes)
-    member, led = np.empty_like(ascending), np.zeros(n_nodes, np.int64)
-    leads = np.zeros(node.shape[0], np.int64)
+    first, member = by_node(node, n_nodes)
+    most, led = 0, np.zeros(n_nodes, np.int64)
+    for n in range(n_nodes):
+        most = max(most, first[n + 1] - first[n])
+    ascending = np.empty(most, np.int64)  # of one node
+    leads = np.zeros(node.shape[0], np.int8)
     for p in range(leader.shape[0]):
         k = partitions.first[p] + leader[p]
         if leader[p] >= 0 and node[k] >= 0:
@@ -59,10 +62,11 @@ def scattered_by_node(
         stride = max(1, int(GOLDEN * held))
         while not coprime(stride, held):
             stride -= 1
+        ascending[:held] = member[begin : first[n + 1]]
         at = n % max(1, held)
         following, leading = begin, first[n + 1] - led[n]
         for _ in range(held):
-            k = ascending[begin + at]
+            k = ascending[at]
             at += stride
             at -= held * int(at >= held)
             # neither of the two can be foretold, and a wrong guess takes longer than both

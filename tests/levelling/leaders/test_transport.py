@@ -11,7 +11,7 @@ from evenkeel_kernels.core.by_node import by_node
 from evenkeel_kernels.levelling.descent import descend, recalled
 from evenkeel_kernels.levelling.leaders.levelling import level_leaders
 from evenkeel_kernels.levelling.leaders.transport import (
-    LATE,
+    TENTH,
     Charges,
     Choices,
     _drawn_up,
@@ -49,7 +49,7 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
     taken = [int(random.integers(0, len(row))) for row in rows]
     kept = [int(random.integers(-1, len(row))) for row in rows]
     fee = [
-        (LATE * random.integers(0, 2, len(row))).tolist()
+        (TENTH * random.integers(0, 2, len(row))).tolist()
         if k < 0
         else [float(c != k) for c in range(len(row))]
         for row, k in zip(rows, kept, strict=True)
@@ -70,7 +70,7 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
         first=first,
         slot=np.concatenate([np.arange(len(row)) for row in rows]).astype(np.int16),
         node=np.array([n for row in rows for n in row], np.int32),
-        fee=np.array([costs for row in fee for costs in row]),
+        fee=np.array([round(costs / TENTH) for row in fee for costs in row], np.int8),
         taken=(first[:-1] + np.array(taken)).astype(np.int32),
         kept=np.where(np.array(kept) < 0, -1, first[:-1] + np.array(kept)).astype(np.int32),
         extra=extra,
@@ -81,7 +81,7 @@ def drawn(seed: int) -> tuple[Plain, Choices, Charges]:
             ],
             np.int32,
         ),
-        cell=np.concatenate(cell).astype(np.int64),
+        cell=np.concatenate(cell if grouped else [[]]).astype(np.int64),
         led=np.array(numbers),
         least=np.array(least),
         most=np.array(most),
@@ -112,8 +112,8 @@ def test_who_could_lead_is_listed_with_the_heaviest_leads_first(seed: int, keep:
         assert choices.slot[choices.taken[m]] == taken
         fee = choices.fee[choices.first[m] : choices.first[m + 1]].tolist()
         if kept:
-            assert fee == [float(slot != was[p]) for slot in slots]
-        assert set(fee) <= {0.0, 1.0 if kept else LATE}
+            assert fee == [10 * (slot != was[p]) for slot in slots]
+        assert set(fee) <= {0, 10 if kept else 1}
 
 
 @pytest.mark.small

@@ -47,8 +47,8 @@ MARGIN, OF_SLACK = 0.25, 0.25
 """How far below targets is aimed: the lesser of parts of a mean lead's target ratio and of the
 slack."""
 LEAST_GAIN = 1e-9
-LATE = 0.1
-"""What it costs, in leader changes, that another leads until a lost leader's copy is made."""
+TENTH = 0.1
+"""Of a leader change: that another leads until a lost leader's copy is made costs one."""
 LEAST_LEAD = 1e-100
 """Of the target ratio of a mean lead: a resource may add nothing where there is a choice."""
 LARGEST, SIZES = 1025, 2051
@@ -69,15 +69,14 @@ class Choices(NamedTuple):
     first: NDArray[np.int64]  # (M + 1,) its choices are first[m] : first[m + 1]
     slot: NDArray[np.int16]  # (A,)
     node: NDArray[np.int32]  # (A,)
-    fee: NDArray[np.float64]  # (A,) what it costs, in leader changes
+    fee: NDArray[np.int8]  # (A,) what it costs, in tenths of a leader change
     taken: NDArray[np.int32]  # (M,) the choice that leads now
     kept: NDArray[np.int32]  # (M,) who led and lives, where it came from, -1 for none
     extra: NDArray[np.float64]  # (M, E) what leading adds
     content: NDArray[np.int32]  # (M,) the node that leads now, if it costs no leader change and
     # leading adds nothing below 0, so that only a price may make another one cheaper; else -1
-    cell: NDArray[
-        np.int64
-    ]  # (A,) the group and node of each choice, where their leads count; or -1
+    # (A,) the group and node of each choice, -1 where their leads do not count; or none of them
+    cell: NDArray[np.int64]
     # led, least, most: (C,) leads of each of these, as they are, should be and may be
     led: NDArray[np.int64]
     least: NDArray[np.int64]
@@ -154,6 +153,12 @@ def count_choices(
 
 
 @inline_only
+def fee_of(choices: Choices, choice: int) -> float:
+    """Return what a choice costs, in leader changes."""
+    return TENTH * float(choices.fee[choice])
+
+
+@inline_only
 def charge(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> float:
     """Change of what node ``n`` is charged if it led ``m`` (``sign`` 1.0), or no longer did."""
     change = 0.0
@@ -183,7 +188,7 @@ def shift(choices: Choices, charges: Charges, m: int, n: int, sign: float) -> No
 def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None:
     """Let ``m`` be led from ``choice``."""
     shift(choices, charges, m, index(choices.node[choices.taken[m]]), -1.0)
-    if choices.cell[choice] >= 0:
+    if choices.cell.shape[0] > 0 and choices.cell[choice] >= 0:
         choices.led[choices.cell[choices.taken[m]]] -= 1
         choices.led[choices.cell[choice]] += 1
     choices.taken[m] = choice
@@ -194,6 +199,8 @@ def take_choice(choices: Choices, charges: Charges, m: int, choice: int) -> None
 @inline_only
 def keeps_cells(choices: Choices, now: int, then: int) -> bool:
     """Whether the leads of groups on nodes stay within their numbers with another choice."""
+    if choices.cell.shape[0] == 0:
+        return True
     here, there = choices.cell[now], choices.cell[then]
     if here == there:
         return True
@@ -201,10 +208,17 @@ def keeps_cells(choices: Choices, now: int, then: int) -> bool:
 
 
 @inline_only
+def is_exchange(choices: Choices, now: int, choice: int, own: int, to: int) -> bool:
+    """Whether two partitions that take other choices exchange the cells of those they have."""
+    cell = choices.cell
+    return cell.shape[0] == 0 or (cell[own] == cell[choice] and cell[to] == cell[now])
+
+
+@inline_only
 def note_content(choices: Choices, m: int) -> None:
     """Note whether ``m`` is where it costs nothing, and leading weighs no less than following."""
     now = index(choices.taken[m])
-    content = choices.fee[now] == 0.0
+    content = choices.fee[now] == 0
     for e in range(choices.extra.shape[1]):
         content = content and choices.extra[m, e] >= 0.0
     choices.content[m] = choices.node[now] if content else -1
@@ -252,10 +266,10 @@ def list_choices(
                 choices.taken[m] = at
             if led and slot == was[p] and state.node[k] == partitions.home[k]:
                 choices.kept[m] = at
-            choices.fee[at] = LATE * leads_late(problem, p, index(state.node[k]))
+            choices.fee[at] = leads_late(problem, p, index(state.node[k]))
             at += 1
         for choice in range(choices.first[m], at if choices.kept[m] >= 0 else 0):
-            choices.fee[choice] = float(int(choice != choices.kept[m]))
+            choices.fee[choice] = 10 * int(choice != choices.kept[m])
         note_content(choices, m)
 
 
@@ -291,14 +305,14 @@ def sweep_choices(choices: Choices, charges: Charges, begin: int, end: int) -> i
             saves += choices.extra[m, e] * charges.price[here, e]
         if content and saves <= 1.0 and (choices.kept[m] >= 0 or saves <= 0.0):
             continue  # any other choice costs a leader change, or nothing is saved
-        paid = choices.fee[now]
+        paid = fee_of(choices, now)
         best, least = now, -LEAST_GAIN
         leaving = np.nan
         for choice in range(choices.first[m], choices.first[m + 1]):
             if choice == now:
                 continue
             there = index(choices.node[choice])
-            change = choices.fee[choice] - paid
+            change = fee_of(choices, index(choice)) - paid
             costs = change - saves
             for e in range(resources):
                 costs += choices.extra[m, e] * charges.price[there, e]
@@ -339,7 +353,7 @@ def trade_choices(
             there = index(choices.node[choice])
             if there == here:
                 continue
-            change = choices.fee[choice] - choices.fee[now]
+            change = fee_of(choices, index(choice)) - fee_of(choices, index(now))
             change += charge(choices, charges, m, here, -1.0)
             change += charge(choices, charges, m, there, 1.0)
             shift(choices, charges, m, here, -1.0)
@@ -358,13 +372,10 @@ def trade_choices(
                     if choices.node[to] == there:
                         continue
                     own = index(choices.taken[q])
-                    if (
-                        choices.cell[own] != choices.cell[choice]
-                        or choices.cell[to] != choices.cell[now]
-                    ):
+                    if not is_exchange(choices, index(now), index(choice), own, index(to)):
                         if not keeps or not keeps_cells(choices, own, index(to)):
                             continue
-                    both = leaving + (choices.fee[to] - choices.fee[choices.taken[q]])
+                    both = leaving + (fee_of(choices, index(to)) - fee_of(choices, own))
                     both += charge(choices, charges, q, index(choices.node[to]), 1.0)
                     if both < least:
                         best, best_to, other, other_to, least = m, choice, q, to, both
@@ -482,12 +493,12 @@ def _drawn_up(
         first=np.full(chosen + 1, number),
         slot=np.empty(number, np.int16),
         node=np.empty(number, np.int32),
-        fee=np.empty(number),
+        fee=np.empty(number, np.int8),
         taken=np.empty(chosen, np.int32),
         kept=np.empty(chosen, np.int32),
         extra=np.empty((chosen, len(resource))),
         content=np.empty(chosen, np.int32),
-        cell=np.full(number, -1),
+        cell=none,
         led=none,
         least=none,
         most=none,
@@ -497,7 +508,9 @@ def _drawn_up(
         yield end - begin
     if keep:
         keep_choices(choices, charges)
-    mean = mean_scale * np.linalg.norm(choices.extra, axis=0) / max(chosen, 1) ** 0.5
+    # of `numpy.linalg.norm` without its copies
+    size_of_leads = np.sqrt(np.square(choices.extra).sum(axis=0))
+    mean = mean_scale * size_of_leads / max(chosen, 1) ** 0.5
     room = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     load = np.divide(ratio, scale, out=np.zeros_like(scale), where=scale > 0.0).sum(axis=0)
     slack = np.clip(1.0 - load / np.maximum(room, 1e-300), 0.0, 1.0)
