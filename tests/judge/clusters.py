@@ -598,6 +598,42 @@ def within_groups(rng: np.random.Generator) -> Drawn:
     return d.drawn()
 
 
+def groups_without_room(rng: np.random.Generator) -> Drawn:
+    """Goals within groups, while nodes have no room for them: closed, full, small."""
+    d = Draft(rng, int(rng.integers(3, 10)), int(rng.integers(4, 30)))
+    d.loads(d.pick([1, 1, 2]), alike=0.7, roles=0.2)
+    d.rows(d.whole(1, min(3, d.nodes - 1)))
+    d.capacities(0.2, 0.8, unlike=0.2)
+    if d.chance(0.3):
+        d.leaders(1.0)
+    d.given["group"] = [d.whole(0, 2) for _ in range(d.partitions)]
+    shut = [n for n, out in enumerate(d.some(d.nodes, d.pick([0.15, 0.4]))) if out]
+    held = [{n for n in row if n >= 0} for row in d.read_rows()]
+    match d.pick(["cordoned", "draining", "closed", "closed", "small", "few"]):
+        case "cordoned":
+            d.given["accepts"] = [n not in shut for n in range(d.nodes)]
+        case "draining":
+            d.given["keeps"] = d.given["accepts"] = [n not in shut for n in range(d.nodes)]
+        case "closed":
+            share = d.pick([1.0, 0.7])
+            d.given["forbidden"] = [[p, n] for n in shut for p, on in enumerate(held)
+                                    if n not in on and d.chance(share)]  # fmt: skip
+        case "small":
+            least = [min(row) for row in zip(*d.given["load"], strict=True)]
+            for n in shut:
+                d.given["capacity"][n] = [d.pick([0.0, 0.5, 1.0, 2.5]) * one for one in least]
+        case "few":
+            d.given["max_replicas"] = [d.whole(0, 2) if n in shut else -1 for n in range(d.nodes)]
+    asked = {
+        "groups": d.pick([0.0, 0.1, 0.2, 0.5]), "group_leaders": d.pick([0.0, 0.2, 0.5]),
+        "min_leaders": {"*": d.pick([1, 1, 2])}, "leaders": d.pick([0.0, 0.1]),
+    }  # fmt: skip
+    chances = {"groups": 0.8, "group_leaders": 0.4, "min_leaders": 0.2, "leaders": 0.3}
+    d.goals = {"level": None if d.chance(0.7) else 0.3}
+    d.goals |= {name: goal for name, goal in asked.items() if d.chance(chances[name])}
+    return d.drawn()
+
+
 def lagging(rng: np.random.Generator) -> Drawn:
     """Replicas that lag behind others, which are not to lead where they are."""
     d = _draft(rng)
@@ -621,7 +657,7 @@ FAMILIES: dict[str, Family] = {
         even_groups, few_may_lead, surplus_and_rules, single_replicas_unled, node_in_budget,
         drain_beside_dead, voters_in_two_moves, readme, missing_racks, urgent_first, whole_loads,
         holders, exclusions, excluded_below, all_drain, within_groups,
-        lagging,
+        groups_without_room, lagging,
     )
 }  # fmt: skip
 """Families by name."""

@@ -297,9 +297,9 @@ class Model:
         for goal in goals:
             for n in range(self.world.nodes):
                 led = sum(self.leads[p].get(n, 0) for p in goal.members)
-                self.cp.add(led >= goal.least)
-                if isfinite(goal.led):
-                    self.cp.add(led <= int(goal.led))
+                self.cp.add(led >= goal.least[n])
+                if isfinite(goal.led[n]):
+                    self.cp.add(led <= int(goal.led[n]))
                 if isfinite(goal.held):
                     self.cp.add(sum(self.on(p, n) for p in goal.members) <= int(goal.held))
 

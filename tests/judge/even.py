@@ -97,33 +97,71 @@ class GroupGoal(NamedTuple):
 
     members: list[int]
     held: float
-    led: float
-    least: int
+    led: list[float]
+    least: list[int]
 
 
 def group_goals(world: World) -> list[GroupGoal] | None:
-    """Return what goals within groups ask; None where rules or states of nodes may force more."""
+    """Return what goals within groups ask; None where rules may force more."""
     goals = world.case.goals
     groups, leaders = goals.get("groups"), goals.get("group_leaders")
     chosen = goals.get("min_leaders", {})
     if groups is None and leaders is None and not chosen:
         return []
+    everyone = range(world.nodes)
+    able = [n for n in everyone if world.may_lead[n]]
     plain = not any(bound.tier != NODE for bounds in world.bounds for bound in bounds)
-    weights = {world.lead_weight[n] for n in range(world.nodes)}
-    if not (plain and all(world.may_receive) and all(world.may_lead) and len(weights) == 1):
+    if not plain or not able or len({world.lead_weight[n] for n in able}) > 1 or any(world.pinned):
         return None
     found = []
     for g, members in enumerate(world.members):
         asked = max((k for name, k in chosen.items() if fnmatchcase(f"g{g}", name)), default=0)
-        wanted = [world.wanted[p] for p in members]
-        leads = sum(want > 0 for want in wanted) if world.has_leaders else 0
-        least, led = min(asked, leads // world.nodes), leaders
-        if least < asked and led is None:
-            led = 0.0  # too few for all: none has two more than another
-        most_held = inf if groups is None else _most(sum(wanted), world.nodes, groups)
-        most_led = inf if led is None else max(least, _most(leads, world.nodes, led))
-        found.append(GroupGoal(members, most_held, most_led if leads else inf, least))
+        wanted = sum(world.wanted[p] for p in members)
+        leads = sum(world.wanted[p] > 0 for p in members) if world.has_leaders else 0
+        room = [_room(world, members, n) for n in everyone]
+        takers = [n for n in able if world.may_receive[n] and room[n]]
+        least, tolerance = min(asked, leads // max(len(takers), 1)), leaders
+        if least < asked and leaders is None:
+            tolerance = 0.0  # too few for all: none has two more than another
+        share = _share(leads, [room[n] for n in able])
+        if least < asked:
+            share = max(share, leads / max(len(takers), 1))
+        most = inf if tolerance is None else max(least, _most(share, tolerance))
+        found.append(
+            GroupGoal(
+                members,
+                inf if groups is None else _most(_share(wanted, room), groups),
+                [most if n in able and leads else inf for n in everyone],
+                [least * (n in takers) for n in everyone],
+            )
+        )
     return found
+
+
+def _room(world: World, members: list[int], n: int) -> int:
+    """Return how many replicas of some partitions a node may hold."""
+    if not world.may_receive[n]:
+        return sum(world.came.rows[p].count(n) for p in members if world.may_hold[n])
+    weights = [
+        [min(table[p][d] for table in (world.voter_load, world.leader_load, world.light_load))
+         for d in range(world.dimensions)]
+        for p in members if world.wanted[p] and n not in world.forbidden[p]
+    ]  # fmt: skip
+    room = len(weights) if world.max_replicas[n] < 0 else min(len(weights), world.max_replicas[n])
+    for d, capacity in enumerate(world.capacity[n]):
+        lightest = itertools.accumulate(sorted(weight[d] for weight in weights))
+        room = min(room, sum(total <= capacity * (1.0 + NEARLY) for total in lightest))
+    return room
+
+
+def _share(count: int, room: list[int]) -> float:
+    """Return the even share of nodes that may hold any, none holding more than it has room for."""
+    free = sorted(most for most in room if most)
+    share = count / max(len(free), 1)
+    while sum(free) >= count and free and free[0] < share * (1.0 - NEARLY):
+        count -= free.pop(0)
+        share = count / max(len(free), 1)
+    return share
 
 
 def groups_met(world: World, after: Standing) -> bool | None:
@@ -135,15 +173,14 @@ def groups_met(world: World, after: Standing) -> bool | None:
         held = Counter(n for p in goal.members for n in after.rows[p])
         led = Counter(after.leader_node(p) for p in goal.members)
         for n in range(world.nodes):
-            if held[n] > goal.held or not goal.least <= led[n] <= goal.led:
+            if held[n] > goal.held or not goal.least[n] <= led[n] <= goal.led[n]:
                 return False
     return True
 
 
-def _most(count: int, nodes: int, tolerance: float) -> int:
-    """Return the whole replicas within a tolerance above the mean, or the mean rounded up."""
-    mean = count / nodes
-    return max(floor((1.0 + tolerance) * mean * (1.0 + NEARLY)), ceil(mean - NEARLY))
+def _most(share: float, tolerance: float) -> int:
+    """Return the whole replicas within a tolerance above a share, or the share rounded up."""
+    return max(floor((1.0 + tolerance) * share * (1.0 + NEARLY)), ceil(share * (1.0 - NEARLY)))
 
 
 def _is_ruled(world: World) -> bool:
@@ -328,10 +365,11 @@ def _within_spread(world: World, bounds: list[Bound], held: dict[int, float]) ->
 
 def _leaders_forced(world: World, able: list[int]) -> Callable[[frozenset[int]], float]:
     """Say how many partitions can be led in a set of nodes only."""
+    room = {n: _room(world, [*range(world.partitions)], n) for n in able}
 
     def forced(inside: frozenset[int]) -> float:
         outside = [n for n in able if n not in inside]
-        return sum(
+        alone = sum(
             want > 0
             and not any(
                 world.open[world.rule[p]][n] and (world.may_receive[n] or n in world.came.rows[p])
@@ -339,5 +377,7 @@ def _leaders_forced(world: World, able: list[int]) -> Callable[[frozenset[int]],
             )
             for p, want in enumerate(world.wanted)
         )
+        left = sum(want > 0 for want in world.wanted) - sum(room[n] for n in outside)
+        return max(alone, left)
 
     return forced

@@ -358,3 +358,50 @@ def test_passing_leads_within_groups_breaks_no_capacity_further():
     case = replace(case, cluster=given, goals={"level": 0.1, "group_leaders": 0.0}, limits={})
     found = try_one(case)
     assert found.after is not None and not found.findings and not found.strikes
+
+
+LED_BY_FEW = [[1, 0], [1, 2], [1, 0], [1, 2], [1, 3], [1, 0], [1, 2], [1, 3], [2, 3], [0, 3]]
+
+
+@pytest.mark.parametrize(
+    "without_room",
+    [
+        {"accepts": [True] * 4 + [False]},
+        {"keeps": [True] * 4 + [False]},
+        {"forbidden": [[p, 4] for p in range(10)]},
+        {"max_replicas": [-1] * 4 + [0]},
+        {"capacity": [[99.0]] * 4 + [[0.5]]},
+        # elastic/elasticsearch issue 45851: the fifth node is full of what may not leave it
+        {"capacity": [[99.0]] * 4 + [[4.0]], "load": [[1.0]] * 10 + [[4.0]],
+         "group": ["a"] * 10 + ["old"], "placement": [*(n for row in LED_BY_FEW for n in row), 4],
+         "first": [*range(0, 21, 2), 21], "flags": [0] * 20 + [1]},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("goals", "moves", "changes", "most"),
+    [
+        ({"groups": {"a": 0.0}}, 3, None, "replicas of a chosen group at most 5 on a node"),
+        ({"group_leaders": {"a": 0.0}}, 0, 5, "leaders of a chosen group at most 3 on a node"),
+        ({"leaders": 0.1}, 0, 5, "leaders at most 3 on a node"),
+    ],
+)
+def test_nodes_without_room_take_no_share(without_room, goals, moves, changes, most):
+    arguments = {
+        "capacity": [[99.0]] * 5, "load": [[1.0]] * 10, "group": ["a"] * 10,
+        "placement": LED_BY_FEW,
+    }  # fmt: skip
+    cluster = ek.Cluster.from_arrays(**(arguments | without_room))
+    found = ek.solve(cluster, goals=ek.Goals(level=None, **goals))
+    assert (found.status, found.comparison.moves) == ("optimal", moves), found.message
+    assert changes in (None, found.comparison.leader_changes)
+    assert found.targets[0].startswith(most)
+
+
+def test_nodes_that_accept_nothing_count_with_what_they_hold():
+    held = ek.Cluster.from_arrays(
+        capacity=[[99.0]] * 5, load=[[1.0]] * 10, group=["a"] * 10,
+        placement=[[4]] * 5 + [[0], [0], [1], [2], [3]], accepts=[True] * 4 + [False],
+    )  # fmt: skip
+    found = ek.solve(held, goals=ek.Goals(level=None, groups=0.0))
+    assert (found.status, found.comparison.moves) == ("optimal", 3)
+    assert found.targets == ("replicas of a group at most 2 on a node: its share plus 0.00%",)

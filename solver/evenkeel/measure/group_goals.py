@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.binding import lead_ranks, partition_scope, read_from
 from evenkeel.measure.loads import has_leaders, usable
+from evenkeel.measure.room import even_share, most_held
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.errors import FaultList
 from evenkeel.model.goals import Cost, Goals, group_tolerances, leads_in_groups, least_leaders
@@ -38,31 +39,56 @@ def group_targets(cluster: Cluster, goals: Goals | Cost) -> NDArray[np.int64] | 
         return None
     return memoize(
         cluster.partitions, f"replicas of groups within {groups}",
-        lambda: _group_targets(cluster, groups), cluster.nodes, *read_from(cluster),
+        lambda: _group_targets(cluster, groups), *_counted_from(cluster),
     )  # fmt: skip
+
+
+def _counted_from(cluster: Cluster) -> tuple[object, ...]:
+    """Return what nodes may hold of groups follows from, beside the partitions."""
+    return cluster.nodes, cluster.placement, cluster.forbidden, *read_from(cluster)
+
+
+class _Kinds(NamedTuple):
+    """Partitions of one group under the same rules, taken together. U kinds, N nodes."""
+
+    of: NDArray[np.intp]  # (P,) kind of each partition
+    group: NDArray[np.int64]  # (U,)
+    rule: NDArray[np.int64]  # (U,) class of the scope
+
+    @classmethod
+    def found(cls, cluster: Cluster) -> "_Kinds":
+        """Find those of a cluster."""
+        scope = partition_scope(cluster)
+        key = cluster.partitions.group.astype(np.int64) * len(scope.open) + scope.rule
+        kinds, of = np.unique(key, return_inverse=True)
+        return cls(of, *np.divmod(kinds, len(scope.open)))
 
 
 def _group_targets(
     cluster: Cluster, groups: float | Mapping[str, float | None]
 ) -> NDArray[np.int64]:
-    partitions, receives = cluster.partitions, cluster.nodes.may_receive
-    scope, count = partition_scope(cluster), len(partitions.group_names)
-    size = np.bincount(partitions.group, partitions.replicas, count)
-    forced = size / max(int(receives.sum()), 1)
-    for q, is_open in enumerate(scope.open):
-        members, takes = scope.rule == q, receives & is_open
-        wanted = np.where(members, partitions.replicas, 0)
-        forced = np.maximum(forced, _held(partitions.group, wanted, count, int(takes.sum())))
-        for limit in scope.demands[q].limits:
+    partitions, scope, kinds = cluster.partitions, partition_scope(cluster), _Kinds.found(cluster)
+    count, alike = len(partitions.group_names), np.ones(len(cluster.nodes))
+    most = most_held(cluster, kinds.of, len(kinds.group))
+    wanted = np.bincount(kinds.of, partitions.replicas, len(kinds.group))
+    forced = _shares(kinds, count, most, wanted, alike)
+    for q, demands in enumerate(scope.demands):
+        for limit in demands.limits:
             if limit.kind != "spread" or not limit.hard or limit.tier == NODE_TIER:
                 continue
+            of, members = np.flatnonzero(kinds.rule == q), np.flatnonzero(scope.rule == q)
             domain = cluster.topology.domain_with_nodes[cluster.topology.tier_index(limit.tier)]
-            nodes = np.bincount(domain[takes & (domain >= 0)], minlength=1)
-            nodes = nodes[nodes > 0]
-            if len(nodes) and (domain[takes] >= 0).all():
-                rest = np.maximum(wanted - limit.amount * (len(nodes) - 1), 0)
-                held = _held(partitions.group, rest, count, int(nodes.min()))
-                forced = np.maximum(forced, held)
+            if (domain[most[of].any(0)] < 0).any():
+                continue
+            inside = domain == np.arange(domain.max(initial=-1) + 1)[:, None]
+            places = ((most[of] @ inside.T) > 0).sum(1)
+            which = np.searchsorted(of, kinds.of[members])
+            rest = partitions.replicas[members] - limit.amount * (places[which] - 1)
+            held = np.bincount(which, np.maximum(rest, 0), len(of))
+            for nodes in inside if held.any() else ():
+                there = most[of][:, nodes]
+                share = np.where(there.any(1), even_share(there, held, alike[nodes]), 0.0)
+                np.maximum.at(forced, kinds.group[of], share)
     tolerance = group_tolerances(FaultList(), cluster, "", groups)
     binds = np.isfinite(tolerance)
     target: NDArray[np.float64] = np.maximum(
@@ -70,6 +96,24 @@ def _group_targets(
         np.ceil(forced * (1.0 - ROUNDING)),
     )
     return read_only(np.where(binds, target.astype(np.int64), FREE))
+
+
+def _shares(
+    kinds: _Kinds,
+    groups: int,
+    most: NDArray[np.int64],
+    wanted: NDArray[np.integer],
+    weight: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the share of each group on a node of weight 1: of all of it, or of a kind; (G,)."""
+    share = np.zeros(groups)
+    np.maximum.at(share, kinds.group, even_share(most, wanted, weight))
+    if len(np.unique(kinds.group)) < len(kinds.group):
+        in_all = np.zeros((groups, len(weight)), np.int64)
+        np.add.at(in_all, kinds.group, most)
+        of_groups = np.bincount(kinds.group, wanted, groups)
+        share = np.maximum(share, even_share(in_all, of_groups, weight))
+    return share
 
 
 def group_moves(cluster: Cluster, target: NDArray[np.int64]) -> int:
@@ -163,24 +207,35 @@ def lead_goals(cluster: Cluster, goals: Goals | Cost) -> LeadGoals | None:
     """Return what goals ask of the leaders of groups; None where they ask nothing."""
     if isinstance(goals, Cost) or not leads_in_groups(goals) or not has_leaders(cluster):
         return None
+    return memoize(
+        cluster.partitions, f"leaders of groups within {goals.group_leaders, goals.min_leaders}",
+        lambda: _lead_goals(cluster, goals), *_counted_from(cluster),
+    )  # fmt: skip
+
+
+def _lead_goals(cluster: Cluster, goals: Goals) -> LeadGoals:
     partitions, nodes = cluster.partitions, cluster.nodes
     scope, groups = partition_scope(cluster), len(partitions.group_names)
+    kinds = _Kinds.found(cluster)
     weight = np.where(nodes.may_lead & usable(cluster), nodes.lead_weight, 0.0)
     led = partitions.replicas > 0
     asked = least_leaders(FaultList(), cluster, goals)
-    share, count = np.zeros(groups), np.zeros(groups, np.int64)
+    most = most_held(cluster, kinds.of, len(kinds.group), each=True)
+    most[:, weight == 0.0] = 0
+    members = np.bincount(kinds.of[led], minlength=len(kinds.group))
+    share = _shares(kinds, groups, most, members, weight)
+    count = np.bincount(kinds.group, members, groups).astype(np.int64)
     takers = np.zeros((groups if asked.any() else 0, len(nodes)), bool)
     for q, demands in enumerate(scope.demands):
-        inside = scope.open[q] & (weight > 0.0)
-        if demands.lead and inside.any():
-            rank = lead_ranks(cluster, demands.lead)
-            inside &= rank == rank[inside].min()
-        members = np.bincount(partitions.group[led & (scope.rule == q)], minlength=groups)
-        count += members
-        share = np.maximum(share, members / (float(weight[inside].sum()) or np.inf))
+        of = np.flatnonzero(kinds.rule == q)
+        open_ = most[of]
+        if demands.lead:
+            none = len(demands.lead)
+            rank = np.where(open_ > 0, lead_ranks(cluster, demands.lead), none)
+            open_ = np.where(rank == rank.min(1, keepdims=True, initial=none), open_, 0)
+            np.maximum.at(share, kinds.group[of], even_share(open_, members[of], weight))
         if len(takers):
-            takers[members > 0] |= inside & nodes.may_receive
-    share = np.maximum(share, count / (float(weight.sum()) or np.inf))
+            takers[kinds.group[of]] |= (open_ > 0) & nodes.may_receive
     fewest = np.minimum(asked, count // np.maximum(takers.sum(1), 1)) if len(takers) else asked
     tolerance = group_tolerances(FaultList(), cluster, "", goals.group_leaders)
     binds, is_scarce = np.isfinite(tolerance), fewest < asked
@@ -296,14 +351,6 @@ def from_to(counts: NDArray[np.number], form: str = ",") -> str:
     """Write the least and the greatest of some numbers; one where they are the same."""
     few, many = counts.min().item(), counts.max().item()
     return f"{few:{form}}" if few == many else f"{few:{form}} to {many:{form}}"
-
-
-def _held(
-    group: NDArray[np.int32], replicas: NDArray[np.int64], groups: int, nodes: int
-) -> NDArray[np.float64]:
-    """Return what some of so many nodes hold at least of each group."""
-    share: NDArray[np.float64] = np.bincount(group, replicas, groups) / max(nodes, 1)
-    return share
 
 
 def _table(cluster: Cluster, node: NDArray[np.int32]) -> NDArray[np.int64]:

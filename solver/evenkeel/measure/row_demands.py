@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import audit
 from evenkeel.measure.binding import partition_scope
-from evenkeel.measure.bounds.level import piling
+from evenkeel.measure.room import piling
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.rules import LimitKind

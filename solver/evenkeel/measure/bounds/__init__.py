@@ -28,7 +28,6 @@ from evenkeel.measure.bounds.level import (
     level_terms,
     parts_of,
     soft_parts_of,
-    staying,
 )
 from evenkeel.measure.bounds.moves import (
     EvictionProof,
@@ -49,6 +48,7 @@ from evenkeel.measure.group_goals import (
 )
 from evenkeel.measure.levelness import ROUNDING, Levelness
 from evenkeel.measure.loads import usable, utilisation, wanted_leaders, wanted_load, wanted_replicas
+from evenkeel.measure.room import most_held, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.measure.units import PRODUCTS, powers, scaled
 from evenkeel.model.cluster import Cluster
@@ -531,5 +531,13 @@ def leader_shares(cluster: Cluster) -> Even:
         for inside in np.unique(scope.open & able, axis=0):
             alone = ~(scope.open & able & ~inside).any(1)
             forced.append((inside, float(led[alone].sum())))
-    endless = np.full(len(nodes), np.inf)
-    return even_shares(float(wanted_leaders(cluster)), weight, endless, 1.0, forced, endless)
+    count, endless = wanted_leaders(cluster), np.full(len(nodes), np.inf)
+    return even_shares(float(count), weight, most_led(cluster), 1.0, forced, endless)
+
+
+def most_led(cluster: Cluster) -> NDArray[np.float64]:
+    """Return the partitions that each node may lead, (N,); infinite for as many as there are."""
+    none = np.zeros(len(cluster.partitions), np.int64)
+    most = most_held(cluster, none, 1, each=True)[0]
+    bound = cluster.nodes.may_lead & (most < wanted_leaders(cluster))
+    return np.where(bound, most, np.inf)

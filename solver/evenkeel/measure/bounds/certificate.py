@@ -40,9 +40,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, partition_scope
-from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.bounds.moves import Keepable, keepable
 from evenkeel.measure.loads import has_leaders
+from evenkeel.measure.room import piling
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import Classes, forced_loads
-from evenkeel.measure.bounds.level import piling
 from evenkeel.measure.loads import usable, wanted_load
+from evenkeel.measure.room import piling
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import RISING, Hinge, NodeTable

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.binding import NONE, Scope, partition_scope
+from evenkeel.measure.binding import Scope, partition_scope
 from evenkeel.measure.bounds.even import (
     Part,
     forced_parts,
@@ -29,7 +29,7 @@ from evenkeel.measure.loads import (
     wanted_replicas,
     weighted_sum,
 )
-from evenkeel.measure.rows import replicas_of, stands
+from evenkeel.measure.room import piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.goals import Goals
@@ -89,45 +89,6 @@ def _taking(cluster: Cluster) -> NDArray[np.float64]:
     """Return what nodes can take, (N, D): those absent that keep replicas take nothing."""
     absent, capacity = absent_keepers(cluster), cluster.nodes.capacity
     return np.where(absent[:, None], 0.0, capacity) if absent.any() else capacity
-
-
-def staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
-    """Return node plus one of each replica that rules let stay there, 0 for others; (K,)."""
-    forbidden = placed.cluster.forbidden
-    if scope.open.all() and not len(forbidden):
-        return placed.node_row
-    return memoize(placed, "staying", lambda: _staying(placed, scope), scope, forbidden)
-
-
-def _staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
-    """Find the same."""
-    node_row = placed.node_row.copy()
-    if not scope.open.all():
-        is_open = np.insert(scope.open, 0, False, axis=1)
-        rule = scope.rule[placed.partition(np.arange(len(node_row)))]
-        node_row[~is_open[rule, node_row]] = 0
-    placement = placed.placement
-    partition, node = placed.cluster.forbidden.T
-    hit = stands(placement, partition, node)
-    replicas, which = replicas_of(placement, partition[hit])
-    banned = replicas[placement.node[replicas] == node[hit][which]]
-    node_row[placed.places(banned)] = 0
-    return node_row
-
-
-def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
-    """Return the partitions of which a node may hold two replicas."""
-    topology = placed.cluster.topology
-    may_pile = np.ones(len(placed.placement), bool)
-    for binding in scope.bindings:
-        row = topology.tier_index(binding.tier)
-        if (
-            binding.kind == "spread"
-            and binding.hard
-            and topology.domain_with_nodes[row].min(initial=0) >= 0
-        ):
-            may_pile &= (binding.amount == NONE) | (binding.amount > 1)
-    return may_pile
 
 
 def aggregate(

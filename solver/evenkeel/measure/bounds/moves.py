@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.audit import count_by_domain, domain_of, suspects
 from evenkeel.measure.binding import NONE, Scope, partition_scope
-from evenkeel.measure.bounds.level import piling, staying
 from evenkeel.measure.loads import absent_keepers, has_leaders, utilisation
+from evenkeel.measure.room import piling, staying
 from evenkeel.measure.rows import replicas_of
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from evenkeel.measure.binding import NONE, Scope, group_scope, nodes_of, partition_scope
 from evenkeel.measure.bounds.even import Classes
-from evenkeel.measure.bounds.level import piling, staying
 from evenkeel.measure.levelness import Levelness
 from evenkeel.measure.loads import has_leaders, wanted_load
+from evenkeel.measure.room import piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenkeel.measure.bounds import bounds_of_levels, leader_shares
+from evenkeel.measure.bounds import bounds_of_levels, leader_shares, most_led
 from evenkeel.measure.bounds.even import ample_room
 from evenkeel.measure.loads import has_leaders, usable, wanted_load
 from evenkeel.measure.row_demands import RowDemands, row_demands
@@ -300,7 +300,7 @@ def stock_and_demands(
         roomy=roomy,
         lead_even=leading.level,
         lead_least=_stays_least(leading.level, leading.least),
-        leads_alike=bool((roomy < np.inf).all()),
+        leads_alike=bool((roomy < np.inf).all() and (most_led(cluster) == np.inf).all()),
         lead_weight=np.where(nodes.may_lead & able, nodes.lead_weight, 0.0),
         led=int((partitions.replicas > 0).sum()) if leads else 0,
         bytes_dimension=cluster.bytes_dimension,

@@ -1,0 +1,149 @@
+"""Where replicas may be: those that stay, and how many of some partitions each node may hold."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenkeel.measure.binding import NONE, Scope, partition_scope
+from evenkeel.measure.rows import replicas_of, stands
+from evenkeel.measure.tally import PlacementCounts
+from evenkeel.model.cluster import Cluster
+from evenkeel.model.placement import Flag
+from evenkeel.model.runtime.memoize import memoize
+
+ROUNDING = 1e-9
+"""Share by which sums and shares may be off by rounding."""
+
+SHARES = 2
+"""A node with capacity for so many times the even share is not full."""
+
+
+def staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
+    """Return node plus one of each replica that rules let stay there, 0 for others; (K,)."""
+    forbidden = placed.cluster.forbidden
+    if scope.open.all() and not len(forbidden):
+        return placed.node_row
+    return memoize(placed, "staying", lambda: _staying(placed, scope), scope, forbidden)
+
+
+def _staying(placed: PlacementCounts, scope: Scope) -> NDArray[np.intp]:
+    """Find the same."""
+    node_row = placed.node_row.copy()
+    if not scope.open.all():
+        is_open = np.insert(scope.open, 0, False, axis=1)
+        rule = scope.rule[placed.partition(np.arange(len(node_row)))]
+        node_row[~is_open[rule, node_row]] = 0
+    placement = placed.placement
+    partition, node = placed.cluster.forbidden.T
+    hit = stands(placement, partition, node)
+    replicas, which = replicas_of(placement, partition[hit])
+    banned = replicas[placement.node[replicas] == node[hit][which]]
+    node_row[placed.places(banned)] = 0
+    return node_row
+
+
+def piling(placed: PlacementCounts, scope: Scope) -> NDArray[np.bool_]:
+    """Return the partitions of which a node may hold two replicas."""
+    topology = placed.cluster.topology
+    may_pile = np.ones(len(placed.placement), bool)
+    for binding in scope.bindings:
+        row = topology.tier_index(binding.tier)
+        if (
+            binding.kind == "spread"
+            and binding.hard
+            and topology.domain_with_nodes[row].min(initial=0) >= 0
+        ):
+            may_pile &= (binding.amount == NONE) | (binding.amount > 1)
+    return may_pile
+
+
+def most_held(
+    cluster: Cluster, part: NDArray[np.integer], parts: int, *, each: bool = False
+) -> NDArray[np.int64]:
+    """Return how many replicas of some parts of the partitions each node may hold, (U, N).
+
+    ``part (P,)`` is that of each partition, and ``each`` counts one replica of a partition only. A
+    node that receives replicas may hold those that rules, closed pairs, its number of replicas and
+    its capacity beside what is pinned allow; any other one those that it has and keeps.
+    """
+    placed, scope, nodes = (
+        PlacementCounts.of(cluster, cluster.placement), partition_scope(cluster), cluster.nodes
+    )  # fmt: skip
+    copies = np.minimum(cluster.partitions.replicas, 1)
+    wanted = copies if each else cluster.partitions.replicas
+    if not each:
+        copies = np.where(piling(placed, scope), wanted, copies)
+    key = part.astype(np.int64) * len(scope.open) + scope.rule
+    of_class = np.bincount(key, copies, parts * len(scope.open)).reshape(parts, -1)
+    takes = scope.open & nodes.may_receive
+    most = (of_class.astype(np.float64) @ takes.astype(np.float64)).astype(np.int64)
+    partition, node = cluster.forbidden.T
+    shut = takes[scope.rule[partition], node]
+    np.subtract.at(most, (part[partition[shut]], node[shut]), copies[partition[shut]])
+    keeps = nodes.may_hold & ~nodes.may_receive
+    if keeps.any():
+        stays = staying(placed, scope)
+        at = np.flatnonzero(np.append(False, keeps)[stays])
+        np.add.at(most, (part[placed.partition(at)], stays[at] - 1), 1)
+    limited = nodes.may_receive & (nodes.max_replicas >= 0)
+    most[:, limited] = np.minimum(most[:, limited], nodes.max_replicas[limited])
+    return _most_fitting(placed, part, copies, np.bincount(part, wanted, parts), most)
+
+
+def _most_fitting(
+    placed: PlacementCounts,
+    part: NDArray[np.integer],
+    copies: NDArray[np.integer],
+    wanted: NDArray[np.integer],
+    most: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return the most that also fit into the capacity beside what is pinned, (U, N)."""
+    cluster, parts = placed.cluster, np.arange(len(most))
+    nodes, before, lightest = cluster.nodes, cluster.placement, placed.lightest
+    pinned = np.flatnonzero(((before.flags & Flag.PINNED) != 0) & (before.node >= 0))
+    owner, home = before.owner[pinned], before.node[pinned]
+    count = np.bincount(part, copies, len(most))
+    shares = np.minimum(SHARES * wanted / np.maximum((most > 0).sum(1), 1) + 1.0, count)
+    for d in range(lightest.shape[1]):
+        free = nodes.capacity[:, d] - np.bincount(home, lightest[owner, d], len(nodes))
+        weight = np.bincount(part, copies * lightest[:, d], len(most))
+        asks = weight / np.maximum(count, 1.0) * shares  # as many of the lightest weigh no more
+        if free[nodes.may_receive].min(initial=np.inf) >= asks.max(initial=0.0):
+            continue
+        u, n = np.nonzero((free < asks[:, None]) & nodes.may_receive & (most > 0))
+        of, item = np.repeat(part, copies), np.repeat(lightest[:, d], copies)
+        order = np.lexsort((item, of))
+        first = np.searchsorted(of[order], np.append(parts, len(most)))
+        total = np.append(0.0, np.cumsum(item[order]))
+        upto = total[first[u]] + np.maximum(free[n], 0.0) * (1.0 + ROUNDING)
+        fits = np.searchsorted(total, upto + ROUNDING * ROUNDING * total[-1], "right") - 1
+        stays = np.bincount(part[owner] * len(nodes) + home, minlength=most.size)
+        fits = np.minimum(fits, first[u + 1]) - first[u] + stays[u * len(nodes) + n]
+        most[u, n] = np.minimum(most[u, n], fits)
+    return most
+
+
+def even_share(
+    most: NDArray[np.int64], wanted: NDArray[np.integer], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the share of each part on a node of weight 1 where it is even, (U,) float64.
+
+    No node holds more than its ``most (U, N)``, the others share the rest by ``weight (N,)``. The
+    nodes that may hold any share what has no room.
+    """
+    on = weight > 0.0
+    if (most[:, on] >= wanted[:, None]).all():
+        return wanted / (float(weight.sum()) or 1.0)
+    weighs = np.where(most > 0, weight, 0.0)
+    in_all = weighs.sum(1)
+    share: NDArray[np.float64] = np.divide(
+        wanted, in_all, out=wanted.astype(np.float64), where=in_all > 0.0
+    )
+    full = ((weighs > 0.0) & (most < weighs * share[:, None])).any(1)
+    for u in np.flatnonzero(full & (most[:, weight > 0.0].sum(1) >= wanted)).tolist():
+        on = weighs[u] > 0.0
+        room, by = most[u, on], weighs[u, on]
+        order = np.argsort(room / by, kind="stable")
+        room, by = room[order], by[order]
+        level = (wanted[u] - (np.cumsum(room) - room)) / np.cumsum(by[::-1])[::-1]
+        share[u] = level[np.argmax(level * by <= room * (1.0 + ROUNDING))]
+    return share
