@@ -256,3 +256,11 @@ def test_a_spread_counts_all_that_it_selects(public):
     answer, moved = evicted(case, *NEVER)
     assert (answer.code, moved) == (3, {})
     assert "skew zone 1 of its group" in answer.text and "by volumes of" in answer.text
+
+
+def test_a_pod_that_is_resized_counts_with_the_larger_amount(public):
+    case = public("kubernetes/resize-deferred")
+    told = case.run("check", "nodes.json", "pods.json")
+    assert told.code == 1 and "137.5% 50.0%" in told.text
+    answer, moved = evicted(case, *NEVER)
+    assert (answer.code, moved) == (0, {"b-7f6d8-x1": ("n1", "n3")})

@@ -77,6 +77,31 @@ class TestReading:
         ]
 
     @pytest.mark.parametrize(
+        ("reason", "cpu"), [("", 4.5), ("Deferred", 4.5), ("Infeasible", 2.5)]
+    )  # fmt: skip
+    def test_a_resize_counts_with_the_larger_amount(self, reason, cpu):
+        def held(name, amount):
+            own = {"requests": {"cpu": amount}}
+            return {"name": name, "allocatedResources": {"cpu": "1"}, "resources": own}
+
+        asks = [
+            {"name": name, "resources": {"requests": {"cpu": amount}}} for name, amount in
+            [("grows", "3"), ("shrinks", "500m"), ("new", "0")]
+        ]  # fmt: skip
+        one = pod(containers=asks)
+        one["status"] |= {
+            "containerStatuses": [held("grows", "1"), held("shrinks", "1500m"), {"name": "new"}],
+            "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+        }
+        whole = pod("q-1", owner="q", resources={"requests": {"cpu": "2"}})
+        whole["status"] |= {"allocatedResources": {"cpu": "7"}, "resources": {}}
+        beside = {"name": "s", "restartPolicy": "Always"}
+        sidecar = pod("r-1", owner="r", initContainers=[beside, beside | {"name": "t"}])
+        sidecar["status"]["initContainerStatuses"] = [held("s", "2"), held("t", "0")]
+        load = registry.read(listed(node(), one, whole, sidecar)).partitions.load.voter
+        assert load[:, 0].tolist() == [cpu, 7, 3]
+
+    @pytest.mark.parametrize(
         ("expression", "nodes"),
         [
             ("nodepool=old", [0]), ("cloud.google.com/gke-nodepool!=old", [1, 2]),

@@ -151,6 +151,7 @@ class Port(msgspec.Struct, gc=False):
 class Container(msgspec.Struct, gc=False):
     """A container, or one that runs before; an init container with Always runs beside."""
 
+    name: str = ""
     resources: Resources | None = None
     ports: list[Port] | None = None
     restartPolicy: str | None = None
@@ -196,10 +197,39 @@ class PodSpec(msgspec.Struct, gc=False):
     topologySpreadConstraints: list[SpreadConstraint] | None = None
 
 
+class Condition(msgspec.Struct, gc=False):
+    """Whether something is so, and why."""
+
+    type: str
+    status: str
+    reason: str | None = None
+
+
+class ContainerStatus(msgspec.Struct, gc=False):
+    """What a container was given: ``resources`` runs, ``allocatedResources`` was admitted."""
+
+    name: str = ""
+    resources: Resources | None = None
+    allocatedResources: Requests | None = None
+
+
 class PodStatus(msgspec.Struct, gc=False):
-    """How a pod is."""
+    """How a pod is, and what it was given as a whole."""
 
     phase: str = ""
+    conditions: list[Condition] | None = None
+    containerStatuses: list[ContainerStatus] | None = None
+    initContainerStatuses: list[ContainerStatus] | None = None
+    resources: Resources | None = None
+    allocatedResources: Requests | None = None
+
+    @property
+    def resize_refused(self) -> bool:
+        """Whether the node can never give what the pod asks for since it runs."""
+        return any(
+            one.type == "PodResizePending" and one.reason == "Infeasible"
+            for one in self.conditions or ()
+        )
 
 
 class Pod(msgspec.Struct, gc=False):
@@ -223,13 +253,6 @@ class NodeSpec(msgspec.Struct, gc=False):
 
     unschedulable: bool = False
     taints: list[Taint] | None = None
-
-
-class Condition(msgspec.Struct, gc=False):
-    """Whether something is so."""
-
-    type: str
-    status: str
 
 
 class NodeStatus(msgspec.Struct, gc=False):

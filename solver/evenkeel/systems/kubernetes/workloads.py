@@ -14,10 +14,12 @@ from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import SHOWN, quoted
 from evenkeel.systems.kubernetes.resources import (
     Container,
+    ContainerStatus,
     Objects,
     Owner,
     Pod,
     PodSpec,
+    PodStatus,
     Quantity,
     Requests,
 )
@@ -70,22 +72,39 @@ def amounts(faults: FaultList, at: str, given: Requests | None) -> dict[str, flo
     }
 
 
-def _requests(one: Container | PodSpec) -> Requests | None:
+def _requests(one: Container | ContainerStatus | PodSpec | PodStatus) -> Requests | None:
     return one.resources.requests if one.resources else None
 
 
 def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
     """Return what a pod asks for: its containers, or the largest that runs before; and overhead.
 
-    What the pod asks for as a whole, resource by resource, stands for what its containers do.
+    What the pod asks for as a whole, resource by resource, stands for what its containers do. While
+    a container is resized, the greatest of what it asks for and what it has counts.
     """
-    spec = pod.spec
+    spec, status = pod.spec, pod.status
     place = f"{at}: spec"
     beside: dict[str, float] = {}
     most: dict[str, float] = {}
+    has = {one.name: one for one in status.containerStatuses or ()}
+    has |= {one.name: one for one in status.initContainerStatuses or ()}
+
+    def counted(
+        path: str, one: Container | PodSpec, held: ContainerStatus | PodStatus | None
+    ) -> dict[str, float]:
+        asked = amounts(faults, f"{path}.resources.requests", _requests(one))
+        if held is None or held.resources is None:
+            return asked
+        runs, admitted = (
+            amounts(faults, f"{at}: status", given)
+            for given in (_requests(held), held.allocatedResources)
+        )
+        return _greatest(_greatest({} if status.resize_refused else asked, runs), admitted)
+
     for i, one in enumerate(spec.initContainers or ()):
-        own = amounts(faults, f"{place}.initContainers[{i}].resources.requests", _requests(one))
-        if one.restartPolicy == "Always":
+        stays = one.restartPolicy == "Always"
+        own = counted(f"{place}.initContainers[{i}]", one, has.get(one.name) if stays else None)
+        if stays:
             beside = _sum((beside, own))
             most = _greatest(most, beside)
         else:
@@ -94,12 +113,12 @@ def requested(faults: FaultList, at: str, pod: Pod) -> dict[str, float]:
         [
             beside,
             *(
-                amounts(faults, f"{place}.containers[{i}].resources.requests", _requests(one))
+                counted(f"{place}.containers[{i}]", one, has.get(one.name))
                 for i, one in enumerate(spec.containers)
             ),
         ]
     )
-    whole = amounts(faults, f"{place}.resources.requests", _requests(spec))
+    whole = counted(place, spec, status)
     overhead = amounts(faults, f"{place}.overhead", spec.overhead)
     ports = {
         f"{HOST_PORT}{port.hostPort}/{port.protocol} {port.hostIP}".strip(): 1.0
