@@ -110,6 +110,16 @@ def test_any_seed_of_the_range_does(method, seed):
     assert ek.solve(cluster(), method, seed=seed).method == method
 
 
+@pytest.mark.parametrize("seed", [-(2**62), -(2**61), -1, 2**62 - 1])
+def test_a_long_search_takes_any_seed(seed):
+    random = np.random.default_rng(0)
+    hard = ek.Cluster.from_arrays(
+        capacity=random.uniform(8.0, 12.0, (6, 2)), load=random.uniform(0.5, 3.0, (14, 2)),
+        placement=[random.choice(6, 2, replace=False) for _ in range(14)],
+    )  # fmt: skip
+    assert ek.solve(hard, goals=ek.Goals(level=0.01), seed=seed).audit.ok
+
+
 def test_a_result_may_be_kept_and_sent():
     result = level()
     back = pickle.loads(pickle.dumps(result))

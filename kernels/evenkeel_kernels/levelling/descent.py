@@ -170,7 +170,7 @@ def walked(
         return
     n_nodes = state.load.shape[1]
     homes = by_node(problem.partitions.home, n_nodes)
-    random = np.array([2 * seed + 88172645463325252], np.uint64)
+    random = np.array([(2 * seed + 88172645463325252) % 2**64], np.uint64)
     size = mean_square(targets, problem.partitions.voter_load) ** 0.5
     steps = 0
     for walk in walks(problem, state, targets, parameters):
