@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.partitions import Loads
 from evenkeel.model.reading.arrays import read_only
+from evenkeel.model.runtime.memoize import memoize
 
 SMALLEST, LARGEST = -30, 60
 """Powers of two between which the greatest load of a dimension is of ordinary size."""
@@ -25,10 +26,7 @@ def powers(cluster: Cluster) -> NDArray[np.int64]:
     Beyond ``FARTHEST`` it is 0 as well, unless the greatest room is as far.
     """
     load = cluster.partitions.load
-    roles = {id(by): by for by in (load.leader, load.voter, load.non_voter)}.values()
-    # column by column, which is much quicker than along the first axis
-    most = np.max([[one.max(initial=0.0) for one in by.T] for by in roles], axis=0)
-    power = np.frexp(most)[1].astype(np.int64)
+    power = np.frexp(memoize(load, "greatest", lambda: _greatest(load)))[1].astype(np.int64)
     is_far = (power < SMALLEST) | (power > LARGEST)
     beyond = np.abs(power) > FARTHEST
     if beyond.any():
@@ -37,6 +35,16 @@ def powers(cluster: Cluster) -> NDArray[np.int64]:
         room = np.max(finite, axis=0)
         is_far &= ~beyond | (np.abs(np.frexp(room)[1] - power) <= FARTHEST) | (room == 0.0)
     return np.where(is_far, power, 0)
+
+
+def _greatest(load: Loads) -> NDArray[np.float64]:
+    """Return the greatest load of each dimension in any role, (D,)."""
+    roles = {id(by): by for by in (load.leader, load.voter, load.non_voter)}.values()
+    # column by column, which is much quicker than along the first axis
+    greatest: NDArray[np.float64] = np.max(
+        [[one.max(initial=0.0) for one in by.T] for by in roles], axis=0
+    )
+    return greatest
 
 
 def scaled(cluster: Cluster, power: NDArray[np.int64]) -> Cluster:
