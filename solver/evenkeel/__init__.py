@@ -33,7 +33,6 @@ True
 
 import typing as _typing
 from importlib import import_module as _import_module
-from warnings import warn as _warn
 
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.cost_tables import GroupTable, NodeTable
@@ -185,18 +184,9 @@ _ROOMS = {
 """Rooms for people, imported when they are first used."""
 
 
-_GOING: dict[str, tuple[str, str]] = {}
-"""Names that go: what takes their place, and the minor version that lacks them."""
-
-
 def __getattr__(name: str) -> _typing.Any:
     if name in _ROOMS:
         return _import_module(_ROOMS[name])
-    if name in _GOING:
-        instead, version = _GOING[name]
-        message = f"evenkeel.{name} goes in {version}: use evenkeel.{instead}"
-        _warn(message, DeprecationWarning, stacklevel=2)
-        return getattr(_import_module(__name__), instead)
     if name not in _LATER:
         raise AttributeError(f"module 'evenkeel' has no attribute {name!r}")
     value = getattr(_import_module(_LATER[name]), name)

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,10 +29,6 @@ from evenkeel.model.runtime.heartbeat import heard_by
 from evenkeel.model.runtime.logs import log_event
 from evenkeel.result import Result
 from evenkeel.verdict import Found, Verdict, verdict, verdict_on_disks
-
-if TYPE_CHECKING:
-    from evenkeel.model.cluster import Cluster
-
 
 logger = logging.getLogger("evenkeel.solve")
 

@@ -321,6 +321,24 @@ def test_no_module_imports_itself_around_a_corner():
         pytest.fail("import cycle: " + " > ".join(cycle.args[1]))
 
 
+def test_a_module_imports_a_name_once_and_before_it_defines_any():
+    wrong = []
+    for module, file in KNOWN.items():
+        names, defines = set(), False
+        for one in parsed(file.read_text()).body:
+            is_block = isinstance(one, ast.If) and "TYPE_CHECKING" in ast.unparse(one.test)
+            for imported in one.body if is_block else [one]:
+                if not isinstance(imported, ast.Import | ast.ImportFrom):
+                    continue
+                here = {alias.asname or alias.name for alias in imported.names}
+                wrong += [f"{module}:{one.lineno}: {here & names}"] * (
+                    defines or bool(here & names)
+                )
+                names |= here
+            defines |= isinstance(one, ast.FunctionDef | ast.ClassDef | ast.Assign)
+    assert not wrong
+
+
 def test_every_exception_between_wings_is_used():
     used = {
         (here[1], there[1])

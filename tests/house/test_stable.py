@@ -1,9 +1,7 @@
-"""The list of stable names is that of the public ones, and a name that goes warns before."""
+"""The list of stable names is that of the public ones."""
 
 import importlib
 import re
-
-import pytest
 
 import evenkeel
 from tests.house.doors import DOORS, OPTIONS
@@ -27,9 +25,7 @@ def public():
 
 
 def test_the_list_has_every_public_name_and_no_other():
-    """A name leaves the list in the minor version that `evenkeel._GOING` names, not before."""
-    going = {f"evenkeel.{name}" for name in evenkeel._GOING}
-    assert sorted({*public(), *going}) == list(listed())
+    assert sorted(public()) == list(listed())
 
 
 def test_names_are_stable_since_a_version_that_there_was():
@@ -37,17 +33,3 @@ def test_names_are_stable_since_a_version_that_there_was():
     for name, since in listed().items():
         assert re.fullmatch(r"\d+\.\d+", since), name
         assert tuple(map(int, since.split("."))) <= now, name
-
-
-def test_what_goes_stays_for_a_minor_version():
-    now = tuple(map(int, evenkeel.__version__.split(".")[:2]))
-    for name, (instead, version) in evenkeel._GOING.items():
-        assert hasattr(evenkeel, instead), name
-        assert tuple(map(int, version.split("."))) > now, f"{name} is to be removed"
-
-
-def test_a_name_that_goes_warns_and_is_the_other(monkeypatch):
-    for instead in ("solve", "Cluster"):
-        monkeypatch.setitem(evenkeel._GOING, "old", (instead, "0.3"))
-        with pytest.warns(DeprecationWarning, match=f"old goes in 0.3: use evenkeel.{instead}"):
-            assert evenkeel.old is getattr(evenkeel, instead)

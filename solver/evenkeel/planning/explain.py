@@ -30,10 +30,12 @@ from evenkeel.planning.schedule import SAFE, dangers
 from evenkeel.planning.steps import StepKind, Steps, roles_of
 from evenkeel.planning.throttle import BY_TIER, COUNTS, RATES, Throttle
 
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+    from evenkeel.planning.steps import Blocked
+
 LINKS = 8
 """Links of a chain that are followed."""
-
-"""Part of what a node may hold that is rounding."""
 
 
 def last_arrival(
@@ -389,11 +391,6 @@ def _grown(pieces: Pieces, some: NDArray[np.bool_]) -> float:
             break
         total, some = best, joined
     return total
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
-    from evenkeel.planning.steps import Blocked
 
 
 SHOWN = 8

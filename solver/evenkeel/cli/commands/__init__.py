@@ -1,1 +1,1 @@
-"""Commands by themselves; those on files and on studies have rooms of their own."""
+"""The commands, a module for each."""

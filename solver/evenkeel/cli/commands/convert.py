@@ -40,7 +40,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from evenkeel.cli.commands.convert import lost_in
     from evenkeel.systems.registry import write, writer_of
 
     check_outputs(arguments.files, [arguments.output], force=arguments.force)

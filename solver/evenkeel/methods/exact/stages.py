@@ -51,6 +51,9 @@ from evenkeel.model.limits import Limits, node_counts
 from evenkeel.model.placement import Placement, Role
 from evenkeel.model.rules import Limit, Term
 
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpModel
+
 Count = Callable[[int], Any]
 """From a node to how many replicas of the member in question it holds."""
 
@@ -500,10 +503,6 @@ def _homes(cluster: Cluster) -> list[set[int]]:
     for k in np.flatnonzero(placement.node >= 0).tolist():
         homes[int(placement.owner[k])].add(int(placement.node[k]))
     return homes
-
-
-if TYPE_CHECKING:
-    from ortools.sat.python.cp_model import CpModel
 
 
 Certainty = Literal["optimal", "feasible", "infeasible", "unknown"]

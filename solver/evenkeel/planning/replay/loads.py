@@ -27,7 +27,6 @@ from evenkeel.planning.replay.trajectory import JOINED, VACATED, ReplicaState, T
 from evenkeel.planning.steps import StepKind, Steps
 
 if TYPE_CHECKING:
-    from evenkeel.model.cluster import Cluster
     from evenkeel.planning.disk_moves import DiskMoves
 
 ROUNDING = 1e-9

@@ -63,6 +63,9 @@ from evenkeel.systems.ceph.documents import (
     plain,
     read_stats,
 )
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 from evenkeel.systems.documents import Document, quoted
 from evenkeel.systems.folders.carrier import (
     Carrier,
@@ -844,10 +847,6 @@ def _led(found: _Found, cluster: Cluster, native: CephMap) -> Cluster:
     if np.array_equal(leader, cluster.placement.leader):
         return cluster
     return cluster.with_placement(cluster.placement.replaced(cluster.placement.node, leader))
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
 
 
 SETTINGS = (Setting("CLUSTER", "", "configuration file of the cluster, Ceph's own by default"),)

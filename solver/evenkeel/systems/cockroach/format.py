@@ -39,6 +39,9 @@ from evenkeel.systems.folders.form import Command, Hold, Setting
 from evenkeel.systems.notes import noted
 from evenkeel.systems.registry import Format
 
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
 COLUMNS = {
     "voting_replicas": Role.VOTER, "non_voting_replicas": Role.NON_VOTER,
     "learner_replicas": Role.LEARNER,
@@ -196,10 +199,6 @@ def _all_statements(
         ranges = counted(len(theirs), "range")
         lines.append(f"-- {ranges}, {kind}: left to CockroachDB: {', '.join(theirs)}")
     return "".join(f"{line}\n" for line in lines).encode()
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
 
 
 HELD = "range_id, replicas, voting_replicas, non_voting_replicas, learner_replicas, lease_holder"

@@ -14,6 +14,7 @@ from evenkeel.systems.folders.form import Command, Setting
 from evenkeel.systems.registry import find, is_known, taken_apart
 
 if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
     from evenkeel.systems.documents import Document
 
 
@@ -73,11 +74,6 @@ def observed(live: Cluster) -> Observed:
             [names[node[k]] for k in held if behind[k]],
         )
     return Observed(dict(zip(names, live.nodes.alive.tolist(), strict=True)), standing)
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
-    from evenkeel.systems.documents import Document
 
 
 class Change(NamedTuple):

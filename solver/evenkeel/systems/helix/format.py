@@ -43,6 +43,9 @@ from evenkeel.systems.helix.records import gather, hint, lists_instances, recogn
 from evenkeel.systems.helix.resources import MODELS, NOT_SERVED, Model, resources
 from evenkeel.systems.registry import Format
 
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
 EMPTY: list[str] = []
 
 
@@ -362,10 +365,6 @@ def _packed(records: Sequence[Raw], path: Path) -> bytes:
 
 def _text(content: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
 
 
 SETTINGS = (

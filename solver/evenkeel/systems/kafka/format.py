@@ -57,6 +57,9 @@ from evenkeel.systems.kafka.documents import (
 )
 from evenkeel.systems.kafka.missing import NAMED, Missing, remembered
 from evenkeel.systems.one_way import left_disabled, one_way
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 from evenkeel.systems.registry import Format
 
 VERSION = ',"version":1'
@@ -251,10 +254,6 @@ def document(rows: Iterable[object], rest: str) -> bytes:
     # JSON text has no line ends of its own, so each ends a row
     lines = msgspec.json.Encoder().encode_lines(rows)[:-1].replace(b"\n", b",\n")
     return b'{"partitions":[\n' + lines + f"\n]{rest}}}\n".encode()
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
 
 
 UNREACHED = (

@@ -63,6 +63,9 @@ from evenkeel.systems.longhorn.auto_balance.intake import (
     Volume,
     cluster_of,
 )
+
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
 from evenkeel.systems.longhorn.auto_balance.settings import DATA_LOCALITY, Settings
 from evenkeel.systems.longhorn.objects import (
     API_VERSION,
@@ -792,10 +795,6 @@ def held_fields(found: Found[VolumeResource], everywhere: str) -> list[tuple[str
     if everywhere == "disabled":
         held = [one for one in held if one[1] not in (None, "", "ignored")]
     return held
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
 
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)

@@ -40,6 +40,9 @@ from evenkeel.systems.rabbitmq.documents import (
 )
 from evenkeel.systems.registry import Format
 
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
 LEAVE = (
     "pin this queue, cluster.pin(...), to leave it where it is and move the others; what leads it "
     "stays only where its node may keep it"
@@ -200,10 +203,6 @@ def _binary(text: str) -> str:
     if PLAIN.fullmatch(text):
         return f'<<"{text}">>'
     return f"<<{','.join(map(str, text.encode()))}>>"
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
 
 
 SETTINGS = (Setting("VHOST", "/", "virtual host of the queues"),)

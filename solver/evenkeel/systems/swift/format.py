@@ -49,6 +49,9 @@ from evenkeel.systems.swift.ring import (
     recognises,
 )
 
+if TYPE_CHECKING:
+    from evenkeel.planning.plan import Plan
+
 NAME = "swift"
 TIERS = ("region", "zone", "server")
 COUNT = "parts"
@@ -227,10 +230,6 @@ def shares_of(weight: Mapping[TierPath, float], replicas: float) -> dict[TierPat
 
     share_out(weight, 0, replicas)
     return found
-
-
-if TYPE_CHECKING:
-    from evenkeel.planning.plan import Plan
 
 
 MOMENT = 1300507380
