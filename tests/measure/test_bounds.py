@@ -253,6 +253,21 @@ def test_places_that_whole_replicas_leave_free_in_a_part_are_room_for_the_others
     assert found.target[:, 0].tolist() == [2.0, 2.0, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize(("hot", "cold"), [(12, 9), (10, 9), (11, 7)])
+def test_a_part_as_full_as_all_whole_replicas_ask_leaves_the_others_theirs(hot, cold):
+    kinds = ["hot"] * 3 + ["cold"] * 3
+    cluster = Cluster.from_arrays(
+        capacity=[[100.0]] * 6,
+        load=[[1.0]] * (hot + cold),
+        tags={kind: [one == kind for one in kinds] for kind in ("hot", "cold")},
+        rules=[Rule(require=["+hot"]), Rule(require=["+cold"])],
+        rule=[0] * hot + [1] * cold,
+        replicas=1,
+    )
+    found = bounds(cluster, Goals(level=0.05))
+    assert found.target[:, 0].tolist() == [4.0] * 3 + [3.0] * 3
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_node_beside_endless_ones_gets_no_fuller_than_where_rules_force_least():
     cluster = Cluster.from_arrays(
@@ -283,10 +298,10 @@ def test_replicas_that_endless_nodes_may_not_hold_are_divided_among_the_others()
 @pytest.mark.parametrize(
     ("state", "even", "target"),
     [
-        ({}, [0.375, 0.375, 0.25, 0.25], [3.0, 3.0, 6.0, 3.0]),
+        ({}, [0.375, 0.375, 0.25, 0.25], [3.0, 3.0, 4.0, 2.0]),
         # all that zone a wants may wait on its dead node
         ({"alive": [False, True, True, True]}, [0.25, 0.25, 0.25, 0.25], [8.0, 2.0, 4.0, 2.0]),
-        ({"accepts": [False, True, True, True]}, [0.375, 0.375, 0.25, 0.25], [3.0, 3.0, 6.0, 3.0]),
+        ({"accepts": [False, True, True, True]}, [0.375, 0.375, 0.25, 0.25], [3.0, 3.0, 4.0, 2.0]),
         ({"keeps": [False, True, True, True]}, [0.25, 0.75, 0.25, 0.25], [2.0, 6.0, 4.0, 2.0]),
         ({"max_replicas": [2, -1, -1, -1]}, [0.5, 0.5, 0.25, 0.25], [4.0, 4.0, 4.0, 2.0]),
         ({"max_replicas": [0, -1, -1, -1]}, [0.75, 0.75, 0.25, 0.25], [6.0, 6.0, 4.0, 2.0]),

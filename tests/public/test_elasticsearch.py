@@ -520,3 +520,9 @@ def test_a_node_that_a_setting_empties_is_named_with_it(public):
     setting = f"cluster.routing.allocation.exclude._name: {name}"
     assert f"that {name} may hold no shard: {setting}" in answer.err
     assert answer.json["broken"] == {"unassigned": 1}
+
+
+def test_frozen_nodes_are_level_whatever_fills_their_disks(public):
+    answer, commands = ordered(public("elasticsearch/three-frozen-nodes"))
+    assert answer.code == 0 and all(of["from_node"] == "frozen-1" for _, of in commands)
+    assert sorted(of["to_node"] for _, of in commands) == ["frozen-2"] + ["frozen-3"] * 3

@@ -406,7 +406,7 @@ def _whole(
         level = whole_level(slots[rest], count, most[rest])
         full = [whole_level(slots[inside], forced, most[inside]) for inside, forced in left]
         at = int(np.argmax(full)) if full else -1
-        is_last = not left or not level * NEARLY < full[at]
+        is_last = not left or full[at] == 0.0 or full[at] * NEARLY < level
         if is_last and level == 0.0 and _is_held_apart(slots[rest], most[rest]):
             level = lowest
         inside, level = (rest, level) if is_last else (left[at][0], full[at])
