@@ -5,12 +5,16 @@ import json
 import re
 import tracemalloc
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from evenkeel.cli import main
 from evenkeel.model.errors import InvalidInput
+from evenkeel.model.goals import Goals
+from evenkeel.model.names import Names
+from evenkeel.solving import solve
 from evenkeel.systems import registry
 from tests.support import places
 from tests.support.clusters import assert_same
@@ -49,6 +53,26 @@ def test_a_folder_is_found_by_its_content(system):
     cluster = registry.read(FORMATS / system)
     assert cluster.native_format == system
     assert len(cluster.nodes) > 1 and len(cluster.partitions) > 1
+
+
+@pytest.mark.parametrize("system", ["elasticsearch", "kubernetes", "nats", "qdrant"])
+def test_a_name_that_is_not_unicode_is_not_written(system, tmp_path):
+    def unfit(value):
+        if isinstance(value, dict):
+            return {key: unfit(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [*map(unfit, value)]
+        return f"{value}\ud800" if isinstance(value, str) else value
+
+    cluster = registry.read(FORMATS / system)
+    placement = solve(cluster, goals=Goals(level=0.0)).placement
+    if system in ("nats", "qdrant"):  # who ask for streams and shards by what was read
+        cluster = replace(cluster, native=unfit(cluster.native))
+    else:
+        names = Names([f"{name}\ud800" for name in cluster.nodes.names], len(cluster.nodes), "")
+        cluster = replace(cluster, nodes=replace(cluster.nodes, names=names))
+    with pytest.raises(InvalidInput, match="cannot be written as UTF-8"):
+        registry.write(cluster, tmp_path / "out.json", placement=placement)
 
 
 def test_the_order_of_files_does_not_matter(system):

@@ -7,7 +7,7 @@ through once more, part by part, so that everything wrong with it is reported to
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -98,12 +98,28 @@ def note_misfits(faults: FaultList, path: str, value: Any, shape: Any) -> None:
         faults.add(path.rstrip(": "), quoted(value), _lowered(message))
 
 
-def encode_json(document: msgspec.Struct) -> bytes:
+def encode_json(document: object) -> bytes:
     """Return a document as one line of UTF-8; what JSON cannot hold is an ``InvalidInput``."""
+    return _encoded(document) + b"\n"
+
+
+def encode_rows(rows: Iterable[object]) -> bytes:
+    """Return a list with a row per line, which diffs well."""
+    return b"[\n" + b",\n".join(map(_encoded, rows)) + b"\n]\n"
+
+
+def encode_indented(document: object, indent: int) -> bytes:
+    """Return a document with a value per line."""
+    return msgspec.json.format(_encoded(document), indent=indent) + b"\n"
+
+
+def _encoded(value: object) -> bytes:
     try:
-        return msgspec.json.encode(document) + b"\n"
+        return msgspec.json.encode(value)
     except UnicodeEncodeError as error:
         raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
+    except OverflowError as error:
+        raise InvalidInput([Fault("cluster", None, f"cannot be written: {error}")]) from None
 
 
 def _parts(faults: FaultList, path: str, value: Any, shape: Any) -> Iterator[tuple[str, Any, Any]]:

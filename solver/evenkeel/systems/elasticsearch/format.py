@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from evenkeel.model.cluster import Cluster
@@ -36,6 +35,7 @@ from evenkeel.systems.elasticsearch.factors import (
     path_of,
 )
 from evenkeel.systems.elasticsearch.waves import CARRIER
+from evenkeel.systems.json_text import encode_indented, encode_rows
 from evenkeel.systems.registry import Format
 
 SCRIPT = """#!/bin/sh
@@ -97,7 +97,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         message = "was not read from Elasticsearch: there are no shards to write"
         raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
     if placement is None:
-        return {path: _lines(native["shards"])}
+        return {path: encode_rows(native["shards"])}
     there, back, factors = _commands(cluster, placement)
     # a dry run refuses copies of numbers that are not set yet
     held = [one for one in there if _index_of(one) in factors]
@@ -105,12 +105,12 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     refused = _refused_for_now(cluster, ready)
     ready = [one for one in ready if one not in refused]
     first, *later = _rounds(cluster, cluster.placement, ready) + [refused][: bool(refused)]
-    files = {path: _formatted(first)}
+    files = {path: encode_indented({"commands": first}, 1)}
     again = ""
     returns = _rounds(cluster, placement, back)
     for i, commands in enumerate(returns, start=1):
         undo = path.with_suffix(f".undo.{i}.json" if i > 1 else ".undo.json")
-        files[undo] = _formatted(commands)
+        files[undo] = encode_indented({"commands": commands}, 1)
         again += (LATER if i > 1 else TO_DO).replace("FILE", shlex.quote(f"./{undo.name}"))
     script = SCRIPT.replace("FILE", shlex.quote(f"./{path.name}"))
     tried = ""
@@ -124,7 +124,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         files[path.with_suffix(".undo.sh")] = f"{BACK}{again}".encode()
     for i, commands in enumerate(later, start=2):
         file = path.with_suffix(f".{i}.json")
-        files[file] = _formatted(commands)
+        files[file] = encode_indented({"commands": commands}, 1)
         name = shlex.quote(f"./{file.name}")
         script += LATER.replace("FILE", name)
         raised = any("allocate_replica" in one for one in commands)
@@ -157,10 +157,6 @@ def _settings(cluster: Cluster, factors: Mapping[str, Factor]) -> tuple[str, str
         "\n".join(["release() {", *(f"  {one}" for one in freed), "}", *before, ""]),
         "\n".join(["trap - EXIT", *after, ""]),
     )
-
-
-def _formatted(commands: Sequence[Command]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode({"commands": commands}), indent=1) + b"\n"
 
 
 def _rounds(
@@ -219,14 +215,6 @@ def _refused_for_now(cluster: Cluster, commands: Sequence[Command]) -> list[Comm
         if goes_where_one_leaves(command, coming.get(name, {}), cancelled.get(name, set())):
             refused.append(command)
     return refused
-
-
-def _lines(rows: Sequence[Any]) -> bytes:
-    """Return a table with a row per line, which diffs well."""
-    try:
-        return b"[\n" + b",\n".join(map(msgspec.json.encode, rows)) + b"\n]\n"
-    except UnicodeEncodeError as error:
-        raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
 
 
 def _commands(

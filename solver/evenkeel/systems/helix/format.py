@@ -41,6 +41,7 @@ from evenkeel.systems.helix.cluster import (
 )
 from evenkeel.systems.helix.records import gather, hint, lists_instances, recognises
 from evenkeel.systems.helix.resources import MODELS, NOT_SERVED, Model, resources
+from evenkeel.systems.json_text import encode_indented
 from evenkeel.systems.registry import Format
 
 if TYPE_CHECKING:
@@ -347,24 +348,18 @@ def led_by_state(cluster: Cluster, writers: Mapping[str, Writer], held: Held) ->
 def _packed(records: Sequence[Raw], path: Path) -> bytes:
     """Return records as one list, or as the files of an archive."""
     parts = [(record["id"], pinot.as_answer(record)) for record in records]
-    try:
-        if path.suffix != ".zip":
-            return _text([record for _, record in parts])
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            if not records:
-                archive.writestr(zipfile.ZipInfo(f"{FOLDER}.json", EPOCH), b"[]\n")
-            for name, record in parts:
-                # a resource may be called anything: no name leads out of the folder
-                member = zipfile.ZipInfo(f"{FOLDER}/{_in_address(name)}.json", EPOCH)
-                archive.writestr(member, _text(record), zipfile.ZIP_DEFLATED)
-        return file.getvalue()
-    except UnicodeEncodeError as error:
-        raise InvalidInput([Fault("cluster", error.object, "cannot be written as UTF-8")]) from None
-
-
-def _text(content: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+    if path.suffix != ".zip":
+        return encode_indented([record for _, record in parts], 2)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        if not records:
+            archive.writestr(zipfile.ZipInfo(f"{FOLDER}.json", EPOCH), b"[]\n")
+        for name, record in parts:
+            text = encode_indented(record, 2)
+            # a resource may be called anything: no name leads out of the folder
+            member = zipfile.ZipInfo(f"{FOLDER}/{_in_address(name)}.json", EPOCH)
+            archive.writestr(member, text, zipfile.ZIP_DEFLATED)
+    return file.getvalue()
 
 
 SETTINGS = (

@@ -21,6 +21,7 @@ from evenkeel.model.errors import Fault, FaultList, InvalidInput
 from evenkeel.model.placement import Flag, Placement
 from evenkeel.model.runtime.printable import printable, some_of
 from evenkeel.systems.documents import Document, largest
+from evenkeel.systems.json_text import encode_indented
 from evenkeel.systems.kubernetes.constraints import HOST, Constraints, meets, ready, selects
 from evenkeel.systems.kubernetes.resources import (
     Node,
@@ -440,11 +441,11 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         for one in moves
     ]
     script = path if path.suffix == ".sh" else path.with_suffix(".sh")
-    files = {} if script == path else {path: _formatted({"evictions": moves})}
+    files = {} if script == path else {path: encode_indented({"evictions": moves}, 1)}
     patches = _patches(cluster, snapshot, placement, moves)
     return files | {
         script: (SCRIPT + "".join(f"{line}\n" for line in lines)).encode(),
-        script.with_suffix(".patches.json"): _formatted({"patches": patches}),
+        script.with_suffix(".patches.json"): encode_indented({"patches": patches}, 1),
     }
 
 
@@ -453,10 +454,6 @@ def _listed(snapshot: Snapshot) -> bytes:
     items = b",\n".join(bytes(one) for one in snapshot.items)
     head = b'{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":""},"items":[\n'
     return head + items + b"\n]}\n"
-
-
-def _formatted(document: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
 def _moves(cluster: Cluster, snapshot: Snapshot, after: Placement) -> list[dict[str, str]]:

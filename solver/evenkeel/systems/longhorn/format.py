@@ -52,7 +52,7 @@ from evenkeel.systems.folders.carrier import (
     stem,
 )
 from evenkeel.systems.folders.form import Command, Hold, Setting, literal
-from evenkeel.systems.json_text import decode_json
+from evenkeel.systems.json_text import decode_json, encode_indented
 from evenkeel.systems.longhorn.auto_balance.compile import waiting_notice
 from evenkeel.systems.longhorn.auto_balance.intake import (
     FAULTED,
@@ -1087,16 +1087,12 @@ def _check(
 
 
 def _steps(cluster: Cluster, snapshot: Snapshot, found: Sequence[Exchange]) -> bytes:
-    return _formatted(Steps(ABOUT, steps_of(cluster, snapshot, found)))
+    return encode_indented(Steps(ABOUT, steps_of(cluster, snapshot, found)), 4)
 
 
 def _listed(snapshot: Snapshot, items: Sequence[Raw]) -> bytes:
     head = snapshot.objects.head
-    return _formatted(head | {"items": items} if "items" in head else items[0])
-
-
-def _formatted(document: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(document), indent=4) + b"\n"
+    return encode_indented(head | {"items": items} if "items" in head else items[0], 4)
 
 
 def _afterwards(cluster: Cluster, snapshot: Snapshot, found: Sequence[Exchange]) -> list[Raw]:

@@ -36,6 +36,7 @@ from evenkeel.systems.folders.carrier import (
     comers,
 )
 from evenkeel.systems.folders.form import Command, Setting, literal, shown
+from evenkeel.systems.json_text import encode_rows
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.nats.documents import (
     ASKS,
@@ -437,11 +438,7 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     undo = path.with_name(f"{path.stem}.undo{path.suffix}")
     there = requests_of(cluster, cluster.placement, placement)
     back = requests_of(cluster, placement, cluster.placement)
-    return {path: _listed(there), undo: _listed(back)}
-
-
-def _listed(requests: Sequence[Any]) -> bytes:
-    return b"[\n" + b",\n".join(map(msgspec.json.encode, requests)) + b"\n]\n"
+    return {path: encode_rows(there), undo: encode_rows(back)}
 
 
 def _held(found: Findings, key: Key, views: Sequence[Seen]) -> Held:

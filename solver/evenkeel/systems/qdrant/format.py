@@ -26,6 +26,7 @@ from evenkeel.systems.documents import Document, largest
 from evenkeel.systems.folders.carrier import Answer as Checked
 from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, anybody, comers
 from evenkeel.systems.folders.form import Command, Setting, literal, shown
+from evenkeel.systems.json_text import encode_json, encode_rows
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
 from evenkeel.systems.qdrant.documents import (
@@ -236,15 +237,11 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
     """Return the requests that bring a placement about, and those that undo them."""
     native = native_of(cluster)
     if placement is None:
-        return {path: b"".join(msgspec.json.encode(one) + b"\n" for one in native["answers"])}
+        return {path: b"".join(map(encode_json, native["answers"]))}
     undo = path.with_name(f"{path.stem}.undo{path.suffix}")
     there = requests_of(cluster, cluster.placement, placement)
     back = requests_of(cluster, placement, cluster.placement)
-    return {path: _listed(there), undo: _listed(back)}
-
-
-def _listed(requests: Sequence[Any]) -> bytes:
-    return b"[\n" + b",\n".join(map(msgspec.json.encode, requests)) + b"\n]\n"
+    return {path: encode_rows(there), undo: encode_rows(back)}
 
 
 def requests_of(cluster: Cluster, before: Placement, after: Placement) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +25,7 @@ from evenkeel.model.runtime.printable import counted, printable, some_of
 from evenkeel.systems.documents import Document, largest, quoted
 from evenkeel.systems.folders.carrier import Carrier, Change, Orders, Wave, equals
 from evenkeel.systems.folders.form import Command, Setting, literal, shown
+from evenkeel.systems.json_text import encode_rows
 from evenkeel.systems.native.arguments import build
 from evenkeel.systems.notes import noted
 from evenkeel.systems.rabbitmq.documents import (
@@ -334,23 +334,14 @@ def encode(cluster: Cluster, placement: Placement | None, path: Path) -> dict[Pa
         message = "was not read from RabbitMQ: there are no queues to write"
         raise InvalidInput([Fault("cluster.native", type(native).__name__, message)])
     if placement is None:
-        return {path: _rows(native["queues"])}
+        return {path: encode_rows(native["queues"])}
     there, back, after = _changes(cluster, placement, native)
     script = path if path.suffix == ".sh" else path.with_suffix(".sh")
-    files = {} if path == script else {path: _rows(after)}
+    files = {} if path == script else {path: encode_rows(after)}
     return files | {
         script: _script(there),
         script.with_suffix(".undo.sh"): _script(back),
     }
-
-
-def _rows(rows: Sequence[Any]) -> bytes:
-    """Return queues, one per line, which diffs well."""
-    try:
-        return b"[\n" + b",\n".join(map(msgspec.json.encode, rows)) + b"\n]\n"
-    except (UnicodeEncodeError, OverflowError) as error:
-        message = f"cannot be written: {error}"
-        raise InvalidInput([Fault("cluster.native", "queues", message)]) from None
 
 
 def _changes(
