@@ -2,7 +2,7 @@
 
 import pytest
 
-from evenkeel.model.rules import Limit, Rule
+from evenkeel.model.rules import Limit, Rule, readable, word
 from tests.support.plain_cluster import build, faults_of
 
 
@@ -156,6 +156,11 @@ class TestRules:
         rules = [Rule(spread={"zone": 5})]
         assert build(rules=rules, group_rule=[0]).partitions.rule.tolist() == [-1] * 4
         assert build(rules=rules, group_rule=[0], rule=0).partitions.rule.tolist() == [0] * 4
+
+    @pytest.mark.parametrize("name", ["ssd", "a,b", "a=b", "100%", "%2C", " ", "ö/1"])
+    def test_names_that_expressions_hold_are_read_as_they_are(self, name):
+        assert readable(word(name)) == name
+        assert str(Rule(place={f"+{word(name)}": 1}).terms()[0]) == f"place 1 on +{name}"
 
     def test_one_replica_per_node_is_a_default_that_can_be_lifted(self):
         node = Limit("node", "spread", 1, True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,7 +267,7 @@ class Term:
 
     def __str__(self) -> str:
         number = "" if self.for_all else f"{self.least} on "
-        return f"{self.kind.replace('_', ' ')} {number}{self.text}"
+        return f"{self.kind.replace('_', ' ')} {number}{readable(self.text)}"
 
 
 @dataclass(frozen=True)
@@ -313,3 +313,8 @@ def word(text: str) -> str:
     """Return a name as a word that an expression can hold; no two names become the same."""
     kept = quote(text, safe=PLAIN, errors="surrogatepass")
     return kept if kept == kept.strip() else quote(text, safe="", errors="surrogatepass")
+
+
+def readable(text: str) -> str:
+    """Return an expression to be read, with the names that ``word`` escaped."""
+    return unquote(text, errors="surrogatepass")

@@ -13,6 +13,7 @@ from evenkeel.measure.loads import utilisation
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.intake.stranded import unavailable_message
 from evenkeel.model.placement import Placement
+from evenkeel.model.rules import readable
 from evenkeel.model.runtime.figures import amount, data, duration, number, percent, quantity
 from evenkeel.model.runtime.printable import counted, some_of
 from evenkeel.model.runtime.table import Column, Pair, Spread, Table
@@ -432,7 +433,7 @@ def _violations(audited: Audit, most: int, title: str = "") -> list[Table]:
     ]
     places = [
         {"partition": row.partition, "group": row.group, "node": row.node,
-         row.tier: row.domain, "dimension": row.dimension, "asked": row.expression}
+         row.tier: row.domain, "dimension": row.dimension, "asked": readable(row.expression)}
         for row in rows
     ]  # fmt: skip
     where = [

@@ -498,6 +498,12 @@ class TestPinot:
         assert {int(one.removeprefix("Server_")) for one in names} == servers
         assert ("no configuration of table" in notes) == (config is None)
 
+    def test_rules_name_the_tag_of_the_tenant(self, tmp_path):
+        config = {"tenants": {"server": "T"}}
+        cluster, _ = self.dump(tmp_path, self.table(["Server_0"]), config)
+        asked = {str(term) for rule in cluster.rules for term in rule.terms()}
+        assert asked == {"require +servers tagged T_OFFLINE"}
+
     @pytest.mark.parametrize(
         ("config", "partitions"),
         [

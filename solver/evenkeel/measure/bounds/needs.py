@@ -25,6 +25,7 @@ from evenkeel.measure.room import piling, staying
 from evenkeel.measure.tally import PlacementCounts
 from evenkeel.model.cluster import Cluster
 from evenkeel.model.placement import Flag
+from evenkeel.model.rules import readable
 from evenkeel.model.topology import NODE_TIER
 
 ALL_SUBSETS = 6
@@ -286,11 +287,12 @@ def _parts(ground: _Ground) -> Iterator[_Part]:
     everywhere = np.ones(len(cluster.nodes), bool)
     named: dict[bytes, tuple[str, NDArray[np.bool_]]] = {everywhere.tobytes(): ("", everywhere)}
     for demands, mask in zip(scope.demands, scope.open, strict=True):
-        named.setdefault(mask.tobytes(), (", ".join(demands.required(voters=False)), mask))
+        texts = ", ".join(map(readable, demands.required(voters=False)))
+        named.setdefault(mask.tobytes(), (texts, mask))
         for term in demands.counted:
             if not term.voters:
                 inside = nodes_of(cluster, term)
-                named.setdefault(inside.tobytes(), (term.text, inside))
+                named.setdefault(inside.tobytes(), (readable(term.text), inside))
     tiers = dict.fromkeys(
         one.tier for one in scope.bindings
         if one.kind in ("spread", "min_domains") and one.hard and one.tier != NODE_TIER
@@ -309,7 +311,7 @@ def _parts_around(ground: _Ground, node: int) -> Iterator[_Part]:
     for demands in scope.demands:
         for term in demands.counted:
             if not term.voters:
-                named[term.text] = nodes_of(cluster, term)
+                named[readable(term.text)] = nodes_of(cluster, term)
     for text, mask in [*named.items()][:MOST_PARTS]:
         if text and mask[node]:
             yield _Part(text, mask & ground.usable, "")

@@ -101,7 +101,8 @@ def servers_of(records: Records, found: Found, holders: Iterable[str]) -> Server
     if not homes:
         records.notes.add(UNTAGGED, name)
         return None
-    return Servers(", ".join(["servers", *(f"tagged {one}" for one in sorted(wanted))]), homes)
+    tagged_with = f" tagged {' and '.join(sorted(wanted))}" if wanted else ""
+    return Servers(f"servers{tagged_with}", homes)
 
 
 def _tags(records: Records, instance: str, kind: str) -> set[str]:
