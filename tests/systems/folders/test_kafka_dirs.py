@@ -97,6 +97,10 @@ def test_moves_inside_alone_make_a_folder(tmp_path):
     plan, folder = folder_of(system, ek.Goals(level=None, disks=0.0))
     assert len(plan) == 0
     assert len(plan.disk_moves) == 12
+    for page in ("README.md", "undo/README.md"):
+        text = (folder / page).read_text()
+        assert "by moves inside nodes alone" in text and "0 waves" not in text
+        assert "None between nodes." in text
     done = system.run(folder)
     assert done.returncode == 0, done.stderr
     assert dirs(system) == stands(plan)

@@ -332,7 +332,7 @@ def readme_of_way_back(
     """Return the page of the way back."""
     count = len(ways_back)
     left = left_of_way_back(plan, back, ways_back)
-    what = f"`sh run.sh` takes back what the plan above does, in {counted(count, 'wave')}."
+    what = f"`sh run.sh` takes back what the plan above does, {_by(back, count)}."
     if left and not count:
         what = f"There is no way back: {left}."
     elif left:
@@ -343,7 +343,7 @@ def readme_of_way_back(
     text = TEXT_BACK.format(
         system=plan.cluster.native_format,
         what=what,
-        waves="\n\n".join(waves) if count else "None.",
+        waves="\n\n".join(waves) if count else "None between nodes.",
         hand=_hand(form),
     )
     return text.encode("utf-8", "replace")
@@ -570,7 +570,7 @@ def _undo(plan: Plan, back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) 
         return f"There is no way back: {left}."
     where = "as far as there is a way" if left else "to where everything was"
     text = (
-        f"`sh undo/run.sh` goes back {where}, in {counted(count, 'wave')}; "
+        f"`sh undo/run.sh` goes back {where}, {_by(back, count)}; "
         "it, too, can be stopped and run again.\nIf the plan was carried out in part, a partition "
         "may be where the way back does not pass, or where there is no\nroom: it stops with exit "
         "code 3 then, before it orders anything. "
@@ -580,6 +580,12 @@ def _undo(plan: Plan, back: Plan, ways_back: Sequence[Wave], *, gives_up: bool) 
     if not gives_up:
         text += f"\n\n{REPAIRS_STAY.capitalize()}."
     return f"{text}\n\nIt leaves out what has no way back: {left}." if left else text
+
+
+def _by(back: Plan, waves: int) -> str:
+    """Return by what a way back goes: so many waves, or by moves inside nodes alone."""
+    alone = not waves and len(back.disk_moves.done)
+    return "by moves inside nodes alone" if alone else f"in {counted(waves, 'wave')}"
 
 
 Row = tuple[tuple[int, ...], int]
