@@ -6,6 +6,7 @@ import pytest
 
 import evenkeel as ek
 from evenkeel.systems import registry
+from evenkeel.systems.plans.targets import target_by_name
 
 HEAD = "Topic: t\tPartitionCount: {}\tReplicationFactor: {}\tConfigs: \n"
 LINE = "\tTopic: t\tPartition: {}\tLeader: {}\tReplicas: {}\tIsr: {}\n"
@@ -71,6 +72,19 @@ def test_one_broker_is_levelled_by_moves_inside_and_the_way_back_names_where_the
     assert len(there) == 2
     assert [*there.values()] == [([1], ["/d2"])] * 2
     assert back == {name: ([1], ["/d1"]) for name in there}
+
+
+def test_a_target_names_directories_that_the_broker_has():
+    def target(folder):
+        row = {"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [folder]}
+        wanted = ek.read(json.dumps({"version": 1, "partitions": [row]}).encode())
+        return target_by_name(ek.read(*ONE_SIDED), wanted).disk.tolist()
+
+    assert target("/d2") == [1, 0, 0, 0]
+    assert target("any") == [0, 0, 0, 0]
+    refusal = r"target: partitions\[0\]\.disk\[0\]: is not a disk of node 1.*'1:/d3'"
+    with pytest.raises(ek.InvalidInput, match=refusal):
+        target("/d3")
 
 
 def test_without_the_goal_nothing_moves_inside(tmp_path):

@@ -113,7 +113,7 @@ def named_disks(cluster: Cluster) -> dict[str, dict[str, str]]:
     """Return the disks that a reassignment names, by partition and broker."""
     native = cluster.native if isinstance(cluster.native, dict) else {}
     return {
-        name: {broker: f"{broker}:{folder}" for broker, folder in own.items()}
+        name: {one: f"{one}:{folder}" for one, folder in own.items() if folder != ANY}
         for name, own in native.get("log_dirs", {}).items()
     }
 

@@ -21,7 +21,7 @@ def target_by_name(cluster: Cluster, other: Cluster) -> Placement:
     start, there = cluster.placement, other.placement
     place, numbers = _numbered(faults, cluster, other)
     node, leader, role = start.node.copy(), start.leader.copy(), start.role.copy()
-    disk, named = np.full(len(node), -1, np.int32), _disks_named(cluster, other)
+    disk, named = np.full(len(node), -1, np.int32), _disks_named(faults, cluster, other)
     width, has = np.diff(start.first), np.diff(there.first)
     for q, p in enumerate(numbers.tolist()):
         if p >= 0 and has[q] != width[p]:
@@ -89,7 +89,7 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
         ),
     )
     if start.disk is not None and there.disk is not None:
-        disk = np.concatenate([_disks_named(cluster, now), start.disk])
+        disk = np.concatenate([_disks_named(FaultList(), cluster, now), start.disk])
         both = replace(both, disk=disk)
     row = len(there) + np.arange(len(start))
     row[numbers] = np.arange(len(there))
@@ -100,18 +100,33 @@ def observed_by_name(cluster: Cluster, now: Cluster, *, all_nodes: bool = False)
     return replace(seen, native=now.native, native_format=now.native_format) if alike else seen
 
 
-def _disks_named(cluster: Cluster, other: Cluster) -> NDArray[np.int32]:
-    """Return a cluster's number of the disk of each replica of another, (K,); -1 if not known."""
-    there = other.placement
-    number = {} if cluster.disks is None else {d: i for i, d in enumerate(cluster.disks.names)}
-    if there.disk is not None and other.disks is not None:
-        return np.array([number.get(d, -1) for d in other.disks.names] + [-1], np.int32)[there.disk]
-    known = is_known(other.native_format)
-    names = find(other.native_format).named_disks(other) if known and number else {}
+def _disks_named(faults: FaultList, cluster: Cluster, other: Cluster) -> NDArray[np.int32]:
+    """Return a cluster's number of the disk of each replica of another, (K,); -1 if not known.
+
+    It is a fault to name one that its node does not have, where those of the node are known.
+    """
+    there, disks = other.placement, cluster.disks
+    if disks is None:
+        return np.full(len(there.node), -1, np.int32)
+    number = {name: i for i, name in enumerate(disks.names)}
     nodes, partitions = [*other.nodes.names, ""], other.partitions.names
-    pairs = zip(there.owner.tolist(), there.node.tolist(), strict=True)
-    found = (number.get(names.get(partitions[p], {}).get(nodes[n], ""), -1) for p, n in pairs)
-    return np.fromiter(found, np.int32, len(there.node))
+    if there.disk is not None and other.disks is not None:
+        listed = [*other.disks.names, ""]
+        names = [listed[d] for d in there.disk.tolist()]
+    else:
+        known = is_known(other.native_format)
+        given = find(other.native_format).named_disks(other) if known else {}
+        pairs = zip(there.owner.tolist(), there.node.tolist(), strict=True)
+        names = [given.get(partitions[p], {}).get(nodes[n], "") for p, n in pairs]
+    found = np.fromiter((number.get(name, -1) for name in names), np.int32, len(names))
+    with_disks = {cluster.nodes.names[n] for n in np.unique(disks.node).tolist()}
+    for k in np.flatnonzero((found < 0) & (there.node >= 0)).tolist():
+        if names[k] and (node := nodes[there.node[k]]) in with_disks:
+            q = int(there.owner[k])
+            hint = meant_name(faults, names[k], number)
+            message = f"is not a disk of node {node}{hint}"
+            faults.add(f"target: partitions[{q}].disk[{k - there.first[q]}]", names[k], message)
+    return found
 
 
 def missing_in(cluster: Cluster, now: Cluster) -> list[str]:
