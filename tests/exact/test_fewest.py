@@ -123,7 +123,7 @@ def test_goals_that_cp_sat_reached_with_too_many_moves_take_fewer() -> None:
     cluster, goals, limits = build(draw("extras", 500116))
     result = ek.solve(cluster, goals=goals, limits=limits, seed=1)
     assert result.goals_reached
-    assert result.comparison.moves <= 24
+    assert result.comparison.moves <= 25
 
 
 def test_what_waits_for_its_node_is_not_said_to_be_placed_anew() -> None:

@@ -41,13 +41,23 @@ def may_be_led_from(problem: Problem, k: int, n: int) -> bool:
 
 
 @inline_only
+def leads_on(problem: Problem, p: int) -> bool:
+    """Whether who led ``p`` leads it until another can: not if lost, or if its node only follows.
+
+    A node that gives its replicas away leads them as long as it has them.
+    """
+    was = problem.partitions.led_from[p]
+    return was >= 0 and (problem.nodes.leads[was] or not problem.nodes.accepts[was])
+
+
+@inline_only
 def leads_late(problem: Problem, p: int, n: int) -> int:
-    """Whether ``p``, whose leader is lost, could not be led from ``n`` at once: 1 or 0.
+    """Whether ``p``, whose leader leads on no more, could not be led from ``n`` at once: 1 or 0.
 
     Another leads it then until its copy is made there, and hands it on.
     """
     partitions = problem.partitions
-    if partitions.led_from[p] >= 0:
+    if leads_on(problem, p):
         return 0
     for k in range(partitions.first[p], partitions.first[p + 1]):
         if partitions.home[k] == n and partitions.ready[k]:
@@ -58,7 +68,7 @@ def leads_late(problem: Problem, p: int, n: int) -> int:
 @inline_only
 def is_led_anew(problem: Problem, p: int, n: int) -> int:
     """Whether leading ``p`` from ``n`` costs a change of leaders that another might not: 1 or 0."""
-    return int(leader_away(problem, p, n)) + leads_late(problem, p, n)
+    return int(leader_away(problem, p, n) or leads_late(problem, p, n) > 0)
 
 
 @inline_only

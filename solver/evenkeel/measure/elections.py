@@ -40,6 +40,15 @@ def led_from(cluster: Cluster) -> NDArray[np.int32]:
     return np.where(lives, led, -1).astype(np.int32)
 
 
+def leads_on(cluster: Cluster) -> NDArray[np.bool_]:
+    """Return whether who led each partition leads it until another can, (P,) bool.
+
+    Not where it is lost, nor where its node keeps its replicas, but may no longer lead.
+    """
+    nodes, was = cluster.nodes, led_from(cluster)
+    return np.asarray((was >= 0) & np.append(nodes.may_lead | ~nodes.may_receive, False)[was])
+
+
 def ready(cluster: Cluster) -> NDArray[np.bool_]:
     """Return whether each replica, where it came from, could lead at once; (K,).
 

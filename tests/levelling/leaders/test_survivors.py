@@ -90,6 +90,19 @@ def test_who_is_in_sync_takes_over_from_a_lost_leader(method: str) -> None:
     assert result.placement.leader_node.tolist() == [1, 2, 1, 2, 1, 1]
 
 
+@pytest.mark.parametrize("method", ["balance", "exact"])
+def test_who_stays_takes_over_from_a_node_that_may_no_longer_lead(method: str) -> None:
+    """A replica has to move to another zone, and the node of the leader keeps its replicas."""
+    cluster = ek.Cluster.from_arrays(
+        capacity=[[9.0]] * 6, load=[[1.0]] * 2, placement=[[0, 3, 1], [0, 1, 3]],
+        domains={"zone": [*"abcabc"]}, spread={"zone": 1}, leads=[False] + [True] * 5,
+    )  # fmt: skip
+    result = ek.solve(cluster, method, goals=NO_LEVEL)
+    assert result.comparison.moves == 2
+    was = cluster.placement.nodes
+    assert all(n in row for n, row in zip(result.placement.leader_node, was, strict=True))
+
+
 def test_a_kafka_partition_whose_leader_is_lost_is_led_by_who_is_in_sync() -> None:
     lines = [
         f"Topic: t\tPartition: {p}\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,{2 + p % 2}"

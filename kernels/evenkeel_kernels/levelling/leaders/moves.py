@@ -8,7 +8,8 @@ its watermark.
 Lost leaders: a replica that could take over at once leads on, where no goal needs a new copy to.
 
 A partition whose leader is lost is led by one that survived while the lost copy is made anew. If
-that copy is to lead in the end, leadership is handed on once more.
+that copy is to lead in the end, leadership is handed on once more. So it is where the node of the
+leader keeps its replicas, but may no longer lead.
 """
 
 from collections.abc import Generator
@@ -416,12 +417,14 @@ def lead_by_survivors(
     """Let those that could lead at once lead what has lost its leader, evenly; how many changed.
 
     A new copy hands on to the one of them that leads least, if no node gets overfull by it, nor
-    below its ``floor (D, N)``; one of them does to another that leads fewer, unless leading weighs
-    anything: loads level themselves.
+    below its ``floor (D, N)``. Where the leader is lost one of them does to another that leads
+    fewer, unless leading weighs anything: loads level themselves.
 
     Complexity: O(P), and O(R D) for each partition whose leader is lost, for each of some sweeps.
     """
-    lost = np.flatnonzero((problem.partitions.led_from < 0) & (state.leader >= 0))
+    nodes, was = problem.nodes, problem.partitions.led_from
+    leads_on = (was >= 0) & np.append(nodes.leads | ~nodes.accepts, False)[was]
+    lost = np.flatnonzero(~leads_on & (state.leader >= 0))
     changed = 0
     for _ in range(SWEEPS if len(lost) else 0):
         made = hand_to_survivors(problem, state, targets, floor, lost)
@@ -453,7 +456,7 @@ def hand_to_survivors(
         fewest = state.leaders[now] - 1
         if leads_late(problem, p, now) > 0:
             fewest = problem.partitions.first.shape[0]
-        elif weighs(problem, p):
+        elif partitions.led_from[p] >= 0 or weighs(problem, p):
             continue
         best = index(-1)
         for slot in range(partitions.first[p + 1] - partitions.first[p]):

@@ -26,7 +26,7 @@ from evenkeel.measure.binding import (
     partition_scope,
 )
 from evenkeel.measure.bounds import Bounds
-from evenkeel.measure.elections import led_from, ready
+from evenkeel.measure.elections import leads_on, ready
 from evenkeel.measure.group_goals import lead_goals
 from evenkeel.measure.loads import has_leaders, wanted_load
 from evenkeel.measure.tally import PlacementCounts
@@ -482,9 +482,9 @@ def changed_leaders(variables: Variables) -> list[Any]:
 
 
 def late_leaders(variables: Variables) -> list[Any]:
-    """Return for each partition that lost its leader whether it waits for a copy to lead."""
+    """Return for each partition that needs another leader whether it waits for a copy to lead."""
     cluster = variables.cluster
-    placement, lives = cluster.placement, led_from(cluster) >= 0
+    placement, lives = cluster.placement, leads_on(cluster)
     there = ready(cluster)
     found = []
     for p, leads in enumerate(variables.leads):

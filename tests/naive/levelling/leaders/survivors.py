@@ -17,11 +17,17 @@ def lead_by_survivors(
     for _ in range(SWEEPS):
         before = state.leader.tolist()
         for p in range(len(before)):
-            if problem.partitions.led_from[p] < 0 <= state.leader[p]:
+            if state.leader[p] >= 0 and not leads_on(problem, p):
                 hand_on(problem, state, targets, floor, p)
         if state.leader.tolist() == before:
             break
     return state.leader.tolist()
+
+
+def leads_on(problem: Problem, p: int) -> bool:
+    """Whether the node that led a partition lives, and may lead or gives its replicas away."""
+    was, nodes = int(problem.partitions.led_from[p]), problem.nodes
+    return was >= 0 and bool(nodes.leads[was] or not nodes.accepts[was])
 
 
 def hand_on(problem: Problem, state: State, targets: Targets, floor: np.ndarray, p: int) -> None:
@@ -34,13 +40,14 @@ def hand_on(problem: Problem, state: State, targets: Targets, floor: np.ndarray,
     led = recount(problem, state)["leaders"]
     rank, leads = problem.rules.lead_rank[partitions.rule[p]], problem.nodes.leads
     weighs = (partitions.leader_load[p] != partitions.voter_load[p]).any()
+    evens = partitions.led_from[p] < 0 and not weighs
     found = [
         (int(led[state.node[k]]), slot)
         for slot, k in enumerate(replicas)
         if state.node[k] in at_once
         and slot != state.leader[p]
         and (not leads[now] or rank[state.node[k]] <= rank[now])
-        and (now not in at_once or (not weighs and led[state.node[k]] + 1 < led[now]))
+        and (now not in at_once or (evens and led[state.node[k]] + 1 < led[now]))
         and keeps_floors(problem, state, floor, p, slot)
         and may_take_over(problem, state, targets, p, slot)
     ]
