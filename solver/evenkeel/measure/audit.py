@@ -1,11 +1,8 @@
-"""Audit: count every rule that a placement breaks, from the placement alone.
+"""Audit: find every rule that a placement breaks, from the placement alone.
 
-Shares no code with the methods or the kernels, so that it can judge them.
-
-Audit of limits: replicas of a partition or group in the domains of a tier.
-
-Partitions and groups are judged by the same code: a *scope* defines its members, its
-limits, and the replicas that count for each member.
+The audit shares no code with the methods or the kernels, so that it can judge them. Limits on the
+replicas of partitions and of groups in the domains of a tier are checked by the same code: a
+*scope* defines the members, their limits, and the replicas that count for each member.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""Cost of a placement under a weighted sum, term by term, computed from the placement alone."""
+"""Compute the cost of a placement under a weighted sum, term by term."""
 
 from dataclasses import dataclass
 

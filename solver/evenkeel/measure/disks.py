@@ -1,4 +1,4 @@
-"""Disks under a placement: targets, the fewest moves to them, and what disks break."""
+"""Measure the disks inside nodes: targets, a lower bound on disk moves, and violations."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple

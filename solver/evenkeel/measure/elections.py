@@ -1,4 +1,4 @@
-"""Elections: which replicas a system would elect as leaders.
+"""Predict which replicas a system would elect as leaders.
 
 A search passes leads to these only. A replica that lags behind others leads where it moves to, as
 its copy is new there, but not where it came from. Where only the system elects, or a partition is

@@ -1,4 +1,4 @@
-"""Explanation of a replica's place: the blocking rule or the utilisation, node by node."""
+"""Explain the node of a replica: the blocking rule or the utilisation, for every node."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

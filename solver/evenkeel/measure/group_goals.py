@@ -1,4 +1,4 @@
-"""Goals within groups: replicas and leaders of each that nodes may have, who is off, the moves."""
+"""Compute targets of goals within groups, the nodes that miss them, and bounds on moves."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Imbalance: how evenly a placement uses the nodes, per dimension and in leaders."""
+"""Imbalance of a placement over the nodes, per dimension and in leaders."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Loads of all nodes under a placement, and the totals that all partitions want."""
+"""Compute node loads under a placement, and the totals that all partitions request."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Regressions: rules that a placement breaks and the initial placement did not.
+"""Find regressions: rules that a placement breaks and the initial placement did not.
 
 Judged one by one, for each partition, group, node and dimension: sums that net out hide nothing. A
 rule that only a dead replica satisfied did not hold. A partition short of replicas or of a leader

@@ -1,4 +1,4 @@
-"""Where replicas may be: those that stay, and how many of some partitions each node may hold."""
+"""Find the replicas that may stay, and upper bounds on the replicas that nodes may hold."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What rules demand of a single partition, as arrays, for clusters without violations.
+"""Compile the rules of single partitions into arrays, for clusters without violations.
 
 The incremental audit of a session reads them; they are bound as the audit binds them.
 """

@@ -1,4 +1,4 @@
-"""Rows: the replicas of some partitions in a flat placement, and equal rows."""
+"""Select the replicas of given partitions from a placement, and find distinct rows."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Spending: the use of the budgets of ``Limits`` between two placements.
+"""Compute the use of the budgets of ``Limits`` between two placements.
 
 What was lost with its node is copied from elsewhere: it leaves neither the node nor its domain.
 """

@@ -1,4 +1,4 @@
-"""Units of loads and capacities: by a power of two of each dimension, which changes no digit."""
+"""Scale loads and capacities by a power of two per dimension, which is exact."""
 
 from dataclasses import replace
 

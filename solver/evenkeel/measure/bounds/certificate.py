@@ -25,10 +25,8 @@ and one leader each, that minimum takes ten lines to compute (``stood`` holds th
 With a = 0 and b = 1 it is the number of forced moves plus the sum of c. Why a node must lose c
 replicas is a ``Cover``, which is checked node by node in the same way.
 
-Lagrangian prices of load and losses: the least cost of each partition at given prices.
-
 Each partition is priced by itself, on the cheapest nodes it may be on, so that the sum over all of
-them is below what any placement costs. Limits on one level count; other rules are left out, which
+them is below the cost of any placement. Limits on one level count; other rules are left out, which
 only makes the sum smaller.
 """
 

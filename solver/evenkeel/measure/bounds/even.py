@@ -1,18 +1,15 @@
 """Even shares: loads of nodes balanced as far as rules permit, before any tolerance.
 
-All that is wanted is divided by capacity. Where rules force more than the mean into some nodes,
-these are level among themselves, and the others share what is left: of all divisions that rules
-permit, the one whose fullest nodes are least full, then the next ones, and so on. A node that
-accepts nothing carries no more than it holds. Nodes for which nothing is left, beside others of
-endless room or others that hold it and accept nothing, get no fuller than where rules force least.
+The total load is divided by capacity. A spread limit leaves the replicas of a partition only so
+many places outside a set of nodes, and a rule that opens few nodes leaves none; replicas without a
+place outside have to be inside. Where rules thus force more than the mean into some nodes, these
+are level among themselves, and the others share the rest: of all divisions that rules permit, the
+one whose fullest nodes are least full, then the next ones, and so on. A node that accepts nothing
+carries no more than it holds. Nodes for which nothing is left, beside others of endless room or
+others that hold it and accept nothing, get no fuller than where rules force least.
 
 Source: Fujishige, Lexicographically optimal base of a polymatroid with respect to a weight vector,
 1980 (sets that are forced to hold most for their size are fixed first, one after the other).
-
-Loads that rules force into a part of a cluster, and its least utilisation.
-
-A spread limit leaves the replicas of a partition only so many places outside a set of nodes; a rule
-that opens few nodes leaves none. What finds no place outside has to be inside.
 """
 
 from collections.abc import Iterator, Sequence

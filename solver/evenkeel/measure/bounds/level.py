@@ -1,8 +1,7 @@
-"""Lower bounds on the utilisation of the fullest node in any placement.
+"""Lower bounds on the utilisation of the fullest node, and on the moves that fill the emptiest.
 
-Floors: the least load wanted on each node, and the least number of moves onto nodes below it.
-
-A node can be asked for no more than could stand on it, whatever stood elsewhere.
+For nodes below their floor, the least load wanted there, the bound is a number of moves onto them.
+A node is asked for no more load than all replicas that may be on it have together.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,14 +1,13 @@
 """Lower bound on moves: replicas that must move, and the excess that full nodes must lose.
 
 A partition that wants w replicas and keeps k of its nodes is joined by w - k others. So moves are
-counted by what cannot be kept: replicas missing or where they may not be, and on every node that
+counted by replicas that cannot be kept: those missing or on forbidden nodes, and on every node that
 is too full the fewest replicas whose loss makes room. Leadership is free, so a replica weighs only
 what it weighs in its lightest role.
 
-Lower bound on the fullest node if only replicas move that must.
-
-Lost and missing replicas must find room beside everything that stays. One large replica may not
-find a balanced node, and then no choice for the others helps.
+A second bound is on the fullest node if only replicas move that must. Lost and missing replicas
+must find room beside everything that stays. One large replica may not find a balanced node, and
+then no choice for the others helps.
 """
 
 from dataclasses import dataclass

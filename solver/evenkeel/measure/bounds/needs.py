@@ -1,4 +1,4 @@
-"""Needs: loads that sets of nodes must be able to hold for all replicas to have a node.
+"""Necessary conditions (needs) on the loads that sets of nodes hold, for placing all replicas.
 
 Rules leave replicas only so many places outside a set of nodes; what finds none there has to be
 inside, where every node holds only so much. Each need is a condition that every placement meets
