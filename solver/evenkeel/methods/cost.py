@@ -1,7 +1,7 @@
 """Minimise a weighted sum: compile the request into states for parallel searches.
 
-Each has its own state and its own random numbers. They cool independently. Between two coolings
-they wait for each other, take the best placement that either has found, and reheat from it to
+Each search has its own state and its own random numbers, and cools independently. Between two
+coolings all wait for each other, take the best placement that any has found, and reheat from it to
 temperatures of their own. At the end each runs a local search from the best, and reheats it a
 little where no move helps. The outcome depends on the seed and the work, not on the number of
 threads.
@@ -10,16 +10,14 @@ One search cools the initial placement, too, from a low temperature and with a h
 at first, since the cheapest placements to reach are near it. A search that began hot has moved far
 from it and does not find the way back.
 
+At high temperatures only large replicas take part: a replica that costs less than the temperature
+would only add noise. Capacity, and at first the rules of groups, are penalties that rise as the
+search cools.
+
 Local search has three kinds of move, cheap ones first: an exact division of the replicas of two
 nodes (`evenkeel_kernels.cost.two_node_exact`); chains and cycles of up to three replicas
 (`evenkeel_kernels.cost.ejection_chains`); large replicas forced onto a node
 (`evenkeel_kernels.cost.forced_insertion`). It ends where none of them helps.
-
-One annealing search: its state, its temperatures and its work at each temperature.
-
-At high temperatures only large replicas take part: a replica that costs less than the temperature
-would only add noise. Capacity, and at first the rules of groups, are penalties that rise as the
-search cools.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Relaxations on request: bounds that take seconds instead of milliseconds, each with its proof.
+"""Compute bounds by linear relaxations, in seconds instead of milliseconds, with proofs.
 
 For ``Goals``, nodes that are too full are covered exactly, one by one, and where the cluster is
 small enough a linear program over all nodes at once prices their load. For a ``Cost``, a linear
@@ -10,18 +10,15 @@ dimensions to one and give the least number of largest replicas; where fractions
 small, the search branches on one replica: it leaves, or it stays. The cases that prices decide are
 the proof.
 
-Least cost of a placement with divisible replicas: a linear program, safely bounded.
+The linear program that prices load lets fractions of replicas follow and lead wherever they may,
+within the targets, and with the losses that are proven node by node. It starts with the current
+placement and grows by the places that its own prices make cheap (column generation); prices prove a
+bound at every stage.
 
-Every replica is shared out among nodes, within capacities (both ends of a move where a dimension is
-transient), with no two of a group or partition where a limit forbids it. What nodes pay is convex,
-so a row for each straight piece expresses it. Least domains, and groups that need each other
-nearby, are left out: that makes the bound smaller, never wrong.
-
-Prices of load from a linear program: the nodes whose headroom costs moves.
-
-The program lets fractions of replicas follow and lead wherever they may, within the targets, and
-with the losses that are proven node by node. It starts with where replicas are and grows by the
-places that its own prices make cheap (column generation); prices prove a bound at every stage.
+The linear program for a ``Cost`` shares every replica out among nodes, within capacities (both ends
+of a move where a dimension is transient), with no two of a group or partition where a limit forbids
+it. The cost of nodes is convex, so a row for each straight piece expresses it. Least domains, and
+groups that need each other nearby, are left out: that makes the bound smaller, never wrong.
 """
 
 import logging

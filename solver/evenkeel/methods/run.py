@@ -1,4 +1,4 @@
-"""Validate a request, run its method, and repair what became worse.
+"""Validate a request, run its method, and undo regressions.
 
 Every caller of a method (``solve``, sweeps, pipelines, simulations) enters here, so all of them get
 the same checks.

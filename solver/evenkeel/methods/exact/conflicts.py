@@ -1,4 +1,4 @@
-"""A smallest set of rules and capacities of an infeasible cluster that contradict each other."""
+"""Find a minimal set of contradictory rules and capacities of an infeasible cluster."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""CP-SAT on small clusters: the method ``exact``, and what ``balance`` leaves to CP-SAT.
+"""CP-SAT on small clusters: the method ``exact``, and improvements of answers of ``balance``.
 
-After its search ``balance`` asks for what that left unplaced or broken, and for fewer moves: bounds
-prove how few are needed, and where the search made a few more than that, and only there, CP-SAT
-looks for fewer, from what the search found. Most such models are settled in hundredths of a second.
+After its search ``balance`` asks CP-SAT to place and repair the rest, and to find fewer moves:
+bounds prove how few are needed, and only where the search made a few more than that, CP-SAT looks
+for fewer, from the placement found. Most such models are solved in hundredths of a second.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Stages of the CP-SAT model: place all, then balance, then move little.
+"""Stages of the CP-SAT model: place all, then balance, then minimise moves.
 
 The result of each stage is fixed for the next. Where the goals are out of reach, the worst node
 comes first, then the sum of all excesses. Loads, capacities, shared ones too, and targets are whole

@@ -1,4 +1,4 @@
-"""Leaders that a fixed placement allows, and the network flow that changes the fewest of them."""
+"""Choose leaders of a fixed placement by a network flow with the fewest leader changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

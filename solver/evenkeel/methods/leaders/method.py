@@ -1,6 +1,6 @@
 """The ``leaders`` method: minimise the most leaders on any node; replicas stay where they are.
 
-By load instead of number where asked for (`evenkeel.methods.leaders.by_load`).
+Where asked for, `evenkeel.methods.leaders.by_load` minimises the load of leaders instead.
 
 Leaders by partition are a flow: a unit from every partition to the node of one of its voters, and
 from there up to the number of leaders that a node may have. Bisection finds the least such number;

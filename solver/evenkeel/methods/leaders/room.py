@@ -1,7 +1,7 @@
 """Headroom of nodes, and of domains with a capacity of their own, for leaders.
 
-Where replicas stay, only a lead can fill a node. Most clusters have room for any choice, and then
-nothing of this is looked at again.
+Where replicas stay, only a change of leaders can fill a node. Most clusters have room for any
+choice of leaders, which is tested first; headroom is then not checked again.
 """
 
 from typing import NamedTuple

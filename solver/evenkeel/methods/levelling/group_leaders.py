@@ -1,4 +1,4 @@
-"""Leaders within groups: passed among replicas as a flow, and replicas moved where that is short.
+"""Balance the leaders of each group by a network flow, and move replicas where that falls short.
 
 Who leads what within the numbers of each group and node is a flow (`evenkeel.methods.leaders`). It
 knows no loads: where leading weighs, it begins from the leaders that the search chose as well as

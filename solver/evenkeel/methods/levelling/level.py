@@ -1,7 +1,6 @@
 """Place and balance: descent in slices of work, then moves of two replicas at once.
 
-Where the highest node stays above its target, whatever keeps it there, it is let be, and the others
-are levelled.
+Where the fullest node cannot reach its target, it is left out, and the others are balanced.
 """
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""Answers to node losses from state that was compiled in advance.
+"""Answer losses of nodes from state that was compiled in advance.
 
-A cluster without violations loses nodes: only the replicas of these nodes must move. An answer that
+When nodes of a cluster without violations are lost, only their replicas must move. An answer that
 places all of them, breaks no rule and keeps every node within its target makes as many moves as
 replicas were lost, which is proven to be the fewest. One move more is also optimal where a replica
 is proven to fit nowhere unless another one moves. Where budgets do not let all of them move, the

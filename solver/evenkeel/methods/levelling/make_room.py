@@ -1,4 +1,4 @@
-"""Ejection chains: a replica that fits nowhere displaces smaller ones, and these smaller ones.
+"""Place replicas that fit on no node by ejection chains, in which they displace others.
 
 Where that leads nowhere, one of any size makes way that has room elsewhere.
 

@@ -1,11 +1,10 @@
-"""Repairs: place waiting replicas before the search where budgets bind, and once more at the end.
+"""Place replicas without a node where budgets bind, and evict those beyond count limits.
 
-The most endangered partitions come first. The last pass tries each replica that waits once more:
-levelling, leader changes and other moves may have freed room since the first pass.
+The most endangered partitions come first. After the search, each replica still without a node is
+tried once more: levelling, leader changes and other moves may have freed room.
 
-The module also evicts replicas from nodes and domains that are beyond their count limits. The
-search for balance evicts for capacity; count limits it only keeps. A replica without another
-node stays.
+The search for balance evicts for capacity; count limits it only keeps. So replicas beyond the count
+limits of nodes and domains are evicted here, before it. A replica without another node stays.
 """
 
 import time

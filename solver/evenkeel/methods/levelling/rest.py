@@ -1,4 +1,4 @@
-"""Termination test: whether work is left, how much, and whether an answer is worth its moves."""
+"""Termination tests of the search: remaining work, excess over targets, worth of the moves."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Repair of rules broken between replicas: two in one zone, too few voters in a region.
+"""Repair broken rules on the replicas of a partition or group, such as two in one zone.
 
 References
 ----------

@@ -4,29 +4,28 @@ Budgets bind all of it: they are among the rules that admit a move.
 
 1. *Prepare*: surplus replicas are dropped; those that must leave, and those missing, wait, and so
    do some on nodes and in domains beyond their limits.
-2. *Repair*, where budgets bind: what waits is placed, the most endangered partitions first.
-3. *Rules*: rules broken between replicas are repaired, one move at a time, and skews of groups to
-   the end; a partition without a replica that can lead where it is has one moved. Where nodes only
-   hold too many of a group, by soft rules, that is left to the descent.
-4. *Place and level*: the descent places what waits, together with the fewest replicas that
-   over-full nodes must give away, and brings every node below its target; a replica that fits
-   nowhere takes the room of smaller ones, or of any that fits elsewhere. What could not be repaired
-   for want of room is tried again.
+2. *Repair*, where budgets bind: waiting replicas are placed, the most endangered partitions first.
+3. *Rules*: rules broken between replicas are repaired, one move at a time, and skews of groups
+   completely; a partition without a replica that can lead where it is has one moved. Where nodes
+   only hold too many of a group, by soft rules, that is left to the descent.
+4. *Place and level*: the descent places waiting replicas, together with the fewest that overfull
+   nodes must lose, and brings every node below its target; a replica that fits nowhere displaces
+   smaller ones, or any that fits elsewhere. Repairs that failed for want of room are tried again.
 5. *Pairs*: two replicas of a partition move at once, to repair it, or where single moves did not
-   level all. Where goals are missed still, the highest nodes are let be and the others levelled;
+   level all. Where goals are missed still, the highest nodes are left out and the others levelled;
    and where soft rules shall yield to goals, they do. Moves that bring missed goals no nearer are
-   taken back: under budgets they would be made in vain, run after run. Where walks levelled all,
-   leaders are chosen anew, beside those that led at first. Where replicas weigh alike, cycles save
-   moves until there are none to save.
-6. *Refine*: where replicas are few, what was found is refined, unless its moves are proven. Where
+   undone: under budgets they would be made in vain, run after run. Where walks levelled all,
+   leaders are chosen again, beside the initial ones. Where replicas weigh alike, cycles save moves
+   until there are none to save.
+6. *Refine*: where replicas are few, the placement is refined, unless its moves are proven. Where
    the gain is negligible, everything stays.
 7. *Fill*: nodes below their floor take replicas from nodes that can spare them, or trade some for
    others.
-8. *Relax soft rules*: they give way where a replica would otherwise have no node.
+8. *Relax soft rules*: they yield where a replica would otherwise have no node.
 9. *Leaders*: live replicas take over from lost ones, and followers move instead of leaders.
-10. *Last look*: what one step would place, lead or drop by now is placed, led or dropped.
-11. *Groups*: leads are passed as goals for the leaders of groups ask, and replicas moved for them
-    where that is not enough.
+10. *Last pass*: every placement, leader change or removal that takes a single step by now is made.
+11. *Groups*: leaders are changed as goals for the leaders of groups ask, and replicas moved where
+    that is not enough.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 """Local search that refines the answer on a small cluster.
 
-Runs of `evenkeel_kernels.levelling.annealing` at the targets that were asked for. Where these
-cannot be reached, an aim falls as far as possible, which gives the least load of the fullest node.
-The others are relieved all the same, and then each node is asked for what it was found to reach,
-with the fewest moves.
+It runs `evenkeel_kernels.levelling.annealing` at the requested targets. Where these cannot be
+reached, an aim falls as far as possible, which gives the least load of the fullest node. The other
+nodes are relieved all the same, and then each node has the load reached as its target, with the
+fewest moves.
 """
 
 from collections.abc import Callable

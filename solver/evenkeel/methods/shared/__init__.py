@@ -1,1 +1,1 @@
-"""Shared by methods: compile a cluster, count replicas, decide when to stop."""
+"""Code that methods share: compiled clusters, replica counts and stop criteria."""

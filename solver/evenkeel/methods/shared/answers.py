@@ -1,4 +1,4 @@
-"""How good an answer is: what it breaks, lacks, misses and moves, and whether it beats another."""
+"""Compare outcomes of methods by violations, missing replicas, goals and moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compile a cluster into arrays for kernels: names and rules become indices, masks and rows."""
+"""Compile a cluster into arrays for kernels: names and rules become indices and masks."""
 
 from collections.abc import Iterable
 

@@ -1,11 +1,11 @@
-"""Choose anew which replicas leave a node, and where they go, with the disks of nodes in view.
+"""Exchange the replicas that leave a node, or their new nodes, so that disks have room.
 
-A search levels nodes without their disks. Of the replicas that may leave a node it takes one on a
-disk that has room, while another has to leave its disk in any case; and it takes a node on whose
-disks others must then make way. On small clusters, one replica takes the place of another as long
-as that makes moves cheaper, or leaves fewer disks above their targets, and nothing is worse for
-nodes. One or two leave besides where disks miss their targets, or their price is less than that of
-the moves inside nodes.
+A search levels nodes without their disks. Of the replicas that may leave a node it may take one on
+a disk that has room, while another has to leave its disk in any case; and it may choose a node on
+whose disks others must then be moved. On small clusters, one replica takes the place of another as
+long as that makes moves cheaper, or leaves fewer disks above their targets, and nothing is worse
+for nodes. One or two more replicas leave where disks miss their targets, or where that costs less
+than the moves inside nodes.
 """
 
 from collections.abc import Iterator

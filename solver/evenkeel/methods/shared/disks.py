@@ -1,4 +1,4 @@
-"""Level the disks inside nodes: the second step of a solve, after the nodes of replicas."""
+"""Balance the disks inside nodes, after a solve has chosen the nodes of replicas."""
 
 from collections.abc import Callable
 from dataclasses import replace

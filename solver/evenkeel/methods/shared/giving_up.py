@@ -1,8 +1,8 @@
-"""Replicas that go: chosen before a search, where those of a partition differ.
+"""Choose surplus replicas to drop before a search, and keep the last replica in sync in place.
 
-A search levels nodes, and moves a replica to the node of one that it gave up. Where that one was
-out of sync, or where only the system elects leaders, the move would give up the better replica. To
-repair a broken rule it moves whichever replica fits, though it is the last one in sync.
+A search levels nodes, and moves a replica to the node of one that it dropped. Where the dropped one
+was out of sync, or where only the system elects leaders, the move would lose the better replica. To
+repair a broken rule a search moves any replica that fits, though it may be the last one in sync.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Lists of replicas that the system would refuse: their partitions stay as they are."""
+"""Leave partitions as they are whose new replica list the system would refuse."""
 
 import numpy as np
 

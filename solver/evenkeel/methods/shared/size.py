@@ -1,4 +1,4 @@
-"""Size of a cluster, and the sizes up to which answers are searched longer or by CP-SAT."""
+"""Measure the size of a cluster, with limits for longer searches and for CP-SAT."""
 
 from evenkeel.methods.options import Exact
 from evenkeel.model.cluster import Cluster
