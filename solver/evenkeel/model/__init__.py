@@ -1,1 +1,1 @@
-"""The model: arrays and names, validated once, read-only afterwards."""
+"""The data model of a cluster: arrays and names, validated once, read-only afterwards."""

@@ -1,4 +1,4 @@
-"""Changes to a cluster: one record of all that may happen, applied in one place.
+"""Changes to a cluster, such as added nodes or grown loads: one record, applied in one place.
 
 The methods of ``Cluster``, sessions, sweeps, the command line and pipelines all make a ``Changes``
 and leave it to ``changed_parts``; so do simulated nodes that join. A node without a domain of a

@@ -1,4 +1,4 @@
-"""Disks of nodes: what each holds at most, and whether it has failed or is being emptied."""
+"""Disks of nodes: their capacities and states."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Validation errors: all of them at once, each with its path and value."""
+"""Collect validation errors, each with its path and value, and raise them together."""
 
 import pickle
 from collections import Counter

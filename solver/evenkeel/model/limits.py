@@ -1,4 +1,4 @@
-"""Limits: hard budgets on what a solve may move."""
+"""Limits: hard budgets on the moves of a solve."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

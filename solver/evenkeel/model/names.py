@@ -1,4 +1,4 @@
-"""Names and their numbers: kernels and arrays use numbers, users use names."""
+"""Map the names of nodes, partitions, groups and domains to indices, and back."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Added nodes that resemble nodes of a cluster."""
+"""Add nodes that resemble existing nodes of a cluster."""
 
 from dataclasses import replace
 from typing import Any

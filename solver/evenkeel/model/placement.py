@@ -1,4 +1,4 @@
-"""Placement: which node holds each replica, with roles."""
+"""Placement: the node and the role of each replica."""
 
 from dataclasses import dataclass, replace
 from enum import IntEnum, IntFlag

@@ -1,4 +1,4 @@
-"""Arguments that describe a cluster: their types, and the sizes that their arrays tell."""
+"""Define the arguments that describe a cluster, and infer sizes from their arrays."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict

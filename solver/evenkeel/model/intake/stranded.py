@@ -1,4 +1,4 @@
-"""Unavailable (stranded) partitions: no live replica surely has all their data.
+"""Mark unavailable (stranded) partitions, of which no live replica surely has all data.
 
 The reader of a system's dump knows the sources of copies: a replica in sync, a majority, a disk
 that answers. A partition without a source stays as it is until one is back, and no plan waits for

@@ -1,8 +1,8 @@
-"""Read and write arrays: one dtype, C order, checked once, read-only outside.
+"""Convert input to validated arrays of one dtype in C order, read-only for users.
 
 An array that already has the right dtype and layout is used as it is, without a copy, and never
 written to. Kernels want writable arrays (numba compiles a read-only array a second time), so the
-views handed out can be thawed again inside the house.
+library can make its views writable again.
 """
 
 import sys

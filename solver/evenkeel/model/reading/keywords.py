@@ -1,4 +1,4 @@
-"""Check keywords: an unknown one is an ``InvalidInput`` that names the closest."""
+"""Check keyword arguments; an unknown one is an error that names the closest."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""Selection: turn the nodes and partitions that a user names into numbers.
+"""Convert a user's selection of nodes and partitions to indices.
 
 One rule everywhere: a string is a name, or else an expression; a number is an index; and booleans,
 one for each, are a mask.

@@ -1,4 +1,4 @@
-"""Format shares, ratios, amounts and durations for users."""
+"""Format shares, ratios, amounts and durations as text."""
 
 import numpy as np
 

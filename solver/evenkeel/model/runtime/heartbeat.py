@@ -1,4 +1,4 @@
-"""Heartbeat of long computations to the caller of a solve.
+"""Report progress of long computations to the caller of a solve.
 
 Searches report their progress between slices. Computations without slices around
 them (bounds, the compiled problem, the audit) know no caller; they call ``beat``, and ``solve``

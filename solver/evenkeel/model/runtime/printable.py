@@ -1,4 +1,4 @@
-"""Text for a terminal: control characters of names are escaped."""
+"""Escape control characters of names in text for a terminal."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Registry of how objects are shown in notebooks and as pages; upper layers register here."""
+"""Registry of functions that show objects in notebooks and as pages."""
 
 import os
 from collections.abc import Callable
