@@ -1,1 +1,1 @@
-"""Planning: from two placements to steps that are safe at every instant."""
+"""Plan the steps from one placement to another, safe at every instant."""

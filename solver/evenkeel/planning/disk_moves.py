@@ -1,4 +1,4 @@
-"""Moves between disks of a node: the last part of a plan, in waves of their own."""
+"""Moves between disks of a node: the last waves of a plan."""
 
 from dataclasses import dataclass
 

@@ -1,15 +1,16 @@
-"""A plan in words: its summary, and the steps, capacities and throttles that steps wait for.
+"""Explain a plan: bounds on its makespan, its steps as rows, and the waits of each step.
 
-Lower bounds on the makespan of a plan under its throttle, for any order of its copies.
+Lower bounds on the makespan hold for any order of the copies under the plan's throttle.
 
-Each piece holds some places for itself, so that two that share one come one after the other, and so
-do pieces any two of which share one, though there may be none that all of them hold. That is the
-clique bound of scheduling under resource constraints (Mingozzi, Maniezzo, Ricciardelli and Bianco
-1998; Brucker and Knust 2012). The heaviest clique is hard to find; any of them is a bound.
+One bound is the longest chain of dependencies: a copy begins when enough of the replicas on its
+node have left for it to fit. Those that can leave soonest are assumed to leave first, and arrivals
+in the meantime are ignored; so no order of the same copies can finish sooner.
 
-That is the longest chain of dependencies: a copy begins when enough of what stood on its node has
-left for it to fit. What leaves first is taken to be what can leave soonest, and what arrives in the
-meantime is left out of account; so no order of the same copies can do it sooner.
+The other is the clique bound of scheduling under resource constraints (Mingozzi, Maniezzo,
+Ricciardelli and Bianco 1998; Brucker and Knust 2012). Each piece of work holds some places for
+itself, so that two pieces that share a place run one after the other, and so do pieces any two of
+which share one, though there may be none that all of them hold. The heaviest clique is hard to
+find; any clique is a bound.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""List scheduler: resources, and the start time of each change under them, by a kernel."""
+"""Assign start times to the changes of a plan under limited resources, by list scheduling."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Observed states: replicas and copies in flight, matched to the slots of a plan."""
+"""Match observed replicas and copies in flight to the slots of a plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Planner: from a cluster and a target to a plan.
+"""Compute a plan from a cluster and a target placement.
 
 Copies of a partition that come one after another are an open shop (Gonzalez and Sahni 1976) with
 the nodes: their order is not given. So all is scheduled once as if every order were safe; then

@@ -1,7 +1,8 @@
-"""Orders of blocked changes: bypass moves via a spare node, and a search over a few changes.
+"""Order blocked changes by moves via a spare node, and by a search over a few changes.
 
-Uniform-cost search (Dijkstra 1959) over what has been done and what waits on a spare node. One
-change at a time is enough: what may run side by side may run one after another.
+The search is a uniform-cost search (Dijkstra 1959) over the changes that are done and the replicas
+on a spare node. It makes one change at a time, which is enough: changes that may run side by side
+may run one after another.
 """
 
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""Actions: the changes of single replicas, in the usual order of their partition."""
+"""Actions: changes of single replicas, in the default order of each partition."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""Paths of one partition from start to target, found by search over its few states.
+"""Find paths of one partition from start to target by search over its few states.
 
 A state holds the slots and roles that have changed, the leader, and a replica on a third node. Each
 step that the protocol allows leads to another one; those that break what both ends keep are none.

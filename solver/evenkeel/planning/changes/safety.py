@@ -1,4 +1,4 @@
-"""Safety: whether intermediate states keep every rule that both start and target keep."""
+"""Check that intermediate states keep every rule that both start and target keep."""
 
 from collections.abc import Callable
 from functools import cached_property

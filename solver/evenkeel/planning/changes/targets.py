@@ -1,4 +1,4 @@
-"""The target of a plan: its reachable part, its lost replicas without replacement, its leaders."""
+"""Restrict the target of a plan to what its steps can reach, and complete its leaders."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Replay: the independent check of a plan, in every state that its steps go through.
+"""Replay: check a plan independently, in every state that its steps go through.
 
 It shares no code with the planner but the steps themselves, and none with the methods.
 """

@@ -1,10 +1,10 @@
-"""Loads of nodes and domains, checked against their capacities at every instant and at any pace.
+"""Check loads of nodes and domains against capacities at every instant, at any pace.
 
-An executor begins a step once those that it depends on are done, and no clock bounds
-how long they take. Then a place overflows in no execution if, and only if, all that steps
-take there is covered by what is free at the beginning and by what others give back that are done
-before in any case, nothing being counted twice. Were it not for some steps (Hall 1935), these and
-all before them could have begun while nothing else is done.
+An executor begins a step once those that it depends on are done, and no clock bounds how long they
+take. Then a place overflows in no execution if, and only if, the total that steps take there is
+covered by what is free at the beginning and by what others give back that are done before in any
+case, nothing being counted twice. If some steps were not covered (Hall 1935), these and all before
+them could have begun while nothing else is done.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,11 +1,10 @@
-"""Rules of partitions that start and target keep, checked in every state between them.
+"""Check that rules kept at start and target hold throughout, of partitions and of groups.
 
-Rules of groups that start and target keep, checked at every instant between them.
-
-A group's replicas stand in domains as counts that go up and down; a rule asks for their greatest,
-for how many are above 0, or for their difference. What is on dead nodes counts nowhere. A replica
-that serves on two nodes while it is exchanged counts where it is to stay, where too many would
-break the rule.
+Rules of partitions are checked in every state between start and target, those of groups at every
+instant. Replicas of a group in domains are counts that go up and down; a rule asks for their
+greatest, for how many are above 0, or for their difference. Replicas on dead nodes count nowhere. A
+replica that serves on two nodes while it is exchanged counts where it is to stay, where too many
+would break the rule.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Timeline: whether steps are well formed, and the order in which they start and finish."""
+"""Check that the steps of a plan are well formed, and order their starts and finishes."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Trajectory: the states of replicas after every event, for some partitions at a time."""
+"""Trajectory: the states of the replicas of some partitions after every event."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
