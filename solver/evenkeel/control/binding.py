@@ -1,8 +1,8 @@
-"""Binding of a stored record to a cluster, by the names of its nodes and partitions.
+"""Bind a stored record to a cluster by the names of its nodes and partitions.
 
-Nodes that the record knows and the cluster does not are counted on behind the cluster's own, so
-that what sat on them can still be found and placed anew; ``with_vanished`` gives the cluster that
-goes with such an assignment.
+Nodes that the record names and the cluster lacks are numbered after the cluster's own, so that
+their replicas can still be identified and placed again; ``with_vanished`` returns the cluster that
+includes these nodes.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Clocks: the system's, or one that a test or a simulation sets."""
+"""Clocks: the system clock, and one that a test or a simulation sets."""
 
 import time
 from abc import ABC, abstractmethod

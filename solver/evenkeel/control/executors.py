@@ -1,7 +1,7 @@
 """Executors of background calculations: threads, the calling thread, or manual steps in tests.
 
-A job is a calculation and its delivery. Its executor runs one after the other; between the
-two the pipeline may have moved on, and it is the delivery that finds out.
+A job is a calculation and the delivery of its result. An executor runs one after the other; the
+delivery checks whether the pipeline has changed in between.
 """
 
 import logging

@@ -1,8 +1,7 @@
 """Metrics of a pipeline: counters, gauges and times, as numbers and structured log records.
 
-Coverage: partitions short of serving replicas, and the replicas added for them at once.
-
-What is added here is never kept: it goes with the next best possible.
+The module also adds replicas at once to partitions that are short of serving replicas. The added
+replicas are never kept: they leave with the next best possible assignment.
 
 References
 ----------

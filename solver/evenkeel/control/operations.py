@@ -1,4 +1,4 @@
-"""Helix's instance operations, turned into the node flags that methods read.
+"""Convert Helix's instance operations to the node flags that methods read.
 
 References
 ----------

@@ -1,18 +1,16 @@
-"""Asynchronous pipeline: repairs synchronously, rebalances in the background.
+"""Pipeline that repairs a cluster synchronously and rebalances it in the background.
 
-A step looks at a snapshot of the cluster. If partitions sit on nodes that will not come back, it
-stops the partial rebalance that may be running, places just those, and keeps the result. It starts
-a partial rebalance, if none runs and there is anything to rebalance. If partitions are short of
-replicas that serve, it adds some, which are not kept. Everything else happens on worker threads:
+A step looks at a snapshot of the cluster. If partitions have replicas on nodes that will not come
+back, it stops a running partial rebalance, places just those replicas, and keeps the result. It
+starts a partial rebalance if none runs and there is anything to rebalance. If partitions are short
+of serving replicas, it adds some, which are not kept. Everything else happens on worker threads:
 the baseline, when the cluster itself has changed, and the partial rebalance, which asks for another
 step if it finds a better placement. Where nothing is wrong, a step calculates nothing.
 
-Background runs of a pipeline, and the results that it keeps.
-
-One lock guards all of it. It is held while records are compared and written, never while an engine
-calculates or while ``on_trigger`` runs. Whether a result may be kept is decided where it is
-delivered, under the lock: a job that was let go is not the running one any more, and a result that
-rests on an older best possible, or uses nodes that were lost meanwhile, is stale.
+One lock guards the background runs and their results. It is held while records are compared and
+written, never while an engine calculates or while ``on_trigger`` runs. Whether a result may be kept
+is decided at its delivery, under the lock: the result of a cancelled job is dropped, and so is a
+stale one, which depends on an older best possible or uses nodes that were lost meanwhile.
 
 References
 ----------

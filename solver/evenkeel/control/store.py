@@ -1,10 +1,9 @@
 """The state of a pipeline between two runs: baseline and best possible assignment, by names.
 
-A store on disk: two files per kind, written in turn, so that no crash costs more than itself.
-
-Each write goes to the file of the older version, by way of a temporary one that is synced and
-renamed. What a crash leaves is therefore the old state or the new one; and should the newest file
-be damaged later, its checksum shows it, and the one before it is still there.
+It is kept in memory or on disk. On disk there are two files per kind, written in turn, so that a
+crash loses at most the write in progress. Each write replaces the file of the older version, by way
+of a temporary file that is synced and renamed. So a crash leaves the old state or the new one. If
+the newest file is damaged later, its checksum shows it, and the version before it is read.
 """
 
 import hashlib

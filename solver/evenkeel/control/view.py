@@ -1,17 +1,14 @@
 """The pipeline's view of a cluster: delay windows applied, changes since the last snapshot noted.
 
-Whether nodes serve is no part of it: a baseline is the placement if they all did.
-Arrays are compared by identity first, so that a snapshot derived from the last one costs nothing.
-
-Delay windows: the time for which a node that is down keeps its replicas.
-
-Apache Helix, ``DelayedRebalanceUtil``: delayed rebalance, per-instance switches, and on-demand
-rebalance.
+A delay window is the time for which a node that is down keeps its replicas. Which nodes serve is no
+part of the comparison, since a baseline is the placement if all nodes did. Arrays are compared by
+identity first, so that a snapshot derived from the last one costs nothing.
 
 References
 ----------
 Apache Helix, ``ResourceChangeDetector``: a change of resource configuration, ideal state, cluster
 configuration or instance configuration asks for a baseline; a live instance alone does not.
+``DelayedRebalanceUtil``: delayed rebalance, per-instance switches, and on-demand rebalance.
 """
 
 import hashlib

@@ -1,1 +1,1 @@
-"""Engines: the rebalancing algorithms of a pipeline, and their protocol."""
+"""Engines, the rebalancing algorithms of a pipeline, and their interface."""

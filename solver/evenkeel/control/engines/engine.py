@@ -1,4 +1,4 @@
-"""The protocol of an engine: the tasks that a pipeline gives to its algorithm, and the answers."""
+"""Define the interface between a control pipeline and its algorithm, the engine."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
