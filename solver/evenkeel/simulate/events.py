@@ -1,4 +1,4 @@
-"""Events of a simulation: changes of a cluster at a time, and processes that go on."""
+"""Events of a simulation: changes of a cluster at a time, and continuous processes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

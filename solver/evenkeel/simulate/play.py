@@ -1,10 +1,11 @@
-"""Play: simulate a cluster with events, or a scenario, and a controller that reacts.
+"""Simulate a cluster, or a scenario, with events and a controller that reacts.
 
-Range by range: every node decides by itself about the partitions that it leads.
+One controller decides range by range: every node decides by itself about the partitions that it
+leads. Each node has a scanner that visits its partitions at a pace, a queue for their replicas and
+one for their leases, each with one worker, and a rebalancer of its load that runs once a minute.
 
-Each node has a scanner that visits its partitions at a pace, a queue for their replicas and one for
-their leases, each with one worker, and a rebalancer of its load that runs once a minute.
-
+References
+----------
 CockroachDB, replica scanner (one round in ten minutes, a visit every 10 ms to 1 s), base queue
 (one worker, 60 s for each replica), priority inversion and purgatory (retried every minute).
 """

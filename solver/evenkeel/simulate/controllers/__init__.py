@@ -1,1 +1,1 @@
-"""Controllers of a simulation: a method, a plan, a pipeline, or every node by itself."""
+"""Controllers of a simulation: a method, a plan or a pipeline."""

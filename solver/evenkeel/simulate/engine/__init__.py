@@ -1,1 +1,1 @@
-"""The simulated world, and what is measured of it."""
+"""The simulator: its event loop, the simulated cluster, the recorded history, and checks."""

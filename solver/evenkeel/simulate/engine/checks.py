@@ -1,4 +1,4 @@
-"""Checks: what a scenario demands of a history."""
+"""Checks that a scenario makes on the history of a simulation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

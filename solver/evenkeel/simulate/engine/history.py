@@ -1,4 +1,4 @@
-"""History: what a simulation measured over time, as arrays."""
+"""History: measurements of a simulation over time, as arrays."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple

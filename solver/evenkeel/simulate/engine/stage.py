@@ -1,4 +1,4 @@
-"""The simulator's event loop, and what a controller sees of the cluster and may order."""
+"""The simulator's event loop, and the interface through which controllers act."""
 
 import heapq
 import logging
