@@ -1,1 +1,1 @@
-"""Many solves of one cluster: sweeps, frontiers, and changes as a person writes them."""
+"""Studies that solve one cluster many times, such as sweeps and frontiers."""

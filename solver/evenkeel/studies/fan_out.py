@@ -1,4 +1,4 @@
-"""Fan out: the same task on many items, over any executor, with the answers in order.
+"""Run one task on many items with any executor, and return the answers in order.
 
 Threads share what all tasks read, and each other process unpacks it once: a pool of processes
 from a file, and others, such as the workers of Dask, from bytes that travel with every batch.

@@ -1,4 +1,4 @@
-"""The frontier: how level a cluster can be for how many moves, point by point, with its bounds."""
+"""Compute the frontier of imbalance against number of moves, point by point, with bounds."""
 
 import logging
 import time

@@ -1,8 +1,8 @@
-"""Solving in parts: for clusters so large that one piece takes too long, or too much memory.
+"""Solve large clusters in parts, to save time and memory.
 
-What a node carries beyond a limit, parts give away in proportion to what each has there. What it
-has room for, they divide by what each has to place, and evenly beyond that. So a part never gives
-away what only another one has too much of, whatever the draw.
+The excess of a node over a limit is divided among parts in proportion to what each has there. The
+room of a node is divided by the load that each part has to place, and evenly beyond that. So,
+whatever the draw of the parts, none moves load off a node where only another part has too much.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""One scenario: what it does to a cluster, and what repairs it."""
+"""Evaluate one scenario: its effect on a cluster, and the moves that repair it."""
 
 import copy
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The sweep: one scenario after another, what each does to the cluster, and what repairs it."""
+"""Evaluate many scenarios on one cluster: the effect of each, and the moves that repair it."""
 
 import logging
 import time

@@ -1,1 +1,1 @@
-"""Growth: which nodes a forecast takes, and how far loads may grow until a cluster is full."""
+"""Capacity planning: nodes for a forecast, headroom for growth, and free units."""

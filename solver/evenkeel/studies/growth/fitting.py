@@ -1,4 +1,4 @@
-"""Whether everything fits: solved for real, audited, and swept for what may be lost."""
+"""Test by solves whether a load fits on given nodes, also after each loss to survive."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

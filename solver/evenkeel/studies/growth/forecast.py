@@ -1,4 +1,4 @@
-"""The forecast: how a cluster is expected to grow, and the cluster that it will be then."""
+"""Forecast: the expected growth of a cluster, and the grown cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Headroom: how far loads may grow until a cluster is full, proven and reached."""
+"""Find the largest growth of loads that fits on a cluster, with a proven upper bound."""
 
 import logging
 import time

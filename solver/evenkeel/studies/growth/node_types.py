@@ -1,4 +1,4 @@
-"""Types of nodes that one can get: what they hold, what they cost, and where they can stand."""
+"""Types of nodes that can be added: capacities, prices, and the domains to add them to."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Packing: the most free units of a size, within a budget of moves."""
+"""Find the most units of a size that fit on nodes, within a budget of moves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

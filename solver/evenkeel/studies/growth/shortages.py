@@ -1,9 +1,7 @@
-"""Shortages: needs as rows of a covering program over kinds of nodes, and in words.
+"""Find the cheapest nodes that meet necessary loads, by an integer covering program.
 
-The cheapest numbers of nodes that meet every need: an integer covering program, by CP-SAT.
-
-Each row asks that what nodes hold together is no less than an amount. It also asks that where any
-few nodes may be lost, what is left still is.
+CP-SAT solves the program. Each row is a need: the nodes together must hold no less than an amount,
+also where any few of them may be lost. A shortage is a need that nodes do not meet, in words.
 """
 
 from __future__ import annotations

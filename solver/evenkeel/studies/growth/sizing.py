@@ -1,4 +1,4 @@
-"""Sizing: the cheapest nodes that hold a forecast and survive what may be lost, with a proof."""
+"""Find the cheapest nodes that hold a forecast and survive given losses, with a proof."""
 
 import logging
 import math
